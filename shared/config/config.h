@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * config/: INI files with drop-ins, from one table per daemon. The table is the parser, the --dump-config output and the
+ * reference: each key has its section, name, parser, place in the daemon's struct, default and one sentence.
+ *
+ * Sources, later ones win: defaults of the table; FILE; FILE.d/ *.conf in name order; --set Section.Key=VALUE in order. A list
+ * key given empty is emptied. An unknown section or key warns and is ignored; a bad value of a key that is not
+ * CONFIG_TOLERANT refuses: the error names file, line, key, the value and what would be valid (design.md section 8).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "log.h"
+#include "macro.h"
+
+typedef struct ConfigItem ConfigItem;
+
+/* Parses `value` into `target`; 0, -EINVAL/-ERANGE with *reterr_expected a static or item-owned phrase ("a time span
+ * between 1s and 1min"), -ENOMEM. Must be able to overwrite an earlier value. */
+typedef int (*config_parse_t)(const ConfigItem *item, const char *value, void *target, const char **reterr_expected);
+/* The present value as text for --dump-config; NULL on ENOMEM. */
+typedef char *(*config_format_t)(const ConfigItem *item, const void *target);
+
+typedef enum ConfigFlags {
+        CONFIG_TOLERANT = 1 << 0, /* a bad value warns and keeps what was there */
+        CONFIG_SECRET = 1 << 1,   /* --dump-config shows "(set)" */
+} ConfigFlags;
+
+struct ConfigItem {
+        const char *section, *key;
+        config_parse_t parse;
+        config_format_t format;
+        size_t offset;              /* in the daemon's struct */
+        const char *default_value;  /* parsed at start; NULL: leave zeroed */
+        const char *help;
+        ConfigFlags flags;
+        uint64_t min, max;          /* for numbers and times (usec); both 0: no bounds */
+        const char *const *choices; /* for enums: NULL-terminated */
+};
+
+/* path may be NULL (defaults and settings only); a missing FILE is fine unless `required`. `settings`: NULL-terminated
+ * "Section.Key=VALUE". Logs warnings and the one error that refuses. 0 or a negative errno. */
+int config_load(Log *l, const ConfigItem *table, size_t n_table, const char *path, bool required, char *const *settings,
+                void *target);
+/* INI text that config_load() would read back to the same values, each key with its help. */
+int config_dump(FILE *f, const ConfigItem *table, size_t n_table, const void *target);
+/* Frees what string parsers allocated. */
+void config_done(const ConfigItem *table, size_t n_table, void *target);
+
+int config_parse_string(const ConfigItem *i, const char *v, void *t, const char **e);   /* char *; empty = NULL */
+int config_parse_bool(const ConfigItem *i, const char *v, void *t, const char **e);     /* bool */
+int config_parse_usec(const ConfigItem *i, const char *v, void *t, const char **e);     /* usec_t */
+int config_parse_unsigned(const ConfigItem *i, const char *v, void *t, const char **e); /* unsigned */
+int config_parse_choice(const ConfigItem *i, const char *v, void *t, const char **e);   /* int: index into choices */
+char *config_format_string(const ConfigItem *i, const void *t);
+char *config_format_bool(const ConfigItem *i, const void *t);
+char *config_format_usec(const ConfigItem *i, const void *t);
+char *config_format_unsigned(const ConfigItem *i, const void *t);
+char *config_format_choice(const ConfigItem *i, const void *t);

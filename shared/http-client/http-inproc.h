@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * HttpTransport without a network: requests go to handlers in the same process, through timers of the loop, so that nothing
+ * is ever delivered inside a call. A fault hook decides about each request and each answer; a simulation draws from its seed
+ * there.
+ */
+
+#include "http-transport.h"
+
+typedef struct HttpFault {
+        usec_t request_delay_usec; /* before the handler sees it */
+        usec_t reply_delay_usec;   /* before the caller sees the answer (and each piece of a stream) */
+        bool lose_request;         /* never arrives: the call ends by its time-out */
+        bool lose_reply;           /* takes effect, but the answer never arrives */
+        bool refuse;               /* connection refused */
+        unsigned status;           /* != 0: answered so by something in between, without reaching the handler */
+        const char *retry_after;   /* with status: header value or NULL */
+} HttpFault;
+
+typedef struct HttpInprocHooks {
+        /* Each request as it starts; *ret_fault is zeroed. `peer` is the host[:port] part of the URL. May be NULL. */
+        void (*on_request)(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata);
+        void *userdata;
+} HttpInprocHooks;
+
+/* identity: shown to handlers as client_identity. */
+int http_inproc_new(Loop *l, const char *identity, const HttpInprocHooks *hooks, HttpTransport **ret);
+/* Requests whose URL has this "scheme://host[:port]" go there. All others: connection refused. */
+int http_inproc_route(HttpTransport *t, const char *origin, http_handler_t handler, void *userdata);
+/* Cuts all streams that are open now (as a broken connection does). */
+void http_inproc_cut_streams(HttpTransport *t);
+/* For invariants: calls under way. */
+size_t http_inproc_pending(const HttpTransport *t);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * loop/: one event loop per process, on sd-event or on a virtual clock, and what hangs on time: timers, backoff, the work
+ * queue, the token bucket. Also the seams (env.h) through which a daemon touches the world. Called by everything above.
+ *
+ * All timers of a Loop live in one heap of our own behind a single sd-event timer, ordered by (due time, order of arming):
+ * the same on both clocks. With the virtual clock, when nothing is due, time jumps to the next timer; one VirtualTime
+ * drives any number of Loops, one per simulated process, in one global order.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "macro.h"
+#include "time-util.h"
+
+typedef struct sd_event sd_event;
+typedef struct Loop Loop;
+typedef struct Timer Timer;
+typedef struct VirtualTime VirtualTime;
+
+typedef void (*timer_fn)(Timer *t, void *userdata);
+
+/* -- the loop ----------------------------------------------------------------------------------------------------- */
+
+int loop_new(Loop **ret);                         /* on a new sd-event loop; CLOCK_BOOTTIME */
+Loop *loop_free(Loop *l);                         /* all its timers must be freed before: asserted */
+DEFINE_FREEP(Loop, loop_free);
+
+/* Microseconds of the boot-time clock (it goes on while the machine sleeps). Every deadline inside a process is in it.
+ * Read afresh at each call on the real loop. */
+usec_t loop_now(const Loop *l);
+/* Microseconds since 1970 of the wall clock: only for texts at the edge of an API. */
+usec_t loop_wall(const Loop *l);
+/* A wall-clock instant as a deadline on this loop's clock, and back; both saturate. */
+usec_t loop_from_wall(const Loop *l, usec_t wall_usec);
+usec_t loop_to_wall(const Loop *l, usec_t at_usec);
+/* For io sources (curl, netlink, bus, children). NULL on a virtual loop. */
+sd_event *loop_sd_event(Loop *l);
+int loop_run(Loop *l);                            /* until loop_exit(); returns its code, or a negative errno */
+void loop_exit(Loop *l, int code);
+
+/* -- timers: one-shot, armed again at will -------------------------------------------------------------------------- */
+
+/* Room in the heap is reserved here, so that arming can never fail. The callback may free its own timer. */
+int timer_new(Loop *l, const char *description, timer_fn fn, void *userdata, Timer **ret);
+Timer *timer_free(Timer *t);
+DEFINE_FREEP(Timer, timer_free);
+/* Fires once at at_usec (boot-time clock); in the past: in the next iteration, never inside this call. Arming again moves
+ * it. USEC_INFINITY disarms. */
+void timer_arm(Timer *t, usec_t at_usec);
+void timer_arm_in(Timer *t, usec_t delay_usec);
+/* Arms, or moves an armed timer earlier; never later. */
+void timer_arm_earlier(Timer *t, usec_t at_usec);
+void timer_disarm(Timer *t);
+bool timer_is_armed(const Timer *t);
+usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
+
+/* -- virtual time --------------------------------------------------------------------------------------------------- */
+
+int virtual_time_new(usec_t start_wall_usec, VirtualTime **ret);
+VirtualTime *virtual_time_free(VirtualTime *v); /* all its loops must be freed before */
+DEFINE_FREEP(VirtualTime, virtual_time_free);
+int loop_new_virtual(VirtualTime *v, Loop **ret);
+/* Runs the one timer that is next in the whole world, moving time to it. 1: one ran; 0: nothing is armed, or nothing due
+ * up to and including limit_usec (then time stands at the limit unless that is USEC_INFINITY). */
+int virtual_time_step(VirtualTime *v, usec_t limit_usec);
+usec_t virtual_time_now(const VirtualTime *v);
+/* Faults: a step of one process's wall clock; a process that gets no CPU until an instant (its due timers run then). */
+void loop_virtual_step_wall(Loop *l, int64_t delta_usec);
+void loop_virtual_pause(Loop *l, usec_t until_usec);
