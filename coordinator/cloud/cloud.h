@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * cloud/: one provider per file behind CloudProvider: cloud-ec2.c, cloud-exec.c. What ends a machine and what tells whether
+ * it is there. Calls base, loop, log, json, http-client; called by termination/. Never touches the Kubernetes API.
+ *
+ * describe has three answers (design.md section 5). POSITIVELY GONE counts only if the provider has proved its scope: the
+ * credentials' account and region are those of the providerID, or the same credentials see another instance of ours. An
+ * answer "no such instance" without that proof is UNKNOWN: a wrong region must never look like an empty one. Unknown never
+ * removes a finalizer.
+ */
+
+#include "env.h"
+#include "http-transport.h"
+
+typedef enum InstanceState {
+        INSTANCE_UNKNOWN,     /* no answer that may be acted on; see CloudResult.message */
+        INSTANCE_PRESENT,     /* running, pending, stopping or stopped: it exists and may come back */
+        INSTANCE_TERMINATING, /* on its way out, cannot come back (EC2 shutting-down) */
+        INSTANCE_GONE,        /* positively gone (EC2 terminated, or not found with proven scope) */
+        _INSTANCE_STATE_MAX,
+        _INSTANCE_STATE_INVALID = -EINVAL,
+} InstanceState;
+
+const char *instance_state_to_string(InstanceState s); /* "unknown", "present", "terminating", "gone" */
+InstanceState instance_state_from_string(const char *s);
+
+typedef enum CloudOutcome {
+        CLOUD_OK,         /* describe: `state` says what; terminate: accepted, or there was nothing left to end */
+        CLOUD_RETRY,      /* passing: throttled, 5xx, no connection; retry_after_usec if the cloud said how long */
+        CLOUD_PROTECTED,  /* terminate: termination protection; a person must lift it; slow retry */
+        CLOUD_DENIED,     /* credentials or permissions; slow retry */
+        CLOUD_INVALID,    /* this providerID is none of this provider's, or the request can never work */
+        _CLOUD_OUTCOME_MAX,
+} CloudOutcome;
+
+const char *cloud_outcome_to_string(CloudOutcome o);
+
+typedef struct CloudInstance {
+        const char *provider_id;
+        InstanceState state;
+} CloudInstance;
+
+typedef struct CloudResult {
+        CloudOutcome outcome;
+        InstanceState state;          /* of the one instance asked about */
+        const char *code;             /* the cloud's own error code, or NULL */
+        const char *message;          /* one sanitized sentence for a person; "" when all is well */
+        usec_t retry_after_usec;      /* 0: not said */
+        const CloudInstance *instances; /* list */
+        size_t n_instances;
+} CloudResult;
+
+/* Result and all in it are borrowed for the callback. */
+typedef void (*cloud_done_t)(const CloudResult *result, void *userdata);
+
+typedef struct CloudProvider CloudProvider;
+typedef struct CloudCall CloudCall;
+
+typedef struct CloudProviderOps {
+        const char *name; /* "ec2" */
+        /* Is this providerID in this provider's form? Pure. */
+        bool (*owns)(const CloudProvider *p, const char *provider_id);
+        int (*describe)(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
+        /* op_id: stable over retries of one termination, so that a call that lands twice does its work once. */
+        int (*terminate)(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
+                         const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret);
+        void (*call_free)(CloudCall *c);
+        void (*free)(CloudProvider *p);
+} CloudProviderOps;
+
+struct CloudProvider {
+        const CloudProviderOps *ops;
+};
+struct CloudCall {
+        CloudProvider *provider;
+};
+
+typedef struct CloudConfig {
+        const char *name;     /* "ec2", "exec" */
+        const char *endpoint; /* NULL: the provider's own; AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL come before the default */
+        const char *region;   /* NULL: AWS_REGION, AWS_DEFAULT_REGION, instance metadata */
+        const char *command;  /* exec: absolute path */
+        const char *(*getenv)(const char *name, void *userdata); /* NULL: nothing is set */
+        void *getenv_userdata;
+} CloudConfig;
+
+/* -EINVAL with *reterr_message (static or owned by nobody: print it at once) for a configuration that cannot work. */
+int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);
+CloudProvider *cloud_provider_free(CloudProvider *p);
+DEFINE_FREEP(CloudProvider, cloud_provider_free);
+
+/* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`.
+ * Guarded: nothing leaves (and no child is started) once guard->may_send says no: CLOUD_RETRY, message "lease lost". */
+int cloud_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
+int cloud_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool, const HttpGuard *guard,
+                    cloud_done_t done, void *userdata, CloudCall **ret);
+CloudCall *cloud_call_free(CloudCall *c);
+DEFINE_FREEP(CloudCall, cloud_call_free);
