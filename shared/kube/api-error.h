@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What went wrong with one call to the API server: a metav1.Status, or a transport failure in the same clothes. Filled by
+ * the client, borrowed for the callback; copy what must stay.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "json.h"
+#include "time-util.h"
+
+#define API_ERROR_CAUSES_MAX 8u
+
+typedef struct ApiCause {
+        char *reason;  /* "DisruptionBudget", "NamespaceTerminating" */
+        char *message; /* "The disruption budget web needs 3 healthy pods and has 3 currently" */
+        char *field;
+} ApiCause;
+
+typedef struct ApiError {
+        unsigned http;          /* status; 0: no HTTP answer */
+        int error;              /* negative errno of the transport when http == 0; else 0 */
+        bool maybe_sent;        /* http == 0: the call may have taken effect */
+        char *reason;           /* Status.reason: "Conflict", "NotFound", "TooManyRequests"; NULL if the body was none */
+        char *message;          /* for people: sanitized, at most 1 KiB; never NULL after api_error_from_* */
+        ApiCause *causes;
+        size_t n_causes;
+        usec_t retry_after_usec; /* details.retryAfterSeconds or the header, the larger; 0: not said */
+} ApiError;
+
+void api_error_done(ApiError *e);
+/* body: what came with an HTTP status >= 300; not JSON or no Status is fine: http alone then speaks. 0 or -ENOMEM. */
+int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec, ApiError *ret);
+int api_error_from_transport(int error, const char *text, bool maybe_sent, ApiError *ret);
+
+bool api_error_has_cause(const ApiError *e, const char *reason);
+/* A negative errno that stands for it in logs: 404 -ENOENT, 409 -EBUSY (AlreadyExists: -EEXIST), 403/401 -EACCES, 410 -ESTALE,
+ * 422/400 -EINVAL, 429/503 -EAGAIN, other 5xx -EREMOTEIO, transport: its own. */
+int api_error_to_errno(const ApiError *e);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * core/v1 Events (the kubelet's credential may not write events.k8s.io). Repeats of the same (object, reason, message) within
+ * 10 minutes become a count on the first one by PATCH, at most once a minute; over all, a burst of 25 per object and then one per
+ * 5 minutes, as client-go's spam filter. Events are told in the background on the bulk lane: a lost Event changes nothing, and
+ * none is ever waited for.
+ */
+
+#include "kube-client.h"
+
+typedef struct EventRecorder EventRecorder;
+
+typedef enum EventType { EVENT_NORMAL, EVENT_WARNING } EventType;
+
+typedef struct EventObject {
+        const char *api_version, *kind, *ns, *name, *uid; /* ns NULL: cluster-scoped (the Event lies in "default") */
+} EventObject;
+
+/* component: "vesper-agent"; host: node name or hostname. */
+int event_recorder_new(KubeClient *c, const char *component, const char *host, EventRecorder **ret);
+EventRecorder *event_recorder_free(EventRecorder *r);
+DEFINE_FREEP(EventRecorder, event_recorder_free);
+/* Message is cut to 1,024 bytes. Cannot fail as far as the caller cares. */
+void event_record(EventRecorder *r, const EventObject *o, EventType type, const char *reason, const char *fmt, ...) _printf_(5, 6);
+/* The EventObject of a decoded object; borrowed from it. */
+EventObject event_object(const KubeObject *o);
+/* Events under way or waiting: for a clean end. */
+size_t event_recorder_pending(const EventRecorder *r);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Informer: a local copy of one kind (all of it, or what a selector picks), kept by paged list, then watch.
+ *
+ *      LISTING ---all pages---> WATCHING ---stream ended: from the last resourceVersion---> WATCHING
+ *         ^                        |
+ *         +---410, or failing------+      a relist sends DELETED for everything that is no longer there
+ *
+ * Pages are 500 objects at resourceVersion "0"-less consistent reads; bookmarks are asked for; a watch without a byte for
+ * stall_usec (bookmarks come every minute) is cut and begun again; errors back off with jitter, a path that came back
+ * (informer_kick) tries at once. Events of one informer come in order; old and new are borrowed for the callback (take a
+ * reference to keep one). Until the first list is complete on_event gets ADDED for each object, then on_synced once.
+ */
+
+#include "hashmap.h"
+#include "kube-client.h"
+
+typedef struct Informer Informer;
+
+typedef enum InformerEvent { INFORMER_ADDED, INFORMER_MODIFIED, INFORMER_DELETED } InformerEvent;
+
+typedef struct InformerHandler {
+        /* ADDED: old NULL. DELETED: new NULL, old is the last state known. The informer may not be freed inside. */
+        void (*on_event)(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata);
+        void (*on_synced)(Informer *i, void *userdata);                 /* once, after the first list; may be NULL */
+        void (*on_health)(Informer *i, bool connected, const char *why, void *userdata); /* changes only; may be NULL */
+        void *userdata;
+} InformerHandler;
+
+typedef struct InformerOptions {
+        const char *ns;             /* NULL: all */
+        const char *label_selector, *field_selector;
+        unsigned page_size;         /* 0: 500 */
+        usec_t stall_usec;          /* 0: 150 s */
+        usec_t watch_timeout_usec;  /* asked of the server, jittered; 0: 8 min */
+} InformerOptions;
+
+int informer_new(KubeClient *c, const KubeKind *kind, const InformerOptions *o, const InformerHandler *h, Informer **ret);
+Informer *informer_free(Informer *i); /* no event comes after; stored objects are released */
+DEFINE_FREEP(Informer, informer_free);
+
+bool informer_synced(const Informer *i);
+bool informer_connected(const Informer *i); /* the watch stands */
+KubeObject *informer_get(const Informer *i, const char *ns, const char *name); /* borrowed; NULL if absent */
+size_t informer_size(const Informer *i);
+bool informer_iterate(const Informer *i, HashmapIterator *it, KubeObject **ret);
+#define INFORMER_FOREACH(o, i) \
+        for (HashmapIterator _it_##o = { 0 }; informer_iterate((i), &_it_##o, &(o));)
+/* Cancels a backoff that is being waited for: the network came back. */
+void informer_kick(Informer *i);
+/* The newest resourceVersion seen; NULL before the first list. */
+const char *informer_resource_version(const Informer *i);

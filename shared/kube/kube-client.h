@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One API server, one identity. Calls are slots: dropping one cancels, no callback comes after; `done` comes once, from the
+ * loop. Nothing is retried here but a GET or LIST whose connection died before an answer (once): a caller knows best what a
+ * lost answer means for it (design.md section 5: a call that lands late is harmless).
+ *
+ * 401: the credential is looked at again and the call repeated once. 429 and 503 with Retry-After come to the caller.
+ */
+
+#include "api-error.h"
+#include "env.h"
+#include "http-transport.h"
+#include "kube-auth.h"
+#include "kube-object.h"
+
+typedef struct KubeClient KubeClient;
+typedef struct KubeCall KubeCall;
+
+typedef struct KubeReply {
+        const ApiError *error; /* NULL: success (2xx) */
+        unsigned status;
+        const Json *object;    /* the body, parsed; NULL for an empty one and for raw lists */
+        const char *body;      /* NUL-terminated */
+        size_t body_size;
+        usec_t started_usec, finished_usec; /* loop_now(): when the request left, when the answer was whole */
+} KubeReply;
+
+typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);
+
+typedef struct KubeCallOptions {
+        HttpLane lane;          /* zero: urgent */
+        usec_t timeout_usec;    /* 0: 10 s (evictions: 30 s) */
+        HttpGuard guard;        /* may_send NULL: unguarded */
+        size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
+} KubeCallOptions;
+
+/* What a call is about. For list and create `name` is NULL; ns NULL on a namespaced list: all namespaces. */
+typedef struct KubeTarget {
+        const KubeKind *kind;
+        const char *ns, *name;
+        const char *subresource; /* "status", "eviction"; NULL: the object itself */
+} KubeTarget;
+
+typedef enum KubePatchType { KUBE_PATCH_MERGE, KUBE_PATCH_STRATEGIC, KUBE_PATCH_JSON } KubePatchType;
+
+typedef struct KubeDeleteOptions {
+        const char *uid, *resource_version; /* preconditions; NULL: none */
+        int64_t grace_sec;                  /* -1: the object's own */
+        const char *propagation;            /* "Background", ...; NULL: default */
+        bool dry_run;
+} KubeDeleteOptions;
+
+typedef struct KubeListOptions {
+        const char *label_selector, *field_selector;
+        unsigned limit;                /* 0: no paging */
+        const char *continue_token;
+        const char *resource_version;  /* NULL: consistent read; "0": from the cache */
+        const char *resource_version_match; /* "Exact", "NotOlderThan"; NULL: absent */
+} KubeListOptions;
+
+/* auth: owned by the caller, outlives the client. field_manager: "vesper-agent". */
+int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *field_manager, KubeClient **ret);
+KubeClient *kube_client_free(KubeClient *c); /* all calls must be freed before */
+DEFINE_FREEP(KubeClient, kube_client_free);
+KubeCall *kube_call_free(KubeCall *c);
+DEFINE_FREEP(KubeCall, kube_call_free);
+InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
+Env *kube_client_env(KubeClient *c);
+/* To be told when a new credential arrived: held calls go out. Hand it to kube_auth_new() with the client as userdata. */
+void kube_client_auth_ready(void *client);
+
+/* options NULL: all zero. ret NULL: fire and forget (freed after `done`; `done` may be NULL too). */
+int kube_get(KubeClient *c, const KubeTarget *t, const KubeCallOptions *o, kube_done_t done, void *userdata, KubeCall **ret);
+int kube_list(KubeClient *c, const KubeTarget *t, const KubeListOptions *l, const KubeCallOptions *o, kube_done_t done,
+              void *userdata, KubeCall **ret);
+/* body: JSON text, copied. The content type follows the type. */
+int kube_patch(KubeClient *c, const KubeTarget *t, KubePatchType type, const char *body, const KubeCallOptions *o,
+               kube_done_t done, void *userdata, KubeCall **ret);
+int kube_create(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o, kube_done_t done,
+                void *userdata, KubeCall **ret);
+int kube_update(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o, kube_done_t done,
+                void *userdata, KubeCall **ret); /* PUT: the Lease only */
+int kube_delete(KubeClient *c, const KubeTarget *t, const KubeDeleteOptions *d, const KubeCallOptions *o, kube_done_t done,
+                void *userdata, KubeCall **ret);
+/* policy/v1 Eviction of a pod. uid: precondition, required. grace_sec -1: the pod's own. Default lane: bulk. */
+int kube_evict(KubeClient *c, const char *ns, const char *name, const char *uid, int64_t grace_sec, const KubeCallOptions *o,
+               kube_done_t done, void *userdata, KubeCall **ret);
+
+/* A watch: one line of JSON at a time. on_event gets each event's type ("ADDED" "MODIFIED" "DELETED" "BOOKMARK" "ERROR") and
+ * object; returning < 0 ends the watch. `done` comes once when the stream ended, error NULL for a clean end. */
+typedef int (*kube_watch_event_t)(const char *type, const Json *object, void *userdata);
+
+typedef struct KubeWatchOptions {
+        const char *label_selector, *field_selector, *resource_version;
+        unsigned timeout_sec; /* asked of the server */
+        usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT */
+} KubeWatchOptions;
+
+int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,
+               void *userdata, KubeCall **ret);
+
+/* Keeps a connection of this lane open by a small request (GET /version) whenever it was quiet for interval_usec. */
+int kube_client_keep_warm(KubeClient *c, HttpLane lane, usec_t interval_usec);
+
+/* Counters by verb for metrics, HACKING.md's figures and tests: requests that left, by verb. */
+typedef enum KubeVerb {
+        KUBE_VERB_GET, KUBE_VERB_LIST, KUBE_VERB_WATCH, KUBE_VERB_CREATE, KUBE_VERB_UPDATE, KUBE_VERB_PATCH, KUBE_VERB_DELETE,
+        KUBE_VERB_EVICT, _KUBE_VERB_MAX,
+} KubeVerb;
+uint64_t kube_client_requests(const KubeClient *c, KubeVerb v);
+const char *kube_verb_to_string(KubeVerb v);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kinds that vesper reads, each in its file: kube-node.c, kube-pod.c, kube-pdb.c, kube-lease.c, kube-volume.c,
+ * kube-vesper.c (NodePool, NodeClaim). Every decoder has a fuzz target. */
+
+#include "kube-object.h"
+#include "selector.h"
+
+/* -- Node ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct Taint {
+        const char *key, *value, *effect; /* interned; value may be "" */
+} Taint;
+
+typedef enum ConditionStatus { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE } ConditionStatus;
+
+typedef struct Condition {
+        const char *type, *reason; /* interned */
+        char *message;             /* only of vesper's own and KEP-5683's types; else NULL */
+        ConditionStatus status;
+        usec_t last_transition_usec; /* wall clock; 0 if absent */
+} Condition;
+
+typedef struct KubeNode {
+        KubeObject object;
+        char *provider_id;  /* spec.providerID or NULL */
+        bool unschedulable;
+        Taint *taints;
+        size_t n_taints;
+        Condition *conditions;
+        size_t n_conditions;
+        char **volumes_in_use, **volumes_attached; /* names */
+        char *boot_id;      /* status.nodeInfo.bootID */
+} KubeNode;
+
+extern const KubeKind kube_node_kind;
+const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
+bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
+bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
+
+/* -- Pod ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum PodPhase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_PHASE_UNKNOWN } PodPhase;
+
+typedef struct KubePod {
+        KubeObject object;
+        const char *node_name;      /* interned; NULL: not bound */
+        const char *priority_class; /* interned or NULL */
+        int64_t priority;
+        int64_t grace_sec;          /* spec.terminationGracePeriodSeconds; 30 if absent */
+        PodPhase phase;
+        bool ready;                 /* condition Ready is True */
+        bool is_static;             /* a mirror pod: annotation kubernetes.io/config.mirror or owner kind Node */
+        bool is_daemon;             /* owned by a DaemonSet of apps/v1 (any version of group apps) */
+        bool tolerates_unschedulable; /* tolerates node.kubernetes.io/unschedulable:NoSchedule */
+        bool tolerates_disrupted;   /* tolerates vesper.sh/disrupted:NoSchedule */
+        usec_t start_usec;          /* status.startTime, wall clock; 0 if absent */
+} KubePod;
+
+extern const KubeKind kube_pod_kind;
+
+/* -- PodDisruptionBudget ---------------------------------------------------------------------------------------------- */
+
+typedef struct KubePdb {
+        KubeObject object;
+        Selector *selector;        /* NULL when object.invalid */
+        int64_t disruptions_allowed, current_healthy, desired_healthy, expected_pods;
+        int64_t observed_generation;
+        bool always_allow_unhealthy; /* unhealthyPodEvictionPolicy: AlwaysAllow */
+} KubePdb;
+
+extern const KubeKind kube_pdb_kind;
+bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod); /* same namespace, and the selector says so */
+
+/* -- Lease, VolumeAttachment -------------------------------------------------------------------------------------------- */
+
+extern const KubeKind kube_lease_kind; /* leader election reads the raw JSON; see leader-elector.h */
+
+typedef struct KubeVolumeAttachment {
+        KubeObject object;
+        const char *node_name; /* interned */
+        char *pv_name;         /* NULL: inline */
+        bool attached;
+} KubeVolumeAttachment;
+
+extern const KubeKind kube_volume_attachment_kind;
+
+/* -- vesper.sh/v1alpha1 ---------------------------------------------------------------------------------------------------- */
+
+typedef enum DeletionPolicy { DELETION_POLICY_RELEASE, DELETION_POLICY_DELETE } DeletionPolicy;
+
+typedef struct KubeNodePool {
+        KubeObject object;
+        Selector *selector;             /* of nodes; NULL when object.invalid; an empty one selects nothing */
+        usec_t termination_grace_usec;  /* spec.template.terminationGracePeriod; USEC_INFINITY: unset */
+        usec_t expire_after_usec;       /* spec.disruption.expireAfter; USEC_INFINITY: unset or Never */
+        char *provider_name, *provider_group;
+        DeletionPolicy deletion_policy;
+} KubeNodePool;
+
+extern const KubeKind kube_node_pool_kind;
+
+typedef struct ClaimBlocker {
+        char *pod, *reason, *pdb; /* "ns/name"; PascalCase word; "ns/name" or NULL */
+        usec_t since_usec;        /* wall clock */
+} ClaimBlocker;
+
+typedef struct KubeNodeClaim {
+        KubeObject object;
+        char *node_pool;
+        char *provider_id;
+        usec_t termination_grace_usec; /* USEC_INFINITY: unset = wait for ever; 0 = force at once */
+        usec_t expire_after_usec;
+        char *node_name;               /* status */
+        char *phase;
+        usec_t deadline_usec;          /* status.deadline, wall clock; 0 if absent */
+        char *last_cloud_error;
+        int64_t pods_left;             /* status.podsLeft; -1 if absent */
+        ClaimBlocker *blockers;
+        size_t n_blockers;
+        Condition *conditions;
+        size_t n_conditions;
+} KubeNodeClaim;
+
+extern const KubeKind kube_node_claim_kind;
+const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type);
+
+/* -- shared by the decoders ------------------------------------------------------------------------------------------------- */
+
+int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size_t *ret_n);
+void conditions_free(Condition *c, size_t n, InternPool *pool);
+ConditionStatus condition_status_from_string(const char *s);
+const char *condition_status_to_string(ConditionStatus s); /* "True", "False", "Unknown" */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * kube/: the Kubernetes client: credentials, calls, objects as vesper reads them, informers, leader election, Events,
+ * selectors and quantities. Calls base .. metrics; called by drain/, agent/, coordinator/.
+ *
+ * An object is parsed once into a struct that holds what decisions read and nothing else (a pod is a few hundred bytes);
+ * repeated texts (namespaces, label keys and values, owners, node names) are interned in the pool of the process. A value that
+ * cannot be parsed does not make the whole object unreadable where that would hide it: the object is kept with `invalid` set to
+ * a sentence (design.md section 8: it fails closed, others go on).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "intern.h"
+#include "json.h"
+#include "time-util.h"
+
+typedef struct KeyValue {
+        const char *key, *value; /* interned */
+} KeyValue;
+
+/* Sorted by key. */
+typedef struct KeyValues {
+        KeyValue *items;
+        size_t n_items;
+} KeyValues;
+
+const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
+
+typedef struct OwnerRef {
+        const char *api_version, *kind, *name; /* interned */
+        char *uid;
+        bool controller;
+} OwnerRef;
+
+typedef struct ObjectMeta {
+        const char *ns; /* interned; NULL for cluster-scoped */
+        char *name, *uid, *resource_version;
+        int64_t generation;
+        usec_t creation_usec;         /* wall clock */
+        usec_t deletion_usec;         /* wall clock; 0: not being deleted. For pods it includes the grace */
+        int64_t deletion_grace_sec;   /* -1: absent */
+        KeyValues labels;
+        KeyValues annotations;        /* only those the kind asks for: see KubeKind.annotation_wanted */
+        OwnerRef *owners;
+        size_t n_owners;
+        char **finalizers;
+} ObjectMeta;
+
+typedef struct KubeObject KubeObject;
+typedef struct KubeKind KubeKind;
+
+struct KubeKind {
+        const char *group;   /* "" for core */
+        const char *version; /* "v1" */
+        const char *plural;  /* "nodes" */
+        const char *kind;    /* "Node" */
+        bool namespaced;
+        size_t size;         /* of the struct, which begins with KubeObject */
+        /* Fills what follows the KubeObject; meta is already there. 0; -EINVAL with o->invalid set is still an object;
+         * -ENOMEM. NULL: nothing follows. */
+        int (*decode)(KubeObject *o, const Json *json, InternPool *pool);
+        void (*done)(KubeObject *o, InternPool *pool); /* frees what decode() made; NULL: nothing */
+        bool (*annotation_wanted)(const char *key);    /* NULL: none are kept */
+};
+
+struct KubeObject {
+        const KubeKind *kind;
+        InternPool *pool; /* borrowed; outlives the object */
+        unsigned n_ref;   /* the store and whoever holds it across loop iterations */
+        char *invalid;    /* NULL, or what could not be understood: "spec.terminationGracePeriod: '24x' is no duration" */
+        ObjectMeta meta;
+};
+
+/* Decodes one object of that kind. -EINVAL if it has no metadata.name or is of another kind; -ENOMEM. One reference. */
+int kube_object_decode(const KubeKind *kind, const Json *json, InternPool *pool, KubeObject **ret);
+KubeObject *kube_object_ref(KubeObject *o);
+KubeObject *kube_object_unref(KubeObject *o); /* returns NULL */
+DEFINE_FREEP(KubeObject, kube_object_unref);
+/* "namespace/name", or "name" for cluster-scoped: the key of stores and queues. Free it. NULL on ENOMEM. */
+char *kube_object_key(const KubeObject *o);
+/* The owner with controller=true, or NULL. */
+const OwnerRef *object_meta_controller(const ObjectMeta *m);
+bool object_meta_has_finalizer(const ObjectMeta *m, const char *finalizer);
+const char *object_meta_annotation(const ObjectMeta *m, const char *key);
+const char *object_meta_label(const ObjectMeta *m, const char *key);

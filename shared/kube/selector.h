@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Label selectors: metav1.LabelSelector (matchLabels, matchExpressions In NotIn Exists DoesNotExist). Parsed once. */
+
+#include "intern.h"
+#include "json.h"
+
+typedef struct KeyValues KeyValues;
+typedef struct Selector Selector;
+
+/* json NULL or null: selects nothing. {}: everything for a PDB, so the caller asks selector_is_empty() where its kind says
+ * otherwise. -EINVAL for anything that the API server would refuse (unknown operator, In without values). */
+int selector_parse(const Json *json, InternPool *pool, Selector **ret);
+Selector *selector_free(Selector *s);
+DEFINE_FREEP(Selector, selector_free);
+bool selector_matches(const Selector *s, const KeyValues *labels); /* NULL selects nothing */
+bool selector_is_empty(const Selector *s);                         /* no requirement at all */
