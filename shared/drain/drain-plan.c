@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drain-plan.h"
+
+static const char *const action_table[_POD_ACTION_MAX] = {
+        [POD_ACTION_NONE] = "none",   [POD_ACTION_WAIT] = "wait",     [POD_ACTION_HOLD] = "hold",
+        [POD_ACTION_EVICT] = "evict", [POD_ACTION_DELETE] = "delete",
+};
+
+const char *pod_action_to_string(PodAction a) {
+        return a < _POD_ACTION_MAX ? action_table[a] : NULL;
+}
+
+/* created in whole seconds by the server's clock: a pod made in the second in which the drain began counts as older. */
+static bool came_back_in_spite_of_cordon(const KubePod *pod, const DrainRules *rules) {
+        return pod->tolerates_unschedulable && pod->object.meta.creation_usec > rules->started_usec;
+}
+
+static bool class_is_waited_for(PodClass c) {
+        switch (c) {
+        case POD_CLASS_STATIC:
+        case POD_CLASS_DAEMON:
+        case POD_CLASS_TERMINAL:
+                return false;
+        case POD_CLASS_TERMINATING:
+        case POD_CLASS_PROTECTED:
+        case POD_CLASS_ORDINARY:
+                return true;
+        case _POD_CLASS_MAX:
+        case _POD_CLASS_INVALID:
+                break;
+        }
+        assert(false && "a pod of no class");
+        return false;
+}
+
+bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
+        PodClass c = pod_classify(pod, wall_now_usec, NULL, NULL);
+
+        return class_is_waited_for(c) && (c == POD_CLASS_TERMINATING || !came_back_in_spite_of_cordon(pod, rules));
+}
+
+void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
+        if (!drain_waits_for(pod, rules, wall_now_usec))
+                return;
+        if (pod_classify(pod, wall_now_usec, NULL, NULL) == POD_CLASS_PROTECTED)
+                c->any_protected = true;
+        if (!pod_is_critical(pod))
+                c->any_non_critical = true;
+}
+
+static usec_t pod_grace_usec(const KubePod *pod) {
+        return pod->grace_sec <= 0 ? 0 : usec_add((usec_t) pod->grace_sec * USEC_PER_SEC, 0);
+}
+
+/* What is left until T in whole seconds, at least one: never 0, which would break at-most-one semantics. */
+static int64_t seconds_left(usec_t deadline_usec, usec_t now_usec) {
+        usec_t left = usec_sub(deadline_usec, now_usec) / USEC_PER_SEC;
+
+        return left < 1 ? 1 : left > INT32_MAX ? INT32_MAX : (int64_t) left;
+}
+
+/* Grace to ask for so that the pod is gone by T: its own (-1) where that fits. */
+static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t now_usec) {
+        int64_t left;
+
+        if (deadline_usec == USEC_INFINITY)
+                return -1;
+        left = seconds_left(deadline_usec, now_usec);
+        return pod->grace_sec > left ? left : -1;
+}
+
+static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {
+        PodPlan p = { .action = POD_ACTION_WAIT, .pod_class = POD_CLASS_TERMINATING, .grace_sec = -1,
+                      .next_usec = USEC_INFINITY };
+        usec_t goal;
+
+        if (rules->deadline_usec == USEC_INFINITY)
+                return p;
+
+        goal = MAX(rules->deadline_usec, usec_add(now_usec, USEC_PER_SEC));
+        if (pod->object.meta.deletion_usec >= usec_add(goal, USEC_PER_SEC)) {
+                p.action = POD_ACTION_DELETE;
+                p.grace_sec = seconds_left(rules->deadline_usec, now_usec);
+        }
+        return p;
+}
+
+static bool must_hold(const KubePod *pod, PodClass c, const DrainRules *rules, const DrainContext *context) {
+        if (rules->protected_policy == PROTECTED_WAIT && context->any_protected)
+                return true;
+        if (rules->protected_policy == PROTECTED_OTHERS && c == POD_CLASS_PROTECTED)
+                return true;
+        return pod_is_critical(pod) && context->any_non_critical;
+}
+
+static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *rules, const DrainContext *context,
+                             bool refused, usec_t now_usec) {
+        usec_t force_usec = rules->deadline_usec == USEC_INFINITY
+                                    ? USEC_INFINITY
+                                    : usec_sub(rules->deadline_usec, pod_grace_usec(pod));
+
+        if (now_usec >= force_usec && (refused || !rules->evict_first || must_hold(pod, p.pod_class, rules, context))) {
+                p.action = POD_ACTION_DELETE;
+                p.grace_sec = clipped_grace(pod, rules->deadline_usec, now_usec);
+                return p;
+        }
+        p.next_usec = MIN(p.next_usec, now_usec >= force_usec ? USEC_INFINITY : force_usec);
+        if (now_usec < force_usec && must_hold(pod, p.pod_class, rules, context)) {
+                p.action = POD_ACTION_HOLD;
+                return p;
+        }
+        p.action = POD_ACTION_EVICT;
+        p.grace_sec = clipped_grace(pod, rules->deadline_usec, now_usec);
+        return p;
+}
+
+PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context, bool refused,
+                       usec_t wall_now_usec) {
+        PodPlan p = { .action = POD_ACTION_NONE, .grace_sec = -1, .next_usec = USEC_INFINITY };
+
+        assert(pod && rules && context);
+
+        p.pod_class = pod_classify(pod, wall_now_usec, &p.protected_by, &p.next_usec);
+        if (!drain_waits_for(pod, rules, wall_now_usec)) {
+                p.next_usec = USEC_INFINITY;
+                return p;
+        }
+        if (p.pod_class == POD_CLASS_TERMINATING)
+                return plan_terminating(pod, rules, wall_now_usec);
+        return plan_standing(pod, p, rules, context, refused, wall_now_usec);
+}

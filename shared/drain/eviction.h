@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What one answer to one eviction means: by code AND cause (reference: pkg/registry/core/pod/storage/eviction.go). Pure. */
+
+#include "api-error.h"
+
+typedef enum EvictionAnswer {
+        EVICTION_ACCEPTED,              /* 2xx: the delete was accepted; the pod may still be terminating */
+        EVICTION_GONE,                  /* 404 */
+        EVICTION_REPLACED,              /* 409: another pod has this name now */
+        EVICTION_BLOCKED_BY_PDB,        /* 429 with cause DisruptionBudget; the PDB is named */
+        EVICTION_PDB_NOT_OBSERVED,      /* the same with Retry-After: its controller has not looked yet */
+        EVICTION_FLOW_CONTROL,          /* 429 without that cause: the API server protects itself */
+        EVICTION_SEVERAL_PDBS,          /* 500: more than one PDB matches; permanent until somebody edits */
+        EVICTION_NAMESPACE_TERMINATING, /* 403 with that cause: it goes with its namespace */
+        EVICTION_FORBIDDEN,             /* 401, other 403: credential, RBAC, webhook */
+        EVICTION_SERVER_BUSY,           /* 500, 503, 504 and others: try again */
+        EVICTION_NO_ANSWER,             /* transport: it may have taken effect; asking again is harmless (uid) */
+        EVICTION_REFUSED_FOR_GOOD,      /* 400, 405, 422: our request is wrong for this server */
+        _EVICTION_ANSWER_MAX,
+        _EVICTION_ANSWER_INVALID = -EINVAL,
+} EvictionAnswer;
+
+const char *eviction_answer_to_string(EvictionAnswer a); /* "Evicted", "BlockedByPDB": PascalCase, as reasons are written */
+
+/* error NULL: success. *ret_pdb (if wanted): for the two PDB answers the name as the server wrote it, else NULL; free it. -ENOMEM
+ * is answered as no name. */
+EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb);
+/* The pod need not be asked about again. */
+bool eviction_answer_is_final(EvictionAnswer a);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The drain of one node, in the words of design.md section 4: evict (or, at the deadline, delete) what drain-plan.h says, wait
+ * until nothing is left to wait for, then prove it by one consistent list. Begins after the cordon or taint was acknowledged.
+ *
+ *      DRAINING --nothing left in view--> PROVING --list empty, watch brought none since--> DRAINED
+ *          ^                                 |
+ *          +------------a pod was there------+          at T: EXPIRED, whatever is left
+ *
+ * Level-triggered: node_drain_wake() recomputes everything from the pods in view. Knows nothing of marks on the Node, of volumes
+ * or of clouds.
+ */
+
+#include "drain-plan.h"
+#include "evictor.h"
+
+typedef struct NodeDrain NodeDrain;
+
+typedef enum NodeDrainState {
+        NODE_DRAIN_DRAINING,
+        NODE_DRAIN_PROVING,
+        NODE_DRAIN_DRAINED,
+        NODE_DRAIN_EXPIRED, /* T passed: what is left is in the blockers; deletes at T were sent */
+        _NODE_DRAIN_STATE_MAX,
+        _NODE_DRAIN_STATE_INVALID = -EINVAL,
+} NodeDrainState;
+
+const char *node_drain_state_to_string(NodeDrainState s);
+
+/* One pod that is still there, and why. Strings are borrowed until the next wake. */
+typedef struct DrainBlocker {
+        const char *ns, *name, *uid;
+        const char *reason;  /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "WaitingForProtected", ... */
+        const char *detail;  /* the PDB's name, the annotation's key, or "" */
+        const char *message; /* the server's words, or "" */
+        usec_t since_usec;   /* wall clock: when this reason began */
+} DrainBlocker;
+
+/* What happened to one pod, for journal and Event. */
+typedef enum DrainPodEvent {
+        DRAIN_POD_EVICTED,  /* accepted */
+        DRAIN_POD_BLOCKED,  /* a new reason that it is not evicted */
+        DRAIN_POD_DELETED,  /* at the deadline, its PDB not asked: accepted */
+        DRAIN_POD_GONE,     /* it has left the node */
+} DrainPodEvent;
+
+typedef struct NodeDrainHandler {
+        void (*on_changed)(NodeDrain *d, void *userdata); /* state, pods left or blockers changed; may free the drain as last act */
+        /* report is NULL for GONE and DELETED. May be NULL. */
+        void (*on_pod)(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                       const EvictionReport *report, void *userdata);
+        /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never known. */
+        const char *(*pdb_of)(const KubePod *pod, void *userdata);
+        /* The pods in view that are bound to this node; start with a zeroed iterator. */
+        bool (*iterate)(HashmapIterator *it, const KubePod **ret, void *userdata);
+        void *userdata;
+} NodeDrainHandler;
+
+typedef struct NodeDrainOptions {
+        const char *node;
+        DrainRules rules;      /* wall-clock times */
+        HttpGuard guard;
+} NodeDrainOptions;
+
+/* evictor and client are borrowed. The first wake is the caller's. */
+int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h, NodeDrain **ret);
+NodeDrain *node_drain_free(NodeDrain *d); /* withdraws what is not yet sent */
+DEFINE_FREEP(NodeDrain, node_drain_free);
+
+/* Something in view changed. Work happens in the next loop iteration, once for many calls. */
+void node_drain_wake(NodeDrain *d);
+/* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies wake. */
+void node_drain_pod_seen(NodeDrain *d, const KubePod *pod);
+void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
+/* The earliest of all deadlines set; a later one never relaxes an earlier one. */
+void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
+
+NodeDrainState node_drain_state(const NodeDrain *d);
+size_t node_drain_pods_left(const NodeDrain *d);
+/* Those still there, in the order in which they were seen. */
+const DrainBlocker *node_drain_blockers(const NodeDrain *d, size_t *ret_n);
