@@ -2,12 +2,12 @@
 #include "hashmap.h"
 
 /*
- * Two arrays. `entries` holds the entries in the order they came in; a removed one stays as a gap until the array is
- * compacted. `index` is an open-addressed table (linear probing, at most half full) of positions in `entries`; removal
- * moves the rest of the probe chain back, so the table itself never holds gaps.
+ * Two arrays. `entries` holds the entries in the order they came in; a removed one stays as a gap until the array
+ * is compacted. `index` is an open-addressed table (linear probing, at most half full) of positions in `entries`;
+ * removal moves the rest of the probe chain back, so the table itself never holds gaps.
  *
- * Compaction moves entries, and may happen while somebody walks the map. Each entry therefore carries the number of its
- * arrival, the walk remembers that number and not a position, and `entries` is always sorted by it.
+ * Compaction moves entries, and may happen while somebody walks the map. Each entry therefore carries the number of
+ * its arrival, the walk remembers that number and not a position, and `entries` is always sorted by it.
  */
 
 #include <errno.h>
@@ -257,10 +257,13 @@ static uint64_t key_hash(const Hashmap *m, const char *key) {
 
 /* The slot of the key, or SIZE_MAX. */
 static size_t find_slot(const Hashmap *m, const char *key, uint64_t hash) {
+        size_t mask;
+
         if (!m || m->n_live == 0)
                 return SIZE_MAX;
 
-        for (size_t slot = hash & slot_mask(m); m->index[slot] != SLOT_EMPTY; slot = (slot + 1) & slot_mask(m)) {
+        mask = slot_mask(m);
+        for (size_t slot = hash & mask; m->index[slot] != SLOT_EMPTY; slot = (slot + 1) & mask) {
                 const Entry *e = &m->entries[m->index[slot]];
 
                 if (e->hash == hash && streq(e->key, key))

@@ -43,8 +43,8 @@ int free_and_strdup(char **dst, const char *src) {
         return 0;
 }
 
-/* Bytes of the well-formed sequence at s, or 0. Table 3-7 of the Unicode standard: only the second byte has narrower
- * limits, and they depend on the first. */
+/* Bytes of the well-formed sequence at s, or 0. Table 3-7 of the Unicode standard: only the second byte has
+ * narrower limits, and they depend on the first. */
 static size_t utf8_sequence(const uint8_t *s, size_t size) {
         uint8_t low = 0x80, high = 0xbf;
         size_t n;
@@ -254,7 +254,7 @@ char *url_encode(const char *s, bool keep_slash) {
                 if (is_unreserved(*s) || (keep_slash && *s == '/'))
                         strbuf_add_char(&b, *s);
                 else
-                        strbuf_add_n(&b, (const char[]) { '%', digits[(uint8_t) *s >> 4], digits[*s & 15] }, 3);
+                        strbuf_add_n(&b, (char[]) { '%', digits[(uint8_t) *s >> 4], digits[*s & 15] }, 3);
         return strbuf_steal(&b);
 }
 

@@ -8,7 +8,7 @@
 #include "string-util.h"
 
 #define NSEC_PER_USEC 1000u
-/* 9999-12-31T23:59:59.999999Z: later instants are shown as this one, so that a year always has four digits. */
+/* 9999-12-31T23:59:59.999999Z: later instants are shown as this one, so a year always has four digits. */
 #define WALL_MAX_USEC (UINT64_C(253402300800) * USEC_PER_SEC - 1)
 
 static const char month_names[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -108,7 +108,8 @@ static bool take_offset(const char **s, int *ret) {
         *ret = 0;
         if (take_char(s, "Z"))
                 return true;
-        if (!take_char(s, "+-") || !take_digits(s, 2, &hour) || !take_char(s, ":") || !take_digits(s, 2, &minute))
+        if (!take_char(s, "+-") || !take_digits(s, 2, &hour) || !take_char(s, ":") ||
+            !take_digits(s, 2, &minute))
                 return false;
         if (hour > 23 || minute > 59)
                 return false;
@@ -142,38 +143,34 @@ int rfc3339_parse(const char *s, usec_t *ret_wall_usec) {
         return 0;
 }
 
-static void wall_to_tm(usec_t wall_usec, struct tm *ret) {
+/* Broken down in UTC; ret is zeroed so that it can be written whole. */
+static struct tm wall_begin(usec_t wall_usec, char ret[RFC3339_MAX]) {
         time_t seconds = (time_t) (MIN(wall_usec, WALL_MAX_USEC) / USEC_PER_SEC);
-
-        (void) gmtime_r(&seconds, ret); /* cannot fail before the year 10000 */
-}
-
-
-/* The six numbers of date and time in the given form. */
-__attribute__((format(strftime, 2, 0)))
-static void wall_format(usec_t wall_usec, const char *format, char ret[RFC3339_MAX]) {
         struct tm tm;
 
-        wall_to_tm(wall_usec, &tm);
         memset(ret, 0, RFC3339_MAX);
-        (void) strftime(ret, RFC3339_MAX, format, &tm);
+        (void) gmtime_r(&seconds, &tm); /* cannot fail before the year 10000 */
+        return tm;
 }
 
 void rfc3339_format(usec_t wall_usec, char ret[RFC3339_MAX]) {
-        wall_format(wall_usec, "%Y-%m-%dT%H:%M:%SZ", ret);
+        struct tm tm = wall_begin(wall_usec, ret);
+
+        (void) strftime(ret, RFC3339_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
 void rfc3339_format_micro(usec_t wall_usec, char ret[RFC3339_MAX]) {
+        struct tm tm = wall_begin(wall_usec, ret);
         unsigned micro = (unsigned) (MIN(wall_usec, WALL_MAX_USEC) % USEC_PER_SEC);
-        size_t n;
+        size_t n = strftime(ret, RFC3339_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
 
-        wall_format(wall_usec, "%Y-%m-%dT%H:%M:%S", ret);
-        n = strlen(ret);
         (void) snprintf(ret + n, RFC3339_MAX - n, ".%06uZ", micro);
 }
 
 void iso8601_basic_format(usec_t wall_usec, char ret[RFC3339_MAX]) {
-        wall_format(wall_usec, "%Y%m%dT%H%M%SZ", ret);
+        struct tm tm = wall_begin(wall_usec, ret);
+
+        (void) strftime(ret, RFC3339_MAX, "%Y%m%dT%H%M%SZ", &tm);
 }
 
 int http_date_parse(const char *s, usec_t *ret_wall_usec) {
@@ -203,7 +200,7 @@ int http_date_parse(const char *s, usec_t *ret_wall_usec) {
         return 0;
 }
 
-/* -- durations ------------------------------------------------------------------------------------------------------ */
+/* -- durations ---------------------------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 uint128_t;
 
@@ -410,7 +407,7 @@ const char *duration_format(usec_t usec, char ret[DURATION_MAX]) {
         else
                 for (size_t i = 0; i < ELEMENTSOF(parts); usec %= parts[i].usec, i++)
                         if (usec >= parts[i].usec)
-                                n += (size_t) snprintf(ret + n, DURATION_MAX - n, "%s%" PRIu64 "%s", n > 0 ? " " : "",
-                                                       usec / parts[i].usec, parts[i].name);
+                                n += (size_t) snprintf(ret + n, DURATION_MAX - n, "%s%" PRIu64 "%s",
+                                                       n > 0 ? " " : "", usec / parts[i].usec, parts[i].name);
         return ret;
 }
