@@ -25,9 +25,12 @@ typedef struct HttpInprocHooks {
         void *userdata;
 } HttpInprocHooks;
 
-/* identity: shown to handlers as client_identity. */
+/* identity: shown to handlers as client_identity; may be NULL. A call that is freed or times out after its request left
+ * does not take the request back: it arrives, and on_gone follows. Freeing the transport drops what has not arrived and
+ * tells handlers on_gone at once; they must still be there. */
 int http_inproc_new(Loop *l, const char *identity, const HttpInprocHooks *hooks, HttpTransport **ret);
-/* Requests whose URL has this "scheme://host[:port]" go there. All others: connection refused. */
+/* Requests whose URL has this "scheme://host[:port]" go there. All others: connection refused. The same origin again
+ * replaces the handler, NULL takes it away. 0 or -ENOMEM. */
 int http_inproc_route(HttpTransport *t, const char *origin, http_handler_t handler, void *userdata);
 /* Cuts all streams that are open now (as a broken connection does). */
 void http_inproc_cut_streams(HttpTransport *t);

@@ -29,6 +29,8 @@ typedef struct HttpHeader {
 
 /* The value of the first header of that name (any case), or NULL. */
 const char *http_header_find(const HttpHeader *headers, size_t n_headers, const char *name);
+/* Array and texts in one allocation: free() it. *ret is NULL for none. 0 or -ENOMEM. */
+int http_headers_copy(const HttpHeader *headers, size_t n_headers, HttpHeader **ret);
 
 /* One request on its way to being answered, as a server sees it: by the real server (http-server/) and by the in-process
  * transport. The handler answers now or later, whole or as a stream; everything of the request is borrowed until the
