@@ -15,6 +15,7 @@
 
 #include "drain-plan.h"
 #include "evictor.h"
+#include "hashmap.h"
 
 typedef struct NodeDrain NodeDrain;
 

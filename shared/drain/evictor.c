@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evictor.h"
+
+#include "backoff.h"
+#include "hashmap.h"
+#include "list.h"
+#include "string-util.h"
+#include "token-bucket.h"
+
+/*
+ * A wish is in exactly one place:
+ *
+ *   READY      in the evictor's ready list: goes out as soon as the window and the rate allow
+ *   QUEUED     in its PDB's queue, behind others or behind a closed gate
+ *   IN_FLIGHT  a request is under way
+ *   SLEEPING   its timer runs
+ *   DONE       finally answered; kept only because its slot is
+ *
+ * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or SLEEPING as the queue's probe.
+ */
+
+#define WINDOW_START 100u
+#define WINDOW_MAX 400u
+#define WINDOW_MIN 8u
+#define PER_SECOND 500u
+#define SLOW_USEC (2 * USEC_PER_SEC)
+#define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC) /* an eviction may take 10 s inside the API server */
+#define FLOW_CONTROL_USEC USEC_PER_SEC
+#define PERMANENT_BASE_USEC (5 * USEC_PER_SEC)
+
+typedef enum WishState { WISH_READY, WISH_QUEUED, WISH_IN_FLIGHT, WISH_SLEEPING, WISH_DONE } WishState;
+
+typedef struct PdbQueue {
+        Evictor *evictor;
+        char *key; /* "ns/name" */
+        List waiting;
+        Eviction *active;
+        bool gated;          /* somebody watches this PDB's status */
+        int64_t allowed;     /* what we think is left of it */
+        int64_t reported;    /* what the status said last */
+        Backoff backoff;     /* of probes */
+        size_t n_wishes;
+} PdbQueue;
+
+struct Eviction {
+        Evictor *evictor;
+        WishState state;
+        ListNode node;       /* in ready or in queue->waiting */
+        ListNode all_node;
+        PdbQueue *queue;
+        char *ns, *name, *uid;
+        int64_t grace_sec;
+        unsigned attempts;
+        EvictionAnswer last;
+        Backoff backoff;
+        Timer *timer;
+        KubeCall *call;
+        usec_t started_usec;
+        eviction_report_t report;
+        void *userdata;
+};
+
+struct Evictor {
+        KubeClient *client;
+        Env *env;
+        HttpGuard guard;
+        List ready, all;
+        Hashmap *queues;
+        TokenBucket bucket;
+        unsigned window, window_max;
+        usec_t not_before_usec;   /* flow control: nothing leaves earlier */
+        usec_t last_shrink_usec;
+        Timer *pump;
+        EvictorStats stats;
+};
+
+static void on_pump(Timer *t, void *userdata);
+static void on_wake(Timer *t, void *userdata);
+
+int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
+        _cleanup_(evictor_freep) Evictor *e = NULL;
+        unsigned per_second = o && o->per_second ? o->per_second : PER_SECOND;
+        int r;
+
+        assert(c && ret);
+        e = new0(Evictor, 1);
+        if (!e)
+                return -ENOMEM;
+
+        e->client = c;
+        e->env = kube_client_env(c);
+        e->window = o && o->window_start ? o->window_start : WINDOW_START;
+        e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
+        e->bucket = (TokenBucket){ .burst = MAX(per_second / 5, 1u), .per_minute = (uint64_t) per_second * 60 };
+        if (o)
+                e->guard = o->guard;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &e->queues);
+        if (r < 0)
+                return r;
+        r = timer_new(e->env->loop, "evictor", on_pump, e, &e->pump);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(e);
+        return 0;
+}
+
+static void *pdb_queue_free(void *p) {
+        PdbQueue *q = p;
+
+        assert(q->n_wishes == 0);
+        free(q->key);
+        free(q);
+        return NULL;
+}
+
+Evictor *evictor_free(Evictor *e) {
+        if (!e)
+                return NULL;
+        assert(e->all.size == 0);
+        hashmap_free_with(e->queues, pdb_queue_free);
+        timer_free(e->pump);
+        free(e);
+        return NULL;
+}
+
+static void evictor_pump(Evictor *e) {
+        if (e->ready.size > 0)
+                timer_arm_earlier(e->pump, e->not_before_usec);
+}
+
+/* -- one PDB's queue -------------------------------------------------------------------------------------------- */
+
+static int evictor_queue(Evictor *e, const char *ns, const char *pdb, PdbQueue **ret) {
+        _cleanup_free_ char *key = strf("%s/%s", ns, pdb);
+        PdbQueue *q;
+        int r;
+
+        if (!key)
+                return -ENOMEM;
+        *ret = hashmap_get(e->queues, key);
+        if (*ret)
+                return 0;
+
+        q = new0(PdbQueue, 1);
+        if (!q)
+                return -ENOMEM;
+        q->evictor = e;
+        q->key = TAKE_PTR(key);
+        q->backoff = (Backoff){ .base_usec = 500 * USEC_PER_MSEC, .cap_usec = 10 * USEC_PER_SEC, .jitter_permille = 200 };
+        r = hashmap_put(e->queues, q->key, q);
+        if (r < 0) {
+                pdb_queue_free(q);
+                return r;
+        }
+        *ret = q;
+        return 0;
+}
+
+static void queue_collect(PdbQueue *q) {
+        if (q->n_wishes > 0 || q->gated)
+                return;
+        hashmap_remove(q->evictor->queues, q->key);
+        pdb_queue_free(q);
+}
+
+static void wish_set_ready(Eviction *w) {
+        w->state = WISH_READY;
+        list_append(&w->evictor->ready, &w->node);
+        evictor_pump(w->evictor);
+}
+
+/* Lets the next wish of this PDB go, if its gate is open and none is under way. */
+static void queue_promote(PdbQueue *q) {
+        Eviction *w;
+
+        if (q->active || (q->gated && q->allowed <= 0))
+                return;
+        w = LIST_ENTRY(q->waiting.first, Eviction, node);
+        if (!w)
+                return;
+        list_remove(&q->waiting, &w->node);
+        q->active = w;
+        wish_set_ready(w);
+}
+
+static void wish_enqueue(Eviction *w) {
+        if (!w->queue) {
+                wish_set_ready(w);
+                return;
+        }
+        w->state = WISH_QUEUED;
+        list_append(&w->queue->waiting, &w->node);
+        queue_promote(w->queue);
+}
+
+static void wish_sleep(Eviction *w, usec_t delay_usec) {
+        w->state = WISH_SLEEPING;
+        timer_arm_in(w->timer, delay_usec);
+}
+
+/* Takes the wish out of wherever it is, its call included. */
+static void wish_detach(Eviction *w) {
+        PdbQueue *q = w->queue;
+
+        switch (w->state) {
+        case WISH_READY:
+                list_remove(&w->evictor->ready, &w->node);
+                break;
+        case WISH_QUEUED:
+                list_remove(&q->waiting, &w->node);
+                break;
+        case WISH_IN_FLIGHT:
+                w->call = kube_call_free(w->call);
+                w->evictor->stats.in_flight--;
+                evictor_pump(w->evictor);
+                break;
+        case WISH_SLEEPING:
+                timer_disarm(w->timer);
+                break;
+        case WISH_DONE:
+                break;
+        }
+        w->state = WISH_DONE;
+        if (q && q->active == w)
+                q->active = NULL;
+}
+
+static void wish_leave_queue(Eviction *w) {
+        PdbQueue *q = TAKE_PTR(w->queue);
+
+        if (!q)
+                return;
+        if (q->active == w)
+                q->active = NULL;
+        q->n_wishes--;
+        queue_promote(q);
+        queue_collect(q);
+}
+
+static int wish_join_queue(Eviction *w, const char *pdb) {
+        PdbQueue *q;
+        int r;
+
+        r = evictor_queue(w->evictor, w->ns, pdb, &q);
+        if (r < 0)
+                return r;
+        if (q == w->queue)
+                return 0;
+        wish_leave_queue(w);
+        w->queue = q;
+        q->n_wishes++;
+        return 0;
+}
+
+/* -- wishes ------------------------------------------------------------------------------------------------------ */
+
+int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *pdb, eviction_report_t report, void *userdata,
+                Eviction **ret) {
+        _cleanup_(eviction_freep) Eviction *w = NULL;
+        const ObjectMeta *m;
+        int r;
+
+        assert(e && pod && report && ret);
+        m = &pod->object.meta;
+        w = new0(Eviction, 1);
+        if (!w)
+                return -ENOMEM;
+
+        w->evictor = e;
+        w->state = WISH_DONE;
+        w->last = _EVICTION_ANSWER_INVALID;
+        w->grace_sec = grace_sec;
+        w->report = report;
+        w->userdata = userdata;
+        w->backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC, .cap_usec = 10 * USEC_PER_SEC, .jitter_permille = 200 };
+        list_append(&e->all, &w->all_node);
+        if (free_and_strdup(&w->ns, m->ns) < 0 || free_and_strdup(&w->name, m->name) < 0 ||
+            free_and_strdup(&w->uid, m->uid) < 0)
+                return -ENOMEM;
+        r = timer_new(e->env->loop, "eviction", on_wake, w, &w->timer);
+        if (r < 0)
+                return r;
+        if (pdb) {
+                r = wish_join_queue(w, pdb);
+                if (r < 0)
+                        return r;
+        }
+
+        wish_enqueue(w);
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+Eviction *eviction_free(Eviction *w) {
+        if (!w)
+                return NULL;
+        wish_detach(w);
+        wish_leave_queue(w);
+        list_remove(&w->evictor->all, &w->all_node);
+        timer_free(w->timer);
+        free(w->ns);
+        free(w->name);
+        free(w->uid);
+        free(w);
+        return NULL;
+}
+
+void eviction_set_grace(Eviction *w, int64_t grace_sec) {
+        w->grace_sec = grace_sec;
+}
+
+int eviction_set_pdb(Eviction *w, const char *pdb) {
+        _cleanup_free_ char *key = NULL;
+
+        if (w->state == WISH_DONE || w->state == WISH_IN_FLIGHT)
+                return 0; /* its answer will say where it belongs */
+        if (!pdb && !w->queue)
+                return 0;
+        if (pdb) {
+                key = strf("%s/%s", w->ns, pdb);
+                if (!key)
+                        return -ENOMEM;
+                if (w->queue && streq(w->queue->key, key))
+                        return 0;
+        }
+        wish_detach(w);
+        if (pdb) {
+                int r = wish_join_queue(w, pdb);
+                if (r < 0)
+                        return r;
+        } else
+                wish_leave_queue(w);
+        wish_enqueue(w);
+        return 0;
+}
+
+int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed) {
+        PdbQueue *q;
+        int r;
+
+        r = evictor_queue(e, ns, pdb, &q);
+        if (r < 0)
+                return r;
+        q->gated = true;
+        q->allowed = q->reported = allowed;
+        backoff_reset(&q->backoff);
+        if (allowed > 0 && q->active && q->active->state == WISH_SLEEPING) {
+                timer_disarm(q->active->timer);
+                wish_set_ready(q->active);
+        }
+        queue_promote(q);
+        return 0;
+}
+
+void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb) {
+        _cleanup_free_ char *key = strf("%s/%s", ns, pdb);
+        PdbQueue *q = key ? hashmap_get(e->queues, key) : NULL;
+
+        if (!q)
+                return;
+        q->gated = false;
+        queue_promote(q);
+        queue_collect(q);
+}
+
+void evictor_kick(Evictor *e) {
+        LIST_FOREACH(w, &e->all, Eviction, all_node) {
+                if (w->state != WISH_SLEEPING || w->last != EVICTION_NO_ANSWER)
+                        continue;
+                timer_disarm(w->timer);
+                backoff_reset(&w->backoff);
+                if (w->queue && w->queue->active != w)
+                        wish_enqueue(w);
+                else
+                        wish_set_ready(w);
+        }
+}
+
+static void on_wake(Timer *t, void *userdata) {
+        Eviction *w = userdata;
+
+        if (w->queue && w->queue->active != w)
+                wish_enqueue(w);
+        else
+                wish_set_ready(w);
+}
+
+/* -- answers ------------------------------------------------------------------------------------------------------- */
+
+static void evictor_shrink(Evictor *e, unsigned numerator, unsigned denominator) {
+        usec_t now = loop_now(e->env->loop);
+
+        if (now < usec_add(e->last_shrink_usec, USEC_PER_SEC) && e->last_shrink_usec > 0)
+                return; /* one burst of bad news counts once */
+        e->last_shrink_usec = now;
+        e->window = MAX(e->window * numerator / denominator, WINDOW_MIN);
+}
+
+static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec) {
+        if (a == EVICTION_FLOW_CONTROL)
+                evictor_shrink(e, 1, 2);
+        else if (took_usec > SLOW_USEC)
+                evictor_shrink(e, 3, 4);
+        else if (e->stats.in_flight + 1 >= e->window && e->window < e->window_max)
+                e->window++;
+}
+
+/* The PDB said no: it waits in its queue, as probe or behind the gate. */
+static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) {
+        PdbQueue *q;
+
+        if (wish_join_queue(w, strempty(pdb)) < 0) {
+                wish_sleep(w, PERMANENT_BASE_USEC);
+                return;
+        }
+        q = w->queue;
+        if (q->active && q->active != w) {
+                wish_enqueue(w);
+                return;
+        }
+        if (q->gated && q->reported <= 0) {
+                q->active = NULL;
+                q->allowed = 0;
+                w->state = WISH_QUEUED;
+                list_prepend(&q->waiting, &w->node);
+                return;
+        }
+        /* Nobody watches it, or its status says yes while the API server says no: ask again later, one at a time. */
+        q->active = w;
+        wish_sleep(w, MAX(backoff_next(&q->backoff, w->evictor->env->random), retry_after_usec));
+}
+
+/* A failure of this pod's own: others of its PDB go on. */
+static void wish_failed_alone(Eviction *w, usec_t retry_after_usec) {
+        usec_t delay = MAX(backoff_next(&w->backoff, w->evictor->env->random), retry_after_usec);
+
+        if (w->queue && w->queue->active == w) {
+                w->queue->active = NULL;
+                queue_promote(w->queue);
+        }
+        wish_sleep(w, MAX(delay, PERMANENT_BASE_USEC));
+}
+
+static void wish_done(Eviction *w, EvictionAnswer a) {
+        PdbQueue *q = w->queue;
+
+        w->state = WISH_DONE;
+        if (q && a == EVICTION_ACCEPTED) {
+                if (q->allowed > 0)
+                        q->allowed--;
+                backoff_reset(&q->backoff);
+        }
+        wish_leave_queue(w);
+}
+
+static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, const ApiError *error) {
+        usec_t retry_after = error ? error->retry_after_usec : 0;
+        Evictor *e = w->evictor;
+
+        switch (a) {
+        case EVICTION_ACCEPTED:
+        case EVICTION_GONE:
+        case EVICTION_REPLACED:
+                wish_done(w, a);
+                break;
+        case EVICTION_BLOCKED_BY_PDB:
+        case EVICTION_PDB_NOT_OBSERVED:
+                wish_blocked(w, pdb, retry_after);
+                break;
+        case EVICTION_FLOW_CONTROL:
+                e->not_before_usec = usec_add(loop_now(e->env->loop), MAX(retry_after, FLOW_CONTROL_USEC));
+                timer_arm(e->pump, e->not_before_usec);
+                w->state = WISH_READY;
+                list_prepend(&e->ready, &w->node);
+                break;
+        case EVICTION_SEVERAL_PDBS:
+        case EVICTION_NAMESPACE_TERMINATING:
+        case EVICTION_FORBIDDEN:
+        case EVICTION_REFUSED_FOR_GOOD:
+                wish_failed_alone(w, retry_after);
+                break;
+        case EVICTION_SERVER_BUSY:
+        case EVICTION_NO_ANSWER:
+                wish_sleep(w, MAX(backoff_next(&w->backoff, e->env->random), retry_after));
+                break;
+        case _EVICTION_ANSWER_MAX:
+        case _EVICTION_ANSWER_INVALID:
+                assert(false && "an eviction without an answer");
+        }
+}
+
+static void on_answer(const KubeReply *reply, void *userdata) {
+        Eviction *w = userdata;
+        Evictor *e = w->evictor;
+        _cleanup_free_ char *pdb = NULL;
+        EvictionReport report = {};
+        EvictionAnswer a;
+
+        a = eviction_classify(reply->error, &pdb);
+        w->call = kube_call_free(w->call);
+        w->last = a;
+        e->stats.in_flight--;
+        e->stats.answers[a]++;
+        evictor_learn(e, a, usec_sub(reply->finished_usec, reply->started_usec));
+        wish_handle(w, a, pdb, reply->error);
+        evictor_pump(e);
+
+        report = (EvictionReport){
+                .answer = a,
+                .pdb = pdb,
+                .message = reply->error ? strempty(reply->error->message) : "",
+                .started_usec = reply->started_usec,
+                .finished_usec = reply->finished_usec,
+                .attempts = w->attempts,
+        };
+        w->report(w, &report, w->userdata); /* may free the wish */
+}
+
+static int wish_send(Eviction *w) {
+        Evictor *e = w->evictor;
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .timeout_usec = CALL_TIMEOUT_USEC, .guard = e->guard };
+        int r;
+
+        r = kube_evict(e->client, w->ns, w->name, w->uid, w->grace_sec, &o, on_answer, w, &w->call);
+        if (r < 0)
+                return r;
+        w->state = WISH_IN_FLIGHT;
+        w->attempts++;
+        e->stats.in_flight++;
+        e->stats.sent++;
+        return 0;
+}
+
+static void on_pump(Timer *t, void *userdata) {
+        Evictor *e = userdata;
+        usec_t now = loop_now(e->env->loop), at;
+
+        if (now < e->not_before_usec) {
+                evictor_pump(e);
+                return;
+        }
+        while (e->ready.size > 0 && e->stats.in_flight < e->window) {
+                Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
+
+                if (!token_bucket_take(&e->bucket, now, &at)) {
+                        timer_arm_earlier(e->pump, at);
+                        return;
+                }
+                list_remove(&e->ready, &w->node);
+                if (wish_send(w) < 0) /* out of memory: this one rests, so that others may end and give some back */
+                        wish_sleep(w, USEC_PER_SEC);
+        }
+}
+
+EvictorStats evictor_stats(const Evictor *e) {
+        EvictorStats s = e->stats;
+
+        s.window = e->window;
+        s.waiting = e->all.size;
+        return s;
+}

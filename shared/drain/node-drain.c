@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-drain.h"
+
+#include "backoff.h"
+#include "log.h"
+#include "string-util.h"
+
+#define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
+#define LIST_MAX_BYTES (64u * 1024u * 1024u)
+
+/* One pod of the node that must go. */
+typedef struct DrainPod {
+        NodeDrain *drain;
+        KubePod *pod;              /* the newest state seen; a reference */
+        unsigned generation;       /* of the wake that saw it last */
+        Eviction *eviction;
+        bool evicted;              /* accepted */
+        bool refused;              /* an eviction was refused at least once */
+        KubeCall *delete_call;
+        char *deleted_version;     /* resourceVersion in view when our delete was accepted */
+        usec_t delete_retry_usec;  /* loop_now() */
+        Backoff delete_backoff;
+        const char *reason;        /* static */
+        char *detail, *message;
+        usec_t since_usec;
+} DrainPod;
+
+struct NodeDrain {
+        KubeClient *client;
+        Env *env;
+        Evictor *evictor;
+        NodeDrainHandler handler;
+        char *node;
+        DrainRules rules;
+        HttpGuard guard;
+        NodeDrainState state;
+        Hashmap *pods;             /* uid -> DrainPod, those in view that are waited for */
+        unsigned generation;
+        Timer *timer;
+        DrainBlocker *blockers;
+        size_t n_blockers, blockers_allocated;
+        bool changed;
+        KubeCall *proof;
+        bool proof_spoilt;         /* a pod came into view since the list went out */
+        usec_t proof_retry_usec;
+        Backoff proof_backoff;
+};
+
+static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
+        [NODE_DRAIN_DRAINING] = "Draining",
+        [NODE_DRAIN_PROVING] = "Proving",
+        [NODE_DRAIN_DRAINED] = "Drained",
+        [NODE_DRAIN_EXPIRED] = "Expired",
+};
+
+const char *node_drain_state_to_string(NodeDrainState s) {
+        return s >= 0 && s < _NODE_DRAIN_STATE_MAX ? state_table[s] : NULL;
+}
+
+static void on_timer(Timer *t, void *userdata);
+
+static void *drain_pod_free(void *p) {
+        DrainPod *dp = p;
+
+        eviction_free(dp->eviction);
+        kube_call_free(dp->delete_call);
+        kube_object_unref(&dp->pod->object);
+        free(dp->deleted_version);
+        free(dp->detail);
+        free(dp->message);
+        free(dp);
+        return NULL;
+}
+
+int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h, NodeDrain **ret) {
+        _cleanup_(node_drain_freep) NodeDrain *d = NULL;
+        int r;
+
+        assert(c && evictor && o && o->node && h && h->on_changed && h->iterate && ret);
+        d = new0(NodeDrain, 1);
+        if (!d)
+                return -ENOMEM;
+
+        d->client = c;
+        d->env = kube_client_env(c);
+        d->evictor = evictor;
+        d->handler = *h;
+        d->rules = o->rules;
+        d->guard = o->guard;
+        d->proof_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC, .cap_usec = 5 * USEC_PER_SEC, .jitter_permille = 200 };
+        r = free_and_strdup(&d->node, o->node);
+        if (r < 0)
+                return r;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &d->pods);
+        if (r < 0)
+                return r;
+        r = timer_new(d->env->loop, "node-drain", on_timer, d, &d->timer);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+NodeDrain *node_drain_free(NodeDrain *d) {
+        if (!d)
+                return NULL;
+        kube_call_free(d->proof);
+        hashmap_free_with(d->pods, drain_pod_free);
+        timer_free(d->timer);
+        free(d->blockers);
+        free(d->node);
+        free(d);
+        return NULL;
+}
+
+static void node_drain_set_state(NodeDrain *d, NodeDrainState to) {
+        if (d->state == to)
+                return;
+        log_debug(d->env->log, "Drain of node %s: %s -> %s", d->node, state_table[d->state], state_table[to]);
+        d->state = to;
+        d->changed = true;
+}
+
+/* -- why a pod is still there --------------------------------------------------------------------------------------- */
+
+static DrainBlocker drain_pod_blocker(const DrainPod *dp) {
+        const ObjectMeta *m = &dp->pod->object.meta;
+
+        return (DrainBlocker){
+                .ns = strempty(m->ns), .name = m->name, .uid = m->uid,
+                .reason = dp->reason ? dp->reason : "Waiting",
+                .detail = strempty(dp->detail), .message = strempty(dp->message),
+                .since_usec = dp->since_usec,
+        };
+}
+
+static void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report) {
+        NodeDrain *d = dp->drain;
+        DrainBlocker b = drain_pod_blocker(dp);
+
+        if (d->handler.on_pod)
+                d->handler.on_pod(d, e, dp->pod, &b, report, d->handler.userdata);
+}
+
+/* reason: static. True if it is a new one. Memory short: the reason stands without its detail. */
+static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *detail, const char *message) {
+        if (streq_ptr(dp->reason, reason) && streq(strempty(dp->detail), strempty(detail)))
+                return false;
+        dp->reason = reason;
+        (void) free_and_strdup(&dp->detail, detail);
+        (void) free_and_strdup(&dp->message, message);
+        dp->since_usec = loop_wall(dp->drain->env->loop);
+        dp->drain->changed = true;
+        return true;
+}
+
+/* -- acting on one pod ----------------------------------------------------------------------------------------------- */
+
+static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
+        DrainPod *dp = userdata;
+
+        if (report->answer == EVICTION_ACCEPTED) {
+                dp->evicted = true;
+                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
+        } else if (!eviction_answer_is_final(report->answer)) {
+                dp->refused = report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
+                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb, report->message))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
+        }
+        node_drain_wake(dp->drain);
+}
+
+static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
+        NodeDrain *d = dp->drain;
+        const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
+        int r;
+
+        if (dp->evicted)
+                return;
+        if (dp->eviction) {
+                eviction_set_grace(dp->eviction, grace_sec);
+                if (d->handler.pdb_of)
+                        (void) eviction_set_pdb(dp->eviction, pdb);
+                return;
+        }
+        (void) drain_pod_set_reason(dp, pdb ? "WaitingForPDB" : "Evicting", pdb, NULL);
+        r = evictor_add(d->evictor, dp->pod, grace_sec, pdb, on_eviction, dp, &dp->eviction);
+        if (r < 0) {
+                log_debug_errno(d->env->log, r, "Failed to ask for the eviction of pod %s/%s, trying again: %m",
+                                dp->pod->object.meta.ns, dp->pod->object.meta.name);
+                timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
+        }
+}
+
+static void on_deleted(const KubeReply *reply, void *userdata) {
+        DrainPod *dp = userdata;
+        NodeDrain *d = dp->drain;
+
+        dp->delete_call = kube_call_free(dp->delete_call);
+        if (!reply->error || reply->error->http == 404 || reply->error->http == 409) {
+                (void) free_and_strdup(&dp->deleted_version, dp->pod->object.meta.resource_version);
+                backoff_reset(&dp->delete_backoff);
+                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                if (!reply->error)
+                        drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
+        } else {
+                usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random), reply->error->retry_after_usec);
+
+                dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
+                if (drain_pod_set_reason(dp, "DeleteFailed", NULL, reply->error->message))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+        }
+        node_drain_wake(d);
+}
+
+static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
+        NodeDrain *d = dp->drain;
+        const ObjectMeta *m = &dp->pod->object.meta;
+        KubeTarget target = { .kind = &kube_pod_kind, .ns = m->ns, .name = m->name };
+        KubeDeleteOptions options = { .uid = m->uid, .grace_sec = grace_sec };
+        KubeCallOptions call = { .lane = HTTP_LANE_BULK, .guard = d->guard };
+        usec_t now = loop_now(d->env->loop);
+
+        dp->eviction = eviction_free(dp->eviction);
+        if (dp->delete_call || streq_ptr(dp->deleted_version, m->resource_version))
+                return; /* under way, or done and not yet in view */
+        if (now < dp->delete_retry_usec) {
+                timer_arm_earlier(d->timer, dp->delete_retry_usec);
+                return;
+        }
+        if (kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
+                timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
+}
+
+static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
+        dp->eviction = eviction_free(dp->eviction);
+        if (p->pod_class == POD_CLASS_PROTECTED) {
+                if (drain_pod_set_reason(dp, "Protected", p->protected_by, NULL))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+        } else if (pod_is_critical(dp->pod))
+                (void) drain_pod_set_reason(dp, "WaitingForOthers", NULL, NULL);
+        else
+                (void) drain_pod_set_reason(dp, "WaitingForProtected", NULL, NULL);
+}
+
+static void drain_pod_act(DrainPod *dp, const PodPlan *p) {
+        switch (p->action) {
+        case POD_ACTION_NONE:
+                break;
+        case POD_ACTION_WAIT:
+                dp->eviction = eviction_free(dp->eviction);
+                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                break;
+        case POD_ACTION_HOLD:
+                drain_pod_hold(dp, p);
+                break;
+        case POD_ACTION_EVICT:
+                drain_pod_evict(dp, p->grace_sec);
+                break;
+        case POD_ACTION_DELETE:
+                drain_pod_delete(dp, p->grace_sec);
+                break;
+        case _POD_ACTION_MAX:
+                assert(false && "a plan without an action");
+        }
+}
+
+/* -- the node as a whole ----------------------------------------------------------------------------------------------- */
+
+static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret) {
+        DrainPod *dp = hashmap_get(d->pods, pod->object.meta.uid);
+        int r;
+
+        if (!dp) {
+                dp = new0(DrainPod, 1);
+                if (!dp)
+                        return -ENOMEM;
+                dp->drain = d;
+                dp->since_usec = loop_wall(d->env->loop);
+                dp->delete_backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC, .cap_usec = 5 * USEC_PER_SEC,
+                                                .jitter_permille = 200 };
+                dp->pod = (KubePod *) kube_object_ref((KubeObject *) &pod->object);
+                r = hashmap_put(d->pods, dp->pod->object.meta.uid, dp);
+                if (r < 0) {
+                        drain_pod_free(dp);
+                        return r;
+                }
+                d->changed = true;
+        } else if (dp->pod != pod) {
+                void *old;
+
+                /* The key is borrowed from the object: move it along with the reference. */
+                r = hashmap_replace(d->pods, pod->object.meta.uid, dp, &old);
+                if (r < 0)
+                        return r;
+                kube_object_ref((KubeObject *) &pod->object);
+                kube_object_unref(&dp->pod->object);
+                dp->pod = (KubePod *) pod;
+        }
+        dp->generation = d->generation;
+        *ret = dp;
+        return 0;
+}
+
+static void node_drain_forget_missing(NodeDrain *d) {
+        DrainPod *dp;
+
+        HASHMAP_FOREACH(dp, d->pods) {
+                if (dp->generation == d->generation)
+                        continue;
+                hashmap_remove(d->pods, dp->pod->object.meta.uid);
+                drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
+                drain_pod_free(dp);
+                d->changed = true;
+        }
+}
+
+/* All pods once for the context, once for the acts. */
+static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
+        DrainContext context = {};
+        usec_t next = USEC_INFINITY;
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
+                drain_context_add(&context, pod, &d->rules, wall_now);
+
+        d->generation++;
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
+                DrainPod *dp;
+                PodPlan p;
+
+                if (!drain_waits_for(pod, &d->rules, wall_now))
+                        continue;
+                if (node_drain_note_pod(d, pod, &dp) < 0) {
+                        next = MIN(next, usec_add(wall_now, USEC_PER_SEC));
+                        continue;
+                }
+                p = drain_plan_pod(pod, &d->rules, &context, dp->refused, wall_now);
+                next = MIN(next, p.next_usec);
+                drain_pod_act(dp, &p);
+        }
+        node_drain_forget_missing(d);
+        return next;
+}
+
+static bool node_drain_deletes_under_way(const NodeDrain *d) {
+        DrainPod *dp;
+
+        HASHMAP_FOREACH(dp, d->pods)
+                if (dp->delete_call)
+                        return true;
+        return false;
+}
+
+typedef struct ProofWalk {
+        NodeDrain *drain;
+        size_t left;
+} ProofWalk;
+
+static int on_proof_item(const char *item, size_t size, void *userdata) {
+        ProofWalk *w = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        int r;
+
+        r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+        if (r < 0)
+                return r;
+        r = kube_object_decode(&kube_pod_kind, json_root(doc), kube_client_pool(w->drain->client), &o);
+        if (r < 0)
+                return r;
+        if (drain_waits_for((KubePod *) o, &w->drain->rules, loop_wall(w->drain->env->loop)))
+                w->left++;
+        return 0;
+}
+
+static void on_proof(const KubeReply *reply, void *userdata) {
+        NodeDrain *d = userdata;
+        ProofWalk walk = { .drain = d };
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        usec_t now = loop_now(d->env->loop);
+        int r = reply->error ? api_error_to_errno(reply->error) : 0;
+
+        if (r >= 0)
+                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_proof_item, &walk, &rest, NULL);
+        d->proof = kube_call_free(d->proof);
+
+        if (r < 0 || walk.left > 0 || d->proof_spoilt) {
+                /* Not readable, or pods that the watch has not brought yet. */
+                log_debug(d->env->log, "Node %s is not proven empty: %zu pods in the list, result %d", d->node, walk.left, r);
+                node_drain_set_state(d, NODE_DRAIN_DRAINING);
+                d->proof_retry_usec = usec_add(now, backoff_next(&d->proof_backoff, d->env->random));
+        } else
+                node_drain_set_state(d, NODE_DRAIN_DRAINED);
+        node_drain_wake(d);
+}
+
+static void node_drain_prove(NodeDrain *d) {
+        _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
+        KubeTarget target = { .kind = &kube_pod_kind };
+        KubeListOptions list = { .field_selector = selector };
+        KubeCallOptions call = { .lane = HTTP_LANE_URGENT, .timeout_usec = LIST_TIMEOUT_USEC };
+        usec_t now = loop_now(d->env->loop);
+
+        if (d->proof)
+                return;
+        if (now < d->proof_retry_usec) {
+                timer_arm_earlier(d->timer, d->proof_retry_usec);
+                return;
+        }
+        if (!selector || kube_list(d->client, &target, &list, &call, on_proof, d, &d->proof) < 0) {
+                timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
+                return;
+        }
+        d->proof_spoilt = false;
+        node_drain_set_state(d, NODE_DRAIN_PROVING);
+}
+
+static void node_drain_step(NodeDrain *d, usec_t wall_now) {
+        bool expired = d->rules.deadline_usec != USEC_INFINITY && wall_now >= d->rules.deadline_usec;
+
+        if (hashmap_size(d->pods) == 0) {
+                if (d->state != NODE_DRAIN_DRAINED)
+                        node_drain_prove(d);
+                /* Even the proof does not hold a machine beyond T. */
+                if (expired && d->state != NODE_DRAIN_DRAINED)
+                        node_drain_set_state(d, NODE_DRAIN_EXPIRED);
+                return;
+        }
+        d->proof = kube_call_free(d->proof);
+        node_drain_set_state(d, expired && !node_drain_deletes_under_way(d) ? NODE_DRAIN_EXPIRED : NODE_DRAIN_DRAINING);
+}
+
+static void node_drain_list_blockers(NodeDrain *d) {
+        DrainPod *dp;
+
+        d->n_blockers = 0;
+        if (GREEDY_REALLOC(d->blockers, d->blockers_allocated, MAX(hashmap_size(d->pods), (size_t) 1)) < 0)
+                return;
+        HASHMAP_FOREACH(dp, d->pods)
+                d->blockers[d->n_blockers++] = drain_pod_blocker(dp);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        NodeDrain *d = userdata;
+        usec_t wall_now = loop_wall(d->env->loop), next;
+
+        next = node_drain_act(d, wall_now);
+        if (d->rules.deadline_usec > wall_now)
+                next = MIN(next, d->rules.deadline_usec);
+        node_drain_step(d, wall_now);
+        if (next != USEC_INFINITY)
+                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, next));
+        node_drain_list_blockers(d);
+
+        if (d->changed) {
+                d->changed = false;
+                d->handler.on_changed(d, d->handler.userdata); /* may free us */
+        }
+}
+
+void node_drain_wake(NodeDrain *d) {
+        timer_arm_earlier(d->timer, 0);
+}
+
+void node_drain_pod_seen(NodeDrain *d, const KubePod *pod) {
+        if (drain_waits_for(pod, &d->rules, loop_wall(d->env->loop)))
+                d->proof_spoilt = true;
+        if (d->state == NODE_DRAIN_DRAINED && d->proof_spoilt)
+                node_drain_set_state(d, NODE_DRAIN_DRAINING);
+        node_drain_wake(d);
+}
+
+void node_drain_pod_gone(NodeDrain *d, const KubePod *pod) {
+        node_drain_wake(d);
+}
+
+void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
+        if (wall_usec >= d->rules.deadline_usec)
+                return;
+        d->rules.deadline_usec = wall_usec;
+        node_drain_wake(d);
+}
+
+NodeDrainState node_drain_state(const NodeDrain *d) {
+        return d->state;
+}
+
+size_t node_drain_pods_left(const NodeDrain *d) {
+        return hashmap_size(d->pods);
+}
+
+const DrainBlocker *node_drain_blockers(const NodeDrain *d, size_t *ret_n) {
+        *ret_n = d->n_blockers;
+        return d->blockers;
+}
