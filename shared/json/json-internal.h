@@ -26,8 +26,8 @@ typedef struct JsonScan {
         JsonError error;
         size_t key_offset; /* opening quote of key_wanted */
         bool has_items;
-        JsonSpan list;     /* "[...]" of items, brackets included */
-        JsonSpan *items;   /* freed by json_scan_done() */
+        JsonSpan list;   /* "[...]" of items, brackets included */
+        JsonSpan *items; /* freed by json_scan_done() */
         size_t n_items;
 
         /* how far it is */

@@ -44,13 +44,12 @@ static int compare_keys(const void *a, const void *b) {
 
 static int find_duplicate_sorted(const cJSON *object, size_t n, const cJSON **ret) {
         _cleanup_free_ const cJSON **members = NULL;
-        const cJSON *child;
         size_t i = 0;
 
         members = new0(const cJSON *, n);
         if (!members)
                 return -ENOMEM;
-        cJSON_ArrayForEach(child, object)
+        for (const cJSON *child = object->child; child; child = child->next)
                 members[i++] = child;
         qsort(members, n, sizeof(members[0]), compare_keys);
         for (i = 1; i < n; i++)
@@ -62,15 +61,14 @@ static int find_duplicate_sorted(const cJSON *object, size_t n, const cJSON **re
 }
 
 static int find_duplicate_member(const cJSON *object, const cJSON **ret) {
-        const cJSON *child;
         size_t n = 0;
 
-        cJSON_ArrayForEach(child, object)
+        for (const cJSON *child = object->child; child; child = child->next)
                 n++;
         if (n > COMPARE_ALL_MAX)
                 return find_duplicate_sorted(object, n, ret);
 
-        cJSON_ArrayForEach(child, object)
+        for (const cJSON *child = object->child; child; child = child->next)
                 for (const cJSON *other = object->child; other != child; other = other->next)
                         if (streq(child->string, other->string)) {
                                 *ret = child;
@@ -81,7 +79,6 @@ static int find_duplicate_member(const cJSON *object, const cJSON **ret) {
 
 /* One member whose key its object has twice, or NULL. The scan has bounded the depth. */
 static int find_duplicate(const cJSON *v, const cJSON **ret) {
-        const cJSON *child;
         int r;
 
         if (cJSON_IsObject(v)) {
@@ -89,7 +86,7 @@ static int find_duplicate(const cJSON *v, const cJSON **ret) {
                 if (r < 0 || *ret)
                         return r;
         }
-        cJSON_ArrayForEach(child, v)
+        for (const cJSON *child = v->child; child; child = child->next)
                 if (child->child) {
                         r = find_duplicate(child, ret);
                         if (r < 0 || *ret)
@@ -100,9 +97,7 @@ static int find_duplicate(const cJSON *v, const cJSON **ret) {
 
 /* Counts keys in the order of the text up to and with `wanted`. */
 static bool count_keys(const cJSON *v, const cJSON *wanted, size_t *n) {
-        const cJSON *child;
-
-        cJSON_ArrayForEach(child, v) {
+        for (const cJSON *child = v->child; child; child = child->next) {
                 if (child->string)
                         (*n)++;
                 if (child == wanted || count_keys(child, wanted, n))
@@ -239,12 +234,10 @@ int json_split_items(const char *data, size_t size, size_t max_bytes, json_item_
 /* -- looking -------------------------------------------------------------------------------------------- */
 
 const Json *json_get(const Json *o, const char *key) {
-        const cJSON *child;
-
         assert(key);
         if (!json_is_object(o))
                 return NULL;
-        cJSON_ArrayForEach(child, from_json(o))
+        for (const cJSON *child = from_json(o)->child; child; child = child->next)
                 if (streq(child->string, key))
                         return to_json(child);
         return NULL;
@@ -336,7 +329,7 @@ const char *json_string_or_null(const Json *v) {
 size_t json_size(const Json *v) {
         size_t n = 0;
 
-        JSON_FOREACH(child, v)
+        JSON_FOREACH (child, v)
                 n++;
         return n;
 }

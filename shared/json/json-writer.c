@@ -236,7 +236,7 @@ void json_add_value(JsonWriter *w, const char *key, const Json *v) {
                 return;
         if (is_object || json_is_array(v)) {
                 open_level(w, key, is_object ? '{' : '[');
-                JSON_FOREACH(child, v)
+                JSON_FOREACH (child, v)
                         json_add_value(w, json_key(child), child);
                 close_level(w, is_object ? '{' : '[', is_object ? '}' : ']');
         } else if (json_is_string(v))

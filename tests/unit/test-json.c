@@ -55,7 +55,8 @@ static void test_accepted(void **state) {
                 { "the order of keys is kept", "{\"b\":1,\"a\":{\"c\":[]}}", "{\"b\":1,\"a\":{\"c\":[]}}" },
                 { "keys that differ in case only", "{\"a\":1,\"A\":2}", "{\"a\":1,\"A\":2}" },
                 { "the same key in two objects", "[{\"a\":1},{\"a\":2}]", "[{\"a\":1},{\"a\":2}]" },
-                { "every short escape", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\\"\\\\/\\u0008\\u000c\\n\\r\\t\"" },
+                { "every short escape", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+                  "\"\\\"\\\\/\\u0008\\u000c\\n\\r\\t\"" },
                 { "an escaped letter", "\"\\u00e4\\u20AC\"", "\"\xc3\xa4\xe2\x82\xac\"" },
                 { "a surrogate pair", "\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\"" },
                 { "UTF-8 of two, three and four bytes", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"",
@@ -66,8 +67,10 @@ static void test_accepted(void **state) {
                   "[9007199254740991,-9007199254740991]" },
                 { "the largest double", "1.7976931348623157e308", "1.7976931348623157e+308" },
                 { "what is too small is zero", "1e-400", "0" },
-                { "the shortest text of a double", "[0.1,0.30000000000000004]", "[0.1,0.30000000000000004]" },
-                { "a number of 63 bytes", "[0.1111111111111111111111111111111111111111111111111111111111111]",
+                { "the shortest text of a double", "[0.1,0.30000000000000004]",
+                  "[0.1,0.30000000000000004]" },
+                { "a number of 63 bytes",
+                  "[0.1111111111111111111111111111111111111111111111111111111111111]",
                   "[0.111111111111111]" },
         };
 
@@ -97,7 +100,10 @@ static void test_refused(void **state) {
                 { "a NUL and more behind the value", TEXT("1\0junk"), "1 something after the value" },
                 { "a byte order mark", TEXT("\xef\xbb\xbf{}"), "0 expected a value" },
                 { "a form feed as space", TEXT("\f1"), "0 expected a value" },
-                { "a control character as space", TEXT("[1,\x01""2]"), "3 expected a value" },
+                { "a control character as space",
+                  TEXT("[1,\x01"
+                       "2]"),
+                  "3 expected a value" },
                 { "duplicate keys", TEXT("{\"a\":1,\"b\":2,\"a\":3}"), "13 duplicate key" },
                 { "duplicate keys further in", TEXT("[{},{\"x\":{\"a\":1,\"a\":1}}]"), "16 duplicate key" },
                 { "duplicate keys, one escaped", TEXT("{\"a\":1,\"\\u0061\":3}"), "7 duplicate key" },
@@ -108,7 +114,8 @@ static void test_refused(void **state) {
                 { "a line feed in a string", TEXT("\"a\nb\""), "2 control character in a string" },
                 { "a number beyond a double", TEXT("[1e400]"), "1 number out of range" },
                 { "a negative one", TEXT("-1e999999999999"), "0 number out of range" },
-                { "a number of 64 bytes", TEXT("[1111111111111111111111111111111111111111111111111111111111111111]"),
+                { "a number of 64 bytes",
+                  TEXT("[1111111111111111111111111111111111111111111111111111111111111111]"),
                   "1 number too long" },
                 { "zeros before a number", TEXT("[01]"), "2 expected , or ]" },
                 { "no digit behind the point", TEXT("[1.]"), "1 invalid number" },
@@ -178,7 +185,8 @@ static char *nested(unsigned depth) {
 
 static void test_limits(void **state) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
-        _cleanup_free_ char *deepest = nested(JSON_MAX_DEPTH), *deeper = nested(JSON_MAX_DEPTH + 1), *back = NULL;
+        _cleanup_free_ char *deepest = nested(JSON_MAX_DEPTH), *deeper = nested(JSON_MAX_DEPTH + 1),
+                            *back = NULL;
         JsonError error = { 0 };
 
         assert_return_code(json_parse(deepest, strlen(deepest), MAX_BYTES, &d, &error), 0);
@@ -227,10 +235,11 @@ static void test_many_keys(void **state) {
                 }
 }
 
-static const char pod[] = "{\"metadata\":{\"name\":\"web-0\",\"Name\":\"not me\",\"deletionTimestamp\":null,\"generation\":7,"
-                          "\"creationTimestamp\":\"2026-11-21T05:03:00Z\"},"
-                          "\"spec\":{\"nodeName\":\"n1\",\"hostNetwork\":true,\"priority\":2000000000,\"weight\":1.5,"
-                          "\"huge\":9007199254740993,\"huger\":1e300,\"one\":1.0,\"containers\":[{},{}]}}";
+static const char pod[] =
+        "{\"metadata\":{\"name\":\"web-0\",\"Name\":\"not me\",\"deletionTimestamp\":null,\"generation\":7,"
+        "\"creationTimestamp\":\"2026-11-21T05:03:00Z\"},"
+        "\"spec\":{\"nodeName\":\"n1\",\"hostNetwork\":true,\"priority\":2000000000,\"weight\":1.5,"
+        "\"huge\":9007199254740993,\"huger\":1e300,\"one\":1.0,\"containers\":[{},{}]}}";
 
 static void test_lookup(void **state) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
@@ -253,7 +262,8 @@ static void test_lookup(void **state) {
         assert_string_equal(s, "n1");
         assert_int_equal(json_string(json_get(spec, "priority"), &s), -EINVAL);
         assert_int_equal(json_string(json_get(spec, "absent"), &s), -ENODATA);
-        assert_int_equal(json_string(json_path(json_root(d), "metadata", "deletionTimestamp", NULL), &s), -ENODATA);
+        assert_int_equal(json_string(json_path(json_root(d), "metadata", "deletionTimestamp", NULL), &s),
+                         -ENODATA);
         assert_true(json_is_null(json_path(json_root(d), "metadata", "deletionTimestamp", NULL)));
         assert_null(json_path(json_root(d), "metadata", "deletionTimestamp", "deeper", NULL));
         assert_null(json_path(json_root(d), "absent", "deeper", NULL));
@@ -308,8 +318,9 @@ static void test_dispatch(void **state) {
                 const char *field;
         } rows[] = {
                 { "all of it, and a field we do not know",
-                  "{\"name\":\"a\",\"generation\":3,\"hostNetwork\":true,\"created\":\"1970-01-01T00:00:01Z\",\"x\":[]}", 0,
-                  NULL },
+                  "{\"name\":\"a\",\"generation\":3,\"hostNetwork\":true,\"created\":\"1970-01-01T00:00:"
+                  "01Z\",\"x\":[]}",
+                  0, NULL },
                 { "null is absent", "{\"name\":\"a\",\"generation\":null}", 0, NULL },
                 { "the mandatory one is missing", "{\"generation\":3}", -ENODATA, "name" },
                 { "the mandatory one is null", "{\"name\":null}", -ENODATA, "name" },
@@ -329,7 +340,8 @@ static void test_dispatch(void **state) {
                 print_message("%s\n", rows[i].what);
                 t.name = strdup("old");
                 assert_return_code(json_parse(rows[i].text, strlen(rows[i].text), MAX_BYTES, &d, NULL), 0);
-                assert_int_equal(json_dispatch(json_root(d), table, ELEMENTSOF(table), &t, &field), rows[i].r);
+                assert_int_equal(json_dispatch(json_root(d), table, ELEMENTSOF(table), &t, &field),
+                                 rows[i].r);
                 if (rows[i].field)
                         assert_string_equal(field, rows[i].field);
                 if (i == 0) {
@@ -360,24 +372,35 @@ static void test_split(void **state) {
         static const struct {
                 const char *what, *text, *items, *rest;
         } rows[] = {
-                { "a list", "{\"kind\":\"PodList\",\"items\":[{\"a\":1},{\"b\":[2]}],\"metadata\":{\"continue\":\"x\"}}",
-                  "{\"a\":1}|{\"b\":[2]}|", "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"continue\":\"x\"}}" },
-                { "space around everything", " { \"items\" : [ {} ,\n1 , [ ] ] } ", "{}|1|[ ]|", "{\"items\":[]}" },
+                { "a list",
+                  "{\"kind\":\"PodList\",\"items\":[{\"a\":1},{\"b\":[2]}],\"metadata\":{\"continue\":\"x\"}"
+                  "}",
+                  "{\"a\":1}|{\"b\":[2]}|",
+                  "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"continue\":\"x\"}}" },
+                { "space around everything", " { \"items\" : [ {} ,\n1 , [ ] ] } ", "{}|1|[ ]|",
+                  "{\"items\":[]}" },
                 { "an empty list", "{\"items\":[ ]}", "", "{\"items\":[]}" },
-                { "a list of Go that was never made", "{\"items\":null,\"a\":1}", "", "{\"items\":[],\"a\":1}" },
+                { "a list of Go that was never made", "{\"items\":null,\"a\":1}", "",
+                  "{\"items\":[],\"a\":1}" },
                 { "no list at all", "{\"kind\":\"Status\"}", "", "{\"kind\":\"Status\"}" },
-                { "items further in are none", "{\"metadata\":{\"items\":[1]},\"items\":[{\"items\":[2,3]}]}",
-                  "{\"items\":[2,3]}|", "{\"metadata\":{\"items\":[1]},\"items\":[]}" },
-                { "the key written with escapes", "{\"\\u0069tem\\u0073\":[1,2]}", "1|2|", "{\"items\":[]}" },
+                { "items further in are none",
+                  "{\"metadata\":{\"items\":[1]},\"items\":[{\"items\":[2,3]}]}", "{\"items\":[2,3]}|",
+                  "{\"metadata\":{\"items\":[1]},\"items\":[]}" },
+                { "the key written with escapes", "{\"\\u0069tem\\u0073\":[1,2]}", "1|2|",
+                  "{\"items\":[]}" },
                 { "a key that begins like it", "{\"itemsize\":[1],\"item\":[2],\"items\":[3]}", "3|",
                   "{\"itemsize\":[1],\"item\":[2],\"items\":[]}" },
                 { "items that are no array", "{\"items\":{}}", "", "9 items is not an array" },
                 { "two lists", "{\"items\":[1],\"items\":[2]}", "", "21 duplicate key" },
                 { "two lists, one escaped", "{\"items\":[1],\"item\\u0073\":[2]}", "", "26 duplicate key" },
-                { "a duplicate key before the items", "{\"a\":1,\"a\":2,\"items\":[1]}", "", "7 duplicate key" },
-                { "a duplicate key behind the items", "{\"a\":1,\"items\":[1,22,333],\"a\":2}", "", "26 duplicate key" },
-                { "an item that is broken: nothing is handed out", "{\"items\":[1,{\"a\":}]}", "", "17 expected a value" },
-                { "an end that is broken: nothing is handed out", "{\"items\":[1]", "", "12 expected , or }" },
+                { "a duplicate key before the items", "{\"a\":1,\"a\":2,\"items\":[1]}", "",
+                  "7 duplicate key" },
+                { "a duplicate key behind the items", "{\"a\":1,\"items\":[1,22,333],\"a\":2}", "",
+                  "26 duplicate key" },
+                { "an item that is broken: nothing is handed out", "{\"items\":[1,{\"a\":}]}", "",
+                  "17 expected a value" },
+                { "an end that is broken: nothing is handed out", "{\"items\":[1]", "",
+                  "12 expected , or }" },
                 { "no object", "[1]", "", "0 expected an object" },
                 { "nothing", "", "", "0 expected an object" },
         };
@@ -390,7 +413,8 @@ static void test_split(void **state) {
                 int r;
 
                 print_message("%s\n", rows[i].what);
-                r = json_split_items(rows[i].text, strlen(rows[i].text), MAX_BYTES, on_item, &items, &rest, &error);
+                r = json_split_items(rows[i].text, strlen(rows[i].text), MAX_BYTES, on_item, &items, &rest,
+                                     &error);
                 if (r < 0) {
                         assert_int_equal(r, -EBADMSG);
                         result = strf("%zu %s", error.offset, error.message);
@@ -406,10 +430,13 @@ static void test_split_stops(void **state) {
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
         Items items = { .stop_with = -ECANCELED };
 
-        assert_int_equal(json_split_items(TEXT("{\"items\":[1,2]}"), MAX_BYTES, on_item, &items, &rest, NULL), -ECANCELED);
+        assert_int_equal(
+                json_split_items(TEXT("{\"items\":[1,2]}"), MAX_BYTES, on_item, &items, &rest, NULL),
+                -ECANCELED);
         assert_string_equal(strbuf_str(&items.text), "1|");
         assert_null(rest);
-        assert_int_equal(json_split_items(TEXT("{\"items\":[1,2]}"), 3, on_item, &items, &rest, NULL), -E2BIG);
+        assert_int_equal(json_split_items(TEXT("{\"items\":[1,2]}"), 3, on_item, &items, &rest, NULL),
+                         -E2BIG);
         strbuf_done(&items.text);
 }
 
@@ -442,11 +469,12 @@ static void test_writer(void **state) {
         json_close_object(w);
         text = json_writer_steal(w, &size);
         assert_non_null(text);
-        assert_string_equal(text, "{\"s\":\"a \\\"quoted\\\" \\\\ \\u0001\\n\\u007f \xc3\xa4\","
-                                  "\"bad\xef\xbf\xbd\":\"\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd cut "
-                                  "\xef\xbf\xbd\xef\xbf\xbd\",\"f\":\"50%\",\"min\":-9223372036854775808,"
-                                  "\"a\":[{},true,false,null,[]],\"raw\":{\"k\":[]},"
-                                  "\"copy\":{\"x\":[1,1.5,\"s\",null,true,{}]}}");
+        assert_string_equal(text,
+                            "{\"s\":\"a \\\"quoted\\\" \\\\ \\u0001\\n\\u007f \xc3\xa4\","
+                            "\"bad\xef\xbf\xbd\":\"\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd cut "
+                            "\xef\xbf\xbd\xef\xbf\xbd\",\"f\":\"50%\",\"min\":-9223372036854775808,"
+                            "\"a\":[{},true,false,null,[]],\"raw\":{\"k\":[]},"
+                            "\"copy\":{\"x\":[1,1.5,\"s\",null,true,{}]}}");
         assert_int_equal(size, strlen(text));
 
         /* usable again, and for a value that is no object */
@@ -460,20 +488,28 @@ static char *make_page(void) {
         StrBuf b = { 0 };
         char *s;
 
-        strbuf_add(&b, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
+        strbuf_add(&b, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"}"
+                       ",\"items\":[");
         for (unsigned i = 0; i < 500; i++) {
-                strbuf_addf(&b, "%s{\"metadata\":{\"name\":\"web-%u\",\"namespace\":\"default\",\"labels\":{\"app\":\"web\"},"
-                                "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"controller\":true}]},\"spec\":"
-                                "{\"nodeName\":\"n%u\",\"containers\":[",
+                strbuf_addf(&b,
+                            "%s{\"metadata\":{\"name\":\"web-%u\",\"namespace\":\"default\",\"labels\":{"
+                            "\"app\":\"web\"},"
+                            "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"controller\":true}]},\"spec\":"
+                            "{\"nodeName\":\"n%u\",\"containers\":[",
                             i ? "," : "", i, i % 50);
                 for (unsigned c = 0; c < 3; c++) {
-                        strbuf_addf(&b, "%s{\"name\":\"c%u\",\"image\":\"images.example/team/web:1.27\",\"env\":[",
-                                    c ? "," : "", c);
+                        strbuf_addf(
+                                &b,
+                                "%s{\"name\":\"c%u\",\"image\":\"images.example/team/web:1.27\",\"env\":[",
+                                c ? "," : "", c);
                         for (unsigned e = 0; e < 20; e++)
-                                strbuf_addf(&b, "%s{\"name\":\"VARIABLE_%u\",\"value\":\"some setting of the program, %u\"}",
+                                strbuf_addf(&b,
+                                            "%s{\"name\":\"VARIABLE_%u\",\"value\":\"some setting of the "
+                                            "program, %u\"}",
                                             e ? "," : "", e, e);
-                        strbuf_add(&b, "],\"resources\":{\"requests\":{\"cpu\":\"100m\",\"memory\":\"128Mi\"}},"
-                                       "\"ports\":[{\"containerPort\":8080,\"protocol\":\"TCP\"}]}");
+                        strbuf_add(&b,
+                                   "],\"resources\":{\"requests\":{\"cpu\":\"100m\",\"memory\":\"128Mi\"}},"
+                                   "\"ports\":[{\"containerPort\":8080,\"protocol\":\"TCP\"}]}");
                 }
                 strbuf_add(&b, "]},\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
                                "\"status\":\"True\",\"lastTransitionTime\":\"2026-11-21T05:03:00Z\"}]}}");
@@ -511,7 +547,8 @@ static void test_page(void **state) {
         t0 = now_msec();
         {
                 _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
-                assert_return_code(json_split_items(page, size, MAX_BYTES, ignore_item, NULL, &rest, NULL), 0);
+                assert_return_code(json_split_items(page, size, MAX_BYTES, ignore_item, NULL, &rest, NULL),
+                                   0);
         }
         t1 = now_msec();
         {
@@ -526,8 +563,9 @@ static void test_page(void **state) {
         }
         t3 = now_msec();
         assert_int_equal(n, 500);
-        print_message("%zu bytes, 500 pods: split %.1f ms, split and parse each %.1f ms, parse whole %.1f ms\n", size, t1 - t0,
-                      t2 - t1, t3 - t2);
+        print_message(
+                "%zu bytes, 500 pods: split %.1f ms, split and parse each %.1f ms, parse whole %.1f ms\n",
+                size, t1 - t0, t2 - t1, t3 - t2);
 }
 
 int main(void) {
