@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The contract in the API: every name by which agent, coordinator and people know each other on a Node and a NodeClaim
+ * (design: README.md "Marks"). Agent and coordinator never talk but through these.
+ */
+
+#define VESPER_GROUP "vesper.sh"
+#define VESPER_VERSION_API "v1alpha1"
+
+/* On Node AND NodeClaim: deletion waits for the coordinator. */
+#define FINALIZER_TERMINATION "vesper.sh/termination"
+
+/* Coordinator: chosen for removal. */
+#define TAINT_DISRUPTED "vesper.sh/disrupted"
+#define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
+/* Who cordoned, each its own; the value is JSON {"bootID":..., "why":...}. The node is un-cordoned only by the conditional patch
+ * that removes the last of them; unschedulable=false while our mark is there means that a person un-cordoned: the mark goes,
+ * the node stays open. A cordon found before ours is never claimed. */
+#define ANNOTATION_CORDONED_BY_AGENT "vesper.sh/cordoned-by-agent"
+#define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
+/* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. */
+#define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
+/* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
+#define ANNOTATION_DEADLINE "vesper.sh/deadline"
+
+/* Load balancers let go before pods do. Set to "vesper" only where absent, and only that value is ever taken off. */
+#define LABEL_EXCLUDE_FROM_LB "node.kubernetes.io/exclude-from-external-load-balancers"
+#define LABEL_EXCLUDE_FROM_LB_VALUE "vesper"
+/* Seed 000: terminable means "please delete this node". */
+#define LABEL_LIFECYCLE_PHASE "karpenter.sh/lifecycle-phase"
+
+/* Node conditions of KEP-5683; `reason` names who drains. */
+#define CONDITION_DRAIN_IN_PROGRESS "DrainInProgress"
+#define CONDITION_DRAINED "Drained"
+#define CONDITION_MAINTENANCE_PLANNED "MaintenancePlanned"
+#define CONDITION_MAINTENANCE_IN_PROGRESS "MaintenanceInProgress"
+/* Coordinator: why a termination does not go on. */
+#define CONDITION_TERMINATION_BLOCKED "vesper.sh/TerminationBlocked"
+
+/* NodeClaim conditions. */
+#define CLAIM_LAUNCHED "Launched"
+#define CLAIM_REGISTERED "Registered"
+#define CLAIM_INITIALIZED "Initialized"
+#define CLAIM_DRAINED "Drained"
+#define CLAIM_VOLUMES_DETACHED "VolumesDetached"
+#define CLAIM_INSTANCE_TERMINATING "InstanceTerminating"
+
+/* NodePool condition: a node is matched by two pools and adopted by neither. */
+#define POOL_CONFLICT "Conflicting"
