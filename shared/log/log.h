@@ -49,7 +49,7 @@ Log *log_free(Log *l);
 DEFINE_FREEP(Log, log_free);
 void log_set_hook(Log *l, log_hook_t hook, void *userdata);
 void log_set_level(Log *l, LogLevel max_level);
-/* Standard error is a terminal or not a journal stream: text; under systemd with a journal stream: journal; else JSON. */
+/* By what standard error is: a terminal: text; the stream that systemd connected to the journal: journal; else JSON. */
 LogTarget log_target_auto(void);
 const char *log_target_to_string(LogTarget t);
 LogTarget log_target_from_string(const char *s);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * MESSAGE_ID of every operator-visible event. They are kept for ever: people filter and alert on them, and
+ * the journal's catalogue finds its explanations by them. A new event takes a new id (systemd-id128 new).
+ */
+
+/* The end of a node was announced. */
+#define MESSAGE_NOTICE_SEEN "6a7cdf5e8698fafb45cf5ab8590bfce4"
+/* An announcement was positively withdrawn; our marks are undone. */
+#define MESSAGE_NOTICE_CANCELLED "34ae4b171eca2c57824e15e4ad30695a"
+/* A node was made unschedulable by us. */
+#define MESSAGE_NODE_CORDONED "539e7a7e6c45070e4e2476bdd92c666b"
+/* Our cordon was taken off again. */
+#define MESSAGE_NODE_UNCORDONED "49835c06a09a42948980df5aa0802214"
+/* Pods of a node begin to be evicted. */
+#define MESSAGE_DRAIN_STARTED "876dee7d5a7499da13c70876eff8de2b"
+/* A pod may not be evicted yet; the message names what holds it. */
+#define MESSAGE_POD_EVICTION_BLOCKED "09308caf9d7843c8e6159ac55647a39c"
+/* A pod was deleted instead of evicted because its time was up. */
+#define MESSAGE_POD_DELETED_AT_DEADLINE "286dec0cc6ffd0d08606c66d0fed2fa5"
+/* Nothing that had to leave is on the node any more. */
+#define MESSAGE_NODE_DRAINED "37e89773ec7b77b4d118e18d299bc1f8"
+/* A drain ended with pods left on the node. */
+#define MESSAGE_DRAIN_FAILED "cddb7ff7a720e22a53c66d18c19b1180"
+/* The API server does not answer; what can be done without it goes on. */
+#define MESSAGE_API_UNREACHABLE "071af49d8a75f5a5bfb9dcd6396af075"
+/* The API server answers again. */
+#define MESSAGE_API_BACK "af9976ff7757373c18d69c146f8491f0"
+/* A notice source keeps answering "unknown". */
+#define MESSAGE_NOTICE_SOURCE_FAILING "9b1c5fbdef97f7bdc7a01b7486b0cf6c"
+/* This process leads. */
+#define MESSAGE_LEASE_ACQUIRED "6538e63bb787c0c9dacf0140ff3e954f"
+/* This process leads no more. */
+#define MESSAGE_LEASE_LOST "92eaf099d356a400d48443bccb493e4b"
+/* A node is managed from now on: claim made, finalizers set. */
+#define MESSAGE_NODE_ADOPTED "031eab321e09b984a8fd8d1b0d714c2d"
+/* A managed node is being deleted; its removal began. */
+#define MESSAGE_NODE_TERMINATION_STARTED "1070620252c3a684e76f8ca90c9dc32d"
+/* A removal went from one phase to the next. */
+#define MESSAGE_TERMINATION_PHASE_CHANGED "3f0795bcab9086744048f493bdaa140c"
+/* The provider reported the machine of a node gone. */
+#define MESSAGE_INSTANCE_TERMINATED "4d33c5eca006eea9809f77cf0bdffd34"
+/* A removal cannot go on; the message names why and what to do. */
+#define MESSAGE_TERMINATION_BLOCKED "8bedc301c948ae1c4342bd91726aa2bc"
+/* Our finalizer was taken off; the object may go. */
+#define MESSAGE_FINALIZER_REMOVED "d0a92bc0c3f927c498d605a413f7a9b5"
+/* The configuration has a value that we do not start with. */
+#define MESSAGE_CONFIGURATION_REFUSED "13dea1d6f494f9ea5a50f8494b27f232"
+/* The process is up and does its work. */
+#define MESSAGE_READY "aba7501ff7679c2e2f1b9117cae88daf"
+/* The process ends. */
+#define MESSAGE_STOPPING "351a564c17110524097d06cd46b31c30"

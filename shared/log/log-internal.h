@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between the files of log/: one finished message, and how each target writes it down. */
+
+#include <stddef.h>
+#include <time.h>
+
+#include "log.h"
+#include "string-util.h"
+
+typedef struct LogRecord {
+        LogLevel level;
+        struct timespec time; /* wall clock */
+        const char *identifier;
+        const char *message_id; /* or NULL */
+        const char *text;       /* redacted */
+        const LogField *fields; /* values not yet redacted */
+        size_t n_fields;
+} LogRecord;
+
+/* One line each, with its line feed. */
+void log_render_text(const LogRecord *record, StrBuf *b);
+void log_render_json(const LogRecord *record, StrBuf *b);
+/* A native message of the journal. Failures are dropped: there is nobody left to tell. */
+void log_send_journal(const LogRecord *record);
+
+/* A copy with secrets masked; NULL on ENOMEM. */
+char *log_redacted_copy(const char *text);

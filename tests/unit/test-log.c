@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "file-util.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "string-util.h"
+
+/* -- standard error, caught ----------------------------------------------------------------------------- */
+
+typedef struct Capture {
+        int saved_fd, read_fd;
+} Capture;
+
+static Capture capture_begin(void) {
+        Capture c;
+        int fds[2];
+
+        assert_return_code(pipe2(fds, O_CLOEXEC | O_NONBLOCK), errno);
+        c.read_fd = fds[0];
+        c.saved_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        assert_return_code(c.saved_fd, errno);
+        assert_return_code(dup2(fds[1], STDERR_FILENO), errno);
+        close(fds[1]);
+        return c;
+}
+
+static void capture_end(Capture c, char *ret, size_t size) {
+        ssize_t n;
+
+        assert_return_code(dup2(c.saved_fd, STDERR_FILENO), errno);
+        n = read(c.read_fd, ret, size - 1);
+        ret[n > 0 ? n : 0] = 0;
+        close(c.saved_fd);
+        close(c.read_fd);
+}
+
+static void test_text(void **state) {
+        static const struct {
+                const char *what, *message;
+                LogField fields[3];
+                const char *expected; /* behind the time of day */
+        } rows[] = {
+                { "a message", "Drained", { { 0 } }, " warning Drained\n" },
+                { "with fields",
+                  "Drained",
+                  { { "NODE", "n1" }, { "POD", "a/b" } },
+                  " warning Drained (NODE=n1 POD=a/b)\n" },
+                { "a field without a value is left out",
+                  "Drained",
+                  { { "NODE", NULL }, { "POD", "a/b" } },
+                  " warning Drained (POD=a/b)\n" },
+                { "no line starts inside a message",
+                  "x\n00:00:00.000 error   forged\x1b[0m",
+                  { { 0 } },
+                  " warning x?00:00:00.000 error   forged?[0m\n" },
+                { "nor in a field, nor by a control character of two bytes",
+                  "x",
+                  { { "NODE", "a\nb\xc2\x9b"
+                              "c\xc3\xa4" } },
+                  " warning x (NODE=a?b?c\xc3\xa4)\n" },
+                { "no secret in a message",
+                  "Authorization: Bearer abc.def",
+                  { { 0 } },
+                  " warning Authorization: Bearer ***\n" },
+                { "nor in a field",
+                  "x",
+                  { { "REASON", "Bearer abc" } },
+                  " warning x (REASON=Bearer ***)\n" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(log_freep) Log *l = NULL;
+                int hour, minute, second, millisecond, behind = 0;
+                char line[500];
+                Capture c;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(log_new(LOG_TARGET_TEXT, LOG_LEVEL_INFO, "test", &l), 0);
+                c = capture_begin();
+                log_event(l, LOG_LEVEL_WARNING, NULL, rows[i].fields, 3, "%s", rows[i].message);
+                capture_end(c, line, sizeof(line));
+                assert_int_equal(
+                        sscanf(line, "%2d:%2d:%2d.%3d%n", &hour, &minute, &second, &millisecond, &behind),
+                        4);
+                assert_int_equal(behind, strlen("HH:MM:SS.mmm"));
+                assert_string_equal(line + behind, rows[i].expected);
+        }
+}
+
+static void test_json(void **state) {
+        static const struct {
+                const char *what, *message, *id;
+                LogField fields[3];
+                const char *expected; /* behind the time */
+        } rows[] = {
+                { "a message",
+                  "Drained",
+                  NULL,
+                  { { 0 } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"Drained\"}\n" },
+                { "an event, its fields in lower case",
+                  "Drained",
+                  MESSAGE_NODE_DRAINED,
+                  { { "NODE", "n1" }, { "POD", NULL }, { "PODS_LEFT", "0" } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"Drained\",\"message_id\":"
+                  "\"" MESSAGE_NODE_DRAINED "\",\"node\":\"n1\",\"pods_left\":\"0\"}\n" },
+                { "escapes",
+                  "a \"b\" \\ \n\t\x7f \xc3\xa4",
+                  NULL,
+                  { { 0 } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"a \\\"b\\\" \\\\ \\n\\u0009\\u007f "
+                  "\xc3\xa4\"}\n" },
+                { "invalid UTF-8",
+                  "\xff\xc3",
+                  NULL,
+                  { { 0 } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"\xef\xbf\xbd\xef\xbf\xbd\"}\n" },
+                { "a field named as one of the line's own",
+                  "x",
+                  NULL,
+                  { { "LEVEL", "9" } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"x\",\"_level\":\"9\"}\n" },
+                { "no secret in a field",
+                  "x",
+                  NULL,
+                  { { "REASON", "Signature=abc" } },
+                  ",\"level\":\"info\",\"logger\":\"test\",\"msg\":\"x\",\"reason\":\"Signature=***\"}\n" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(log_freep) Log *l = NULL;
+                int year, micro, behind = 0;
+                char line[500];
+                Capture c;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(log_new(LOG_TARGET_JSON, LOG_LEVEL_INFO, "test", &l), 0);
+                c = capture_begin();
+                log_event(l, LOG_LEVEL_INFO, rows[i].id, rows[i].fields, 3, "%s", rows[i].message);
+                capture_end(c, line, sizeof(line));
+                assert_int_equal(sscanf(line, "{\"time\":\"%4d-%*2d-%*2dT%*2d:%*2d:%*2d.%6dZ\"%n", &year,
+                                        &micro, &behind),
+                                 2);
+                assert_int_equal(behind, strlen("{\"time\":\"2026-11-21T05:03:00.000000Z\""));
+                assert_in_range(year, 2020, 9999);
+                assert_string_equal(line + behind, rows[i].expected);
+        }
+}
+
+static void test_levels(void **state) {
+        static const struct {
+                LogLevel max, level;
+                bool written;
+        } rows[] = {
+                { LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, false }, { LOG_LEVEL_INFO, LOG_LEVEL_INFO, true },
+                { LOG_LEVEL_INFO, LOG_LEVEL_ERROR, true },  { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, false },
+                { LOG_LEVEL_DEBUG, LOG_LEVEL_DEBUG, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(log_freep) Log *l = NULL;
+                char line[100];
+                Capture c;
+
+                assert_return_code(log_new(LOG_TARGET_TEXT, LOG_LEVEL_ERROR, "test", &l), 0);
+                log_set_level(l, rows[i].max);
+                assert_int_equal(log_enabled(l, rows[i].level), rows[i].written);
+                c = capture_begin();
+                (void) log_full(l, rows[i].level, 0, NULL, NULL, 0, "x");
+                capture_end(c, line, sizeof(line));
+                assert_int_equal(line[0] != 0, rows[i].written);
+        }
+        assert_false(log_enabled(NULL, LOG_LEVEL_ERROR));
+}
+
+static void record(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
+        char *out = userdata;
+
+        sprintf(out + strlen(out), "%s %s %s", log_level_to_string(level), strempty(message_id), text);
+        for (size_t i = 0; i < n_fields; i++)
+                sprintf(out + strlen(out), " %s=%s", fields[i].key, strempty(fields[i].value));
+        strcat(out, "\n");
+}
+
+static void test_hook_and_errors(void **state) {
+        _cleanup_(log_freep) Log *l = NULL;
+        char seen[1000] = "";
+
+        /* even where there is no target */
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l), 0);
+        assert_false(log_enabled(l, LOG_LEVEL_ERROR));
+        log_set_hook(l, record, seen);
+
+        errno = EXDEV;
+        assert_int_equal(log_error_errno(l, -ENOENT, "Failed: %m"), -ENOENT);
+        assert_int_equal(log_error_errno(l, ENOENT, "Again: %m"), -ENOENT);
+        assert_int_equal(errno, EXDEV);
+        assert_int_equal(log_debug_errno(l, -EIO, "not written"), -EIO);
+        assert_int_equal(log_debug_errno(l, EIO, "not written"), -EIO);
+        assert_int_equal(log_warning_errno(NULL, -EPERM, "no log"), -EPERM);
+        assert_int_equal(log_full(NULL, LOG_LEVEL_ERROR, EPERM, NULL, NULL, 0, "no log"), -EPERM);
+        log_info(l, "%d %s", 1, "Bearer abc");
+        log_event(l, LOG_LEVEL_NOTICE, MESSAGE_READY, LOG_FIELDS({ "NODE", "n" }, { "POD", NULL }), "up");
+
+        assert_string_equal(seen, "error  Failed: No such file or directory\n"
+                                  "error  Again: No such file or directory\n"
+                                  "info  1 Bearer ***\n"
+                                  "notice " MESSAGE_READY " up NODE=n POD=\n");
+        log_set_hook(l, NULL, NULL);
+        log_error(l, "nowhere");
+}
+
+static void test_redact(void **state) {
+        static const struct {
+                const char *what, *text, *expected;
+        } rows[] = {
+                { "a bearer token", "Authorization: Bearer eyJhbGciOi.J9-_~+/=, next",
+                  "Authorization: Bearer ***, next" },
+                { "of any case, at the end", "got bEaReR   abcdef", "got bEaReR   ***" },
+                { "two of them", "Bearer abc Bearer defg", "Bearer *** Bearer ***" },
+                { "one shorter than its mask", "Bearer x y", "Bearer * y" },
+                { "the word alone", "Bearer", "Bearer" },
+                { "the word at the end", "no Bearer ", "no Bearer " },
+                { "a word that begins so", "Bearers of bad news", "Bearers of bad news" },
+                { "basic credentials", "authorization: basic dXNlcjpwdw==", "authorization: basic ***" },
+                { "a signed request",
+                  "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, "
+                  "SignedHeaders=host;x-amz-date, Signature=5d672d79c15b13162d9279b0855cfba6",
+                  "AWS4-HMAC-SHA256 Credential=***, SignedHeaders=host;x-amz-date, Signature=***" },
+                { "a signed query", "GET /?X-Amz-Signature=abc%2Fdef&X-Amz-Date=20150830T123600Z",
+                  "GET /?X-Amz-Signature=***&X-Amz-Date=20150830T123600Z" },
+                { "its credential", "?X-Amz-Credential=AKIDEXAMPLE%2F20150830&a=b",
+                  "?X-Amz-Credential=***&a=b" },
+                { "a session token in a header", "X-Amz-Security-Token: IQoJb3JpZ2lu//8=\r\nHost: x",
+                  "X-Amz-Security-Token: ***\r\nHost: x" },
+                { "in a header of lower case", "x-amz-security-token:IQoJb3Jp", "x-amz-security-token:***" },
+                { "in a query", "?X-Amz-Security-Token=IQoJ%2B&x=y", "?X-Amz-Security-Token=***&x=y" },
+                { "in a query within a query", "?u=X-Amz-Security-Token%3DIQoJ",
+                  "?u=X-Amz-Security-Token%3D***" },
+                { "in JSON", "{\"X-Amz-Security-Token\": \"IQoJ\", \"a\":1}",
+                  "{\"X-Amz-Security-Token\": \"***\", \"a\":1}" },
+                { "in quoted JSON", "\"{\\\"SecretAccessKey\\\":\\\"wJalr/XUtn\\\",\\\"x\\\":1}\"",
+                  "\"{\\\"SecretAccessKey\\\":\\\"***\\\",\\\"x\\\":1}\"" },
+                { "the token of the metadata service",
+                  "X-aws-ec2-metadata-token: AQAEAabc==", "X-aws-ec2-metadata-token: ***" },
+                { "but not its life", "X-aws-ec2-metadata-token-ttl-seconds: 21600",
+                  "X-aws-ec2-metadata-token-ttl-seconds: 21600" },
+                { "a signature that is only a word", "The signature was wrong", "The signature was wrong" },
+                { "nothing secret", "Evicted pod default/web-0", "Evicted pod default/web-0" },
+                { "nothing", "", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strdup(rows[i].text);
+
+                print_message("%s\n", rows[i].what);
+                log_redact(text);
+                assert_string_equal(text, rows[i].expected);
+                log_redact(text);
+                assert_string_equal(text, rows[i].expected);
+        }
+        log_redact(NULL);
+}
+
+static void test_names(void **state) {
+        for (LogTarget t = 0; t < _LOG_TARGET_MAX; t++)
+                assert_int_equal(log_target_from_string(log_target_to_string(t)), t);
+        assert_int_equal(log_target_from_string("syslog"), _LOG_TARGET_INVALID);
+        assert_int_equal(log_target_from_string(NULL), _LOG_TARGET_INVALID);
+        assert_null(log_target_to_string(_LOG_TARGET_INVALID));
+
+        for (LogLevel l = LOG_LEVEL_ERROR; l <= LOG_LEVEL_DEBUG; l++)
+                assert_int_equal(log_level_from_string(log_level_to_string(l)), (int) l);
+        assert_int_equal(log_level_from_string("loud"), -EINVAL);
+        assert_int_equal(log_level_from_string(NULL), -EINVAL);
+        assert_null(log_level_to_string((LogLevel) 1));
+        assert_null(log_level_to_string((LogLevel) 99));
+}
+
+static void test_target_auto(void **state) {
+        char line[10], variable[100];
+        LogTarget unset, right, other, broken;
+        struct stat st;
+        Capture c;
+
+        c = capture_begin();
+        unsetenv("JOURNAL_STREAM");
+        unset = log_target_auto();
+        assert_return_code(fstat(STDERR_FILENO, &st), errno);
+        sprintf(variable, "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
+        setenv("JOURNAL_STREAM", variable, 1);
+        right = log_target_auto();
+        sprintf(variable, "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino + 1);
+        setenv("JOURNAL_STREAM", variable, 1);
+        other = log_target_auto();
+        setenv("JOURNAL_STREAM", "17", 1);
+        broken = log_target_auto();
+        unsetenv("JOURNAL_STREAM");
+        capture_end(c, line, sizeof(line));
+
+        assert_int_equal(unset, LOG_TARGET_JSON);
+        assert_int_equal(right, LOG_TARGET_JOURNAL);
+        assert_int_equal(other, LOG_TARGET_JSON);
+        assert_int_equal(broken, LOG_TARGET_JSON);
+}
+
+/* -- the journal, played by a socket at its place in a mount namespace of our own
+ * ---------------------------- */
+
+static int journal_socket(void) {
+        static const struct sockaddr_un sa = { .sun_family = AF_UNIX,
+                                               .sun_path = "/run/systemd/journal/socket" };
+        int fd;
+
+        if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+                return -errno;
+        if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0)
+                return -errno;
+        if (mkdir("/run/systemd", 0755) < 0 || mkdir("/run/systemd/journal", 0755) < 0)
+                return -errno;
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || bind(fd, (const struct sockaddr *) &sa, sizeof(sa)) < 0)
+                return -errno;
+        return fd;
+}
+
+#define EXIT_SKIP 77
+
+/* In a child, so that the namespace and libsystemd's socket go with it. */
+static int journal_child(void) {
+        static const char expected[] =
+                "MESSAGE=Drained n1\nPRIORITY=5\nSYSLOG_IDENTIFIER=test\nMESSAGE_ID=" MESSAGE_NODE_DRAINED
+                "\nNODE=n1\nREASON=Bearer ***\n";
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        char datagram[1000];
+        ssize_t n;
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        log_event(l, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED,
+                  LOG_FIELDS({ "NODE", "n1" }, { "POD", NULL }, { "REASON", "Bearer abc" }), "Drained %s",
+                  "n1");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        if (n < 0)
+                return EXIT_FAILURE;
+        datagram[n] = 0;
+        if (!streq(datagram, expected)) {
+                print_error("the journal was told:\n%s", datagram);
+                return EXIT_FAILURE;
+        }
+        return EXIT_SUCCESS;
+}
+
+static void test_journal(void **state) {
+        int status = 0;
+        pid_t pid;
+
+        pid = fork();
+        assert_return_code(pid, errno);
+        if (pid == 0)
+                _exit(journal_child());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == EXIT_SKIP) {
+                print_message("no mount namespace may be made here\n");
+                skip();
+        }
+        assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_text),        cmocka_unit_test(test_json),
+                cmocka_unit_test(test_levels),      cmocka_unit_test(test_hook_and_errors),
+                cmocka_unit_test(test_redact),      cmocka_unit_test(test_names),
+                cmocka_unit_test(test_target_auto), cmocka_unit_test(test_journal),
+        };
+        return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}
