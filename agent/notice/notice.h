@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * notice/: where the end of a machine is announced. One source per file behind NoticeSource; all give a Notice, or say that
+ * there is positively none, or that they do not know. Only "positively none" may ever cancel.
+ */
+
+#include <stdbool.h>
+
+#include "env.h"
+#include "time-util.h"
+
+typedef enum NoticeKind {
+        NOTICE_SPOT,
+        NOTICE_REBALANCE,
+        NOTICE_MAINTENANCE,
+        NOTICE_SCALE_IN,
+        NOTICE_CAPACITY_BLOCK,
+        NOTICE_SHUTDOWN,
+        NOTICE_MANUAL,
+        _NOTICE_KIND_MAX,
+        _NOTICE_KIND_INVALID = -EINVAL,
+} NoticeKind;
+
+const char *notice_kind_to_string(NoticeKind k); /* "spot", "scale-in" */
+NoticeKind notice_kind_from_string(const char *s);
+
+typedef enum NoticeCertainty { NOTICE_CERTAIN, NOTICE_ADVISORY } NoticeCertainty;
+
+typedef struct Notice {
+        char *id;               /* stable per occurrence; spot on EC2: instance id + action + boot id */
+        NoticeKind kind;
+        char *source;           /* "ec2" */
+        char *action;           /* "terminate", "stop", "hibernate", "reboot" */
+        usec_t not_before_usec; /* wall clock; 0: now */
+        usec_t deadline_usec;   /* wall clock: when the machine may be gone; USEC_INFINITY: not said */
+        NoticeCertainty certainty;
+} Notice;
+
+int notice_copy(const Notice *n, Notice **ret);
+Notice *notice_free(Notice *n);
+DEFINE_FREEP(Notice, notice_free);
+/* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by itself? */
+bool notice_ends_machine(const Notice *n);
+
+/* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest deadline wins; action
+ * and not_before are the newer ones. True: *known changed. */
+int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
+/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json (fuzzed). */
+typedef struct JsonWriter JsonWriter;
+typedef struct Json Json;
+void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
+int notice_from_json(const Json *o, Notice **ret);
+
+typedef enum NoticeLook {
+        NOTICE_LOOK_NOTICE,
+        NOTICE_LOOK_NONE,    /* positively: asked the right instance, and there is no notice */
+        NOTICE_LOOK_UNKNOWN, /* time-out, 401, 403, 429, 5xx, garbage: changes nothing */
+} NoticeLook;
+
+/* notice: borrowed; NULL unless NOTICE_LOOK_NOTICE. why: for people, on UNKNOWN. answered_usec: loop_now() when the answer that
+ * decided arrived. */
+typedef void (*notice_look_t)(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata);
+
+typedef struct NoticeSource NoticeSource;
+
+typedef struct NoticeSourceOps {
+        const char *name;
+        void (*start)(NoticeSource *s); /* begins to look; each look is reported */
+        void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off */
+        /* May "none" cancel this notice now? Pure in (notice, time). */
+        bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t wall_now_usec);
+        void (*free)(NoticeSource *s);
+} NoticeSourceOps;
+
+struct NoticeSource {
+        const NoticeSourceOps *ops;
+        notice_look_t on_look;
+        void *userdata;
+};
+
+NoticeSource *notice_source_free(NoticeSource *s);
+DEFINE_FREEP(NoticeSource, notice_source_free);
