@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * vesper-coordinator: what needs the whole cluster. One of its replicas leads by Lease; all keep the view warm.
+ *
+ *      cluster/ (view) --dirty key--> one work queue --> reconcile(key): termination/adoption.c, termination/node-termination.c,
+ *                                                        termination/orphan.c   --> API server, cloud/
+ *
+ * Level-triggered: reconcile(key) looks at the view only and may be called at any time, any number of times, by any leader.
+ */
+
+#include "cloud.h"
+#include "coordinator-config.h"
+#include "kube-client.h"
+
+typedef struct Coordinator Coordinator;
+
+/* client and provider are made by the caller (main, or a simulation) and outlive the coordinator; so does config. identity: of
+ * the Lease; must be new for each process. */
+int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
+                    const char *identity, Coordinator **ret);
+/* Stops without shutdown actions ("kill"); the Lease is not released. */
+Coordinator *coordinator_free(Coordinator *c);
+DEFINE_FREEP(Coordinator, coordinator_free);
+int coordinator_start(Coordinator *c);
+/* A clean stop: guarded work ends, the Lease is released, then done() (within 2 s in any case). */
+void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata);
+
+bool coordinator_is_leader(const Coordinator *c);
+bool coordinator_is_synced(const Coordinator *c);

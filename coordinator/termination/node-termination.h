@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * termination/: adoption of a pool's nodes, the end of one node, release, orphans. Calls cluster/, cloud/, shared/drain; is
+ * driven by the coordinator's work queue.
+ *
+ * node-termination.c: the end of one managed Node, from its deletionTimestamp to its last finalizer (seed 000, seed 002; design.md
+ * section 5). The state lives in the API objects; this object is what one leader knows in between, and is built anew by the next.
+ *
+ *   CHECKING --instance positively gone, twice, Node not Ready--------------------------------------> FINISHING
+ *      |
+ *      v
+ *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING --Drained--> VOLUMES --detached-->
+ *   TERMINATING --terminating or gone--> FINISHING --finalizers off--> DONE
+ *
+ *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING, whatever is left.
+ *   A cloud that cannot say or will not: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
+ */
+
+#include "cloud.h"
+#include "cluster-view.h"
+#include "coordinator-config.h"
+#include "event-recorder.h"
+#include "metrics.h"
+#include "node-drain.h"
+
+typedef enum NodeTerminationState {
+        NODE_TERMINATION_CHECKING,
+        NODE_TERMINATION_CORDONING,
+        NODE_TERMINATION_PROTECTED,
+        NODE_TERMINATION_LOAD_BALANCERS,
+        NODE_TERMINATION_DRAINING,
+        NODE_TERMINATION_VOLUMES,
+        NODE_TERMINATION_TERMINATING,
+        NODE_TERMINATION_FINISHING,
+        NODE_TERMINATION_DONE,
+        _NODE_TERMINATION_STATE_MAX,
+        _NODE_TERMINATION_STATE_INVALID = -EINVAL,
+} NodeTerminationState;
+
+const char *node_termination_state_to_string(NodeTerminationState s); /* the claim's phase: "Draining" */
+NodeTerminationState node_termination_state_from_string(const char *s);
+
+/* What every termination of one leader shares. Borrowed by each. */
+typedef struct TerminationContext {
+        Env *env;
+        const CoordinatorConfig *config;
+        KubeClient *client;
+        ClusterView *view;
+        Evictor *evictor;
+        CloudProvider *provider;
+        EventRecorder *recorder;
+        Metrics *metrics;
+        HttpGuard guard;               /* the leader's */
+        /* Please reconcile this node again at that time (loop_now()). */
+        void (*requeue)(const char *node, usec_t at_usec, void *userdata);
+        void *userdata;
+        struct TokenBucket *rate;      /* node terminations: 60 a minute beyond a burst of 200 */
+} TerminationContext;
+
+typedef struct NodeTermination NodeTermination;
+
+/* For a Node with our finalizer and a deletionTimestamp. */
+int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret);
+NodeTermination *node_termination_free(NodeTermination *t); /* calls under way are dropped; marks stay */
+DEFINE_FREEP(NodeTermination, node_termination_free);
+/* Level-triggered: does what view and time call for. Call after every change of the node, its claim, pods, volumes. */
+void node_termination_step(NodeTermination *t);
+void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
+NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
+const char *node_termination_uid(const NodeTermination *t);           /* of the Node it was made for */
