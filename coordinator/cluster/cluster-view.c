@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster-view.h"
+
+#include "hashmap.h"
+#include "string-util.h"
+
+/*
+ * Six informers and five indexes over them. An index entry borrows the informer's object by reference, and is changed only in
+ * the informer's event, so the two can never disagree.
+ *
+ *   pods by node            node name -> (pod key -> KubePod)
+ *   volumes by node         node name -> (name -> KubeVolumeAttachment)
+ *   nodes by providerID     providerID -> (name -> KubeNode)
+ *   claims by providerID    providerID -> (name -> KubeNodeClaim)
+ *   budgets by namespace    namespace -> (name -> KubePdb)
+ */
+
+typedef enum ViewKind {
+        VIEW_NODES,
+        VIEW_PODS,
+        VIEW_PDBS,
+        VIEW_VOLUMES,
+        VIEW_POOLS,
+        VIEW_CLAIMS,
+        _VIEW_KIND_MAX,
+} ViewKind;
+
+/* A map of small maps: outer key -> object key -> object. */
+typedef struct Index {
+        Hashmap *map;
+} Index;
+
+struct ClusterView {
+        ClusterViewHandler handler;
+        Informer *informers[_VIEW_KIND_MAX];
+        bool connected[_VIEW_KIND_MAX];
+        bool synced, healthy;
+        Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
+};
+
+static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
+        [VIEW_NODES] = &kube_node_kind,     [VIEW_PODS] = &kube_pod_kind,
+        [VIEW_PDBS] = &kube_pdb_kind,       [VIEW_VOLUMES] = &kube_volume_attachment_kind,
+        [VIEW_POOLS] = &kube_node_pool_kind, [VIEW_CLAIMS] = &kube_node_claim_kind,
+};
+
+/* -- indexes ---------------------------------------------------------------------------------------------------------- */
+
+static void *inner_free(void *p) {
+        Hashmap *inner = p;
+        KubeObject *o;
+
+        HASHMAP_FOREACH(o, inner)
+                kube_object_unref(o);
+        return hashmap_free(inner);
+}
+
+static Hashmap *index_inner(const Index *i, const char *outer) {
+        return outer ? hashmap_get(i->map, outer) : NULL;
+}
+
+static void index_remove(Index *i, const char *outer, const KubeObject *o) {
+        _cleanup_free_ char *key = kube_object_key(o);
+        Hashmap *inner = index_inner(i, outer);
+
+        if (!inner || !key)
+                return;
+        kube_object_unref(hashmap_remove(inner, key));
+        if (hashmap_size(inner) == 0) {
+                hashmap_remove(i->map, outer);
+                hashmap_free(inner);
+        }
+}
+
+/* Replaces an older state of the same object. */
+static int index_put(Index *i, const char *outer, KubeObject *o) {
+        _cleanup_free_ char *key = kube_object_key(o);
+        Hashmap *inner;
+        void *old = NULL;
+        int r;
+
+        if (!outer)
+                return 0;
+        if (!key)
+                return -ENOMEM;
+        inner = hashmap_get(i->map, outer);
+        if (!inner) {
+                r = hashmap_new(0, &inner);
+                if (r < 0)
+                        return r;
+                r = hashmap_put(i->map, outer, inner);
+                if (r < 0) {
+                        hashmap_free(inner);
+                        return r;
+                }
+        }
+        r = hashmap_replace(inner, key, o, &old);
+        if (r < 0)
+                return r;
+        kube_object_ref(o);
+        kube_object_unref(old);
+        return 0;
+}
+
+/* The object moves from where `old` stood to where `new` stands. */
+static void index_move(Index *i, const char *old_outer, KubeObject *old, const char *new_outer, KubeObject *new) {
+        if (old && (!new || !streq_ptr(old_outer, new_outer)))
+                index_remove(i, old_outer, old);
+        if (new)
+                (void) index_put(i, new_outer, new);
+}
+
+static bool index_iterate(const Index *i, const char *outer, HashmapIterator *it, KubeObject **ret) {
+        return hashmap_iterate(index_inner(i, outer), it, NULL, (void **) ret);
+}
+
+/* -- who becomes dirty -------------------------------------------------------------------------------------------------- */
+
+static void node_dirty(ClusterView *v, const char *node) {
+        if (node)
+                v->handler.on_node_dirty(node, v->handler.userdata);
+}
+
+static void nodes_of_id_dirty(ClusterView *v, const char *provider_id) {
+        KubeObject *n;
+
+        for (HashmapIterator it = {}; provider_id && index_iterate(&v->nodes_by_id, provider_id, &it, &n);)
+                node_dirty(v, n->meta.name);
+}
+
+static void claims_of_id_dirty(ClusterView *v, const char *provider_id) {
+        KubeObject *c;
+
+        for (HashmapIterator it = {}; provider_id && index_iterate(&v->claims_by_id, provider_id, &it, &c);)
+                v->handler.on_claim_dirty(c->meta.name, v->handler.userdata);
+}
+
+static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
+        const KubeNode *n = new ? new : old;
+
+        index_move(&v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old, new ? new->provider_id : NULL,
+                   (KubeObject *) new);
+        node_dirty(v, n->object.meta.name);
+        claims_of_id_dirty(v, n->provider_id);
+}
+
+static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
+        const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
+
+        index_move(&v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
+        if (from && !streq_ptr(from, to)) {
+                v->handler.on_pod(from, old, NULL, v->handler.userdata);
+                node_dirty(v, from);
+        }
+        if (to) {
+                v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
+                node_dirty(v, to);
+        }
+}
+
+/* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches changes only with
+ * its spec: then the nodes of those pods are dirty. */
+static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
+        const KubePdb *p = new ? new : old;
+        KubeObject *o;
+
+        index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old, new ? new->object.meta.ns : NULL,
+                   (KubeObject *) new);
+        v->handler.on_pdb(old, new, v->handler.userdata);
+        if (old && new && old->object.meta.generation == new->object.meta.generation)
+                return;
+        INFORMER_FOREACH(o, v->informers[VIEW_PODS]) {
+                const KubePod *pod = (const KubePod *) o;
+
+                if (pod->node_name && kube_pdb_matches(p, pod))
+                        node_dirty(v, pod->node_name);
+        }
+}
+
+static void on_volume(ClusterView *v, KubeVolumeAttachment *old, KubeVolumeAttachment *new) {
+        const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
+
+        index_move(&v->volumes_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
+        node_dirty(v, to ? to : from);
+}
+
+static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
+        const KubeNodeClaim *c = new ? new : old;
+
+        index_move(&v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old, new ? new->provider_id : NULL,
+                   (KubeObject *) new);
+        v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
+        nodes_of_id_dirty(v, c->provider_id);
+}
+
+static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        ClusterView *v = userdata;
+        const KubeObject *o = new ? new : old;
+
+        if (o->kind == &kube_pod_kind)
+                on_pod(v, (KubePod *) old, (KubePod *) new);
+        else if (o->kind == &kube_node_kind)
+                on_node(v, (KubeNode *) old, (KubeNode *) new);
+        else if (o->kind == &kube_pdb_kind)
+                on_pdb(v, (KubePdb *) old, (KubePdb *) new);
+        else if (o->kind == &kube_volume_attachment_kind)
+                on_volume(v, (KubeVolumeAttachment *) old, (KubeVolumeAttachment *) new);
+        else if (o->kind == &kube_node_claim_kind)
+                on_claim(v, (KubeNodeClaim *) old, (KubeNodeClaim *) new);
+        else
+                v->handler.on_pool_dirty(o->meta.name, v->handler.userdata);
+}
+
+static void on_synced(Informer *i, void *userdata) {
+        ClusterView *v = userdata;
+
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                if (!informer_synced(v->informers[k]))
+                        return;
+        if (v->synced)
+                return;
+        v->synced = true;
+        v->handler.on_synced(v->handler.userdata);
+}
+
+static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
+        ClusterView *v = userdata;
+        bool healthy = true;
+
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
+                if (v->informers[k] == i)
+                        v->connected[k] = connected;
+                healthy = healthy && v->connected[k];
+        }
+        if (healthy == v->healthy)
+                return;
+        v->healthy = healthy;
+        if (v->handler.on_health)
+                v->handler.on_health(healthy, why, v->handler.userdata);
+}
+
+/* -- life ----------------------------------------------------------------------------------------------------------------- */
+
+int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **ret) {
+        _cleanup_(cluster_view_freep) ClusterView *v = NULL;
+        Index *indexes[5];
+        int r;
+
+        assert(c && h && h->on_node_dirty && h->on_pool_dirty && h->on_claim_dirty && h->on_pod && h->on_pdb &&
+               h->on_synced && ret);
+        v = new0(ClusterView, 1);
+        if (!v)
+                return -ENOMEM;
+        v->handler = *h;
+
+        indexes[0] = &v->pods_by_node;
+        indexes[1] = &v->volumes_by_node;
+        indexes[2] = &v->nodes_by_id;
+        indexes[3] = &v->claims_by_id;
+        indexes[4] = &v->pdbs_by_ns;
+        for (size_t i = 0; i < ELEMENTSOF(indexes); i++) {
+                r = hashmap_new(0, &indexes[i]->map);
+                if (r < 0)
+                        return r;
+        }
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
+                InformerHandler handler = { .on_event = on_event, .on_synced = on_synced, .on_health = on_health,
+                                            .userdata = v };
+
+                r = informer_new(c, view_kinds[k], &(InformerOptions){}, &handler, &v->informers[k]);
+                if (r < 0)
+                        return r;
+        }
+
+        *ret = TAKE_PTR(v);
+        return 0;
+}
+
+ClusterView *cluster_view_free(ClusterView *v) {
+        if (!v)
+                return NULL;
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                informer_free(v->informers[k]);
+        hashmap_free_with(v->pods_by_node.map, inner_free);
+        hashmap_free_with(v->volumes_by_node.map, inner_free);
+        hashmap_free_with(v->nodes_by_id.map, inner_free);
+        hashmap_free_with(v->claims_by_id.map, inner_free);
+        hashmap_free_with(v->pdbs_by_ns.map, inner_free);
+        free(v);
+        return NULL;
+}
+
+bool cluster_view_synced(const ClusterView *v) {
+        return v->synced;
+}
+
+void cluster_view_kick(ClusterView *v) {
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                informer_kick(v->informers[k]);
+}
+
+/* -- reading ---------------------------------------------------------------------------------------------------------------- */
+
+const KubeNode *cluster_view_node(const ClusterView *v, const char *name) {
+        return (const KubeNode *) informer_get(v->informers[VIEW_NODES], NULL, name);
+}
+
+const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name) {
+        return (const KubeNodePool *) informer_get(v->informers[VIEW_POOLS], NULL, name);
+}
+
+const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name) {
+        return (const KubeNodeClaim *) informer_get(v->informers[VIEW_CLAIMS], NULL, name);
+}
+
+const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
+        const KubeNodeClaim *found = NULL;
+        KubeObject *o;
+
+        for (HashmapIterator it = {}; n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);)
+                if (!found || (found->object.meta.deletion_usec > 0 && o->meta.deletion_usec == 0))
+                        found = (const KubeNodeClaim *) o;
+        return found;
+}
+
+const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id, bool *ret_several) {
+        Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
+
+        if (ret_several)
+                *ret_several = hashmap_size(inner) > 1;
+        return inner ? hashmap_first(inner, NULL) : NULL;
+}
+
+bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret) {
+        return informer_iterate(v->informers[VIEW_NODES], it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret) {
+        return informer_iterate(v->informers[VIEW_POOLS], it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret) {
+        return informer_iterate(v->informers[VIEW_CLAIMS], it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it, const KubePod **ret) {
+        return index_iterate(&v->pods_by_node, node, it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
+                                  const KubeVolumeAttachment **ret) {
+        return index_iterate(&v->volumes_by_node, node, it, (KubeObject **) ret);
+}
+
+PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, const KubeNodePool **ret_pool,
+                                    const KubeNodePool **ret_other) {
+        const KubeNodePool *first = NULL, *other = NULL, *p;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(v, &it, &p);) {
+                if (p->object.invalid || p->object.meta.deletion_usec > 0 || selector_is_empty(p->selector) ||
+                    !selector_matches(p->selector, &n->object.meta.labels))
+                        continue;
+                if (!first || strcmp(p->object.meta.name, first->object.meta.name) < 0) {
+                        other = first ? first : other;
+                        first = p;
+                } else
+                        other = p;
+        }
+        if (ret_pool)
+                *ret_pool = first;
+        if (ret_other)
+                *ret_other = other;
+        return !first ? POOL_MATCH_NONE : other ? POOL_MATCH_SEVERAL : POOL_MATCH_ONE;
+}
+
+/* The API server does not ask a PDB for these (reference: eviction.go, canIgnorePDB and the unhealthy pod policy). */
+static bool eviction_passes_by(const KubePdb *pdb, const KubePod *pod) {
+        if (pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED ||
+            pod->object.meta.deletion_usec > 0)
+                return true;
+        if (pod->ready)
+                return false;
+        return pdb->always_allow_unhealthy ||
+               (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
+}
+
+const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod) {
+        const KubePdb *found = NULL;
+        KubeObject *o;
+
+        for (HashmapIterator it = {}; index_iterate(&v->pdbs_by_ns, pod->object.meta.ns, &it, &o);) {
+                const KubePdb *pdb = (const KubePdb *) o;
+
+                if (!kube_pdb_matches(pdb, pod))
+                        continue;
+                if (found)
+                        return NULL;
+                found = pdb;
+        }
+        return found && !eviction_passes_by(found, pod) ? found : NULL;
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The one test command. Installs what the tests need (as root, on Debian), builds, runs, and counts.
+#
+#   bash tests/run.sh                    every suite
+#   bash tests/run.sh unit sim           only these
+#   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
+#
+# Suites: tidy (compilers, include rule), unit, sim, contract, e2e. Closes with "N passed, N failed, N skipped".
+# VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+top=$PWD
+build=${VESPER_BUILD:-$top/build}
+export VESPER_BUILD=$build
+passed=0 failed=0 skipped=0
+suites=() times=()
+
+say() { printf '\n== %s\n' "$*"; }
+# count PASSED FAILED SKIPPED
+count() { passed=$((passed + $1)); failed=$((failed + $2)); skipped=$((skipped + $3)); }
+
+# check NAME COMMAND...: one check; its output is shown when it fails.
+check() {
+    local name=$1 log; shift
+    log=$(mktemp)
+    if "$@" >"$log" 2>&1; then
+        count 1 0 0; printf 'ok      %s\n' "$name"
+    else
+        count 0 1 0; printf 'FAILED  %s\n' "$name"; tail -n 60 "$log" | sed 's/^/        /'
+    fi
+    rm -f "$log"
+}
+
+# meson_tests DIR SUITE: runs one meson suite of a build folder; counts from its machine-readable log.
+meson_tests() {
+    local dir=$1 suite=$2 label=$3 out
+    out=$(mktemp)
+    meson test -C "$dir" --no-rebuild --suite "$suite" --print-errorlogs >"$out" 2>&1
+    python3 - "$dir/meson-logs/testlog.json" "$label" <<'PY' >"$out.count" || true
+import json, sys
+ok = bad = skip = 0
+for line in open(sys.argv[1], encoding="utf-8"):
+    t = json.loads(line)
+    r = t["result"]
+    if r in ("OK", "EXPECTEDFAIL"):
+        ok += 1
+    elif r == "SKIP":
+        skip += 1
+    else:
+        bad += 1
+        print(f"FAILED  {sys.argv[2]}: {t['name']} ({r})")
+    if r == "OK":
+        print(f"ok      {sys.argv[2]}: {t['name']} ({t['duration']:.2f} s)")
+print("COUNT", ok, bad, skip)
+PY
+    grep -v '^COUNT' "$out.count"
+    if read -r _ ok bad skip < <(grep '^COUNT' "$out.count") && [ "$((ok + bad + skip))" -gt 0 ]; then
+        count "$ok" "$bad" "$skip"
+        [ "$bad" -eq 0 ] || sed -n '/stderr\|FAIL\|Error\|ERROR/,$p' "$out" | tail -n 80
+    else
+        count 0 1 0; echo "FAILED  $label: no test ran"; tail -n 40 "$out"
+    fi
+    rm -f "$out" "$out.count"
+}
+
+configure() { # configure DIR OPTIONS...: once; later runs only rebuild
+    local dir=$1; shift
+    [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@"
+}
+
+build_main() {
+    say "build"
+    configure "$build" >"$build.log" 2>&1 && ninja -C "$build" >>"$build.log" 2>&1 && rm -f "$build.log" && return
+    tail -n 60 "$build.log"; echo "The build failed: see $build.log"; count 0 1 0
+    return 1
+}
+
+build_san() { configure "$build-san" -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debug -Doptimization=1 && ninja -C "$build-san"; }
+
+suite_tidy() {
+    check "include rule, unique file names" python3 tests/check-includes.py
+    # Warnings are errors here; whatever the compiler of the day adds is seen.
+    check "gcc, no warning" bash -c "rm -rf '$build-gcc' && CC=gcc meson setup '$build-gcc' -Dwerror=true && ninja -C '$build-gcc'"
+    check "clang, no warning" bash -c "rm -rf '$build-clang' && CC=clang meson setup '$build-clang' -Dwerror=true -Dfuzzers=true && ninja -C '$build-clang'"
+    rm -rf "$build-gcc" "$build-clang"
+}
+
+suite_unit() {
+    meson_tests "$build" unit "unit"
+    check "build with ASan and UBSan" build_san && meson_tests "$build-san" unit "unit, sanitized"
+}
+
+suite_sim() {
+    meson_tests "$build" sim "sim"
+    check "build with ASan and UBSan" build_san && meson_tests "$build-san" sim "sim, sanitized"
+}
+
+suite_contract() {
+    meson_tests "$build" contract "contract, fake"
+    check "build with ASan and UBSan" build_san && meson_tests "$build-san" contract "contract, fake, sanitized"
+    with_cluster contract tests/contract/run-real.py
+}
+
+suite_e2e() { with_cluster e2e tests/e2e/run.py; }
+
+# with_cluster SUITE SCRIPT: what needs the real control plane. The script prints "N passed, N failed, N skipped" last.
+with_cluster() {
+    local name=$1 script=$2 out
+    if ! bash tests/setup.sh go >/dev/null 2>&1; then
+        echo "skipped $name on the real control plane: no Go toolchain (1.24 or newer), and none could be installed"
+        count 0 0 1; return
+    fi
+    if ! bash tests/cluster/build.sh >/dev/null; then
+        echo "FAILED  $name: the control plane could not be built"; count 0 1 0; return
+    fi
+    out=$(mktemp)
+    python3 "$script" 2>&1 | tee "$out"
+    if read -r p f s < <(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'); then
+        count "$p" "$f" "$s"
+    else
+        echo "FAILED  $name: $script did not come to its end"; count 0 1 0
+    fi
+    rm -f "$out"
+}
+
+suite_fuzz() {
+    local seconds=$1 dir=$build-fuzz t
+    check "build fuzz targets" bash -c "[ -f '$dir/build.ninja' ] || CC=clang meson setup '$dir' -Dfuzzers=true && ninja -C '$dir'"
+    for t in "$dir"/tests/fuzz/fuzz-*; do
+        [ -x "$t" ] && [ -f "$t" ] || continue
+        mkdir -p "$dir/corpus/${t##*/}"
+        check "${t##*/} for $seconds s" "$t" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+            -artifact_prefix="$dir/" "$dir/corpus/${t##*/}" "tests/fuzz/corpus/${t##*/fuzz-}"
+    done
+}
+
+run_suite() {
+    local name=$1 start=$SECONDS; shift
+    say "suite $name"
+    "suite_$name" "$@"
+    suites+=("$name"); times+=($((SECONDS - start)))
+}
+
+[ $# -gt 0 ] || set -- tidy unit sim contract e2e
+say "packages"
+bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    tidy|unit|sim|contract|e2e) run_suite "$1" ;;
+    fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
+    *) echo "no such suite: $1 (tidy unit sim contract e2e; fuzz SECONDS)"; exit 2 ;;
+    esac
+    shift
+done
+
+say "times"
+for i in "${!suites[@]}"; do printf '%5d s  %s\n' "${times[i]}" "${suites[i]}"; done
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
