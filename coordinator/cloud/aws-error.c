@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aws-error.h"
+
+#include "string-util.h"
+#include "xml-reader.h"
+
+#define CODE_MAX 128u
+#define MESSAGE_MAX_BYTES 300u
+
+/* What follows is kilobytes of base64 that only sts:DecodeAuthorizationMessage can read. */
+#define ENCODED_BLOB "Encoded authorization failure message"
+
+static bool code_is_valid(const char *s) {
+        size_t n = strlen(s);
+
+        return n > 0 && n <= CODE_MAX &&
+               strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:") == n;
+}
+
+static int parse_error(XmlReader *x, char **code, char **message) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (streq(name, "Code") && !*code)
+                        r = xml_reader_text(x, code);
+                else if (streq(name, "Message") && !*message)
+                        r = xml_reader_text(x, message);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+/* `wrapped`: one more element around, "Errors". */
+static int parse_level(XmlReader *x, bool wrapped, char **code, char **message) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (wrapped && streq(name, "Errors"))
+                        r = parse_level(x, false, code, message);
+                else if (!wrapped && streq(name, "Error") && !*code)
+                        r = parse_error(x, code, message);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+static int clean_message(char *message, char **ret) {
+        char *blob = message ? strstr(message, ENCODED_BLOB) : NULL;
+
+        if (blob)
+                *blob = 0;
+        *ret = str_sanitize(message ? strstrip(message) : "", MESSAGE_MAX_BYTES);
+        return *ret ? 0 : -ENOMEM;
+}
+
+int aws_error_parse(const char *data, size_t size, AwsError *ret) {
+        _cleanup_free_ char *code = NULL, *message = NULL;
+        const char *root;
+        XmlReader x;
+        bool ec2;
+        int r;
+
+        assert(ret);
+        r = xml_reader_open(&x, data, size, AWS_ERROR_MAX_BYTES, &root);
+        if (r < 0)
+                return -EBADMSG;
+        ec2 = streq(root, "Response");
+        if (!ec2 && !streq(root, "ErrorResponse"))
+                return -EBADMSG;
+        r = parse_level(&x, ec2, &code, &message);
+        if (r >= 0)
+                r = xml_reader_close(&x);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        if (!code || !code_is_valid(code))
+                return -EBADMSG;
+
+        r = clean_message(message, &ret->message);
+        if (r < 0)
+                return r;
+        ret->code = TAKE_PTR(code);
+        return 0;
+}
+
+void aws_error_done(AwsError *e) {
+        free(e->code);
+        free(e->message);
+        *e = (AwsError){ 0 };
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Error documents of AWS's query protocols, in their two wrappings:
+ *
+ *      <Response><Errors><Error><Code/><Message/></Error></Errors><RequestID/></Response>             EC2
+ *      <ErrorResponse><Error><Type/><Code/><Message/></Error><RequestId/></ErrorResponse>             STS, Auto Scaling
+ */
+
+#include <stddef.h>
+
+#include "macro.h"
+
+#define AWS_ERROR_MAX_BYTES (64u * 1024u)
+
+typedef struct AwsError {
+        char *code;    /* never NULL after a 0 */
+        char *message; /* sanitized, bounded, without the encoded authorization blob; never NULL after a 0 */
+} AwsError;
+
+/* Of several errors the first. -EBADMSG for anything else, -ENOMEM. */
+int aws_error_parse(const char *data, size_t size, AwsError *ret);
+void aws_error_done(AwsError *e);
