@@ -2,12 +2,13 @@
 #include "hashmap.h"
 
 /*
- * Two arrays. `entries` holds the entries in the order they came in; a removed one stays as a gap until the array
- * is compacted. `index` is an open-addressed table (linear probing, at most half full) of positions in `entries`;
- * removal moves the rest of the probe chain back, so the table itself never holds gaps.
+ * Two arrays. `entries` holds the entries in the order they came in; a removed one stays as a gap until the
+ * array is compacted. `index` is an open-addressed table (linear probing, at most half full) of positions in
+ * `entries`; removal moves the rest of the probe chain back, so the table itself never holds gaps.
  *
- * Compaction moves entries, and may happen while somebody walks the map. Each entry therefore carries the number of
- * its arrival, the walk remembers that number and not a position, and `entries` is always sorted by it.
+ * Compaction moves entries, and may happen while somebody walks the map. Each entry therefore carries the
+ * number of its arrival, the walk remembers that number and not a position, and `entries` is always sorted
+ * by it.
  */
 
 #include <errno.h>
@@ -399,7 +400,8 @@ static size_t find_arrival(const Hashmap *m, uint64_t arrival) {
 
         if (low == high || arrival <= m->entries[low].arrival)
                 return low;
-        /* Without gaps packed away in between, the distance is the answer; otherwise it is an upper bound. */
+        /* Without gaps packed away in between, the distance is the answer; otherwise it is an upper bound.
+         * */
         if (arrival - m->entries[low].arrival < high - low) {
                 high = low + (size_t) (arrival - m->entries[low].arrival);
                 if (m->entries[high].arrival == arrival)

@@ -273,7 +273,7 @@ static Decimal take_decimal(const char **s) {
         if (!d.point)
                 return d;
         for (; **s >= '0' && **s <= '9'; (*s)++, d.n_fraction++)
-                if (d.scale < UINT64_C(1000000000000000000)) { /* further digits are far below a nanosecond */
+                if (d.scale < UINT64_C(1000000000000000000)) { /* the rest is far below a nanosecond */
                         d.fraction = 10 * d.fraction + (uint64_t) (**s - '0');
                         d.scale *= 10;
                 }
@@ -408,6 +408,7 @@ const char *duration_format(usec_t usec, char ret[DURATION_MAX]) {
                 for (size_t i = 0; i < ELEMENTSOF(parts); usec %= parts[i].usec, i++)
                         if (usec >= parts[i].usec)
                                 n += (size_t) snprintf(ret + n, DURATION_MAX - n, "%s%" PRIu64 "%s",
-                                                       n > 0 ? " " : "", usec / parts[i].usec, parts[i].name);
+                                                       n > 0 ? " " : "", usec / parts[i].usec,
+                                                       parts[i].name);
         return ret;
 }

@@ -40,7 +40,8 @@ usec_t loop_to_wall(const Loop *l, usec_t at_usec);
 /* For io sources (curl, netlink, bus, children). NULL on a virtual loop. */
 sd_event *loop_sd_event(Loop *l);
 int loop_run(Loop *l);                            /* until loop_exit(); returns its code, or a negative errno */
-void loop_exit(Loop *l, int code);
+void loop_exit(Loop *l, int code);                /* final; on a virtual loop no timer of it runs any more */
+bool loop_has_exited(const Loop *l, int *ret_code);
 
 /* -- timers: one-shot, armed again at will -------------------------------------------------------------------------- */
 

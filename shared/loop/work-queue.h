@@ -4,8 +4,8 @@
 /*
  * Level-triggered work: a key is dirty or it is not. Watch events and timers only mark keys; the queue runs
  * reconcile(key) once per marking, in order, a bounded number per loop iteration so that nothing starves. Marking a key
- * while it runs makes it run again. reconcile() must not block: it starts what must be waited for and returns; whoever is
- * waited for marks the key.
+ * while it runs makes it run again. A run serves every wish made before it, also one for later. reconcile() must not
+ * block: it starts what must be waited for and returns; whoever is waited for marks the key.
  */
 
 #include "loop.h"

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop.h"
+
+/*
+ * One heap of timers behind one timer of sd-event. An iteration of the real loop runs every timer that was
+ * armed before the iteration and is due; what its callbacks arm, even for "now", waits for the next one, so
+ * that descriptors get their turn. A wish in the past counts as a wish for now: it cannot overtake what was
+ * due already. The virtual clock gives the same order by itself, because it runs one timer at a time.
+ */
+
+#include <errno.h>
+#include <time.h>
+
+#include <systemd/sd-event.h>
+
+#include "alloc-util.h"
+#include "loop-internal.h"
+
+/* sd-event reads 0 as its default of 250 ms. */
+#define TIMER_ACCURACY_USEC 1
+
+static usec_t read_clock(clockid_t clock) {
+        struct timespec ts;
+        int r;
+
+        r = clock_gettime(clock, &ts);
+        assert(r == 0); /* fails only for clocks that do not exist */
+        return (usec_t) ts.tv_sec * USEC_PER_SEC + (usec_t) ts.tv_nsec / 1000;
+}
+
+/* Tells sd-event of the timer that is first now. Called whenever that may have changed; during a dispatch
+ * once, at the end. The source is never switched off (infinity is never due), because only that can fail. */
+static void update_wakeup(Loop *l) {
+        const Timer *first;
+
+        if (!l->wakeup || l->dispatching)
+                return;
+        first = timer_heap_first(l->heap);
+        (void) sd_event_source_set_time(l->wakeup, first ? first->run_usec : USEC_INFINITY);
+}
+
+static int on_wakeup(sd_event_source *s, uint64_t usec, void *userdata) {
+        Loop *l = userdata;
+        usec_t now = loop_now(l);
+        uint64_t armings = l->heap->armings;
+        Timer *t;
+
+        l->dispatching = true;
+        while (!l->exited && (t = timer_heap_first(l->heap)) && t->run_usec <= now && t->arming < armings) {
+                timer_heap_remove(l->heap, t);
+                t->fn(t, t->userdata); /* may free t */
+        }
+        l->dispatching = false;
+        update_wakeup(l);
+        return 0;
+}
+
+static int loop_add_wakeup(Loop *l) {
+        int r;
+
+        r = sd_event_add_time(l->event, &l->wakeup, CLOCK_BOOTTIME, USEC_INFINITY, TIMER_ACCURACY_USEC,
+                              on_wakeup, l);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(l->wakeup, SD_EVENT_ON);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(l->wakeup, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_description(l->wakeup, "timers");
+}
+
+int loop_new(Loop **ret) {
+        _cleanup_(loop_freep) Loop *l = new0(Loop, 1);
+        int r;
+
+        assert(ret);
+        if (!l)
+                return -ENOMEM;
+
+        l->heap = &l->own_heap;
+        r = sd_event_new(&l->event);
+        if (r < 0)
+                return r;
+        r = loop_add_wakeup(l);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+int loop_new_virtual(VirtualTime *v, Loop **ret) {
+        Loop *l;
+
+        assert(v);
+        assert(ret);
+
+        l = new0(Loop, 1);
+        if (!l)
+                return -ENOMEM;
+        l->virtual_time = v;
+        l->heap = &v->heap;
+        v->n_loops++;
+        *ret = l;
+        return 0;
+}
+
+Loop *loop_free(Loop *l) {
+        if (!l)
+                return NULL;
+
+        assert(l->n_timers == 0);
+        assert(!l->dispatching);
+        if (l->virtual_time)
+                l->virtual_time->n_loops--;
+        sd_event_source_disable_unref(l->wakeup);
+        sd_event_unref(l->event);
+        free(l->own_heap.timers);
+        return mfree(l);
+}
+
+usec_t loop_now(const Loop *l) {
+        assert(l);
+        return l->virtual_time ? virtual_time_now(l->virtual_time) : read_clock(CLOCK_BOOTTIME);
+}
+
+usec_t loop_wall(const Loop *l) {
+        assert(l);
+        if (l->virtual_time)
+                return virtual_time_wall(l->virtual_time, l->wall_step_usec);
+        return read_clock(CLOCK_REALTIME);
+}
+
+/* An instant on one clock, told on another that shows `there` when the first shows `here`. */
+static usec_t translate(usec_t at, usec_t here, usec_t there) {
+        return at >= here ? usec_add(there, usec_sub(at, here)) : usec_sub(there, here - at);
+}
+
+usec_t loop_from_wall(const Loop *l, usec_t wall_usec) {
+        return translate(wall_usec, loop_wall(l), loop_now(l));
+}
+
+usec_t loop_to_wall(const Loop *l, usec_t at_usec) {
+        return translate(at_usec, loop_now(l), loop_wall(l));
+}
+
+sd_event *loop_sd_event(Loop *l) {
+        assert(l);
+        return l->event;
+}
+
+int loop_run(Loop *l) {
+        assert(l);
+        return l->virtual_time ? virtual_time_run(l) : sd_event_loop(l->event);
+}
+
+void loop_exit(Loop *l, int code) {
+        assert(l);
+
+        if (l->exited)
+                return;
+        l->exited = true;
+        l->exit_code = code;
+        if (l->event)
+                (void) sd_event_exit(l->event, code);
+        else
+                loop_virtual_pause(l, USEC_INFINITY);
+}
+
+bool loop_has_exited(const Loop *l, int *ret_code) {
+        assert(l);
+        if (l->exited && ret_code)
+                *ret_code = l->exit_code;
+        return l->exited;
+}
+
+/* -- timers --------------------------------------------------------------------------------------- */
+
+int timer_new(Loop *l, const char *description, timer_fn fn, void *userdata, Timer **ret) {
+        _cleanup_free_ Timer *t = NULL;
+        int r;
+
+        assert(l);
+        assert(description);
+        assert(fn);
+        assert(ret);
+
+        t = new0(Timer, 1);
+        if (!t)
+                return -ENOMEM;
+        r = timer_heap_reserve(l->heap);
+        if (r < 0)
+                return r;
+
+        l->heap->n_timers++;
+        l->n_timers++;
+        *t = (Timer) {
+                .loop = l,
+                .description = description,
+                .fn = fn,
+                .userdata = userdata,
+                .due_usec = USEC_INFINITY,
+                .run_usec = USEC_INFINITY,
+                .position = TIMER_NOT_ARMED,
+        };
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+Timer *timer_free(Timer *t) {
+        if (!t)
+                return NULL;
+        timer_disarm(t);
+        t->loop->heap->n_timers--;
+        t->loop->n_timers--;
+        return mfree(t);
+}
+
+void timer_disarm(Timer *t) {
+        assert(t);
+        if (!timer_is_armed(t))
+                return;
+        timer_heap_remove(t->loop->heap, t);
+        update_wakeup(t->loop);
+}
+
+void timer_arm(Timer *t, usec_t at_usec) {
+        Loop *l;
+
+        assert(t);
+        l = t->loop;
+        if (timer_is_armed(t))
+                timer_heap_remove(l->heap, t);
+        if (at_usec != USEC_INFINITY) {
+                t->due_usec = MAX(at_usec, loop_now(l));
+                t->run_usec = MAX(t->due_usec, l->paused_until_usec);
+                timer_heap_put(l->heap, t);
+        }
+        update_wakeup(l);
+}
+
+void timer_arm_in(Timer *t, usec_t delay_usec) {
+        assert(t);
+        timer_arm(t, usec_add(loop_now(t->loop), delay_usec));
+}
+
+void timer_arm_earlier(Timer *t, usec_t at_usec) {
+        assert(t);
+        /* Two wishes in the past are the same: moving it would only lose its place. */
+        if (timer_is_armed(t) && t->due_usec <= MAX(at_usec, loop_now(t->loop)))
+                return;
+        timer_arm(t, at_usec);
+}
+
+bool timer_is_armed(const Timer *t) {
+        assert(t);
+        return t->position != TIMER_NOT_ARMED;
+}
+
+usec_t timer_due(const Timer *t) {
+        return timer_is_armed(t) ? t->due_usec : USEC_INFINITY;
+}
