@@ -20,15 +20,15 @@
 
 typedef struct ConfigItem ConfigItem;
 
-/* Parses `value` into `target`; 0, -EINVAL/-ERANGE with *reterr_expected a static or item-owned phrase ("a time span
- * between 1s and 1min"), -ENOMEM. Must be able to overwrite an earlier value. */
+/* Parses `value` into `target`; 0, -EINVAL/-ERANGE with *reterr_expected a static phrase ("a time span"; config_load()
+ * puts the item's bounds or choices behind it), -ENOMEM. Must be able to overwrite an earlier value. */
 typedef int (*config_parse_t)(const ConfigItem *item, const char *value, void *target, const char **reterr_expected);
 /* The present value as text for --dump-config; NULL on ENOMEM. */
 typedef char *(*config_format_t)(const ConfigItem *item, const void *target);
 
 typedef enum ConfigFlags {
         CONFIG_TOLERANT = 1 << 0, /* a bad value warns and keeps what was there */
-        CONFIG_SECRET = 1 << 1,   /* --dump-config shows "(set)" */
+        CONFIG_SECRET = 1 << 1,   /* --dump-config shows "(set)", errors hide the value */
 } ConfigFlags;
 
 struct ConfigItem {
@@ -44,10 +44,12 @@ struct ConfigItem {
 };
 
 /* path may be NULL (defaults and settings only); a missing FILE is fine unless `required`. `settings`: NULL-terminated
- * "Section.Key=VALUE". Logs warnings and the one error that refuses. 0 or a negative errno. */
+ * "Section.Key=VALUE". Logs warnings and the one error that refuses. 0 or a negative errno. `target` comes zeroed; on
+ * failure it holds what was read so far: config_done() it. So a reload loads into a new struct and swaps. */
 int config_load(Log *l, const ConfigItem *table, size_t n_table, const char *path, bool required, char *const *settings,
                 void *target);
-/* INI text that config_load() would read back to the same values, each key with its help. */
+/* INI text that config_load() would read back to the same values (but for secrets, which stand in a comment), each key with
+ * its help and its default. */
 int config_dump(FILE *f, const ConfigItem *table, size_t n_table, const void *target);
 /* Frees what string parsers allocated. */
 void config_done(const ConfigItem *table, size_t n_table, void *target);
@@ -57,8 +59,10 @@ int config_parse_bool(const ConfigItem *i, const char *v, void *t, const char **
 int config_parse_usec(const ConfigItem *i, const char *v, void *t, const char **e);     /* usec_t */
 int config_parse_unsigned(const ConfigItem *i, const char *v, void *t, const char **e); /* unsigned */
 int config_parse_choice(const ConfigItem *i, const char *v, void *t, const char **e);   /* int: index into choices */
+int config_parse_strv(const ConfigItem *i, const char *v, void *t, const char **e);     /* char **; words are appended */
 char *config_format_string(const ConfigItem *i, const void *t);
 char *config_format_bool(const ConfigItem *i, const void *t);
 char *config_format_usec(const ConfigItem *i, const void *t);
 char *config_format_unsigned(const ConfigItem *i, const void *t);
 char *config_format_choice(const ConfigItem *i, const void *t);
+char *config_format_strv(const ConfigItem *i, const void *t);
