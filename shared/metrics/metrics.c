@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "alloc-util.h"
+#include "metrics-internal.h"
+#include "string-util.h"
+
+/* One line of a counter or gauge; one label value's buckets of a histogram. */
+typedef struct Series {
+        uint64_t count;    /* counter; observations of a histogram */
+        double value;      /* gauge; sum of a histogram */
+        uint64_t *buckets; /* histogram: observations at or below each bound, not cumulated */
+} Series;
+
+typedef struct Family {
+        const MetricFamily *meta;
+        Series *series;
+        size_t n_series;
+} Family;
+
+struct Metrics {
+        Family *families;
+        size_t n_families;
+};
+
+static const char *const type_table[] = {
+        [METRIC_COUNTER] = "counter",
+        [METRIC_GAUGE] = "gauge",
+        [METRIC_HISTOGRAM] = "histogram",
+};
+
+static size_t count_values(const MetricFamily *f) {
+        size_t n = 0;
+
+        if (!f->label)
+                return 1;
+        assert(f->values);
+        while (f->values[n])
+                n++;
+        return n;
+}
+
+static int family_init(Family *f, const MetricFamily *meta) {
+        f->meta = meta;
+        f->n_series = count_values(meta);
+        f->series = new0(Series, f->n_series);
+        if (!f->series)
+                return -ENOMEM;
+        if (meta->type != METRIC_HISTOGRAM)
+                return 0;
+
+        for (size_t i = 1; i < meta->n_buckets; i++)
+                assert(meta->buckets[i - 1] < meta->buckets[i]);
+        for (size_t i = 0; i < f->n_series; i++) {
+                f->series[i].buckets = new0(uint64_t, meta->n_buckets + 1);
+                if (!f->series[i].buckets)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int metrics_new(const MetricFamily *families, size_t n_families, Metrics **ret) {
+        _cleanup_(metrics_freep) Metrics *m = NULL;
+        int r;
+
+        assert(families || n_families == 0);
+        assert(ret);
+
+        m = new0(Metrics, 1);
+        if (!m)
+                return -ENOMEM;
+        m->families = new0(Family, n_families + 1);
+        if (!m->families)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_families; i++) {
+                m->n_families = i + 1;
+                r = family_init(m->families + i, families + i);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+Metrics *metrics_free(Metrics *m) {
+        if (!m)
+                return NULL;
+        for (size_t i = 0; i < m->n_families; i++) {
+                for (size_t k = 0; m->families[i].series && k < m->families[i].n_series; k++)
+                        free(m->families[i].series[k].buckets);
+                free(m->families[i].series);
+        }
+        free(m->families);
+        free(m);
+        return NULL;
+}
+
+static Series *find_series(const Metrics *m, size_t family, size_t value_index) {
+        assert(family < m->n_families);
+        assert(value_index < m->families[family].n_series);
+        return m->families[family].series + value_index;
+}
+
+void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n) {
+        if (!m)
+                return;
+        assert(family < m->n_families && m->families[family].meta->type == METRIC_COUNTER);
+        find_series(m, family, value_index)->count += n;
+}
+
+void metrics_set(Metrics *m, size_t family, size_t value_index, double value) {
+        if (!m)
+                return;
+        assert(family < m->n_families && m->families[family].meta->type == METRIC_GAUGE);
+        find_series(m, family, value_index)->value = value;
+}
+
+void metrics_observe(Metrics *m, size_t family, size_t value_index, double value) {
+        const MetricFamily *f;
+        Series *s;
+        size_t i;
+
+        if (!m)
+                return;
+        s = find_series(m, family, value_index);
+        f = m->families[family].meta;
+        assert(f->type == METRIC_HISTOGRAM);
+        s->count++;
+        s->value += value;
+        for (i = 0; i < f->n_buckets && !(value <= f->buckets[i]);)
+                i++;
+        s->buckets[i]++;
+}
+
+double metrics_value(const Metrics *m, size_t family, size_t value_index) {
+        const Series *s;
+
+        if (!m)
+                return 0;
+        s = find_series(m, family, value_index);
+        return m->families[family].meta->type == METRIC_GAUGE ? s->value : (double) s->count;
+}
+
+/* -- text, format 0.0.4 --------------------------------------------------------------------------------- */
+
+/* Backslash and line feed are escaped everywhere, quotes only inside of quotes. */
+static void add_escaped(StrBuf *b, const char *s, bool quoted) {
+        for (; *s; s++)
+                if (*s == '\\')
+                        strbuf_add(b, "\\\\");
+                else if (*s == '\n')
+                        strbuf_add(b, "\\n");
+                else if (*s == '"' && quoted)
+                        strbuf_add(b, "\\\"");
+                else
+                        strbuf_add_char(b, *s);
+}
+
+void metrics_add_number(StrBuf *b, double value) {
+        char text[32];
+
+        if (isnan(value))
+                strbuf_add(b, "NaN");
+        else if (isinf(value))
+                strbuf_add(b, value > 0 ? "+Inf" : "-Inf");
+        else {
+                for (int digits = 15; digits <= 17; digits++) {
+                        (void) snprintf(text, sizeof(text), "%.*g", digits, value);
+                        if (strtod(text, NULL) == value)
+                                break;
+                }
+                strbuf_add(b, text);
+        }
+}
+
+void metrics_add_header(StrBuf *b, const char *name, const char *type, const char *help) {
+        strbuf_addf(b, "# HELP %s ", name);
+        add_escaped(b, help, false);
+        strbuf_addf(b, "\n# TYPE %s %s\n", name, type);
+}
+
+/* name_suffix{label="value",le="bound"}, as much of it as there is, and a space. bound: NULL for none. */
+static void add_series_name(StrBuf *b, const MetricFamily *f, size_t value_index, const char *suffix,
+                            const double *bound) {
+        strbuf_addf(b, "%s%s", f->name, suffix);
+        if (f->label || bound)
+                strbuf_add_char(b, '{');
+        if (f->label) {
+                strbuf_addf(b, "%s=\"", f->label);
+                add_escaped(b, f->values[value_index], true);
+                strbuf_add_char(b, '"');
+        }
+        if (bound) {
+                strbuf_add(b, f->label ? ",le=\"" : "le=\"");
+                metrics_add_number(b, *bound);
+                strbuf_add_char(b, '"');
+        }
+        strbuf_add(b, f->label || bound ? "} " : " ");
+}
+
+static void add_histogram(StrBuf *b, const MetricFamily *f, size_t value_index, const Series *s) {
+        const double infinity = INFINITY;
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i <= f->n_buckets; i++) {
+                sum += s->buckets[i];
+                add_series_name(b, f, value_index, "_bucket", i < f->n_buckets ? f->buckets + i : &infinity);
+                strbuf_addf(b, "%" PRIu64 "\n", sum);
+        }
+        add_series_name(b, f, value_index, "_sum", NULL);
+        metrics_add_number(b, s->value);
+        strbuf_add_char(b, '\n');
+        add_series_name(b, f, value_index, "_count", NULL);
+        strbuf_addf(b, "%" PRIu64 "\n", s->count);
+}
+
+static void add_series(StrBuf *b, const MetricFamily *f, size_t value_index, const Series *s) {
+        switch (f->type) {
+        case METRIC_COUNTER:
+                add_series_name(b, f, value_index, "", NULL);
+                strbuf_addf(b, "%" PRIu64 "\n", s->count);
+                return;
+        case METRIC_GAUGE:
+                add_series_name(b, f, value_index, "", NULL);
+                metrics_add_number(b, s->value);
+                strbuf_add_char(b, '\n');
+                return;
+        case METRIC_HISTOGRAM:
+                add_histogram(b, f, value_index, s);
+                return;
+        }
+        assert(false && "a metric of no type");
+}
+
+void metrics_format(const Metrics *m, StrBuf *b) {
+        assert(b);
+        for (size_t i = 0; m && i < m->n_families; i++) {
+                const Family *f = m->families + i;
+
+                metrics_add_header(b, f->meta->name, type_table[f->meta->type], f->meta->help);
+                for (size_t k = 0; k < f->n_series; k++)
+                        add_series(b, f->meta, k, f->series + k);
+        }
+        metrics_add_process(b);
+}
