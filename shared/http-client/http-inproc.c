@@ -8,12 +8,15 @@
 #include "string-util.h"
 
 /*
- * A call is two objects, as it is two machines in the world: InprocCall is the client's end, InprocExchange the server's.
- * Either may outlive the other: a request that was on its way when its client gave up still arrives and takes effect, and
- * an answer without a client is dropped. What the server says becomes Deliveries in the call's queue, handed over when
- * their time has come. Everything a client or a handler hears comes from a timer, so nothing is delivered inside a call.
+ * A call is two objects, as it is two machines in the world: InprocCall is the client's end, InprocExchange
+ * the server's. Either may outlive the other: a request that was on its way when its client gave up still
+ * arrives and takes effect, and an answer without a client is dropped. What the server says becomes
+ * Deliveries in the call's queue, handed over when their time has come. Everything a client or a handler
+ * hears comes from a timer, so nothing is delivered inside a call.
  *
- *      start --next iteration--> guard, fault hook --request delay--> handler --> deliveries --reply delay--> client
+ *      start --next iteration--> guard, fault hook --request delay--> handler
+ *                                                                        |
+ *                                          client <--reply delay-- deliveries
  *
  * Delays are constant within a call, so that a queue is always in order of time.
  */
@@ -104,7 +107,7 @@ struct InprocExchange {
         char *path, *query;
 };
 
-/* -- the server's end --------------------------------------------------------------------------------------------- */
+/* -- the server's end --------------------------------------------------------------------------------- */
 
 static void exchange_free(InprocExchange *x) {
         if (x->call)
@@ -139,7 +142,7 @@ static void exchange_lose_client(InprocExchange *x) {
                 timer_arm_in(x->timer, 0);
 }
 
-/* -- the client's end --------------------------------------------------------------------------------------------- */
+/* -- the client's end --------------------------------------------------------------------------------- */
 
 static void delivery_free(Delivery *d) {
         free(d->headers);
@@ -147,7 +150,7 @@ static void delivery_free(Delivery *d) {
 }
 
 static void call_clear_queue(InprocCall *c) {
-        LIST_FOREACH(d, &c->queue, Delivery, queue) {
+        LIST_FOREACH (d, &c->queue, Delivery, queue) {
                 list_remove(&c->queue, &d->queue);
                 delivery_free(d);
         }
@@ -293,8 +296,8 @@ static void on_deadline(Timer *timer, void *userdata) {
 }
 
 /* `delay` counts from now. Never fails: without memory, the call does. */
-static void call_deliver(InprocCall *c, usec_t delay, unsigned status, const HttpHeader *headers, size_t n_headers,
-                         const void *data, size_t size, bool end, int error) {
+static void call_deliver(InprocCall *c, usec_t delay, unsigned status, const HttpHeader *headers,
+                         size_t n_headers, const void *data, size_t size, bool end, int error) {
         Delivery *d;
 
         if (c->failure < 0)
@@ -319,7 +322,7 @@ static void call_deliver(InprocCall *c, usec_t delay, unsigned status, const Htt
         timer_arm_earlier(c->delivery, d->at_usec);
 }
 
-/* -- what a handler may do ---------------------------------------------------------------------------------------- */
+/* -- what a handler may do ---------------------------------------------------------------------------- */
 
 static void exchange_say(InprocExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
                          const void *data, size_t size, bool end, int error) {
@@ -330,8 +333,8 @@ static void exchange_say(InprocExchange *x, unsigned status, const HttpHeader *h
         call_deliver(x->call, x->fault.reply_delay_usec, status, headers, n_headers, data, size, end, error);
 }
 
-static void inproc_reply(HttpExchange *exchange, unsigned status, const HttpHeader *headers, size_t n_headers,
-                         const void *body, size_t body_size) {
+static void inproc_reply(HttpExchange *exchange, unsigned status, const HttpHeader *headers,
+                         size_t n_headers, const void *body, size_t body_size) {
         InprocExchange *x = CONTAINER_OF(exchange, InprocExchange, x);
 
         exchange_say(x, status, headers, n_headers, body, body_size, true, 0);
@@ -367,10 +370,10 @@ static const HttpExchangeOps exchange_ops = {
         .stream_end = inproc_stream_end,
 };
 
-/* -- the way of a request ----------------------------------------------------------------------------------------- */
+/* -- the way of a request ----------------------------------------------------------------------------- */
 
 static InprocRoute *find_route(InprocTransport *t, const char *origin) {
-        LIST_FOREACH(route, &t->routes, InprocRoute, routes)
+        LIST_FOREACH (route, &t->routes, InprocRoute, routes)
                 if (streq(route->origin, origin))
                         return route;
         return NULL;
@@ -404,7 +407,8 @@ static void exchange_leave(InprocExchange *x) {
         const HttpGuard *guard = &x->request.guard;
 
         if (guard->may_send && !guard->may_send(guard->userdata)) {
-                call_fail(c, -ESTALE, false, "Not sent: the guard refused it"); /* takes the exchange with it */
+                call_fail(c, -ESTALE, false,
+                          "Not sent: the guard refused it"); /* takes the exchange with it */
                 return;
         }
 
@@ -419,8 +423,8 @@ static void exchange_leave(InprocExchange *x) {
         else if (x->fault.status != 0) {
                 HttpHeader retry_after = { "Retry-After", x->fault.retry_after };
 
-                call_deliver(c, usec_add(x->fault.request_delay_usec, x->fault.reply_delay_usec), x->fault.status,
-                             &retry_after, x->fault.retry_after ? 1 : 0, NULL, 0, true, 0);
+                call_deliver(c, usec_add(x->fault.request_delay_usec, x->fault.reply_delay_usec),
+                             x->fault.status, &retry_after, x->fault.retry_after ? 1 : 0, NULL, 0, true, 0);
                 exchange_end(x);
         } else if (x->fault.request_delay_usec > 0)
                 timer_arm_in(x->timer, x->fault.request_delay_usec);
@@ -447,7 +451,7 @@ static void on_exchange_timer(Timer *timer, void *userdata) {
         }
 }
 
-/* -- making both ends --------------------------------------------------------------------------------------------- */
+/* -- making both ends --------------------------------------------------------------------------------- */
 
 /* "http://host:80/a?b" into "http://host:80", "/a" and "b". */
 static int exchange_split_url(InprocExchange *x, const char *url) {
@@ -495,7 +499,7 @@ static int exchange_new(InprocTransport *t, const HttpRequest *request, InprocEx
                 return r < 0 ? r : -ENOMEM;
         }
 
-        x->x = (HttpExchange) {
+        x->x = (HttpExchange){
                 .ops = &exchange_ops,
                 .method = request->method,
                 .path = x->path,
@@ -510,8 +514,8 @@ static int exchange_new(InprocTransport *t, const HttpRequest *request, InprocEx
         return 0;
 }
 
-static int inproc_start(HttpTransport *transport, const HttpRequest *request, http_done_t done, void *userdata,
-                        HttpCall **ret) {
+static int inproc_start(HttpTransport *transport, const HttpRequest *request, http_done_t done,
+                        void *userdata, HttpCall **ret) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
         usec_t now = loop_now(t->loop);
         InprocCall *c;
@@ -529,7 +533,8 @@ static int inproc_start(HttpTransport *transport, const HttpRequest *request, ht
         c->done = done;
         c->on_data = request->on_data;
         c->userdata = userdata;
-        c->max_body_bytes = request->max_response_bytes > 0 ? request->max_response_bytes : STREAM_ERROR_BYTES_MAX;
+        c->max_body_bytes =
+                request->max_response_bytes > 0 ? request->max_response_bytes : STREAM_ERROR_BYTES_MAX;
         c->deadline_usec = usec_add(now, request->timeout_usec);
         c->stall_usec = request->stall_usec;
         c->started_usec = c->last_byte_usec = now;
@@ -564,7 +569,7 @@ static void inproc_cancel(HttpCall *call) {
         c->freed = true;
 }
 
-/* -- the transport ------------------------------------------------------------------------------------------------ */
+/* -- the transport ------------------------------------------------------------------------------------ */
 
 static void route_free(InprocTransport *t, InprocRoute *route) {
         list_remove(&t->routes, &route->routes);
@@ -647,7 +652,7 @@ void http_inproc_cut_streams(HttpTransport *transport) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
 
         assert(transport->ops == &inproc_ops);
-        LIST_FOREACH(c, &t->calls, InprocCall, calls)
+        LIST_FOREACH (c, &t->calls, InprocCall, calls)
                 if (c->stream_begun && c->failure == 0)
                         call_fail(c, -ECONNRESET, true, "The connection broke");
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * HttpTransport without a network: requests go to handlers in the same process, through timers of the loop, so that nothing
- * is ever delivered inside a call. A fault hook decides about each request and each answer; a simulation draws from its seed
- * there.
+ * HttpTransport without a network: requests go to handlers in the same process, through timers of the loop,
+ * so that nothing is ever delivered inside a call. A fault hook decides about each request and each answer;
+ * a simulation draws from its seed there.
  */
 
 #include "http-transport.h"
@@ -15,22 +15,24 @@ typedef struct HttpFault {
         bool lose_request;         /* never arrives: the call ends by its time-out */
         bool lose_reply;           /* takes effect, but the answer never arrives */
         bool refuse;               /* connection refused */
-        unsigned status;           /* != 0: answered so by something in between, without reaching the handler */
-        const char *retry_after;   /* with status: header value or NULL */
+        unsigned status; /* != 0: answered so by something in between, without reaching the handler */
+        const char *retry_after; /* with status: header value or NULL */
 } HttpFault;
 
 typedef struct HttpInprocHooks {
-        /* Each request as it starts; *ret_fault is zeroed. `peer` is the host[:port] part of the URL. May be NULL. */
-        void (*on_request)(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata);
+        /* Each request as it starts; *ret_fault is zeroed. `peer` is the host[:port] part of the URL. May be
+         * NULL. */
+        void (*on_request)(const HttpRequest *request, const char *peer, HttpFault *ret_fault,
+                           void *userdata);
         void *userdata;
 } HttpInprocHooks;
 
-/* identity: shown to handlers as client_identity; may be NULL. A call that is freed or times out after its request left
- * does not take the request back: it arrives, and on_gone follows. Freeing the transport drops what has not arrived and
- * tells handlers on_gone at once; they must still be there. */
+/* identity: shown to handlers as client_identity; may be NULL. A call that is freed or times out after its
+ * request left does not take the request back: it arrives, and on_gone follows. Freeing the transport drops
+ * what has not arrived and tells handlers on_gone at once; they must still be there. */
 int http_inproc_new(Loop *l, const char *identity, const HttpInprocHooks *hooks, HttpTransport **ret);
-/* Requests whose URL has this "scheme://host[:port]" go there. All others: connection refused. The same origin again
- * replaces the handler, NULL takes it away. 0 or -ENOMEM. */
+/* Requests whose URL has this "scheme://host[:port]" go there. All others: connection refused. The same
+ * origin again replaces the handler, NULL takes it away. 0 or -ENOMEM. */
 int http_inproc_route(HttpTransport *t, const char *origin, http_handler_t handler, void *userdata);
 /* Cuts all streams that are open now (as a broken connection does). */
 void http_inproc_cut_streams(HttpTransport *t);

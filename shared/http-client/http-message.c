@@ -7,12 +7,8 @@
 #include "string-util.h"
 
 static const char *const method_table[_HTTP_METHOD_MAX] = {
-        [HTTP_GET] = "GET",
-        [HTTP_HEAD] = "HEAD",
-        [HTTP_POST] = "POST",
-        [HTTP_PUT] = "PUT",
-        [HTTP_PATCH] = "PATCH",
-        [HTTP_DELETE] = "DELETE",
+        [HTTP_GET] = "GET", [HTTP_HEAD] = "HEAD",   [HTTP_POST] = "POST",
+        [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH", [HTTP_DELETE] = "DELETE",
 };
 
 const char *http_method_to_string(HttpMethod m) {

@@ -32,34 +32,36 @@ const char *http_header_find(const HttpHeader *headers, size_t n_headers, const 
 /* Array and texts in one allocation: free() it. *ret is NULL for none. 0 or -ENOMEM. */
 int http_headers_copy(const HttpHeader *headers, size_t n_headers, HttpHeader **ret);
 
-/* One request on its way to being answered, as a server sees it: by the real server (http-server/) and by the in-process
- * transport. The handler answers now or later, whole or as a stream; everything of the request is borrowed until the
- * exchange ends. */
+/* One request on its way to being answered, as a server sees it: by the real server (http-server/) and by
+ * the in-process transport. The handler answers now or later, whole or as a stream; everything of the
+ * request is borrowed until the exchange ends. */
 typedef struct HttpExchange HttpExchange;
 
 typedef struct HttpExchangeOps {
         /* The whole answer; the exchange is gone afterwards. */
-        void (*reply)(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
-                      size_t body_size);
+        void (*reply)(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
+                      const void *body, size_t body_size);
         /* Status and headers of an answer whose body follows in pieces. */
         void (*stream_begin)(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers);
         void (*stream_data)(HttpExchange *x, const void *data, size_t size);
-        /* Ends the body; `clean` false: the connection breaks in the middle. The exchange is gone afterwards. */
+        /* Ends the body; `clean` false: the connection breaks in the middle. The exchange is gone
+         * afterwards. */
         void (*stream_end)(HttpExchange *x, bool clean);
 } HttpExchangeOps;
 
 struct HttpExchange {
         const HttpExchangeOps *ops;
         HttpMethod method;
-        const char *path;          /* undecoded, without query: "/api/v1/nodes" */
-        const char *query;         /* undecoded, without '?'; "" if none */
+        const char *path;  /* undecoded, without query: "/api/v1/nodes" */
+        const char *query; /* undecoded, without '?'; "" if none */
         const HttpHeader *headers;
         size_t n_headers;
         const void *body;
         size_t body_size;
-        const char *client_identity; /* server: subject of the verified client certificate as "CN=..,O=.."; else NULL */
-        /* Called if the client went away (cancelled, cut) before the answer was complete; the exchange is gone when it
-         * returns. The handler sets it when it keeps the exchange. */
+        const char *client_identity; /* server: subject of the verified client certificate as "CN=..,O=..";
+                                        else NULL */
+        /* Called if the client went away (cancelled, cut) before the answer was complete; the exchange is
+         * gone when it returns. The handler sets it when it keeps the exchange. */
         void (*on_gone)(HttpExchange *x, void *userdata);
         void *userdata;
 };

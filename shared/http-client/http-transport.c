@@ -15,7 +15,7 @@ struct HttpTls {
         HttpTlsConfig config; /* every pointer is our own copy */
 };
 
-/* -- TLS material ------------------------------------------------------------------------------------------------- */
+/* -- TLS material ------------------------------------------------------------------------------------- */
 
 static HttpTls *http_tls_free(HttpTls *t) {
         free((void *) t->config.ca_pem);
@@ -56,9 +56,11 @@ int http_tls_new(const HttpTlsConfig *config, HttpTls **ret) {
 
         r = copy_blob(config->ca_pem, config->ca_pem_size, &t->config.ca_pem);
         if (r >= 0)
-                r = copy_blob(config->client_cert_pem, config->client_cert_pem_size, &t->config.client_cert_pem);
+                r = copy_blob(config->client_cert_pem, config->client_cert_pem_size,
+                              &t->config.client_cert_pem);
         if (r >= 0)
-                r = copy_blob(config->client_key_pem, config->client_key_pem_size, &t->config.client_key_pem);
+                r = copy_blob(config->client_key_pem, config->client_key_pem_size,
+                              &t->config.client_key_pem);
         if (r >= 0)
                 r = free_and_strdup((char **) &t->config.server_name, config->server_name);
         if (r < 0) {
@@ -94,7 +96,7 @@ const HttpTlsConfig *http_tls_config(const HttpTls *t) {
         return &t->config;
 }
 
-/* -- dispatch ----------------------------------------------------------------------------------------------------- */
+/* -- dispatch ----------------------------------------------------------------------------------------- */
 
 HttpTransport *http_transport_free(HttpTransport *t) {
         if (t)
@@ -147,7 +149,8 @@ static bool request_is_valid(const HttpRequest *q) {
         return url_is_valid(q->url);
 }
 
-int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret) {
+int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
+                    HttpCall **ret) {
         assert(t);
         assert(request);
         assert(done);

@@ -2,15 +2,17 @@
 #pragma once
 
 /*
- * http-client/: everything remote goes through HttpTransport: Kubernetes, clouds, metadata. Implementations: libcurl multi
- * (http-curl.c) and in-process (http-inproc.c, for simulation). Calls base, loop, log; called by kube/, agent/, coordinator/.
+ * http-client/: everything remote goes through HttpTransport: Kubernetes, clouds, metadata. Implementations:
+ * libcurl multi (http-curl.c) and in-process (http-inproc.c, for simulation). Calls base, loop, log; called
+ * by kube/, agent/, coordinator/.
  *
- * Three lanes that cannot starve each other: urgent (lease, cordon, conditions, metadata), bulk (lists, evictions, cloud),
- * watches. With curl each lane is a multi handle with its own connections, HTTP/2 where the server speaks it.
+ * Three lanes that cannot starve each other: urgent (lease, cordon, conditions, metadata), bulk (lists,
+ * evictions, cloud), watches. With curl each lane is a multi handle with its own connections, HTTP/2 where
+ * the server speaks it.
  *
- * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the loop, never inside
- * http_call_start(). Nothing is retried here, no redirect is followed, and the proxy of the environment is used only if the
- * request says so.
+ * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the
+ * loop, never inside http_call_start(). Nothing is retried here, no redirect is followed, and the proxy of
+ * the environment is used only if the request says so.
  */
 
 #include <stdbool.h>
@@ -29,19 +31,19 @@ typedef enum HttpLane {
 typedef struct HttpTransport HttpTransport;
 typedef struct HttpCall HttpCall;
 
-/* How to speak TLS to one kind of server. Immutable and reference-counted: a rotated certificate is a new object, which
- * makes new connections while calls in flight keep the old one. */
+/* How to speak TLS to one kind of server. Immutable and reference-counted: a rotated certificate is a new
+ * object, which makes new connections while calls in flight keep the old one. */
 typedef struct HttpTls HttpTls;
 
 typedef struct HttpTlsConfig {
-        const void *ca_pem;          /* NULL: the system's */
+        const void *ca_pem; /* NULL: the system's */
         size_t ca_pem_size;
         const void *client_cert_pem; /* both or neither */
         size_t client_cert_pem_size;
         const void *client_key_pem;
         size_t client_key_pem_size;
-        const char *server_name;     /* NULL: from the URL */
-        bool insecure;               /* verify nothing */
+        const char *server_name; /* NULL: from the URL */
+        bool insecure;           /* verify nothing */
 } HttpTlsConfig;
 
 int http_tls_new(const HttpTlsConfig *config, HttpTls **ret); /* copies; keys are erased when freed */
@@ -50,8 +52,9 @@ HttpTls *http_tls_unref(HttpTls *t);
 DEFINE_FREEP(HttpTls, http_tls_unref);
 const HttpTlsConfig *http_tls_config(const HttpTls *t);
 
-/* Asked in the last moment before the request leaves (after connecting and queueing): false = it must not be sent any more,
- * and the call ends with -ESTALE. "No guarded call is sent once the lease has ended": design.md section 5. */
+/* Asked in the last moment before the request leaves (after connecting and queueing): false = it must not be
+ * sent any more, and the call ends with -ESTALE. "No guarded call is sent once the lease has ended":
+ * design.md section 5. */
 typedef struct HttpGuard {
         bool (*may_send)(void *userdata);
         void *userdata; /* must outlive the call */
@@ -59,43 +62,50 @@ typedef struct HttpGuard {
 
 typedef struct HttpRequest {
         HttpMethod method;
-        const char *url;               /* http:// or https:// */
+        const char *url; /* http:// or https:// */
         const HttpHeader *headers;
         size_t n_headers;
         const void *body;
         size_t body_size;
         HttpLane lane;
-        usec_t timeout_usec;           /* for the whole call; required; USEC_INFINITY only with on_data and stall_usec */
-        usec_t stall_usec;             /* streams: -ETIMEDOUT when no byte came for so long; 0: no such limit */
-        size_t max_response_bytes;     /* of the body; required. Streams: of nothing (the consumer bounds its own frames) */
-        HttpTls *tls;                  /* for https; NULL: system CA, no client certificate */
+        /* For the whole call; required; USEC_INFINITY only with on_data and stall_usec. */
+        usec_t timeout_usec;
+        /* -ETIMEDOUT when no byte came for so long; 0: no such limit. */
+        usec_t stall_usec;
+        /* Of the body; required. With on_data it holds for what is not handed to it (64 kB if 0): the
+         * consumer of a stream bounds its own frames. */
+        size_t max_response_bytes;
+        HttpTls *tls; /* for https; NULL: system CA, no client certificate */
         bool use_proxy;
-        HttpGuard guard;               /* may_send NULL: unguarded */
-        /* Stream: pieces of a 2xx body as they come (any other status is collected into the response as usual). Returning
-         * < 0 ends the call with that error. */
+        HttpGuard guard; /* may_send NULL: unguarded. It may not touch the transport or any call. */
+        /* Stream: pieces of a 2xx body as they come (any other status is collected into the response as
+         * usual). Returning < 0 ends the call with that error. */
         int (*on_data)(const void *data, size_t size, void *userdata);
 } HttpRequest;
 
 typedef struct HttpResponse {
-        /* 0: an HTTP answer arrived whole. Else: -ETIMEDOUT, -ECONNREFUSED, -ECONNRESET (and every other way a connection
-         * dies), -EHOSTUNREACH (no route, no such host), -EKEYREJECTED (TLS: not who it should be), -EPROTO (not HTTP),
-         * -EMSGSIZE (body too large), -ESTALE (guard), -ENOMEM, or what on_data returned. */
+        /* 0: an HTTP answer arrived whole. Else: -ETIMEDOUT, -ECONNREFUSED, -ECONNRESET (and every other way
+         * a connection dies), -EHOSTUNREACH (no route, no such host), -EKEYREJECTED (TLS: not who it should
+         * be), -EPROTO (not HTTP), -EMSGSIZE (body or headers too large), -ESTALE (guard), -ENOMEM, or what
+         * on_data returned. On an error all but the times is empty. */
         int error;
         const char *error_text; /* for people; never NULL */
         bool maybe_sent;        /* error != 0: the server may have acted on the request. False is certain. */
         unsigned status;
         const HttpHeader *headers;
         size_t n_headers;
-        const char *body;       /* NUL-terminated; "" for streams */
+        const char *body; /* NUL-terminated; "" for streams */
         size_t body_size;
-        usec_t started_usec, finished_usec; /* loop_now() when the request left and when the answer was whole */
+        /* loop_now() when the request left (when the call began, if it never did), and when all was over. */
+        usec_t started_usec, finished_usec;
 } HttpResponse;
 
 /* Response and request are borrowed for the callback. */
 typedef void (*http_done_t)(const HttpResponse *response, void *userdata);
 
 typedef struct HttpTransportOps {
-        int (*start)(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret);
+        int (*start)(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
+                     HttpCall **ret);
         void (*cancel)(HttpCall *c);
         void (*free)(HttpTransport *t);
 } HttpTransportOps;
@@ -111,12 +121,15 @@ struct HttpCall {
 HttpTransport *http_transport_free(HttpTransport *t); /* all calls must be freed before */
 DEFINE_FREEP(HttpTransport, http_transport_free);
 
-/* Everything of the request is copied, but the guard's userdata. ret NULL: the call frees itself after `done`. Only
- * -EINVAL (no timeout, no size, not a URL) and -ENOMEM come back here; every other failure comes to `done`. The slot stays
- * the caller's after `done` and may be freed inside it (the response stays valid until it returns). */
-int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata, HttpCall **ret);
+/* Everything of the request is copied, but the guard's userdata. ret NULL: the call frees itself after
+ * `done`. Only -EINVAL (no timeout, no size, not a URL) and -ENOMEM come back here; every other failure
+ * comes to `done`. The slot stays the caller's after `done` and may be freed inside it (the response stays
+ * valid until it returns). */
+int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
+                    HttpCall **ret);
 HttpCall *http_call_free(HttpCall *c);
 DEFINE_FREEP(HttpCall, http_call_free);
 
-/* Retry-After of a response in microseconds from wall_now_usec (seconds or a date); 0 if absent or not understood. */
+/* Retry-After of a response in microseconds from wall_now_usec (seconds or a date); 0 if absent or not
+ * understood. */
 usec_t http_retry_after(const HttpResponse *r, usec_t wall_now_usec);
