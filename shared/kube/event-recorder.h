@@ -5,7 +5,7 @@
  * core/v1 Events (the kubelet's credential may not write events.k8s.io). Repeats of the same (object, reason, message) within
  * 10 minutes become a count on the first one by PATCH, at most once a minute; over all, a burst of 25 per object and then one per
  * 5 minutes, as client-go's spam filter. Events are told in the background on the bulk lane: a lost Event changes nothing, and
- * none is ever waited for.
+ * none is ever waited for. What is remembered is bounded: 1,024 Events and as many objects, 256 writes waiting, 8 under way.
  */
 
 #include "kube-client.h"
@@ -16,6 +16,7 @@ typedef enum EventType { EVENT_NORMAL, EVENT_WARNING } EventType;
 
 typedef struct EventObject {
         const char *api_version, *kind, *ns, *name, *uid; /* ns NULL: cluster-scoped (the Event lies in "default") */
+        const char *group; /* NULL or "": api_version is complete; else api_version is the version only */
 } EventObject;
 
 /* component: "vesper-agent"; host: node name or hostname. */
@@ -26,5 +27,5 @@ DEFINE_FREEP(EventRecorder, event_recorder_free);
 void event_record(EventRecorder *r, const EventObject *o, EventType type, const char *reason, const char *fmt, ...) _printf_(5, 6);
 /* The EventObject of a decoded object; borrowed from it. */
 EventObject event_object(const KubeObject *o);
-/* Events under way or waiting: for a clean end. */
+/* Writes under way or waiting, for a clean end; counts that wait for their minute are none. */
 size_t event_recorder_pending(const EventRecorder *r);

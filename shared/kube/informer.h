@@ -10,8 +10,17 @@
  *
  * Pages are 500 objects at resourceVersion "0"-less consistent reads; bookmarks are asked for; a watch without a byte for
  * stall_usec (bookmarks come every minute) is cut and begun again; errors back off with jitter, a path that came back
- * (informer_kick) tries at once. Events of one informer come in order; old and new are borrowed for the callback (take a
- * reference to keep one). Until the first list is complete on_event gets ADDED for each object, then on_synced once.
+ * (informer_kick) tries at once, but a Retry-After of the server is always waited for. Events of one informer come in order; old
+ * and new are borrowed for the callback (take a reference to keep one). Until the first list is complete on_event gets ADDED for
+ * each object, then on_synced once.
+ *
+ * An object that cannot be decoded at all (no usable name, another kind, broken) is counted and passed over; what was known of
+ * that name stays as it was, until the object can be read again or is deleted. A list with an item that has not even a name
+ * removes nothing.
+ *
+ * Connected: the list or the watch was answered and has not failed since. A clean end of a watch and a relist that goes well are
+ * no loss. A watch begun again after a failure counts once it brought something or has stood for 10 s (the API server sends no
+ * byte before the first event).
  */
 
 #include "hashmap.h"
@@ -25,7 +34,8 @@ typedef struct InformerHandler {
         /* ADDED: old NULL. DELETED: new NULL, old is the last state known. The informer may not be freed inside. */
         void (*on_event)(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata);
         void (*on_synced)(Informer *i, void *userdata);                 /* once, after the first list; may be NULL */
-        void (*on_health)(Informer *i, bool connected, const char *why, void *userdata); /* changes only; may be NULL */
+        /* Changes only, and the first failure; why: for people, "" when connected. May be NULL. */
+        void (*on_health)(Informer *i, bool connected, const char *why, void *userdata);
         void *userdata;
 } InformerHandler;
 
@@ -37,6 +47,7 @@ typedef struct InformerOptions {
         usec_t watch_timeout_usec;  /* asked of the server, jittered; 0: 8 min */
 } InformerOptions;
 
+/* Begins at once; the first callback comes from the loop. Strings are copied. */
 int informer_new(KubeClient *c, const KubeKind *kind, const InformerOptions *o, const InformerHandler *h, Informer **ret);
 Informer *informer_free(Informer *i); /* no event comes after; stored objects are released */
 DEFINE_FREEP(Informer, informer_free);
@@ -48,6 +59,8 @@ size_t informer_size(const Informer *i);
 bool informer_iterate(const Informer *i, HashmapIterator *it, KubeObject **ret);
 #define INFORMER_FOREACH(o, i) \
         for (HashmapIterator _it_##o = { 0 }; informer_iterate((i), &_it_##o, &(o));)
+/* Objects passed over since the start, for metrics. */
+uint64_t informer_undecodable(const Informer *i);
 /* Cancels a backoff that is being waited for: the network came back. */
 void informer_kick(Informer *i);
 /* The newest resourceVersion seen; NULL before the first list. */

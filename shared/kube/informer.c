@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *                 +---------------- next page, or from the start after a 410 ---+
+ *                 v                                                             |
+ *      LISTING ---+--all pages--> WATCHING --ended, stalled--> WATCHING         |
+ *         |  ^                     |   ^                                        |
+ *   error |  +------- 410 ---------+   +--- timer or kick ---+                  |
+ *         v                        | error                   |                  |
+ *      LIST_WAIT (timer or kick)   +-----------------> WATCH_WAIT               |
+ *         +---------------------------------------------------------------------+
+ *
+ * A page is read into objects item by item, so that neither its tree nor a second list of objects ever
+ * exists; one page is one iteration of the loop. Each list has a generation: an entry that the last page
+ * leaves with an older one is gone. The watch begins at the resourceVersion of the first page, as later
+ * pages are never older than it.
+ *
+ * A page that fails is asked for again with the same token; only an expired or refused token begins the list
+ * anew. What earlier pages brought stays: it was true at a later time than what it replaced.
+ */
+#include "informer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backoff.h"
+#include "log.h"
+#include "string-util.h"
+
+#define PAGE_SIZE_DEFAULT 500u
+#define STALL_DEFAULT_USEC (150 * USEC_PER_SEC)
+#define WATCH_TIMEOUT_DEFAULT_USEC (8 * USEC_PER_MINUTE)
+#define WATCH_TIMEOUT_JITTER_PERMILLE 250u
+#define LIST_TIMEOUT_USEC (60 * USEC_PER_SEC)
+#define LIST_MAX_BYTES (64u * 1024 * 1024)
+#define OBJECT_MAX_BYTES (4u * 1024 * 1024) /* etcd takes 1.5 MiB; JSON is larger than what is stored */
+#define BACKOFF_BASE_USEC (250 * USEC_PER_MSEC)
+#define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
+#define BACKOFF_JITTER_PERMILLE 200u
+#define RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
+#define SETTLE_USEC (10 * USEC_PER_SEC) /* longer than a connection may take to fail */
+#define SHORT_WATCH_USEC USEC_PER_SEC   /* a watch that ends sooner, without an event, is a failure */
+
+/* namespace (63) '/' name (253): the API server takes no longer ones for what we read. */
+#define KEY_MAX (63 + 1 + 253 + 1)
+
+typedef enum InformerState {
+        INFORMER_LISTING,
+        INFORMER_LIST_WAIT,
+        INFORMER_WATCHING,
+        INFORMER_WATCH_WAIT,
+        _INFORMER_STATE_MAX,
+} InformerState;
+
+typedef enum Health { HEALTH_UNKNOWN, HEALTH_CONNECTED, HEALTH_LOST } Health;
+
+typedef struct Entry {
+        KubeObject *object;
+        uint32_t generation; /* of the list that saw it last */
+        char key[];
+} Entry;
+
+struct Informer {
+        KubeClient *client;
+        Loop *loop;
+        Random *random;
+        Log *log;
+        const KubeKind *kind;
+        char *ns, *label_selector, *field_selector;
+        unsigned page_size;
+        usec_t stall_usec, watch_timeout_usec;
+        InformerHandler handler;
+
+        Hashmap *store; /* of Entry, under its own key */
+        InformerState state;
+        Health health;
+        bool synced;
+        char *resource_version; /* where the next watch begins */
+        uint64_t undecodable;
+
+        uint32_t generation;
+        char *list_version; /* of the list's first page */
+        char *continue_token;
+        bool nameless; /* the list had an item that could be anything: delete nothing */
+
+        usec_t watch_usec; /* when the watch began */
+        bool watch_heard;  /* it brought something */
+        bool has_watch_status;
+        ApiError watch_status; /* an ERROR event */
+
+        KubeCall *call;
+        Timer *retry_timer;     /* *_WAIT */
+        Timer *settle_timer;    /* WATCHING, until it counts as standing */
+        usec_t not_before_usec; /* the server's wish, which a kick respects */
+        Backoff backoff;
+        unsigned gone_streak; /* 410s without a watch that stood in between */
+};
+
+static const char *const state_table[_INFORMER_STATE_MAX] = {
+        [INFORMER_LISTING] = "listing",
+        [INFORMER_LIST_WAIT] = "waiting to list",
+        [INFORMER_WATCHING] = "watching",
+        [INFORMER_WATCH_WAIT] = "waiting to watch",
+};
+
+static const unsigned edges[_INFORMER_STATE_MAX] = {
+        [INFORMER_LISTING] = 1u << INFORMER_LISTING | 1u << INFORMER_LIST_WAIT | 1u << INFORMER_WATCHING,
+        [INFORMER_LIST_WAIT] = 1u << INFORMER_LISTING | 1u << INFORMER_LIST_WAIT,
+        [INFORMER_WATCHING] = 1u << INFORMER_LISTING | 1u << INFORMER_LIST_WAIT | 1u << INFORMER_WATCHING |
+                              1u << INFORMER_WATCH_WAIT,
+        [INFORMER_WATCH_WAIT] = 1u << INFORMER_WATCHING | 1u << INFORMER_WATCH_WAIT,
+};
+
+static void informer_list(Informer *i, const char *why);
+static void informer_watch(Informer *i, const char *why);
+
+/* The only writer of the state. */
+static void informer_set_state(Informer *i, InformerState to, const char *why) {
+        assert(edges[i->state] & (1u << to));
+        log_debug(i->log, "Informer of %s: %s -> %s: %s", i->kind->plural, state_table[i->state],
+                  state_table[to], why);
+        i->state = to;
+}
+
+static void set_health(Informer *i, Health to, const char *why) {
+        if (i->health == to)
+                return;
+        i->health = to;
+        if (i->handler.on_health)
+                i->handler.on_health(i, to == HEALTH_CONNECTED, to == HEALTH_CONNECTED ? "" : why,
+                                     i->handler.userdata);
+}
+
+static KubeTarget informer_target(const Informer *i) {
+        return (KubeTarget){ .kind = i->kind, .ns = i->ns };
+}
+
+/* -- the store ------------------------------------------------------------------------------------------ */
+
+static int make_key(const char *ns, const char *name, char ret[KEY_MAX]) {
+        int n;
+
+        if (isempty(name))
+                return -EINVAL;
+        n = isempty(ns) ? snprintf(ret, KEY_MAX, "%s", name) : snprintf(ret, KEY_MAX, "%s/%s", ns, name);
+        return n < 0 || n >= KEY_MAX ? -EINVAL : 0;
+}
+
+/* Without decoding: for what cannot be, and what need not be. */
+static int raw_key(const Informer *i, const Json *object, char ret[KEY_MAX]) {
+        const Json *meta = json_get(object, "metadata");
+
+        return make_key(i->kind->namespaced ? json_string_or_null(json_get(meta, "namespace")) : NULL,
+                        json_string_or_null(json_get(meta, "name")), ret);
+}
+
+static Entry *entry_free(Entry *e) {
+        if (!e)
+                return NULL;
+        kube_object_unref(e->object);
+        return mfree(e);
+}
+
+static void *entry_free_value(void *value) {
+        return entry_free(value);
+}
+
+static void emit(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new) {
+        i->handler.on_event(i, e, old, new, i->handler.userdata);
+}
+
+/* Consumes the reference on success. */
+static int informer_add(Informer *i, const char *key, KubeObject *o) {
+        Entry *e = malloc(sizeof(Entry) + strlen(key) + 1);
+
+        if (!e)
+                return -ENOMEM;
+        *e = (Entry){ .generation = i->generation };
+        strcpy(e->key, key);
+        if (hashmap_put(i->store, e->key, e) < 0) {
+                free(e);
+                return -ENOMEM;
+        }
+
+        e->object = o;
+        emit(i, INFORMER_ADDED, NULL, o);
+        return 0;
+}
+
+static void informer_remove(Informer *i, Entry *e) {
+        hashmap_remove(i->store, e->key);
+        emit(i, INFORMER_DELETED, e->object, NULL);
+        entry_free(e);
+}
+
+/* One object as the server has it now. Consumes the reference on success. */
+static int informer_apply(Informer *i, KubeObject *o) {
+        _cleanup_(kube_object_unrefp) KubeObject *old = NULL;
+        char key[KEY_MAX];
+        Entry *e;
+        int r;
+
+        r = make_key(o->meta.ns, o->meta.name, key);
+        if (r < 0)
+                return r;
+        e = hashmap_get(i->store, key);
+        if (e && !streq_ptr(e->object->meta.uid, o->meta.uid)) {
+                informer_remove(i, e);
+                e = NULL;
+        }
+        if (!e)
+                return informer_add(i, key, o);
+
+        e->generation = i->generation;
+        if (o->meta.resource_version &&
+            streq_ptr(e->object->meta.resource_version, o->meta.resource_version)) {
+                kube_object_unref(o);
+                return 0;
+        }
+        old = e->object;
+        e->object = o;
+        emit(i, INFORMER_MODIFIED, old, o);
+        return 0;
+}
+
+/* It exists, but what it is cannot be told: what was known of it stays. */
+static void informer_pass_over(Informer *i, const Json *object, const char *why) {
+        char key[KEY_MAX] = "";
+        Entry *e = NULL;
+
+        i->undecodable++;
+        if (raw_key(i, object, key) < 0)
+                i->nameless = true;
+        else
+                e = hashmap_get(i->store, key);
+        if (e)
+                e->generation = i->generation;
+        log_debug(i->log, "One of %s ('%s') cannot be read, ignoring it: %s", i->kind->plural, key, why);
+}
+
+/* 0 also if it was passed over; -ENOMEM. */
+static int informer_take(Informer *i, const Json *json) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        int r;
+
+        r = kube_object_decode(i->kind, json, kube_client_pool(i->client), &o);
+        if (r >= 0)
+                r = informer_apply(i, o);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                informer_pass_over(i, json, "not such an object");
+        else
+                (void) TAKE_PTR(o);
+        return 0;
+}
+
+/* -- waiting -------------------------------------------------------------------------------------------- */
+
+static void informer_wait(Informer *i, InformerState wait, usec_t retry_after_usec, const char *why) {
+        usec_t now = loop_now(i->loop), asked = MIN(retry_after_usec, RETRY_AFTER_MAX_USEC);
+
+        assert(wait == INFORMER_LIST_WAIT || wait == INFORMER_WATCH_WAIT);
+        i->not_before_usec = usec_add(now, asked);
+        timer_arm(i->retry_timer, usec_add(now, MAX(backoff_next(&i->backoff, i->random), asked)));
+        informer_set_state(i, wait, why);
+        set_health(i, HEALTH_LOST, why);
+}
+
+static void on_retry(Timer *t, void *userdata) {
+        Informer *i = userdata;
+
+        if (i->state == INFORMER_LIST_WAIT)
+                informer_list(i, "trying again");
+        else if (i->state == INFORMER_WATCH_WAIT)
+                informer_watch(i, "trying again");
+}
+
+void informer_kick(Informer *i) {
+        assert(i);
+        if (i->state != INFORMER_LIST_WAIT && i->state != INFORMER_WATCH_WAIT)
+                return;
+        backoff_reset(&i->backoff);
+        timer_arm_earlier(i->retry_timer, i->not_before_usec);
+}
+
+static bool is_gone(const ApiError *e) {
+        return e->http == 410;
+}
+
+/* Worth the same question again; anything else is about what was asked. */
+static bool is_transient(const ApiError *e) {
+        return e->http == 0 || e->http == 401 || e->http == 403 || e->http == 408 || e->http == 429 ||
+               e->http >= 500;
+}
+
+/* -- list ----------------------------------------------------------------------------------------------- */
+
+static void list_forget(Informer *i) {
+        i->continue_token = mfree(i->continue_token);
+        i->list_version = mfree(i->list_version);
+}
+
+/* The first 410 is followed at once, more of them wait. */
+static void informer_relist(Informer *i, const char *why) {
+        list_forget(i);
+        if (i->gone_streak++ == 0)
+                informer_list(i, why);
+        else
+                informer_wait(i, INFORMER_LIST_WAIT, 0, why);
+}
+
+static void list_failed(Informer *i, const ApiError *error) {
+        _cleanup_free_ char *why = strf("Failed to list %s: %s", i->kind->plural, error->message);
+
+        if (is_gone(error) && i->continue_token) {
+                informer_relist(i, strempty(why));
+                return;
+        }
+        if (!is_transient(error))
+                list_forget(i);
+        informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
+}
+
+static int on_item(const char *item, size_t size, void *userdata) {
+        Informer *i = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        JsonError error = { 0 };
+        int r;
+
+        r = json_parse(item, size, OBJECT_MAX_BYTES, &doc, &error);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                informer_pass_over(i, NULL, error.message ?: "not JSON, or too large");
+                return 0;
+        }
+        return informer_take(i, json_root(doc));
+}
+
+/* 1: another page follows; 0: that was the last; -EBADMSG, -E2BIG, -ENOMEM. */
+static int list_take_page(Informer *i, const char *body, size_t size) {
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        const char *version, *token;
+        const Json *meta;
+        int r;
+
+        r = json_split_items(body, size, LIST_MAX_BYTES, on_item, i, &rest, NULL);
+        if (r < 0)
+                return r;
+
+        meta = json_get(json_root(rest), "metadata");
+        version = json_string_or_null(json_get(meta, "resourceVersion"));
+        token = json_string_or_null(json_get(meta, "continue"));
+        if (isempty(version))
+                return -EBADMSG;
+        if (!isempty(token) && streq_ptr(token, i->continue_token))
+                return -EBADMSG; /* would never end */
+
+        if (!i->list_version) {
+                r = free_and_strdup(&i->list_version, version);
+                if (r < 0)
+                        return r;
+        }
+        r = free_and_strdup(&i->continue_token, isempty(token) ? NULL : token);
+        return r < 0 ? r : i->continue_token ? 1 : 0;
+}
+
+static void list_sweep(Informer *i) {
+        Entry *e;
+
+        if (i->nameless)
+                return;
+        HASHMAP_FOREACH (e, i->store)
+                if (e->generation != i->generation)
+                        informer_remove(i, e);
+}
+
+static void list_finish(Informer *i) {
+        list_sweep(i);
+        free(i->resource_version);
+        i->resource_version = TAKE_PTR(i->list_version);
+        set_health(i, HEALTH_CONNECTED, "");
+        if (!i->synced) {
+                i->synced = true;
+                if (i->handler.on_synced)
+                        i->handler.on_synced(i, i->handler.userdata);
+        }
+        informer_watch(i, "list complete");
+}
+
+static void on_page(const KubeReply *reply, void *userdata) {
+        Informer *i = userdata;
+        _cleanup_(kube_call_freep) _unused_ KubeCall *call = TAKE_PTR(i->call);
+        _cleanup_free_ char *why = NULL;
+        int r;
+
+        if (reply->error) {
+                list_failed(i, reply->error);
+                return;
+        }
+
+        r = list_take_page(i, reply->body, reply->body_size);
+        if (r < 0) {
+                if (r != -ENOMEM)
+                        list_forget(i);
+                why = strf("The list of %s cannot be read: %s", i->kind->plural, strerrordesc_np(-r));
+                informer_wait(i, INFORMER_LIST_WAIT, 0, strempty(why));
+                return;
+        }
+
+        /* The path is good; a list that ends in 410 again and again stays held back. */
+        if (i->gone_streak <= 1)
+                backoff_reset(&i->backoff);
+        if (r > 0)
+                informer_list(i, "next page");
+        else
+                list_finish(i);
+}
+
+/* The next page, or the first one. */
+static void informer_list(Informer *i, const char *why) {
+        KubeTarget target = informer_target(i);
+        KubeListOptions options = {
+                .label_selector = i->label_selector,
+                .field_selector = i->field_selector,
+                .limit = i->page_size,
+                .continue_token = i->continue_token,
+        };
+        KubeCallOptions call_options = { .lane = HTTP_LANE_BULK,
+                                         .timeout_usec = LIST_TIMEOUT_USEC,
+                                         .max_response_bytes = LIST_MAX_BYTES };
+        int r;
+
+        assert(!i->call);
+        if (!i->continue_token) {
+                list_forget(i);
+                i->generation++;
+                i->nameless = false;
+        }
+        informer_set_state(i, INFORMER_LISTING, why);
+        r = kube_list(i->client, &target, &options, &call_options, on_page, i, &i->call);
+        if (r < 0)
+                informer_wait(i, INFORMER_LIST_WAIT, 0, strerrordesc_np(-r));
+}
+
+/* -- watch ---------------------------------------------------------------------------------------------- */
+
+/* It stands: all is forgiven. */
+static void watch_stands(Informer *i) {
+        timer_disarm(i->settle_timer);
+        backoff_reset(&i->backoff);
+        i->gone_streak = 0;
+        set_health(i, HEALTH_CONNECTED, "");
+}
+
+static void on_settle(Timer *t, void *userdata) {
+        Informer *i = userdata;
+
+        assert(i->state == INFORMER_WATCHING);
+        watch_stands(i);
+}
+
+static int watch_take_error(Informer *i, const Json *status) {
+        _cleanup_free_ char *text = json_format(status);
+        int64_t code = 0;
+        int r;
+
+        if (!text)
+                return -ENOMEM;
+        (void) json_int64(json_get(status, "code"), &code);
+        r = api_error_from_body(code >= 300 && code < 600 ? (unsigned) code : 500, text, strlen(text), 0,
+                                &i->watch_status);
+        if (r < 0)
+                return r;
+        i->has_watch_status = true;
+        return -ESTALE; /* nothing follows */
+}
+
+static void watch_take_deleted(Informer *i, const Json *object) {
+        const char *uid = json_string_or_null(json_path(object, "metadata", "uid", NULL));
+        char key[KEY_MAX];
+        Entry *e;
+
+        if (raw_key(i, object, key) < 0)
+                return;
+        e = hashmap_get(i->store, key);
+        /* Another uid: told of a predecessor, whose successor the list had already. */
+        if (e && (!uid || !e->object->meta.uid || streq(uid, e->object->meta.uid)))
+                informer_remove(i, e);
+}
+
+static int on_watch_event(const char *type, const Json *object, void *userdata) {
+        Informer *i = userdata;
+        const char *version;
+        int r = 0;
+
+        if (streq(type, "ERROR"))
+                return watch_take_error(i, object);
+
+        if (streq(type, "ADDED") || streq(type, "MODIFIED"))
+                r = informer_take(i, object);
+        else if (streq(type, "DELETED"))
+                watch_take_deleted(i, object);
+        else if (!streq(type, "BOOKMARK"))
+                return 0; /* of a later API: no harm */
+        if (r < 0)
+                return r; /* not taken: the next watch begins before it */
+
+        version = json_string_or_null(json_path(object, "metadata", "resourceVersion", NULL));
+        if (!isempty(version)) {
+                r = free_and_strdup(&i->resource_version, version);
+                if (r < 0)
+                        return r;
+        }
+        if (!i->watch_heard) {
+                i->watch_heard = true;
+                watch_stands(i);
+        }
+        return 0;
+}
+
+static void watch_failed(Informer *i, const ApiError *error) {
+        _cleanup_free_ char *why = strf("The watch of %s failed: %s", i->kind->plural, error->message);
+        usec_t lasted = usec_sub(loop_now(i->loop), i->watch_usec);
+
+        if (is_gone(error))
+                informer_relist(i, strempty(why));
+        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec) {
+                set_health(i, HEALTH_LOST, strempty(why));
+                informer_watch(i, "the last one fell silent");
+        } else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
+                   api_error_has_cause(error, "ResourceVersionTooLarge"))
+                /* What cannot be asked or read from here will not do so next time. */
+                informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
+        else
+                informer_wait(i, INFORMER_WATCH_WAIT, error->retry_after_usec, strempty(why));
+}
+
+static void on_watch_done(const KubeReply *reply, void *userdata) {
+        Informer *i = userdata;
+        _cleanup_(kube_call_freep) _unused_ KubeCall *call = TAKE_PTR(i->call);
+        _cleanup_(api_error_done) ApiError status = i->watch_status;
+        bool has_status = i->has_watch_status;
+        _cleanup_free_ char *why = NULL;
+
+        i->watch_status = (ApiError){ 0 };
+        i->has_watch_status = false;
+        timer_disarm(i->settle_timer);
+
+        if (has_status)
+                watch_failed(i, &status);
+        else if (reply->error)
+                watch_failed(i, reply->error);
+        else if (!i->watch_heard && loop_now(i->loop) < i->watch_usec + SHORT_WATCH_USEC) {
+                why = strf("The watch of %s ended as soon as it began", i->kind->plural);
+                informer_wait(i, INFORMER_WATCH_WAIT, 0, strempty(why));
+        } else
+                informer_watch(i, "the last one ended");
+}
+
+static void informer_watch(Informer *i, const char *why) {
+        KubeTarget target = informer_target(i);
+        usec_t timeout = random_jitter(i->random, i->watch_timeout_usec, WATCH_TIMEOUT_JITTER_PERMILLE);
+        KubeWatchOptions options = {
+                .label_selector = i->label_selector,
+                .field_selector = i->field_selector,
+                .resource_version = i->resource_version,
+                .timeout_sec = (unsigned) MAX(timeout / USEC_PER_SEC, 1u),
+                .stall_usec = i->stall_usec,
+        };
+        int r;
+
+        assert(!i->call && i->resource_version);
+        informer_set_state(i, INFORMER_WATCHING, why);
+        i->watch_usec = loop_now(i->loop);
+        i->watch_heard = false;
+        timer_arm_in(i->settle_timer, SETTLE_USEC);
+        r = kube_watch(i->client, &target, &options, on_watch_event, on_watch_done, i, &i->call);
+        if (r < 0) {
+                timer_disarm(i->settle_timer);
+                informer_wait(i, INFORMER_WATCH_WAIT, 0, strerrordesc_np(-r));
+        }
+}
+
+/* -- new, free, questions ------------------------------------------------------------------------------- */
+
+static int copy_options(Informer *i, const InformerOptions *o) {
+        int r;
+
+        i->page_size = o && o->page_size > 0 ? o->page_size : PAGE_SIZE_DEFAULT;
+        i->stall_usec = o && o->stall_usec > 0 ? o->stall_usec : STALL_DEFAULT_USEC;
+        i->watch_timeout_usec =
+                o && o->watch_timeout_usec > 0 ? o->watch_timeout_usec : WATCH_TIMEOUT_DEFAULT_USEC;
+        if (!o)
+                return 0;
+
+        r = free_and_strdup(&i->ns, o->ns);
+        if (r >= 0)
+                r = free_and_strdup(&i->label_selector, o->label_selector);
+        if (r >= 0)
+                r = free_and_strdup(&i->field_selector, o->field_selector);
+        return r;
+}
+
+static int informer_init(Informer *i, const InformerOptions *o) {
+        int r;
+
+        r = copy_options(i, o);
+        if (r < 0)
+                return r;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &i->store);
+        if (r < 0)
+                return r;
+        r = timer_new(i->loop, "informer-retry", on_retry, i, &i->retry_timer);
+        if (r < 0)
+                return r;
+        return timer_new(i->loop, "informer-settle", on_settle, i, &i->settle_timer);
+}
+
+int informer_new(KubeClient *c, const KubeKind *kind, const InformerOptions *o, const InformerHandler *h,
+                 Informer **ret) {
+        _cleanup_(informer_freep) Informer *i = NULL;
+        Env *env = kube_client_env(c);
+        int r;
+
+        assert(kind && h && h->on_event && ret);
+        i = new0(Informer, 1);
+        if (!i)
+                return -ENOMEM;
+
+        i->client = c;
+        i->loop = env->loop;
+        i->random = env->random;
+        i->log = env->log;
+        i->kind = kind;
+        i->handler = *h;
+        i->backoff = (Backoff){ .base_usec = BACKOFF_BASE_USEC,
+                                .cap_usec = BACKOFF_CAP_USEC,
+                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        r = informer_init(i, o);
+        if (r < 0)
+                return r;
+
+        /* From a timer: a call that cannot even begin must not reach the handler inside this function. */
+        i->state = INFORMER_LIST_WAIT;
+        timer_arm_in(i->retry_timer, 0);
+        *ret = TAKE_PTR(i);
+        return 0;
+}
+
+Informer *informer_free(Informer *i) {
+        if (!i)
+                return NULL;
+        kube_call_free(i->call);
+        timer_free(i->retry_timer);
+        timer_free(i->settle_timer);
+        hashmap_free_with(i->store, entry_free_value);
+        api_error_done(&i->watch_status);
+        list_forget(i);
+        free(i->resource_version);
+        free(i->ns);
+        free(i->label_selector);
+        free(i->field_selector);
+        return mfree(i);
+}
+
+bool informer_synced(const Informer *i) {
+        return i->synced;
+}
+
+bool informer_connected(const Informer *i) {
+        return i->health == HEALTH_CONNECTED;
+}
+
+KubeObject *informer_get(const Informer *i, const char *ns, const char *name) {
+        char key[KEY_MAX];
+        Entry *e;
+
+        if (make_key(i->kind->namespaced ? ns : NULL, name, key) < 0)
+                return NULL;
+        e = hashmap_get(i->store, key);
+        return e ? e->object : NULL;
+}
+
+size_t informer_size(const Informer *i) {
+        return hashmap_size(i->store);
+}
+
+bool informer_iterate(const Informer *i, HashmapIterator *it, KubeObject **ret) {
+        void *value;
+
+        if (!hashmap_iterate(i->store, it, NULL, &value))
+                return false;
+        *ret = ((Entry *) value)->object;
+        return true;
+}
+
+uint64_t informer_undecodable(const Informer *i) {
+        return i->undecodable;
+}
+
+const char *informer_resource_version(const Informer *i) {
+        return i->resource_version;
+}
