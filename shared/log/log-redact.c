@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -38,21 +37,19 @@ static bool is_secret_char(char c) {
         return (unsigned char) c > 0x20 && !strchr(",;&\"'<>\\)}]", c);
 }
 
-/* Past white space and, where `c` is the start of one, an escaped or plain quote. */
-static char *skip_quote(char *p) {
+/* Past a quote, plain or escaped. */
+static const char *skip_quote(const char *p) {
         if (p[0] == '\\' && (p[1] == '"' || p[1] == '\''))
                 return p + 2;
         return *p == '"' || *p == '\'' ? p + 1 : p;
 }
 
-static char *skip_blanks(char *p) {
-        while (*p == ' ' || *p == '\t')
-                p++;
-        return p;
+static const char *skip_blanks(const char *p) {
+        return p + strspn(p, " \t");
 }
 
 /* p: right behind the name. Where the secret begins, or NULL if the name is only a word here. */
-static char *find_secret(char *p, SecretForm form) {
+static const char *behind_name(const char *p, SecretForm form) {
         if (form == SECRET_WORD)
                 return *p == ' ' || *p == '\t' ? skip_blanks(p) : NULL;
 
@@ -64,30 +61,45 @@ static char *find_secret(char *p, SecretForm form) {
         return skip_quote(skip_blanks(p + 1));
 }
 
-/* Returns where the search goes on. */
-static char *mask(char *begin) {
-        size_t size = 0, stars;
+/* Where the secret begins whose name stands at p, or NULL. */
+static const char *find_secret(const char *p) {
+        for (size_t i = 0; i < ELEMENTSOF(secrets); i++) {
+                const char *name = secrets[i].name, *secret;
+                size_t n = strlen(name);
 
-        while (is_secret_char(begin[size]))
-                size++;
-        stars = MIN(size, strlen(MASK));
-        memcpy(begin, MASK, stars);
-        memmove(begin + stars, begin + size, strlen(begin + size) + 1);
-        return begin + stars;
+                if ((*p | 0x20) != (name[0] | 0x20) || strncasecmp(p, name, n) != 0)
+                        continue;
+                secret = behind_name(p + n, secrets[i].form);
+                if (secret)
+                        return secret;
+        }
+        return NULL;
 }
 
 void log_redact(char *text) {
-        for (char *p = text; p && *p;) {
-                char *secret = NULL;
+        const char *p = text;
+        char *out = text;
 
-                for (size_t i = 0; i < ELEMENTSOF(secrets) && !secret; i++) {
-                        size_t n = strlen(secrets[i].name);
+        if (!text)
+                return;
+        while (*p) {
+                const char *secret = find_secret(p);
+                size_t size = 0;
 
-                        if (strncasecmp(p, secrets[i].name, n) == 0)
-                                secret = find_secret(p + n, secrets[i].form);
+                if (!secret) {
+                        *out++ = *p++;
+                        continue;
                 }
-                p = secret ? mask(secret) : p + 1;
+                memmove(out, p, (size_t) (secret - p));
+                out += secret - p;
+                while (is_secret_char(secret[size]))
+                        size++;
+                p = secret + size;
+                size = MIN(size, strlen(MASK)); /* never longer than it was */
+                memcpy(out, MASK, size);
+                out += size;
         }
+        *out = 0;
 }
 
 char *log_redacted_copy(const char *text) {
