@@ -7,7 +7,8 @@
  * What the reader refuses, before cJSON sees a byte: anything but one RFC 8259 value with white space around it, invalid
  * UTF-8, lone surrogates, \u0000, nesting deeper than JSON_MAX_DEPTH, more than max_bytes; and, afterwards, duplicate keys in
  * one object (compared decoded, case-sensitively). Numbers are doubles inside: json_int64() answers -ERANGE for a value that
- * a double cannot hold exactly (beyond 2^53), and any number that overflows to infinity is refused.
+ * a double cannot hold exactly (from 2^53 on: 2^53 + 1 reads as the same double), and any number that overflows to infinity,
+ * or that is written with more than 63 bytes, is refused.
  * Each trap of cJSON 1.7.15 that this closes has a row in test-json.c.
  */
 
@@ -35,7 +36,8 @@ const Json *json_root(const JsonDoc *d);
 
 /* Splits {"...": ..., "items": [...], ...} without building the whole tree: calls on_item for each element's bytes, in
  * order, after the text as a whole was checked as json_parse() does (duplicate keys inside items are found when the item is
- * parsed). Everything but the items comes back as a document in *ret_rest (with "items": []). on_item returning < 0 stops. */
+ * parsed). Everything but the items comes back as a document in *ret_rest (with "items": []). on_item returning < 0 stops.
+ * A text that is no object, or whose items are neither an array nor null, is -EBADMSG; one without items has none. */
 typedef int (*json_item_t)(const char *item, size_t size, void *userdata);
 int json_split_items(const char *data, size_t size, size_t max_bytes, json_item_t on_item, void *userdata, JsonDoc **ret_rest,
                      JsonError *reterr);
@@ -78,7 +80,7 @@ typedef struct JsonField {
 } JsonField;
 
 /* Unknown fields are passed over, null counts as absent. -EINVAL for a value of the wrong type, -ENODATA for a mandatory
- * one that is missing: *reterr_field is its name. */
+ * one that is missing: *reterr_field is its name ("." if `o` itself is no object). On failure `target` is half filled. */
 int json_dispatch(const Json *o, const JsonField *table, size_t n_table, void *target, const char **reterr_field);
 int json_parse_strdup(const Json *v, void *target);   /* char * (the old one is freed) */
 int json_parse_int64(const Json *v, void *target);    /* int64_t */
@@ -106,6 +108,6 @@ void json_add_bool(JsonWriter *w, const char *key, bool value);
 void json_add_null(JsonWriter *w, const char *key);
 void json_add_raw(JsonWriter *w, const char *key, const char *json); /* must be valid JSON: of our own making */
 void json_add_value(JsonWriter *w, const char *key, const Json *v);  /* a copy of a parsed value; integers as they were up
-                                                                       * to 2^53 */
+                                                                       * to 2^53 - 1 */
 /* The text, owned by the caller; the writer is then empty and usable again. NULL: out of memory. */
 char *json_writer_steal(JsonWriter *w, size_t *ret_size);
