@@ -8,7 +8,7 @@
 
 #include "alloc-util.h"
 
-int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size) {
+int read_file_at(int folder_fd, const char *path, size_t max_bytes, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -EBADF;
         _cleanup_free_ char *data = NULL;
         size_t size = 0, allocated = 0;
@@ -19,7 +19,7 @@ int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size) 
         assert(ret);
 
         /* O_NONBLOCK: a FIFO in the place of a file must not hang us before it can be refused. */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0)
                 return -errno;
         if (fstat(fd, &st) < 0)
@@ -53,4 +53,8 @@ int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size) 
         if (ret_size)
                 *ret_size = size;
         return 0;
+}
+
+int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size) {
+        return read_file_at(AT_FDCWD, path, max_bytes, ret, ret_size);
 }

@@ -16,3 +16,5 @@ static inline void closep(int *fd) {
 /* Reads a regular file (or /proc and /sys entry) whole; a NUL stands behind *ret. -E2BIG past max_bytes, -ENOMEM, or the
  * errno of open and read. */
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_size);
+/* The same, a relative path being one inside the open folder (or AT_FDCWD). */
+int read_file_at(int folder_fd, const char *path, size_t max_bytes, char **ret, size_t *ret_size);
