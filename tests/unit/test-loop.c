@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <systemd/sd-event.h>
+
+#include "alloc-util.h"
+#include "file-util.h"
+#include "loop.h"
+#include "random.h"
+
+#define S USEC_PER_SEC
+#define MS USEC_PER_MSEC
+
+/* A timer that writes its letter into a shared story when it runs. */
+typedef struct Story {
+        char text[256];
+} Story;
+
+typedef struct Teller {
+        Story *story;
+        Timer *timer;
+        Loop *loop;
+        char letter;
+        usec_t ran_at;
+        /* What it does besides, all optional. */
+        struct Teller *arms;
+        usec_t arms_at;
+        struct Teller *disarms;
+        bool frees_itself;
+        int n_again; /* so often it arms itself for now */
+        bool exits;
+} Teller;
+
+static void tell(Timer *timer, void *userdata) {
+        Teller *t = userdata;
+        size_t n = strlen(t->story->text);
+
+        assert_ptr_equal(timer, t->timer);
+        assert_false(timer_is_armed(timer));
+        assert_true(n + 1 < sizeof(t->story->text));
+        t->story->text[n] = t->letter;
+        t->story->text[n + 1] = 0;
+        t->ran_at = loop_now(t->loop);
+        if (t->arms)
+                timer_arm(t->arms->timer, t->arms_at);
+        if (t->disarms)
+                timer_disarm(t->disarms->timer);
+        if (t->n_again-- > 0)
+                timer_arm(timer, loop_now(t->loop));
+        if (t->exits)
+                loop_exit(t->loop, 7);
+        if (t->frees_itself)
+                t->timer = timer_free(t->timer);
+}
+
+static void teller_init(Teller *t, Loop *l, Story *story, char letter) {
+        *t = (Teller) { .story = story, .loop = l, .letter = letter };
+        assert_return_code(timer_new(l, "teller", tell, t, &t->timer), 0);
+}
+
+static void tellers_done(Teller *t, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                t[i].timer = timer_free(t[i].timer);
+}
+
+/* -- both clocks: each of these runs on a virtual and on a real loop ------------------------------------------------- */
+
+typedef struct World {
+        VirtualTime *time; /* NULL on the real clock */
+        Loop *loop;
+} World;
+
+static void world_init(World *w, bool is_virtual) {
+        *w = (World) { 0 };
+        print_message("%s clock\n", is_virtual ? "virtual" : "real");
+        if (!is_virtual) {
+                assert_return_code(loop_new(&w->loop), 0);
+                return;
+        }
+        assert_return_code(virtual_time_new(1700000000 * S, &w->time), 0);
+        assert_return_code(loop_new_virtual(w->time, &w->loop), 0);
+}
+
+static void world_done(World *w) {
+        loop_free(w->loop);
+        virtual_time_free(w->time);
+}
+
+static void test_order(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Teller t[6];
+                Story story = { 0 };
+                World w;
+                usec_t now;
+
+                world_init(&w, is_virtual);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                        teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+                now = loop_now(w.loop);
+                timer_arm(t[5].timer, now + 40 * MS);
+                t[5].exits = true;
+                timer_arm(t[0].timer, now + 20 * MS);
+                timer_arm(t[1].timer, now + 10 * MS);
+                timer_arm(t[2].timer, now + 20 * MS); /* the same instant: behind a */
+                timer_arm(t[3].timer, 0);             /* in the past: at once */
+                timer_arm(t[4].timer, now + 5 * MS);
+                timer_arm(t[4].timer, now + 30 * MS); /* moved */
+                assert_string_equal(story.text, "");
+
+                assert_int_equal(loop_run(w.loop), 7);
+                assert_string_equal(story.text, "dbacef");
+                assert_true(t[4].ran_at >= now + 30 * MS);
+                assert_true(t[4].ran_at < now + 5 * S);
+                tellers_done(t, ELEMENTSOF(t));
+                world_done(&w);
+        }
+}
+
+/* What a callback arms for now, or for the past, comes after everything that was due already. */
+static void test_arming_in_callback(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Teller t[5];
+                Story story = { 0 };
+                World w;
+                usec_t now;
+
+                world_init(&w, is_virtual);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                        teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+                now = loop_now(w.loop);
+                for (size_t i = 0; i < 3; i++)
+                        timer_arm(t[i].timer, now);
+                t[0].arms = &t[3];
+                t[0].arms_at = now - 5 * S;
+                t[1].n_again = 2;
+                t[3].n_again = 3;
+                timer_arm(t[4].timer, now + 100 * MS);
+                t[4].exits = true;
+
+                assert_int_equal(loop_run(w.loop), 7);
+                assert_string_equal(story.text, "abcdbdbdde");
+                tellers_done(t, ELEMENTSOF(t));
+                world_done(&w);
+        }
+}
+
+static void test_freeing_and_disarming_in_callback(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Teller t[4];
+                Story story = { 0 };
+                World w;
+                usec_t now;
+
+                world_init(&w, is_virtual);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                        teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+                now = loop_now(w.loop);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                        timer_arm(t[i].timer, now);
+                t[0].frees_itself = true;
+                t[1].disarms = &t[2]; /* which is due in the same moment */
+                t[3].exits = true;
+                assert_int_equal(loop_run(w.loop), 7);
+                assert_string_equal(story.text, "abd");
+                assert_null(t[0].timer);
+                tellers_done(t, ELEMENTSOF(t));
+                world_done(&w);
+        }
+}
+
+static void test_arming(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Story story = { 0 };
+                Teller t;
+                World w;
+                usec_t now;
+
+                world_init(&w, is_virtual);
+                teller_init(&t, w.loop, &story, 'a');
+                now = loop_now(w.loop);
+                assert_false(timer_is_armed(t.timer));
+                assert_true(timer_due(t.timer) == USEC_INFINITY);
+                timer_arm(t.timer, now + 10 * S);
+                assert_true(timer_due(t.timer) == now + 10 * S);
+                timer_arm_earlier(t.timer, now + 20 * S);
+                assert_true(timer_due(t.timer) == now + 10 * S);
+                timer_arm_earlier(t.timer, now + 5 * S);
+                assert_true(timer_due(t.timer) == now + 5 * S);
+                timer_arm(t.timer, USEC_INFINITY);
+                assert_false(timer_is_armed(t.timer));
+                timer_arm_earlier(t.timer, USEC_INFINITY);
+                assert_false(timer_is_armed(t.timer));
+                timer_arm_earlier(t.timer, now + 20 * S);
+                assert_true(timer_due(t.timer) == now + 20 * S);
+                timer_disarm(t.timer);
+                timer_disarm(t.timer);
+                timer_arm_in(t.timer, USEC_INFINITY - 1);
+                assert_false(timer_is_armed(t.timer));
+                timer_arm_in(t.timer, 3 * S);
+                assert_true(timer_due(t.timer) >= now + 3 * S);
+                t.timer = timer_free(t.timer); /* while armed */
+                world_done(&w);
+        }
+}
+
+/* Many timers, armed, moved and freed at random, run in the order of their times. */
+static void on_crowd(Timer *t, void *userdata) {
+        unsigned *n_ran = userdata;
+
+        (*n_ran)++;
+}
+
+static void test_crowd(void **state) {
+        _cleanup_(random_freep) Random *r = NULL;
+        Timer *timers[500] = { 0 };
+        unsigned n_ran = 0, n_armed = 0;
+        World w;
+        usec_t last = 0;
+
+        assert_return_code(random_new(42, &r), 0);
+        world_init(&w, true);
+        for (size_t i = 0; i < ELEMENTSOF(timers); i++)
+                assert_return_code(timer_new(w.loop, "crowd", on_crowd, &n_ran, &timers[i]), 0);
+        for (size_t i = 0; i < 5000; i++) {
+                Timer **t = &timers[random_below(r, ELEMENTSOF(timers))];
+
+                if (random_below(r, 10) == 0) {
+                        timer_free(*t);
+                        assert_return_code(timer_new(w.loop, "crowd", on_crowd, &n_ran, t), 0);
+                } else
+                        timer_arm_in(*t, random_below(r, 100) * S);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(timers); i++)
+                n_armed += timer_is_armed(timers[i]);
+        while (virtual_time_step(w.time, USEC_INFINITY) > 0) {
+                assert_true(virtual_time_now(w.time) >= last);
+                last = virtual_time_now(w.time);
+                for (size_t i = 0; i < ELEMENTSOF(timers); i++)
+                        assert_true(timer_due(timers[i]) >= last);
+        }
+        assert_int_equal(n_ran, n_armed);
+        for (size_t i = 0; i < ELEMENTSOF(timers); i++)
+                timer_free(timers[i]);
+        world_done(&w);
+}
+
+/* -- the real clock --------------------------------------------------------------------------------------------------- */
+
+typedef struct Pipe {
+        int fds[2];
+        Loop *loop;
+        Timer *busy;
+        unsigned n_busy;
+} Pipe;
+
+static void on_busy(Timer *t, void *userdata) {
+        Pipe *p = userdata;
+
+        if (p->n_busy++ == 10)
+                assert_int_equal(write(p->fds[1], "x", 1), 1);
+        timer_arm(t, 0);
+}
+
+static int on_pipe(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Pipe *p = userdata;
+
+        loop_exit(p->loop, 0);
+        return 0;
+}
+
+/* A timer that is always due does not keep a descriptor from its turn. */
+static void test_io_is_not_starved(void **state) {
+        sd_event_source *source = NULL;
+        Pipe p = { 0 };
+
+        assert_return_code(loop_new(&p.loop), 0);
+        assert_return_code(pipe(p.fds), 0);
+        assert_return_code(sd_event_add_io(loop_sd_event(p.loop), &source, p.fds[0], EPOLLIN, on_pipe, &p), 0);
+        assert_return_code(timer_new(p.loop, "busy", on_busy, &p, &p.busy), 0);
+        timer_arm(p.busy, 0);
+        assert_int_equal(loop_run(p.loop), 0);
+        assert_true(p.n_busy < 1000);
+        timer_free(p.busy);
+        sd_event_source_unref(source);
+        loop_free(p.loop);
+        closep(&p.fds[0]);
+        closep(&p.fds[1]);
+}
+
+static void test_wall_and_boot(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        usec_t now, wall, difference;
+
+        assert_return_code(loop_new(&l), 0);
+        now = loop_now(l);
+        wall = loop_wall(l);
+        assert_true(wall > 1700000000 * S);
+        difference = loop_from_wall(l, wall + 10 * S) - now;
+        assert_true(difference > 9 * S && difference < 11 * S);
+        assert_true(loop_from_wall(l, USEC_INFINITY) == USEC_INFINITY);
+        assert_true(loop_from_wall(l, 0) == 0); /* long before the machine came up */
+        assert_true(loop_to_wall(l, USEC_INFINITY) == USEC_INFINITY);
+        assert_true(loop_has_exited(l, NULL) == false);
+}
+
+/* -- virtual time ----------------------------------------------------------------------------------------------------- */
+
+static void test_time_jumps(void **state) {
+        Story story = { 0 };
+        Teller t;
+        World w;
+        usec_t start;
+
+        world_init(&w, true);
+        assert_null(loop_sd_event(w.loop));
+        start = virtual_time_now(w.time);
+        assert_true(start > 0);
+        assert_true(loop_wall(w.loop) == 1700000000 * S);
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 0);
+        assert_true(virtual_time_now(w.time) == start);
+        assert_int_equal(loop_run(w.loop), -EDEADLK);
+
+        teller_init(&t, w.loop, &story, 'a');
+        timer_arm_in(t.timer, 10 * USEC_PER_DAY);
+        assert_int_equal(virtual_time_step(w.time, start + USEC_PER_DAY), 0);
+        assert_true(virtual_time_now(w.time) == start + USEC_PER_DAY); /* stands at the limit */
+        assert_int_equal(virtual_time_step(w.time, start), 0);
+        assert_true(virtual_time_now(w.time) == start + USEC_PER_DAY); /* never goes back */
+        assert_int_equal(virtual_time_step(w.time, start + 10 * USEC_PER_DAY), 1); /* the limit is included */
+        assert_true(t.ran_at == start + 10 * USEC_PER_DAY);
+        assert_true(loop_wall(w.loop) == 1700000000 * S + 10 * USEC_PER_DAY);
+        tellers_done(&t, 1);
+        world_done(&w);
+}
+
+static void test_one_order_for_all_loops(void **state) {
+        Story story = { 0 };
+        Teller t[4];
+        Loop *other;
+        World w;
+
+        world_init(&w, true);
+        assert_return_code(loop_new_virtual(w.time, &other), 0);
+        for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                teller_init(&t[i], i % 2 == 0 ? w.loop : other, &story, (char) ('a' + i));
+        timer_arm_in(t[3].timer, S);
+        timer_arm_in(t[2].timer, S);
+        timer_arm_in(t[1].timer, S);
+        timer_arm_in(t[0].timer, S / 2);
+        while (virtual_time_step(w.time, USEC_INFINITY) > 0)
+                ;
+        assert_string_equal(story.text, "adcb");
+
+        /* What one process ends, the others do not notice. */
+        timer_arm_in(t[1].timer, S);
+        timer_arm_in(t[0].timer, S);
+        loop_exit(other, 3);
+        timer_arm_in(t[3].timer, S);
+        while (virtual_time_step(w.time, USEC_INFINITY) > 0)
+                ;
+        assert_string_equal(story.text, "adcba");
+        assert_int_equal(loop_run(other), 3);
+        tellers_done(t, ELEMENTSOF(t));
+        loop_free(other);
+        world_done(&w);
+}
+
+static void test_pause(void **state) {
+        Story story = { 0 };
+        Teller t[5];
+        Loop *other;
+        World w;
+        usec_t now;
+
+        world_init(&w, true);
+        assert_return_code(loop_new_virtual(w.time, &other), 0);
+        for (size_t i = 0; i < 4; i++)
+                teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+        teller_init(&t[4], other, &story, 'o');
+        now = loop_now(w.loop);
+        timer_arm(t[0].timer, now + 2 * S);
+        timer_arm(t[1].timer, now + 1 * S);
+        timer_arm(t[2].timer, now + 20 * S);
+        timer_arm(t[4].timer, now + 5 * S);
+        loop_virtual_pause(w.loop, now + 10 * S);
+        timer_arm(t[3].timer, now + 3 * S); /* by somebody else, in the pause */
+        assert_true(timer_due(t[0].timer) == now + 2 * S);
+
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 1);
+        assert_string_equal(story.text, "o");
+        assert_true(loop_now(w.loop) == now + 5 * S);
+        while (virtual_time_step(w.time, USEC_INFINITY) > 0)
+                ;
+        assert_string_equal(story.text, "obadc"); /* in the order in which they were due */
+        assert_true(t[1].ran_at == now + 10 * S);
+        assert_true(t[3].ran_at == now + 10 * S);
+        assert_true(t[2].ran_at == now + 20 * S);
+
+        /* A pause may be taken back. */
+        timer_arm_in(t[0].timer, S);
+        loop_virtual_pause(w.loop, USEC_INFINITY);
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 0);
+        loop_virtual_pause(w.loop, 0);
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 1);
+        assert_true(t[0].ran_at == now + 21 * S);
+        tellers_done(t, ELEMENTSOF(t));
+        loop_free(other);
+        world_done(&w);
+}
+
+static void test_wall_step(void **state) {
+        static const usec_t start_wall = 1700000000 * S;
+        Story story = { 0 };
+        Teller t;
+        World w;
+        usec_t now;
+
+        world_init(&w, true);
+        teller_init(&t, w.loop, &story, 'a');
+        now = loop_now(w.loop);
+        timer_arm_in(t.timer, 60 * S);
+        loop_virtual_step_wall(w.loop, -3600 * (int64_t) S);
+        assert_true(loop_wall(w.loop) == start_wall - 3600 * S);
+        assert_true(timer_due(t.timer) == now + 60 * S); /* deadlines do not care */
+        assert_true(loop_from_wall(w.loop, start_wall) == now + 3600 * S);
+        assert_true(loop_to_wall(w.loop, now + 60 * S) == start_wall - 3540 * S);
+        loop_virtual_step_wall(w.loop, 3601 * (int64_t) S);
+        assert_true(loop_wall(w.loop) == start_wall + S);
+        loop_virtual_step_wall(w.loop, INT64_MIN);
+        assert_true(loop_wall(w.loop) == 0);
+        tellers_done(&t, 1);
+        world_done(&w);
+}
+
+/* A process that dies in one of its own callbacks takes its loop along. */
+static void on_death(Timer *t, void *userdata) {
+        Teller *teller = userdata;
+
+        teller->timer = timer_free(teller->timer);
+        teller->loop = loop_free(teller->loop);
+}
+
+static void test_process_dies_in_callback(void **state) {
+        Teller dying = { 0 };
+        World w;
+
+        world_init(&w, true);
+        assert_return_code(loop_new_virtual(w.time, &dying.loop), 0);
+        assert_return_code(timer_new(dying.loop, "death", on_death, &dying, &dying.timer), 0);
+        timer_arm_in(dying.timer, S);
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 1);
+        assert_null(dying.loop);
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 0);
+        world_done(&w);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_arming_in_callback),
+                cmocka_unit_test(test_freeing_and_disarming_in_callback),
+                cmocka_unit_test(test_arming),
+                cmocka_unit_test(test_crowd),
+                cmocka_unit_test(test_io_is_not_starved),
+                cmocka_unit_test(test_wall_and_boot),
+                cmocka_unit_test(test_time_jumps),
+                cmocka_unit_test(test_one_order_for_all_loops),
+                cmocka_unit_test(test_pause),
+                cmocka_unit_test(test_wall_step),
+                cmocka_unit_test(test_process_dies_in_callback),
+        };
+        return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
+}
