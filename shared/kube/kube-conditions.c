@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-kinds.h"
+#include "marks.h"
+#include "string-util.h"
+
+/* Types whose message is ours to read again; the kubelet's are long and nobody decides by them. */
+static const char *const types_with_message[] = {
+        CONDITION_DRAIN_IN_PROGRESS,
+        CONDITION_DRAINED,
+        CONDITION_MAINTENANCE_PLANNED,
+        CONDITION_MAINTENANCE_IN_PROGRESS,
+        "GracefulNodeShutdownInProgress",
+        CLAIM_LAUNCHED,
+        CLAIM_REGISTERED,
+        CLAIM_INITIALIZED,
+        CLAIM_VOLUMES_DETACHED,
+        CLAIM_INSTANCE_TERMINATING,
+        "Empty",
+        "Drifted",
+        "Expired",
+        "Consolidatable",
+};
+
+static const char *const status_table[] = {
+        [CONDITION_UNKNOWN] = "Unknown",
+        [CONDITION_FALSE] = "False",
+        [CONDITION_TRUE] = "True",
+};
+
+const char *condition_status_to_string(ConditionStatus s) {
+        return (size_t) s < ELEMENTSOF(status_table) ? status_table[s] : "Unknown";
+}
+
+ConditionStatus condition_status_from_string(const char *s) {
+        if (streq_ptr(s, "True"))
+                return CONDITION_TRUE;
+        if (streq_ptr(s, "False"))
+                return CONDITION_FALSE;
+        return CONDITION_UNKNOWN;
+}
+
+static bool message_wanted(const char *type) {
+        if (startswith(type, VESPER_GROUP "/"))
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(types_with_message); i++)
+                if (streq(type, types_with_message[i]))
+                        return true;
+        return false;
+}
+
+/* 0 or -EINVAL; absent and null leave *ret NULL. */
+static int optional_string(const Json *v, const char **ret) {
+        int r = json_string(v, ret);
+
+        return r == -ENODATA ? 0 : r;
+}
+
+static int condition_decode(const Json *v, InternPool *pool, Condition *c) {
+        const char *type = NULL, *status = NULL, *reason = NULL, *message = NULL, *since = NULL;
+
+        if (json_string(json_get(v, "type"), &type) < 0 || isempty(type) ||
+            optional_string(json_get(v, "status"), &status) < 0 ||
+            optional_string(json_get(v, "reason"), &reason) < 0 ||
+            optional_string(json_get(v, "message"), &message) < 0 ||
+            optional_string(json_get(v, "lastTransitionTime"), &since) < 0)
+                return -EINVAL;
+
+        c->status = condition_status_from_string(status);
+        if (since && rfc3339_parse(since, &c->last_transition_usec) < 0)
+                return -EINVAL;
+        c->type = intern(pool, type);
+        c->reason = intern(pool, strempty(reason));
+        if (!c->type || !c->reason)
+                return -ENOMEM;
+        return message && message_wanted(type) ? free_and_strdup(&c->message, message) : 0;
+}
+
+int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size_t *ret_n) {
+        Condition *list;
+        size_t n = 0;
+
+        assert(pool);
+        assert(ret);
+        assert(ret_n);
+
+        *ret = NULL;
+        *ret_n = 0;
+        if (!array || json_is_null(array))
+                return 0;
+        if (!json_is_array(array))
+                return -EINVAL;
+        if (json_size(array) == 0)
+                return 0;
+
+        list = new0(Condition, json_size(array));
+        if (!list)
+                return -ENOMEM;
+
+        JSON_FOREACH(v, array) {
+                int r = condition_decode(v, pool, list + n++);
+
+                if (r < 0) {
+                        conditions_free(list, n, pool);
+                        return r;
+                }
+        }
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
+
+void conditions_free(Condition *c, size_t n, InternPool *pool) {
+        for (size_t i = 0; i < n; i++) {
+                intern_unref(pool, c[i].type);
+                intern_unref(pool, c[i].reason);
+                free(c[i].message);
+        }
+        free(c);
+}

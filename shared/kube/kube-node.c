@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
+#include "marks.h"
+#include "string-util.h"
+#include "strv.h"
+
+static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
+        const Json *list = decode_array(d, v, "spec.taints");
+
+        if (json_size(list) == 0)
+                return;
+        n->taints = new0(Taint, json_size(list));
+        if (!n->taints) {
+                d->failed = true;
+                return;
+        }
+        JSON_FOREACH(i, list) {
+                Taint *t = n->taints + n->n_taints++;
+
+                t->value = intern(d->pool, "");
+                decode_interned(d, json_get(i, "key"), "spec.taints.key", &t->key);
+                decode_interned(d, json_get(i, "value"), "spec.taints.value", &t->value);
+                decode_interned(d, json_get(i, "effect"), "spec.taints.effect", &t->effect);
+                if (!t->value)
+                        d->failed = true;
+                if (!d->failed && (!t->key || !t->effect))
+                        decoder_invalid(d, "a taint in spec.taints has no key or effect");
+        }
+}
+
+/* member NULL: the elements are the names; else they are objects that have it. */
+static void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret) {
+        const Json *list = decode_array(d, v, path);
+
+        JSON_FOREACH(i, list) {
+                const char *name = json_string_or_null(member ? json_get(i, member) : i);
+
+                if (!name)
+                        decoder_invalid(d, "an element of %s has no name", path);
+                else if (strv_extend(ret, name) < 0)
+                        d->failed = true;
+        }
+}
+
+static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
+        KubeNode *n = (KubeNode *) o;
+
+        decode_string(&d, json_get(spec, "providerID"), "spec.providerID", &n->provider_id);
+        decode_bool(&d, json_get(spec, "unschedulable"), "spec.unschedulable", &n->unschedulable);
+        decode_taints(&d, json_get(spec, "taints"), n);
+        decode_conditions(&d, json_get(status, "conditions"), &n->conditions, &n->n_conditions);
+        decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, &n->volumes_in_use);
+        decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name",
+                     &n->volumes_attached);
+        decode_string(&d, json_path(status, "nodeInfo", "bootID", NULL), "status.nodeInfo.bootID", &n->boot_id);
+        return decoder_finish(&d);
+}
+
+static void node_done(KubeObject *o, InternPool *pool) {
+        KubeNode *n = (KubeNode *) o;
+
+        free(n->provider_id);
+        for (size_t i = 0; i < n->n_taints; i++) {
+                intern_unref(pool, n->taints[i].key);
+                intern_unref(pool, n->taints[i].value);
+                intern_unref(pool, n->taints[i].effect);
+        }
+        free(n->taints);
+        conditions_free(n->conditions, n->n_conditions, pool);
+        strv_free(n->volumes_in_use);
+        strv_free(n->volumes_attached);
+        free(n->boot_id);
+}
+
+static bool node_annotation_wanted(const char *key) {
+        return startswith(key, VESPER_GROUP "/") || startswith(key, "karpenter.sh/") ||
+               streq(key, "cluster-autoscaler.kubernetes.io/scale-down-disabled");
+}
+
+const KubeKind kube_node_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "nodes",
+        .kind = "Node",
+        .size = sizeof(KubeNode),
+        .decode = node_decode,
+        .done = node_done,
+        .annotation_wanted = node_annotation_wanted,
+};
+
+const Condition *kube_node_condition(const KubeNode *n, const char *type) {
+        assert(n);
+        for (size_t i = 0; i < n->n_conditions; i++)
+                if (streq(n->conditions[i].type, type))
+                        return n->conditions + i;
+        return NULL;
+}
+
+bool kube_node_is_ready(const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, "Ready");
+
+        return c && c->status == CONDITION_TRUE;
+}
+
+bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect) {
+        assert(n);
+        for (size_t i = 0; i < n->n_taints; i++)
+                if (streq_ptr(n->taints[i].key, key) && (!effect || streq_ptr(n->taints[i].effect, effect)))
+                        return true;
+        return false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-object.h"
+
+#include "kube-decode.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* -- labels, annotations -------------------------------------------------------------------------------------------- */
+
+static int key_value_compare(const void *a, const void *b) {
+        return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
+}
+
+const char *key_values_get(const KeyValues *kv, const char *key) {
+        const KeyValue wanted = { .key = key }, *found;
+
+        assert(kv);
+        assert(key);
+        if (kv->n_items == 0)
+                return NULL;
+        found = bsearch(&wanted, kv->items, kv->n_items, sizeof(KeyValue), key_value_compare);
+        return found ? found->value : NULL;
+}
+
+static void key_values_done(KeyValues *kv, InternPool *pool) {
+        for (size_t i = 0; i < kv->n_items; i++) {
+                intern_unref(pool, kv->items[i].key);
+                intern_unref(pool, kv->items[i].value);
+        }
+        free(kv->items);
+}
+
+static bool key_wanted(const char *key, bool all, bool (*wanted)(const char *key)) {
+        return all || (wanted && wanted(key));
+}
+
+/* all: every key; else those that `wanted` picks (NULL: none). */
+static void decode_key_values(Decoder *d, const Json *v, const char *path, bool all,
+                              bool (*wanted)(const char *key), KeyValues *kv) {
+        size_t n = 0;
+
+        if (!v || json_is_null(v))
+                return;
+        if (!json_is_object(v)) {
+                decoder_invalid(d, "%s is no map", path);
+                return;
+        }
+        JSON_FOREACH(i, v)
+                n += key_wanted(json_key(i), all, wanted);
+        if (n == 0)
+                return;
+
+        kv->items = new0(KeyValue, n);
+        if (!kv->items) {
+                d->failed = true;
+                return;
+        }
+        JSON_FOREACH(i, v) {
+                KeyValue *item = kv->items + kv->n_items;
+
+                if (!key_wanted(json_key(i), all, wanted))
+                        continue;
+                if (!json_is_string(i)) {
+                        decoder_invalid(d, "a value in %s is no string", path);
+                        continue;
+                }
+                kv->n_items++;
+                item->key = intern(d->pool, json_key(i));
+                item->value = intern(d->pool, json_string_or_null(i));
+                if (!item->key || !item->value) {
+                        d->failed = true;
+                        return;
+                }
+        }
+        qsort(kv->items, kv->n_items, sizeof(KeyValue), key_value_compare);
+}
+
+/* -- metadata --------------------------------------------------------------------------------------------------------- */
+
+static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
+        const Json *list = decode_array(d, v, "metadata.ownerReferences");
+
+        if (json_size(list) == 0)
+                return;
+        m->owners = new0(OwnerRef, json_size(list));
+        if (!m->owners) {
+                d->failed = true;
+                return;
+        }
+        JSON_FOREACH(i, list) {
+                OwnerRef *o = m->owners + m->n_owners++;
+
+                decode_interned(d, json_get(i, "apiVersion"), "metadata.ownerReferences.apiVersion", &o->api_version);
+                decode_interned(d, json_get(i, "kind"), "metadata.ownerReferences.kind", &o->kind);
+                decode_interned(d, json_get(i, "name"), "metadata.ownerReferences.name", &o->name);
+                decode_string(d, json_get(i, "uid"), "metadata.ownerReferences.uid", &o->uid);
+                decode_bool(d, json_get(i, "controller"), "metadata.ownerReferences.controller", &o->controller);
+                if (!d->failed && (!o->api_version || !o->kind || !o->name))
+                        decoder_invalid(d, "an owner in metadata.ownerReferences has no apiVersion, kind or name");
+        }
+}
+
+static void decode_finalizers(Decoder *d, const Json *v, ObjectMeta *m) {
+        const Json *list = decode_array(d, v, "metadata.finalizers");
+
+        JSON_FOREACH(i, list) {
+                if (!json_is_string(i))
+                        decoder_invalid(d, "a value in metadata.finalizers is no string");
+                else if (strv_extend(&m->finalizers, json_string_or_null(i)) < 0)
+                        d->failed = true;
+        }
+}
+
+static void decode_meta(Decoder *d, const Json *v, const KubeKind *kind, ObjectMeta *m) {
+        m->deletion_grace_sec = -1;
+        decode_string(d, json_get(v, "name"), "metadata.name", &m->name);
+        decode_interned(d, json_get(v, "namespace"), "metadata.namespace", &m->ns);
+        decode_string(d, json_get(v, "uid"), "metadata.uid", &m->uid);
+        decode_string(d, json_get(v, "resourceVersion"), "metadata.resourceVersion", &m->resource_version);
+        decode_int64(d, json_get(v, "generation"), "metadata.generation", &m->generation);
+        decode_time(d, json_get(v, "creationTimestamp"), "metadata.creationTimestamp", &m->creation_usec);
+        decode_time(d, json_get(v, "deletionTimestamp"), "metadata.deletionTimestamp", &m->deletion_usec);
+        decode_int64(d, json_get(v, "deletionGracePeriodSeconds"), "metadata.deletionGracePeriodSeconds",
+                     &m->deletion_grace_sec);
+        decode_key_values(d, json_get(v, "labels"), "metadata.labels", true, NULL, &m->labels);
+        decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false, kind->annotation_wanted,
+                          &m->annotations);
+        decode_owners(d, json_get(v, "ownerReferences"), m);
+        decode_finalizers(d, json_get(v, "finalizers"), m);
+}
+
+static void meta_done(ObjectMeta *m, InternPool *pool) {
+        intern_unref(pool, m->ns);
+        free(m->name);
+        free(m->uid);
+        free(m->resource_version);
+        key_values_done(&m->labels, pool);
+        key_values_done(&m->annotations, pool);
+        for (size_t i = 0; i < m->n_owners; i++) {
+                intern_unref(pool, m->owners[i].api_version);
+                intern_unref(pool, m->owners[i].kind);
+                intern_unref(pool, m->owners[i].name);
+                free(m->owners[i].uid);
+        }
+        free(m->owners);
+        strv_free(m->finalizers);
+}
+
+/* -- object ----------------------------------------------------------------------------------------------------------- */
+
+static bool api_version_matches(const KubeKind *kind, const char *v) {
+        const char *rest;
+
+        if (isempty(kind->group))
+                return streq(v, kind->version);
+        rest = startswith(v, kind->group);
+        return rest && *rest == '/' && streq(rest + 1, kind->version);
+}
+
+/* Items of a list name neither kind nor apiVersion; what is named must be right. */
+static bool kind_matches(const KubeKind *kind, const Json *json) {
+        const Json *k = json_get(json, "kind"), *v = json_get(json, "apiVersion");
+
+        return (!k || streq_ptr(json_string_or_null(k), kind->kind)) &&
+               (!v || (json_is_string(v) && api_version_matches(kind, json_string_or_null(v))));
+}
+
+int kube_object_decode(const KubeKind *kind, const Json *json, InternPool *pool, KubeObject **ret) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        Decoder d = { .pool = pool };
+        const Json *meta;
+        int r;
+
+        assert(kind);
+        assert(kind->size >= sizeof(KubeObject));
+        assert(pool);
+        assert(ret);
+
+        meta = json_get(json, "metadata");
+        if (!kind_matches(kind, json) || isempty(json_string_or_null(json_get(meta, "name"))))
+                return -EINVAL;
+
+        d.object = o = calloc(1, kind->size);
+        if (!o)
+                return -ENOMEM;
+
+        o->kind = kind;
+        o->pool = pool;
+        o->n_ref = 1;
+        decode_meta(&d, meta, kind, &o->meta);
+        if (kind->namespaced && !o->meta.ns && !d.failed)
+                decoder_invalid(&d, "metadata.namespace is missing");
+        if (d.failed)
+                return -ENOMEM;
+
+        r = kind->decode ? kind->decode(o, json, pool) : 0;
+        if (r < 0 && !(r == -EINVAL && o->invalid))
+                return r;
+        *ret = TAKE_PTR(o);
+        return 0;
+}
+
+KubeObject *kube_object_ref(KubeObject *o) {
+        assert(o);
+        assert(o->n_ref > 0);
+        o->n_ref++;
+        return o;
+}
+
+KubeObject *kube_object_unref(KubeObject *o) {
+        if (!o)
+                return NULL;
+
+        assert(o->n_ref > 0);
+        if (--o->n_ref > 0)
+                return NULL;
+
+        if (o->kind->done)
+                o->kind->done(o, o->pool);
+        meta_done(&o->meta, o->pool);
+        free(o->invalid);
+        free(o);
+        return NULL;
+}
+
+char *kube_object_key(const KubeObject *o) {
+        assert(o);
+        return o->meta.ns ? strf("%s/%s", o->meta.ns, o->meta.name) : strdup(o->meta.name);
+}
+
+const OwnerRef *object_meta_controller(const ObjectMeta *m) {
+        assert(m);
+        for (size_t i = 0; i < m->n_owners; i++)
+                if (m->owners[i].controller)
+                        return m->owners + i;
+        return NULL;
+}
+
+bool object_meta_has_finalizer(const ObjectMeta *m, const char *finalizer) {
+        assert(m);
+        return strv_contains(m->finalizers, finalizer);
+}
+
+const char *object_meta_annotation(const ObjectMeta *m, const char *key) {
+        assert(m);
+        return key_values_get(&m->annotations, key);
+}
+
+const char *object_meta_label(const ObjectMeta *m, const char *key) {
+        assert(m);
+        return key_values_get(&m->labels, key);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
+#include "string-util.h"
+
+static int pdb_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
+        _cleanup_free_ char *policy = NULL;
+        KubePdb *p = (KubePdb *) o;
+
+        decode_selector(&d, json_get(spec, "selector"), "spec.selector", &p->selector);
+        decode_string(&d, json_get(spec, "unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", &policy);
+        p->always_allow_unhealthy = streq_ptr(policy, "AlwaysAllow");
+        decode_int64(&d, json_get(status, "disruptionsAllowed"), "status.disruptionsAllowed", &p->disruptions_allowed);
+        decode_int64(&d, json_get(status, "currentHealthy"), "status.currentHealthy", &p->current_healthy);
+        decode_int64(&d, json_get(status, "desiredHealthy"), "status.desiredHealthy", &p->desired_healthy);
+        decode_int64(&d, json_get(status, "expectedPods"), "status.expectedPods", &p->expected_pods);
+        decode_int64(&d, json_get(status, "observedGeneration"), "status.observedGeneration", &p->observed_generation);
+        return decoder_finish(&d);
+}
+
+static void pdb_done(KubeObject *o, InternPool *pool) {
+        selector_free(((KubePdb *) o)->selector);
+}
+
+const KubeKind kube_pdb_kind = {
+        .group = "policy",
+        .version = "v1",
+        .plural = "poddisruptionbudgets",
+        .kind = "PodDisruptionBudget",
+        .namespaced = true,
+        .size = sizeof(KubePdb),
+        .decode = pdb_decode,
+        .done = pdb_done,
+};
+
+bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod) {
+        assert(pdb);
+        assert(pod);
+        return streq_ptr(pdb->object.meta.ns, pod->object.meta.ns) &&
+               selector_matches(pdb->selector, &pod->object.meta.labels);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
+#include "marks.h"
+#include "string-util.h"
+
+#define DEFAULT_GRACE_SEC 30 /* corev1.DefaultTerminationGracePeriodSeconds */
+#define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
+
+static const char *const annotations_wanted[] = {
+        "vesper.sh/do-not-evict",
+        "karpenter.sh/do-not-evict",
+        "karpenter.sh/do-not-disrupt",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict",
+        ANNOTATION_MIRROR,
+};
+
+static const char *const phase_table[] = {
+        [POD_PENDING] = "Pending",     [POD_RUNNING] = "Running",           [POD_SUCCEEDED] = "Succeeded",
+        [POD_FAILED] = "Failed",       [POD_PHASE_UNKNOWN] = "Unknown",
+};
+
+static void decode_phase(Decoder *d, const Json *v, PodPhase *ret) {
+        _cleanup_free_ char *s = NULL;
+
+        decode_string(d, v, "status.phase", &s);
+        for (size_t i = 0; s && i < ELEMENTSOF(phase_table); i++)
+                if (streq(s, phase_table[i]))
+                        *ret = (PodPhase) i;
+}
+
+static bool condition_is_ready(const Json *c) {
+        return streq_ptr(json_string_or_null(json_get(c, "type")), "Ready") &&
+               streq_ptr(json_string_or_null(json_get(c, "status")), "True");
+}
+
+static void decode_ready(Decoder *d, const Json *v, bool *ret) {
+        const Json *list = decode_array(d, v, "status.conditions");
+
+        JSON_FOREACH(c, list)
+                if (condition_is_ready(c))
+                        *ret = true;
+}
+
+/* corev1.Toleration.ToleratesTaint() for a taint KEY:NoSchedule without a value. */
+static bool tolerates(const Json *t, const char *taint_key) {
+        const char *key = strempty(json_string_or_null(json_get(t, "key")));
+        const char *effect = strempty(json_string_or_null(json_get(t, "effect")));
+        const char *op = strempty(json_string_or_null(json_get(t, "operator")));
+        const char *value = strempty(json_string_or_null(json_get(t, "value")));
+
+        if (!json_is_object(t) || (*effect && !streq(effect, "NoSchedule")) || (*key && !streq(key, taint_key)))
+                return false;
+        if (streq(op, "Exists"))
+                return true;
+        return *key && (*op == 0 || streq(op, "Equal")) && *value == 0;
+}
+
+static void decode_tolerations(Decoder *d, const Json *v, KubePod *p) {
+        const Json *list = decode_array(d, v, "spec.tolerations");
+
+        JSON_FOREACH(t, list) {
+                p->tolerates_unschedulable |= tolerates(t, TAINT_UNSCHEDULABLE);
+                p->tolerates_disrupted |= tolerates(t, TAINT_DISRUPTED);
+        }
+}
+
+static bool has_owner_node(const ObjectMeta *m) {
+        for (size_t i = 0; i < m->n_owners; i++)
+                if (streq_ptr(m->owners[i].kind, "Node") && streq_ptr(m->owners[i].api_version, "v1"))
+                        return true;
+        return false;
+}
+
+static bool owned_by_daemon_set(const ObjectMeta *m) {
+        const OwnerRef *o = object_meta_controller(m);
+
+        return o && streq_ptr(o->kind, "DaemonSet") && startswith(strempty(o->api_version), "apps/");
+}
+
+static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
+        KubePod *p = (KubePod *) o;
+
+        p->grace_sec = DEFAULT_GRACE_SEC;
+        p->phase = POD_PHASE_UNKNOWN;
+        decode_interned(&d, json_get(spec, "nodeName"), "spec.nodeName", &p->node_name);
+        if (p->node_name && *p->node_name == 0) {
+                intern_unref(pool, p->node_name);
+                p->node_name = NULL;
+        }
+        decode_interned(&d, json_get(spec, "priorityClassName"), "spec.priorityClassName", &p->priority_class);
+        decode_int64(&d, json_get(spec, "priority"), "spec.priority", &p->priority);
+        decode_int64(&d, json_get(spec, "terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds",
+                     &p->grace_sec);
+        p->grace_sec = p->grace_sec < 0 ? 1 : p->grace_sec; /* as the API server reads a negative one */
+        decode_tolerations(&d, json_get(spec, "tolerations"), p);
+        decode_phase(&d, json_get(status, "phase"), &p->phase);
+        decode_ready(&d, json_get(status, "conditions"), &p->ready);
+        decode_time(&d, json_get(status, "startTime"), "status.startTime", &p->start_usec);
+
+        p->is_static = object_meta_annotation(&o->meta, ANNOTATION_MIRROR) || has_owner_node(&o->meta);
+        p->is_daemon = owned_by_daemon_set(&o->meta);
+        return decoder_finish(&d);
+}
+
+static void pod_done(KubeObject *o, InternPool *pool) {
+        KubePod *p = (KubePod *) o;
+
+        intern_unref(pool, p->node_name);
+        intern_unref(pool, p->priority_class);
+}
+
+static bool pod_annotation_wanted(const char *key) {
+        for (size_t i = 0; i < ELEMENTSOF(annotations_wanted); i++)
+                if (streq(key, annotations_wanted[i]))
+                        return true;
+        return false;
+}
+
+const KubeKind kube_pod_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "pods",
+        .kind = "Pod",
+        .namespaced = true,
+        .size = sizeof(KubePod),
+        .decode = pod_decode,
+        .done = pod_done,
+        .annotation_wanted = pod_annotation_wanted,
+};

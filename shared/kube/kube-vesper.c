@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-decode.h"
+#include "marks.h"
+#include "string-util.h"
+
+static bool vesper_annotation_wanted(const char *key) {
+        return startswith(key, VESPER_GROUP "/");
+}
+
+/* -- NodePool ------------------------------------------------------------------------------------------------------- */
+
+static void decode_deletion_policy(Decoder *d, const Json *v, DeletionPolicy *ret) {
+        _cleanup_free_ char *s = NULL;
+
+        decode_string(d, v, "spec.deletionPolicy", &s);
+        if (!s || streq(s, "Release"))
+                *ret = DELETION_POLICY_RELEASE;
+        else if (streq(s, "Delete"))
+                *ret = DELETION_POLICY_DELETE;
+        else
+                decoder_invalid(d, "spec.deletionPolicy is neither Release nor Delete");
+}
+
+static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        const Json *spec = json_get(json, "spec");
+        KubeNodePool *p = (KubeNodePool *) o;
+
+        p->termination_grace_usec = p->expire_after_usec = USEC_INFINITY;
+        decode_selector(&d, json_get(spec, "selector"), "spec.selector", &p->selector);
+        decode_duration(&d, json_path(spec, "template", "terminationGracePeriod", NULL),
+                        "spec.template.terminationGracePeriod", false, &p->termination_grace_usec);
+        decode_duration(&d, json_path(spec, "disruption", "expireAfter", NULL), "spec.disruption.expireAfter", true,
+                        &p->expire_after_usec);
+        decode_string(&d, json_path(spec, "provider", "name", NULL), "spec.provider.name", &p->provider_name);
+        decode_string(&d, json_path(spec, "provider", "group", NULL), "spec.provider.group", &p->provider_group);
+        decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
+        return decoder_finish(&d);
+}
+
+static void node_pool_done(KubeObject *o, InternPool *pool) {
+        KubeNodePool *p = (KubeNodePool *) o;
+
+        selector_free(p->selector);
+        free(p->provider_name);
+        free(p->provider_group);
+}
+
+const KubeKind kube_node_pool_kind = {
+        .group = VESPER_GROUP,
+        .version = VESPER_VERSION_API,
+        .plural = "nodepools",
+        .kind = "NodePool",
+        .size = sizeof(KubeNodePool),
+        .decode = node_pool_decode,
+        .done = node_pool_done,
+        .annotation_wanted = vesper_annotation_wanted,
+};
+
+/* -- NodeClaim ------------------------------------------------------------------------------------------------------ */
+
+static void decode_blockers(Decoder *d, const Json *v, KubeNodeClaim *c) {
+        const Json *list = decode_array(d, v, "status.blockers");
+
+        if (json_size(list) == 0)
+                return;
+        c->blockers = new0(ClaimBlocker, json_size(list));
+        if (!c->blockers) {
+                d->failed = true;
+                return;
+        }
+        JSON_FOREACH(i, list) {
+                ClaimBlocker *b = c->blockers + c->n_blockers++;
+
+                decode_string(d, json_get(i, "pod"), "status.blockers.pod", &b->pod);
+                decode_string(d, json_get(i, "reason"), "status.blockers.reason", &b->reason);
+                decode_string(d, json_get(i, "pdb"), "status.blockers.pdb", &b->pdb);
+                decode_time(d, json_get(i, "since"), "status.blockers.since", &b->since_usec);
+        }
+}
+
+static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c) {
+        decode_string(d, json_get(status, "nodeName"), "status.nodeName", &c->node_name);
+        decode_string(d, json_get(status, "phase"), "status.phase", &c->phase);
+        decode_time(d, json_get(status, "deadline"), "status.deadline", &c->deadline_usec);
+        decode_string(d, json_get(status, "lastCloudError"), "status.lastCloudError", &c->last_cloud_error);
+        decode_int64(d, json_get(status, "podsLeft"), "status.podsLeft", &c->pods_left);
+        decode_blockers(d, json_get(status, "blockers"), c);
+        decode_conditions(d, json_get(status, "conditions"), &c->conditions, &c->n_conditions);
+}
+
+static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        const Json *spec = json_get(json, "spec");
+        KubeNodeClaim *c = (KubeNodeClaim *) o;
+
+        c->termination_grace_usec = c->expire_after_usec = USEC_INFINITY;
+        c->pods_left = -1;
+        decode_string(&d, json_get(spec, "nodePool"), "spec.nodePool", &c->node_pool);
+        decode_string(&d, json_get(spec, "providerID"), "spec.providerID", &c->provider_id);
+        decode_duration(&d, json_get(spec, "terminationGracePeriod"), "spec.terminationGracePeriod", false,
+                        &c->termination_grace_usec);
+        decode_duration(&d, json_get(spec, "expireAfter"), "spec.expireAfter", true, &c->expire_after_usec);
+        decode_claim_status(&d, json_get(json, "status"), c);
+        return decoder_finish(&d);
+}
+
+static void node_claim_done(KubeObject *o, InternPool *pool) {
+        KubeNodeClaim *c = (KubeNodeClaim *) o;
+
+        free(c->node_pool);
+        free(c->provider_id);
+        free(c->node_name);
+        free(c->phase);
+        free(c->last_cloud_error);
+        for (size_t i = 0; i < c->n_blockers; i++) {
+                free(c->blockers[i].pod);
+                free(c->blockers[i].reason);
+                free(c->blockers[i].pdb);
+        }
+        free(c->blockers);
+        conditions_free(c->conditions, c->n_conditions, pool);
+}
+
+const KubeKind kube_node_claim_kind = {
+        .group = VESPER_GROUP,
+        .version = VESPER_VERSION_API,
+        .plural = "nodeclaims",
+        .kind = "NodeClaim",
+        .size = sizeof(KubeNodeClaim),
+        .decode = node_claim_decode,
+        .done = node_claim_done,
+        .annotation_wanted = vesper_annotation_wanted,
+};
+
+const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type) {
+        assert(c);
+        for (size_t i = 0; i < c->n_conditions; i++)
+                if (streq(c->conditions[i].type, type))
+                        return c->conditions + i;
+        return NULL;
+}
