@@ -479,9 +479,7 @@ static int start_imds(AwsCredentials *c) {
         return SOURCE_STARTED;
 }
 
-/* -- the object
- * -----------------------------------------------------------------------------------------------------------
- */
+/* -- the object ----------------------------------------------------------------------------- */
 
 static void renew(AwsCredentials *c) {
         static int (*const sources[])(AwsCredentials * c) = {

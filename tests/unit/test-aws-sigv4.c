@@ -14,9 +14,12 @@
 #define SUITE_KEY "AKIDEXAMPLE"
 #define SUITE_SECRET "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 #define SUITE_TOKEN \
-        "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTfl" \
-        "fKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HF" \
-        "vlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKT" \
+        "AQoDYXdzEPT//////////" \
+        "wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTfl" \
+        "fKD8YUuwthAx7mSEI/qkPpKPi/" \
+        "kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HF" \
+        "vlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+" \
+        "scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKT" \
         "r4rvx3iSIlTJabIQwj2ICCR/oLxBA=="
 
 static void test_vectors(void **state) {
@@ -30,25 +33,78 @@ static void test_vectors(void **state) {
                 const char *token;
                 const char *signed_headers, *signature;
         } rows[] = {
-                { "get-vanilla", HTTP_GET, "/", NULL, { { "Host", "example.amazonaws.com" } }, 1, NULL, NULL,
-                  "host;x-amz-date", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31" },
-                { "get-vanilla without a path", HTTP_GET, "", NULL, { { "Host", "example.amazonaws.com" } }, 1, NULL,
-                  NULL, "host;x-amz-date", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31" },
-                { "get-vanilla-query-order-key-case", HTTP_GET, "/", "Param2=value2&Param1=value1",
-                  { { "Host", "example.amazonaws.com" } }, 1, NULL, NULL, "host;x-amz-date",
+                { "get-vanilla",
+                  HTTP_GET,
+                  "/",
+                  NULL,
+                  { { "Host", "example.amazonaws.com" } },
+                  1,
+                  NULL,
+                  NULL,
+                  "host;x-amz-date",
+                  "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31" },
+                { "get-vanilla without a path",
+                  HTTP_GET,
+                  "",
+                  NULL,
+                  { { "Host", "example.amazonaws.com" } },
+                  1,
+                  NULL,
+                  NULL,
+                  "host;x-amz-date",
+                  "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31" },
+                { "get-vanilla-query-order-key-case",
+                  HTTP_GET,
+                  "/",
+                  "Param2=value2&Param1=value1",
+                  { { "Host", "example.amazonaws.com" } },
+                  1,
+                  NULL,
+                  NULL,
+                  "host;x-amz-date",
                   "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500" },
-                { "post-vanilla", HTTP_POST, "/", NULL, { { "Host", "example.amazonaws.com" } }, 1, NULL, NULL,
-                  "host;x-amz-date", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b" },
-                { "post-x-www-form-urlencoded", HTTP_POST, "/", NULL,
-                  { { "Content-Type", "application/x-www-form-urlencoded" }, { "Host", "example.amazonaws.com" } }, 2,
-                  "Param1=value1", NULL, "content-type;host;x-amz-date",
+                { "post-vanilla",
+                  HTTP_POST,
+                  "/",
+                  NULL,
+                  { { "Host", "example.amazonaws.com" } },
+                  1,
+                  NULL,
+                  NULL,
+                  "host;x-amz-date",
+                  "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b" },
+                { "post-x-www-form-urlencoded",
+                  HTTP_POST,
+                  "/",
+                  NULL,
+                  { { "Content-Type", "application/x-www-form-urlencoded" },
+                    { "Host", "example.amazonaws.com" } },
+                  2,
+                  "Param1=value1",
+                  NULL,
+                  "content-type;host;x-amz-date",
                   "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a" },
-                { "post-sts-header-before", HTTP_POST, "/", NULL, { { "Host", "example.amazonaws.com" } }, 1, NULL,
-                  SUITE_TOKEN, "host;x-amz-date;x-amz-security-token",
+                { "post-sts-header-before",
+                  HTTP_POST,
+                  "/",
+                  NULL,
+                  { { "Host", "example.amazonaws.com" } },
+                  1,
+                  NULL,
+                  SUITE_TOKEN,
+                  "host;x-amz-date;x-amz-security-token",
                   "85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead" },
-                { "get-header-value-trim", HTTP_GET, "/", NULL,
-                  { { "Host", "example.amazonaws.com" }, { "My-Header1", " value1" }, { "My-Header2", " \"a   b   c\"" } },
-                  3, NULL, NULL, "host;my-header1;my-header2;x-amz-date",
+                { "get-header-value-trim",
+                  HTTP_GET,
+                  "/",
+                  NULL,
+                  { { "Host", "example.amazonaws.com" },
+                    { "My-Header1", " value1" },
+                    { "My-Header2", " \"a   b   c\"" } },
+                  3,
+                  NULL,
+                  NULL,
+                  "host;my-header1;my-header2;x-amz-date",
                   "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736" },
         };
         (void) state;
@@ -77,8 +133,10 @@ static void test_vectors(void **state) {
                                 "/20150830/us-east-1/service/aws4_request, SignedHeaders=%s, Signature=%s",
                                 rows[i].signed_headers, rows[i].signature);
                 assert_string_equal(http_header_find(h.headers, h.n_headers, "Authorization"), expected);
-                assert_string_equal(http_header_find(h.headers, h.n_headers, "X-Amz-Date"), "20150830T123600Z");
-                assert_true(streq_ptr(http_header_find(h.headers, h.n_headers, "X-Amz-Security-Token"), rows[i].token));
+                assert_string_equal(http_header_find(h.headers, h.n_headers, "X-Amz-Date"),
+                                    "20150830T123600Z");
+                assert_true(streq_ptr(http_header_find(h.headers, h.n_headers, "X-Amz-Security-Token"),
+                                      rows[i].token));
         }
 }
 
@@ -121,22 +179,49 @@ static void test_query_spellings(void **state) {
 }
 
 static void test_refused(void **state) {
-        static const HttpHeader host[] = { { "Host", "h" }, { "HOST", "h" } }, other[] = { { "Accept", "*" } };
+        static const HttpHeader host[] = { { "Host", "h" }, { "HOST", "h" } },
+                                other[] = { { "Accept", "*" } };
         static const HttpHeader date[] = { { "Host", "h" }, { "x-amz-date", "20150830T123600Z" } };
         static const struct {
                 const char *what;
                 SigV4Request request;
         } rows[] = {
-                { "no host", { .headers = other, .n_headers = 1, .region = "r", .service = "s", .access_key_id = "k",
-                               .secret_access_key = "x" } },
-                { "host twice", { .headers = host, .n_headers = 2, .region = "r", .service = "s", .access_key_id = "k",
-                                  .secret_access_key = "x" } },
-                { "a date of the caller's", { .headers = date, .n_headers = 2, .region = "r", .service = "s",
-                                              .access_key_id = "k", .secret_access_key = "x" } },
-                { "no region", { .headers = host, .n_headers = 1, .region = "", .service = "s", .access_key_id = "k",
-                                 .secret_access_key = "x" } },
-                { "no key", { .headers = host, .n_headers = 1, .region = "r", .service = "s", .secret_access_key = "x" } },
-                { "no secret", { .headers = host, .n_headers = 1, .region = "r", .service = "s", .access_key_id = "k" } },
+                { "no host",
+                  { .headers = other,
+                    .n_headers = 1,
+                    .region = "r",
+                    .service = "s",
+                    .access_key_id = "k",
+                    .secret_access_key = "x" } },
+                { "host twice",
+                  { .headers = host,
+                    .n_headers = 2,
+                    .region = "r",
+                    .service = "s",
+                    .access_key_id = "k",
+                    .secret_access_key = "x" } },
+                { "a date of the caller's",
+                  { .headers = date,
+                    .n_headers = 2,
+                    .region = "r",
+                    .service = "s",
+                    .access_key_id = "k",
+                    .secret_access_key = "x" } },
+                { "no region",
+                  { .headers = host,
+                    .n_headers = 1,
+                    .region = "",
+                    .service = "s",
+                    .access_key_id = "k",
+                    .secret_access_key = "x" } },
+                { "no key",
+                  { .headers = host,
+                    .n_headers = 1,
+                    .region = "r",
+                    .service = "s",
+                    .secret_access_key = "x" } },
+                { "no secret",
+                  { .headers = host, .n_headers = 1, .region = "r", .service = "s", .access_key_id = "k" } },
         };
         (void) state;
 

@@ -67,12 +67,14 @@ static void test_documents(void **state) {
                 { "text", "<a><t>one</t><t/><t></t></a>", "a(t'one't''t'')" },
                 { "text keeps its blanks", "<a><t> o\n </t></a>", "a(t' o\n ')" },
                 { "entities", "<a><t>&lt;&gt;&amp;&quot;&apos;</t></a>", "a(t'<>&\"'')" },
-                { "numeric references", "<a><t>&#65;&#x42;&#xe9;&#x20AC;&#x1F600;</t></a>", "a(t'AB\u00e9\u20ac\U0001F600')" },
+                { "numeric references", "<a><t>&#65;&#x42;&#xe9;&#x20AC;&#x1F600;</t></a>",
+                  "a(t'AB\u00e9\u20ac\U0001F600')" },
                 { "a bare greater-than", "<a><t>a > b</t></a>", "a(t'a > b')" },
                 { "nested", "<a><b><c><t>x</t></c><c/></b></a>", "a(b(c(t'x')c()))" },
                 { "skipping text", "<a><skip>x</skip><t>1</t></a>", "a(skipt'1')" },
                 { "skipping an empty one", "<a><skip/><skip></skip><t>1</t></a>", "a(skipskipt'1')" },
-                { "skipping a tree", "<a><skip> <b><c>1</c><d/> <e></e></b><f>2</f></skip><t>1</t></a>", "a(skipt'1')" },
+                { "skipping a tree", "<a><skip> <b><c>1</c><d/> <e></e></b><f>2</f></skip><t>1</t></a>",
+                  "a(skipt'1')" },
                 { "nothing", "", NULL },
                 { "no element", "hello", NULL },
                 { "an open root", "<a>", NULL },
@@ -140,7 +142,8 @@ static void test_bounds(void **state) {
                         strbuf_add(&xml, "<a>");
                 for (unsigned i = 0; i < depth; i++)
                         strbuf_add(&xml, "</a>");
-                assert_int_equal(dump_document(xml.data, xml.size, 10000, &b), depth > XML_DEPTH_MAX ? -E2BIG : 0);
+                assert_int_equal(dump_document(xml.data, xml.size, 10000, &b),
+                                 depth > XML_DEPTH_MAX ? -E2BIG : 0);
         }
 
         assert_int_equal(dump_document("<a></a>", 7, 7, &b), 0);
@@ -158,7 +161,8 @@ static void test_bounds(void **state) {
 
 /* Whatever is cut off, the rest is refused and nothing is read past its end. */
 static void test_every_prefix(void **state) {
-        static const char xml[] = "<?xml version=\"1.0\"?><a x=\"y\"><b><t>1&amp;2</t></b><skip><c/>\n</skip><t/></a>";
+        static const char xml[] =
+                "<?xml version=\"1.0\"?><a x=\"y\"><b><t>1&amp;2</t></b><skip><c/>\n</skip><t/></a>";
         (void) state;
 
         for (size_t n = 0; n < sizeof(xml) - 1; n++) {

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cloud-exec.h"
+
+#include "json.h"
+#include "list.h"
+#include "log.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define PROTOCOL_VERSION 1
+#define TIMEOUT_USEC (60 * USEC_PER_SEC)
+#define OUTPUT_MAX_BYTES (1024u * 1024u)
+#define RETRY_AFTER_MAX_SEC 3600
+#define EXIT_TRY_AGAIN 75
+#define MESSAGE_MAX_BYTES 300u
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define DEFAULT_LANG "C.UTF-8"
+
+typedef struct ExecProvider {
+        CloudProvider provider;
+        Env *env;
+        char *command;
+        char **environment;
+        size_t n_calls, n_running;
+        List waiting;
+        Timer *pump;
+} ExecProvider;
+
+typedef struct ExecCall {
+        CloudCall call;
+        ListNode node;
+        bool waiting, running;
+        bool terminate;
+        char *provider_id;
+        char *input;
+        size_t input_size;
+        HttpGuard guard;
+        Child *child;
+        cloud_done_t done;
+        void *userdata;
+} ExecCall;
+
+/* What an answer says, owned. */
+typedef struct ExecAnswer {
+        InstanceState state;
+        bool has_error;
+        char *code;
+        char *message;
+        usec_t retry_after_usec;
+} ExecAnswer;
+
+static ExecProvider *provider_of(const CloudCall *c) {
+        return CONTAINER_OF(c->provider, ExecProvider, provider);
+}
+
+static const char *operation(const ExecCall *c) {
+        return c->terminate ? "terminate" : "describe";
+}
+
+static void pump_soon(ExecProvider *p) {
+        timer_arm_earlier(p->pump, loop_now(p->env->loop));
+}
+
+/* Takes the call off the provider's books; it stays the caller's. */
+static void call_leave(ExecCall *c) {
+        ExecProvider *p = provider_of(&c->call);
+
+        if (c->waiting)
+                list_remove(&p->waiting, &c->node);
+        if (c->running) {
+                p->n_running--;
+                pump_soon(p);
+        }
+        c->waiting = c->running = false;
+}
+
+/* The call may be freed in here. */
+static void call_finish(ExecCall *c, CloudResult result) {
+        ExecProvider *p = provider_of(&c->call);
+
+        call_leave(c);
+        result.message = strempty(result.message);
+        log_debug(p->env->log, "%s %s of %s: %s, %s%s%s", p->command, operation(c), c->provider_id,
+                  cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
+                  *result.message ? ": " : "", result.message);
+        c->done(&result, c->userdata);
+}
+
+/* -- the answer ----------------------------------------------------------------------------- */
+
+static void answer_done(ExecAnswer *a) {
+        free(a->code);
+        free(a->message);
+}
+
+static int parse_error(const Json *error, ExecAnswer *a) {
+        const char *code = json_string_or_null(json_get(error, "code"));
+        const char *message = json_is_string(error) ? json_string_or_null(error)
+                                                    : json_string_or_null(json_get(error, "message"));
+
+        a->has_error = true;
+        a->code = code ? str_sanitize(code, 64) : NULL;
+        a->message = message ? str_sanitize(message, MESSAGE_MAX_BYTES) : NULL;
+        return (code && !a->code) || (message && !a->message) ? -ENOMEM : 0;
+}
+
+/* -EBADMSG for what is no answer of the protocol. */
+static int parse_answer(const char *data, size_t size, ExecAnswer *ret) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const Json *root, *error, *retry_after;
+        const char *state = NULL;
+        double seconds = 0;
+        int r;
+
+        r = json_parse(data, size, OUTPUT_MAX_BYTES, &doc, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        root = json_root(doc);
+        if (!json_is_object(root))
+                return -EBADMSG;
+
+        r = json_string(json_get(root, "state"), &state);
+        if (r < 0 && r != -ENODATA)
+                return -EBADMSG;
+        if (state) {
+                ret->state = instance_state_from_string(state);
+                if (ret->state < 0)
+                        return -EBADMSG;
+        }
+
+        retry_after = json_get(root, "retryAfter");
+        r = json_double(retry_after, &seconds);
+        if ((r < 0 && r != -ENODATA) || seconds < 0)
+                return -EBADMSG;
+        ret->retry_after_usec =
+                (usec_t) (MIN(seconds, (double) RETRY_AFTER_MAX_SEC) * (double) USEC_PER_SEC);
+
+        error = json_get(root, "error");
+        if (!error || json_is_null(error))
+                return 0;
+        if (!json_is_string(error) && !json_is_object(error))
+                return -EBADMSG;
+        return parse_error(error, ret);
+}
+
+static CloudOutcome outcome_of_code(const char *code) {
+        if (streq_ptr(code, "protected"))
+                return CLOUD_PROTECTED;
+        if (streq_ptr(code, "denied"))
+                return CLOUD_DENIED;
+        if (streq_ptr(code, "invalid"))
+                return CLOUD_INVALID;
+        return CLOUD_RETRY;
+}
+
+/* Exit 0 or 75. */
+static void finish_answered(ExecCall *c, const ChildResult *result) {
+        _cleanup_(answer_done) ExecAnswer a = { .state = INSTANCE_UNKNOWN };
+        bool try_again = result->exit_status == EXIT_TRY_AGAIN;
+        _cleanup_free_ char *tail = NULL;
+        CloudResult out = { .outcome = CLOUD_OK };
+        int r;
+
+        r = parse_answer(result->output, result->output_size, &a);
+        if (r < 0 && !try_again)
+                return call_finish(
+                        c, (CloudResult){
+                                   .outcome = CLOUD_RETRY,
+                                   .message = "The provider's command exited with 0, but its output is no "
+                                              "answer of the protocol" });
+        if (r < 0) {
+                tail = str_sanitize(result->errors, MESSAGE_MAX_BYTES);
+                return call_finish(
+                        c,
+                        (CloudResult){ .outcome = CLOUD_RETRY,
+                                       .message = isempty(tail) ? "The provider's command asks to try again"
+                                                                : tail });
+        }
+
+        out.state = a.has_error ? INSTANCE_UNKNOWN : a.state;
+        out.code = a.code;
+        out.retry_after_usec = a.retry_after_usec;
+        if (a.has_error)
+                out.outcome = outcome_of_code(a.code);
+        else if (try_again || (!c->terminate && a.state == INSTANCE_UNKNOWN && a.retry_after_usec > 0))
+                out.outcome = CLOUD_RETRY;
+        if (try_again)
+                out.state = INSTANCE_UNKNOWN;
+        if (a.has_error)
+                out.message = isempty(a.message)
+                                      ? "The provider's command reports an error without a message"
+                                      : a.message;
+        else if (out.outcome == CLOUD_RETRY)
+                out.message = "The provider's command asks to try again";
+        else if (!c->terminate && out.state == INSTANCE_UNKNOWN)
+                out.message = "The provider's command does not know the state of this machine";
+        call_finish(c, out);
+}
+
+static void finish_not_run(ExecCall *c, int error) {
+        ExecProvider *p = provider_of(&c->call);
+        bool passing = error == -ETIMEDOUT || error == -ECHILD || error == -EAGAIN || error == -ENOMEM;
+        _cleanup_free_ char *message = NULL;
+
+        if (error == -ETIMEDOUT)
+                message = strdup("The provider's command was killed: it did not answer within 60 seconds");
+        else if (error == -ECHILD)
+                message = strdup("The provider's command was killed by a signal");
+        else if (error == -E2BIG)
+                message = strdup("The provider's command was killed: its output is larger than 1 MiB");
+        else
+                message = strf("The provider's command '%s' could not be run: %s", p->command,
+                               strerror(-error));
+        call_finish(c, (CloudResult){ .outcome = passing ? CLOUD_RETRY : CLOUD_DENIED,
+                                      .message = message ? message : "Out of memory" });
+}
+
+/* The last line that says something: what a person looks for first. */
+static char *last_line(const char *text) {
+        _cleanup_free_ char *copy = strdup(text);
+        char *stripped, *newline;
+
+        if (!copy)
+                return NULL;
+        stripped = strstrip(copy);
+        newline = strrchr(stripped, '\n');
+        return str_sanitize(newline ? newline + 1 : stripped, MESSAGE_MAX_BYTES);
+}
+
+static void on_child(const ChildResult *result, void *userdata) {
+        ExecCall *c = userdata;
+        _cleanup_free_ char *tail = NULL, *message = NULL;
+
+        if (result->error < 0)
+                return finish_not_run(c, result->error);
+        if (result->exit_status == 0 || result->exit_status == EXIT_TRY_AGAIN)
+                return finish_answered(c, result);
+
+        tail = last_line(strempty(result->errors));
+        message = strf("The provider's command exited with %d%s%s", result->exit_status,
+                       isempty(tail) ? "" : ": ", strempty(tail));
+        call_finish(
+                c, (CloudResult){ .outcome = CLOUD_DENIED, .message = message ? message : "Out of memory" });
+}
+
+/* -- the question --------------------------------------------------------------------------- */
+
+static int make_input(ExecCall *c, const char *provider_id, const char *op_id, const char *pool) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        int r;
+
+        r = json_writer_new(&w);
+        if (r < 0)
+                return r;
+        json_open_object(w, NULL);
+        json_add_int64(w, "version", PROTOCOL_VERSION);
+        json_add_string(w, "op", operation(c));
+        json_add_string(w, "opId", op_id);
+        json_add_string(w, "pool", pool);
+        json_add_string(w, "providerID", provider_id);
+        json_close_object(w);
+        c->input = json_writer_steal(w, &c->input_size);
+        return c->input ? 0 : -ENOMEM;
+}
+
+static void call_run(ExecCall *c) {
+        ExecProvider *p = provider_of(&c->call);
+        char *argv[] = { p->command, (char *) operation(c), NULL };
+        int r;
+
+        call_leave(c);
+        if (!*c->provider_id)
+                return call_finish(
+                        c, (CloudResult){ .outcome = CLOUD_INVALID, .message = "The providerID is empty" });
+        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata))
+                return call_finish(c, (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" });
+
+        r = child_start(p->env->children,
+                        &(ChildRequest){ .argv = argv,
+                                         .environment = p->environment,
+                                         .input = c->input,
+                                         .input_size = c->input_size,
+                                         .max_output_bytes = OUTPUT_MAX_BYTES,
+                                         .timeout_usec = TIMEOUT_USEC },
+                        on_child, c, &c->child);
+        if (r < 0)
+                return finish_not_run(c, r);
+        c->running = true;
+        p->n_running++;
+}
+
+static void on_pump(Timer *t, void *userdata) {
+        ExecProvider *p = userdata;
+
+        /* A callback may start others and free any: the list is read anew each time. */
+        while (p->waiting.first && p->n_running < CLOUD_EXEC_RUNNING_MAX)
+                call_run(LIST_ENTRY(p->waiting.first, ExecCall, node));
+}
+
+/* -- operations ----------------------------------------------------------------------------- */
+
+/* Whatever the command understands. */
+static bool exec_owns(const CloudProvider *provider, const char *provider_id) {
+        return !isempty(provider_id);
+}
+
+static void exec_call_free(CloudCall *call) {
+        ExecCall *c = CONTAINER_OF(call, ExecCall, call);
+        ExecProvider *p = provider_of(call);
+
+        call_leave(c);
+        child_free(c->child);
+        free(c->provider_id);
+        free(c->input);
+        free(c);
+        p->n_calls--;
+}
+
+static int start(CloudProvider *provider, const char *provider_id, bool terminate, const char *op_id,
+                 const char *pool, const HttpGuard *guard, cloud_done_t done, void *userdata,
+                 CloudCall **ret) {
+        ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
+        ExecCall *c;
+        int r;
+
+        assert(provider_id && done && ret);
+        c = new0(ExecCall, 1);
+        if (!c)
+                return -ENOMEM;
+        *c = (ExecCall){
+                .call.provider = provider, .terminate = terminate, .done = done, .userdata = userdata
+        };
+        if (guard)
+                c->guard = *guard;
+        p->n_calls++;
+
+        c->provider_id = str_sanitize(provider_id, 256);
+        r = c->provider_id ? make_input(c, provider_id, op_id, pool) : -ENOMEM;
+        if (r < 0) {
+                exec_call_free(&c->call);
+                return r;
+        }
+        c->waiting = true;
+        list_append(&p->waiting, &c->node);
+        pump_soon(p);
+        *ret = &c->call;
+        return 0;
+}
+
+static int exec_describe(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
+                         CloudCall **ret) {
+        return start(provider, provider_id, false, NULL, NULL, NULL, done, userdata, ret);
+}
+
+static int exec_terminate(CloudProvider *provider, const char *provider_id, const char *op_id,
+                          const char *pool, const HttpGuard *guard, cloud_done_t done, void *userdata,
+                          CloudCall **ret) {
+        assert(op_id);
+        return start(provider, provider_id, true, op_id, pool, guard, done, userdata, ret);
+}
+
+static void exec_free(CloudProvider *provider) {
+        ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
+
+        assert(p->n_calls == 0);
+        timer_free(p->pump);
+        strv_free(p->environment);
+        free(p->command);
+        free(p);
+}
+
+static const CloudProviderOps exec_ops = {
+        .name = "exec",
+        .owns = exec_owns,
+        .describe = exec_describe,
+        .terminate = exec_terminate,
+        .call_free = exec_call_free,
+        .free = exec_free,
+};
+
+static int add_variable(char ***environment, const CloudConfig *config, const char *name,
+                        const char *otherwise) {
+        const char *value = config->getenv ? config->getenv(name, config->getenv_userdata) : NULL;
+        _cleanup_free_ char *variable = NULL;
+
+        if (isempty(value))
+                value = otherwise;
+        if (!value)
+                return 0;
+        variable = strf("%s=%s", name, value);
+        return variable ? strv_extend(environment, variable) : -ENOMEM;
+}
+
+static int provider_fill(ExecProvider *p, const CloudConfig *config) {
+        int r;
+
+        p->command = strdup(config->command);
+        if (!p->command)
+                return -ENOMEM;
+        r = add_variable(&p->environment, config, "PATH", DEFAULT_PATH);
+        if (r >= 0)
+                r = add_variable(&p->environment, config, "HOME", NULL);
+        if (r >= 0)
+                r = add_variable(&p->environment, config, "LANG", DEFAULT_LANG);
+        if (r >= 0)
+                r = timer_new(p->env->loop, "exec", on_pump, p, &p->pump);
+        return r;
+}
+
+int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message) {
+        ExecProvider *p;
+        int r;
+
+        assert(env && config && ret && reterr_message);
+        *reterr_message = "provider exec needs Command=, the absolute path of an executable";
+        if (isempty(config->command) || config->command[0] != '/' || !env->children)
+                return -EINVAL;
+
+        *reterr_message = "out of memory";
+        p = new0(ExecProvider, 1);
+        if (!p)
+                return -ENOMEM;
+        p->provider.ops = &exec_ops;
+        p->env = env;
+        r = provider_fill(p, config);
+        if (r < 0) {
+                exec_free(&p->provider);
+                return r;
+        }
+        *ret = &p->provider;
+        return 0;
+}

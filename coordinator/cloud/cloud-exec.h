@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Provider "exec": any machine that a command can end: bare metal, a private cloud, a script around one's own tools.
+ *
+ *      COMMAND describe        COMMAND terminate
+ *
+ * Standard input is one JSON object, and then it ends:
+ *
+ *      { "version": 1, "op": "describe" | "terminate", "providerID": "...",
+ *        "opId": "...", "pool": "..." }                                         (terminate only; pool if known)
+ *
+ * opId is the same for every repetition of one termination: a call that comes twice must do its work once.
+ *
+ * Standard output, at most 1 MiB, is one JSON object; fields that are not needed may be left out, unknown ones are ignored:
+ *
+ *      { "state": "present" | "terminating" | "gone" | "unknown",
+ *        "error": { "code": "protected" | "denied" | "invalid" | ..., "message": "for a person" }   or a string,
+ *        "retryAfter": SECONDS }
+ *
+ *      describe   must give a state. "gone" is final: the machine does not exist and cannot come back. A command that does not
+ *                 know the machine must be sure that it looked in the right place before it says so, else "unknown". What
+ *                 is shut off but may be started again is "present".
+ *      terminate  without "error": accepted, or there was nothing to end. Not before describe says "gone" is the node removed.
+ *
+ * Exit status 0: answered (also with "error"). 75 (EX_TEMPFAIL): not now, ask again; output as above, or none. Anything else:
+ * failed; the end of standard error goes into the node's condition, and it is tried again slowly. "error" without one of
+ * the three codes is tried again like 75.
+ *
+ * A run may take 60 seconds; then its process group is killed. At most 16 run at a time, the others wait in order. The environment
+ * is empty but for PATH (default /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin), HOME, LANG (default
+ * C.UTF-8): secrets belong into files that the command reads.
+ */
+
+#include "cloud.h"
+
+#define CLOUD_EXEC_RUNNING_MAX 16u
+
+int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);

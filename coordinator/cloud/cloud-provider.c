@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cloud-ec2.h"
+#include "cloud-exec.h"
+#include "cloud.h"
+#include "string-util.h"
+
+static const char *const state_table[_INSTANCE_STATE_MAX] = {
+        [INSTANCE_UNKNOWN] = "unknown",
+        [INSTANCE_PRESENT] = "present",
+        [INSTANCE_TERMINATING] = "terminating",
+        [INSTANCE_GONE] = "gone",
+};
+
+static const char *const outcome_table[_CLOUD_OUTCOME_MAX] = {
+        [CLOUD_OK] = "ok",         [CLOUD_RETRY] = "retry",     [CLOUD_PROTECTED] = "protected",
+        [CLOUD_DENIED] = "denied", [CLOUD_INVALID] = "invalid",
+};
+
+const char *instance_state_to_string(InstanceState s) {
+        return s >= 0 && s < _INSTANCE_STATE_MAX ? state_table[s] : NULL;
+}
+
+InstanceState instance_state_from_string(const char *s) {
+        if (s)
+                for (size_t i = 0; i < ELEMENTSOF(state_table); i++)
+                        if (streq(s, state_table[i]))
+                                return (InstanceState) i;
+        return _INSTANCE_STATE_INVALID;
+}
+
+const char *cloud_outcome_to_string(CloudOutcome o) {
+        return (int) o >= 0 && o < _CLOUD_OUTCOME_MAX ? outcome_table[o] : NULL;
+}
+
+int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret,
+                       const char **reterr_message) {
+        static const struct {
+                const char *name;
+                int (*new)(Env *env, const CloudConfig *config, CloudProvider **ret,
+                           const char **reterr_message);
+        } providers[] = {
+                { "ec2", cloud_ec2_new },
+                { "exec", cloud_exec_new },
+        };
+
+        assert(env && config && ret && reterr_message);
+        for (size_t i = 0; i < ELEMENTSOF(providers); i++)
+                if (streq_ptr(config->name, providers[i].name))
+                        return providers[i].new(env, config, ret, reterr_message);
+        *reterr_message = "no such provider: it is one of ec2, exec";
+        return -EINVAL;
+}
+
+CloudProvider *cloud_provider_free(CloudProvider *p) {
+        if (p)
+                p->ops->free(p);
+        return NULL;
+}
+
+int cloud_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+                   CloudCall **ret) {
+        assert(p);
+        return p->ops->describe(p, provider_id, done, userdata, ret);
+}
+
+int cloud_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
+                    const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret) {
+        assert(p);
+        return p->ops->terminate(p, provider_id, op_id, pool, guard, done, userdata, ret);
+}
+
+CloudCall *cloud_call_free(CloudCall *c) {
+        if (c)
+                c->provider->ops->call_free(c);
+        return NULL;
+}

@@ -1,0 +1,803 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "cloud.h"
+#include "ec2-answer.h"
+#include "fake-ec2.h"
+#include "http-inproc.h"
+#include "string-util.h"
+
+#define REGION "eu-west-1"
+#define ENDPOINT "https://ec2.eu-west-1.amazonaws.com"
+#define KEY "AKIAIOSFODNN7EXAMPLE"
+#define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+#define START_USEC (UINT64_C(1790000000) * USEC_PER_SEC)
+#define CALLS_MAX 300
+
+typedef struct World World;
+
+/* One question and its answer. */
+typedef struct Asked {
+        World *world;
+        CloudCall *call;
+        bool answered;
+        CloudOutcome outcome;
+        InstanceState state;
+        usec_t retry_after_usec, at_usec;
+        char code[64];
+        char message[400];
+} Asked;
+
+struct World {
+        VirtualTime *time;
+        Env env;
+        FakeEc2 *ec2;
+        CloudProvider *provider;
+        const char *key, *secret, *token;
+        const char *region_variable;
+        bool may_send;
+        Asked asked[CALLS_MAX];
+        size_t n_asked;
+};
+
+static const char *world_getenv(const char *name, void *userdata) {
+        World *w = userdata;
+
+        if (streq(name, "AWS_ACCESS_KEY_ID"))
+                return w->key;
+        if (streq(name, "AWS_SECRET_ACCESS_KEY"))
+                return w->secret;
+        if (streq(name, "AWS_SESSION_TOKEN"))
+                return w->token;
+        if (streq(name, "AWS_REGION"))
+                return w->region_variable;
+        return NULL;
+}
+
+static void world_new_provider(World *w, const char *region) {
+        const char *message;
+
+        w->provider = cloud_provider_free(w->provider);
+        assert_return_code(cloud_provider_new(&w->env,
+                                              &(CloudConfig){ .name = "ec2",
+                                                              .region = region,
+                                                              .getenv = world_getenv,
+                                                              .getenv_userdata = w },
+                                              &w->provider, &message),
+                           0);
+}
+
+static int world_setup(void **state) {
+        World *w = new0(World, 1);
+
+        *w = (World){ .key = KEY, .secret = SECRET, .may_send = true };
+        assert_return_code(virtual_time_new(START_USEC, &w->time), 0);
+        assert_return_code(loop_new_virtual(w->time, &w->env.loop), 0);
+        assert_return_code(random_new(1, &w->env.random), 0);
+        assert_return_code(http_inproc_new(w->env.loop, "test", NULL, &w->env.transport), 0);
+        w->ec2 = fake_ec2_new(&(FakeEc2Options){ .loop = w->env.loop,
+                                                 .region = REGION,
+                                                 .access_key_id = KEY,
+                                                 .secret_access_key = SECRET,
+                                                 .shutting_down_usec = 30 * USEC_PER_SEC });
+        assert_return_code(http_inproc_route(w->env.transport, ENDPOINT, fake_ec2_handle, w->ec2), 0);
+        world_new_provider(w, REGION);
+        *state = w;
+        return 0;
+}
+
+static int world_teardown(void **state) {
+        World *w = *state;
+
+        for (size_t i = 0; i < w->n_asked; i++)
+                cloud_call_free(w->asked[i].call);
+        cloud_provider_free(w->provider);
+        http_transport_free(w->env.transport);
+        fake_ec2_free(w->ec2);
+        random_free(w->env.random);
+        loop_free(w->env.loop);
+        virtual_time_free(w->time);
+        free(w);
+        return 0;
+}
+
+static void on_answer(const CloudResult *result, void *userdata) {
+        Asked *a = userdata;
+
+        assert_false(a->answered);
+        assert_non_null(result->message);
+        a->answered = true;
+        a->outcome = result->outcome;
+        a->state = result->state;
+        a->retry_after_usec = result->retry_after_usec;
+        a->at_usec = loop_now(a->world->env.loop);
+        (void) snprintf(a->code, sizeof(a->code), "%s", strempty(result->code));
+        (void) snprintf(a->message, sizeof(a->message), "%s", result->message);
+        if (a->state == INSTANCE_UNKNOWN && a->outcome == CLOUD_OK)
+                assert_string_not_equal(a->message, ""); /* unknown always says why */
+        a->call = cloud_call_free(a->call);
+}
+
+static Asked *next_asked(World *w) {
+        assert_true(w->n_asked < CALLS_MAX);
+        w->asked[w->n_asked].world = w;
+        return &w->asked[w->n_asked++];
+}
+
+static Asked *describe(World *w, const char *provider_id) {
+        Asked *a = next_asked(w);
+
+        assert_return_code(cloud_describe(w->provider, provider_id, on_answer, a, &a->call), 0);
+        return a;
+}
+
+static bool may_send(void *userdata) {
+        return ((World *) userdata)->may_send;
+}
+
+static Asked *terminate(World *w, const char *provider_id) {
+        HttpGuard guard = { may_send, w };
+        Asked *a = next_asked(w);
+
+        assert_return_code(
+                cloud_terminate(w->provider, provider_id, "op-1", "pool-a", &guard, on_answer, a, &a->call),
+                0);
+        return a;
+}
+
+static void run_for(World *w, usec_t usec) {
+        usec_t limit = usec_add(virtual_time_now(w->time), usec);
+
+        while (virtual_time_step(w->time, limit) > 0)
+                ;
+}
+
+static Asked *answered(World *w, Asked *a) {
+        for (usec_t limit = usec_add(virtual_time_now(w->time), USEC_PER_MINUTE); !a->answered;)
+                assert_int_equal(virtual_time_step(w->time, limit), 1);
+        return a;
+}
+
+static void expect(const Asked *a, CloudOutcome outcome, InstanceState state, const char *message_part) {
+        if (a->outcome != outcome || a->state != state || !strstr(a->message, message_part))
+                print_error("%s, %s: %s\n", cloud_outcome_to_string(a->outcome),
+                            instance_state_to_string(a->state), a->message);
+        assert_int_equal(a->outcome, outcome);
+        assert_int_equal(a->state, state);
+        assert_non_null(strstr(a->message, message_part));
+        if (!*message_part)
+                assert_string_equal(a->message, "");
+}
+
+#define A "aws:///eu-west-1a/i-0a"
+#define B "aws:///eu-west-1b/i-0b"
+
+/* -- providerID and error table ------------------------------------------------------------- */
+
+static void test_provider_ids(void **state) {
+        static const struct {
+                const char *provider_id, *zone, *instance_id; /* NULL: refused */
+        } rows[] = {
+                { "aws:///eu-west-1a/i-0123456789abcdef0", "eu-west-1a", "i-0123456789abcdef0" },
+                { "aws:///us-east-1-bos-1a/i-01", "us-east-1-bos-1a", "i-01" },
+                { "aws:////i-0123", "", "i-0123" },
+                { "i-0123", "", "i-0123" },
+                { "aws:///eu-west-1a/fargate-10.0.0.1", NULL, NULL },
+                { "aws:///eu-west-1a/i-0123/x", NULL, NULL },
+                { "aws:///eu-west-1a/i-", NULL, NULL },
+                { "aws:///eu-west-1a/i-xyz", NULL, NULL },
+                { "aws:///eu-west-1a/i-0123 ", NULL, NULL },
+                { "aws:///EU/i-0123", NULL, NULL },
+                { "aws:///i-0123", NULL, NULL },
+                { "aws://eu-west-1a/i-0123", NULL, NULL },
+                { "gce://project/zone/name", NULL, NULL },
+                { "", NULL, NULL },
+        };
+        World *w = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Ec2ProviderId id;
+                int r = ec2_provider_id_parse(rows[i].provider_id, &id);
+
+                print_message("'%s'\n", rows[i].provider_id);
+                assert_int_equal(r, rows[i].zone ? 0 : -EINVAL);
+                assert_int_equal(w->provider->ops->owns(w->provider, rows[i].provider_id), r >= 0);
+                if (r < 0)
+                        continue;
+                assert_string_equal(id.zone, rows[i].zone);
+                assert_string_equal(id.instance_id, rows[i].instance_id);
+        }
+}
+
+/* Errors of terminate as the table of EC2's reference has them. */
+static void test_errors(void **state) {
+        static const struct {
+                unsigned status;
+                const char *code;
+                CloudOutcome outcome;
+        } rows[] = {
+                { 400, "InvalidInstanceID.Malformed", CLOUD_INVALID },
+                { 400, "InvalidInstanceID.NotLinkable", CLOUD_INVALID },
+                { 400, "InvalidParameterCombination", CLOUD_INVALID },
+                { 400, "IncorrectInstanceState", CLOUD_RETRY },
+                { 400, "OperationNotPermitted", CLOUD_PROTECTED },
+                { 403, "UnauthorizedOperation", CLOUD_DENIED },
+                { 403, "SomethingNew", CLOUD_DENIED },
+                { 503, "RequestLimitExceeded", CLOUD_RETRY },
+                { 503, "EC2ThrottledException", CLOUD_RETRY },
+                { 400, "Throttling", CLOUD_RETRY },
+                { 429, "SomethingNew", CLOUD_RETRY },
+                { 500, "InternalError", CLOUD_RETRY },
+                { 503, "Unavailable", CLOUD_RETRY },
+                { 400, "SomethingNew", CLOUD_RETRY },
+        };
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Asked *t, *d;
+
+                print_message("%u %s\n", rows[i].status, rows[i].code);
+                fake_ec2_fail(w->ec2, 2, rows[i].status, rows[i].code, "Because.");
+                t = answered(w, terminate(w, A));
+                expect(t, rows[i].outcome, INSTANCE_UNKNOWN, ": Because.");
+                assert_string_equal(t->code, rows[i].code);
+                d = answered(w, describe(w, A));
+                expect(d, rows[i].outcome, INSTANCE_UNKNOWN, ": Because.");
+        }
+        assert_string_equal(fake_ec2_state(w->ec2, "i-0a"), "running");
+}
+
+/* -- describe ------------------------------------------------------------------------------- */
+
+static void test_describe_states(void **state) {
+        static const struct {
+                const char *ec2;
+                InstanceState state;
+        } rows[] = {
+                { "pending", INSTANCE_PRESENT },  { "running", INSTANCE_PRESENT },
+                { "stopping", INSTANCE_PRESENT }, { "stopped", INSTANCE_PRESENT },
+                { "terminated", INSTANCE_GONE },
+        };
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].ec2);
+                fake_ec2_set_state(w->ec2, "i-0a", rows[i].ec2);
+                expect(answered(w, describe(w, A)), CLOUD_OK, rows[i].state, "");
+                expect(answered(w, describe(w, "i-0a")), CLOUD_OK, rows[i].state, "");
+        }
+}
+
+/* The life of an instance that we end: never doubly terminated, and gone twice over. */
+static void test_terminate_life(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_PRESENT, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        run_for(w, 30 * USEC_PER_SEC);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        run_for(w, 2 * USEC_PER_HOUR);
+        assert_null(fake_ec2_state(w->ec2, "i-0a"));
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        assert_int_equal(fake_ec2_n_alive(w->ec2), 0);
+}
+
+static void test_not_found_needs_proof(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+
+        /* Nothing of ours was ever seen here. */
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_UNKNOWN, "have seen another instance");
+        expect(answered(w, terminate(w, A)), CLOUD_DENIED, INSTANCE_UNKNOWN,
+               "check the provider's region and account");
+
+        /* A sibling is visible: now its absence says something. */
+        expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_PRESENT, "");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+
+        /* Without a zone it may live anywhere: only an earlier sight of itself counts. */
+        expect(answered(w, describe(w, "i-0a")), CLOUD_OK, INSTANCE_UNKNOWN, "names no zone");
+        expect(answered(w, describe(w, "aws:////i-0b")), CLOUD_OK, INSTANCE_PRESENT, "");
+        fake_ec2_forget(w->ec2, "i-0b");
+        expect(answered(w, describe(w, "aws:////i-0b")), CLOUD_OK, INSTANCE_GONE, "");
+}
+
+/* Asked in one breath, the sibling in the same answer is proof enough, whatever the order. */
+static void test_proof_in_the_same_answer(void **state) {
+        World *w = *state;
+        Asked *a, *b;
+
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+        a = describe(w, A);
+        b = describe(w, B);
+        expect(answered(w, a), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, b), CLOUD_OK, INSTANCE_PRESENT, "");
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 1);
+}
+
+/* The region is wrong: there are instances, but none is ours, and nothing may be taken for gone. */
+static void test_wrong_region(void **state) {
+        World *w = *state;
+        FakeEc2 *us;
+
+        us = fake_ec2_new(&(FakeEc2Options){ .loop = w->env.loop,
+                                             .region = "us-east-1",
+                                             .access_key_id = KEY,
+                                             .secret_access_key = SECRET });
+        assert_return_code(http_inproc_route(w->env.transport, "https://ec2.us-east-1.amazonaws.com",
+                                             fake_ec2_handle, us),
+                           0);
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        (void) fake_ec2_run(us, "i-0c", "us-east-1a");
+        world_new_provider(w, "us-east-1");
+
+        expect(answered(w, describe(w, A)), CLOUD_INVALID, INSTANCE_UNKNOWN, "outside region us-east-1");
+        expect(answered(w, terminate(w, A)), CLOUD_INVALID, INSTANCE_UNKNOWN, "outside region us-east-1");
+        expect(answered(w, describe(w, "i-0a")), CLOUD_OK, INSTANCE_UNKNOWN, "names no zone");
+        expect(answered(w, describe(w, "aws:///us-east-1a/i-0c")), CLOUD_OK, INSTANCE_PRESENT, "");
+        expect(answered(w, describe(w, A)), CLOUD_INVALID, INSTANCE_UNKNOWN, "outside region us-east-1");
+        expect(answered(w, describe(w, "i-0a")), CLOUD_OK, INSTANCE_UNKNOWN, "names no zone");
+        expect(answered(w, terminate(w, "i-0a")), CLOUD_DENIED, INSTANCE_UNKNOWN, "names no zone");
+        assert_string_equal(fake_ec2_state(w->ec2, "i-0a"), "running");
+
+        w->provider = cloud_provider_free(w->provider);
+        run_for(w, USEC_PER_SEC);
+        fake_ec2_free(us);
+}
+
+/* The endpoint is another region's than the one we sign for: refused, not empty. */
+static void test_foreign_endpoint(void **state) {
+        World *w = *state;
+        Asked *a;
+
+        assert_return_code(http_inproc_route(w->env.transport, "https://ec2.eu-central-1.amazonaws.com",
+                                             fake_ec2_handle, w->ec2),
+                           0);
+        world_new_provider(w, "eu-central-1");
+        a = answered(w, describe(w, "aws:///eu-central-1a/i-0a"));
+        expect(a, CLOUD_DENIED, INSTANCE_UNKNOWN, "should be scoped to a valid region");
+}
+
+/* A reply that contradicts the providerID is no proof of anything. */
+static void test_zone_contradiction(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1c");
+        fake_ec2_set_state(w->ec2, "i-0a", "terminated");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_UNKNOWN,
+               "contradicts the providerID's zone eu-west-1a");
+        expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_UNKNOWN, "have seen another instance");
+}
+
+/* Answers with status 200 that say nothing. */
+static void test_garbage(void **state) {
+        static const char *const bodies[] = {
+                "",
+                "<html><body>Sign in to the hotel's network</body></html>",
+                "<DescribeInstancesResponse/>",
+                "<DescribeInstancesResponse><reservationSet/>",
+                "<DescribeInstancesResponse><reservationSet><item><instancesSet><item/></instancesSet></"
+                "item>"
+                "</reservationSet></DescribeInstancesResponse>",
+                "<TerminateInstancesResponse><instancesSet/></TerminateInstancesResponse>",
+                "{\"reservationSet\":[]}",
+        };
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+        expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_PRESENT, "");
+        for (size_t i = 0; i < ELEMENTSOF(bodies); i++) {
+                print_message("%s\n", bodies[i]);
+                fake_ec2_garble(w->ec2, 2, bodies[i]);
+                expect(answered(w, describe(w, B)), CLOUD_RETRY, INSTANCE_UNKNOWN, "could not be read");
+                expect(answered(w, terminate(w, B)), CLOUD_RETRY, INSTANCE_UNKNOWN, "could not be read");
+        }
+        fake_ec2_garble(w->ec2, 1,
+                        "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-"
+                        "0b</instanceId>"
+                        "<instanceState><name>quantum</name></instanceState></item></instancesSet></item></"
+                        "reservationSet>"
+                        "</DescribeInstancesResponse>");
+        expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_UNKNOWN, "not known here");
+}
+
+/* 250 questions for 240 instances in one iteration: three requests. */
+static void test_coalescing(void **state) {
+        World *w = *state;
+        char id[64];
+
+        for (unsigned i = 0; i < 250; i++) {
+                if (i < 240) {
+                        (void) snprintf(id, sizeof(id), "i-%08x", i);
+                        (void) fake_ec2_run(w->ec2, id, "eu-west-1a");
+                }
+                (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i < 240 ? i : 479 - i);
+                describe(w, id);
+        }
+        run_for(w, USEC_PER_SEC);
+        for (size_t i = 0; i < w->n_asked; i++)
+                expect(&w->asked[i], CLOUD_OK, INSTANCE_PRESENT, "");
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 3);
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 40);
+}
+
+static void test_pages(void **state) {
+        World *w = *state;
+        char id[64];
+
+        fake_ec2_set_page_size(w->ec2, 7);
+        for (unsigned i = 0; i < 30; i++) {
+                (void) snprintf(id, sizeof(id), "i-%08x", i);
+                (void) fake_ec2_run(w->ec2, id, "eu-west-1a");
+                (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i);
+                describe(w, id);
+        }
+        run_for(w, USEC_PER_SEC);
+        for (size_t i = 0; i < w->n_asked; i++)
+                expect(&w->asked[i], CLOUD_OK, INSTANCE_PRESENT, "");
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 5);
+
+        /* More pages than an answer can have: nothing that was not in them is taken for gone. */
+        fake_ec2_set_page_size(w->ec2, 1);
+        for (unsigned i = 0; i < 30; i++) {
+                (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i);
+                describe(w, id);
+        }
+        run_for(w, USEC_PER_SEC);
+        for (size_t i = 30; i < w->n_asked; i++)
+                expect(&w->asked[i], CLOUD_RETRY, INSTANCE_UNKNOWN, "could not be read");
+}
+
+/* -- terminate ------------------------------------------------------------------------------ */
+
+static void test_protection(void **state) {
+        World *w = *state;
+        Asked *a;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_protect(w->ec2, "i-0a", true);
+        a = answered(w, terminate(w, A));
+        expect(a, CLOUD_PROTECTED, INSTANCE_UNKNOWN, "disableApiTermination");
+        assert_string_equal(a->code, "OperationNotPermitted");
+        fake_ec2_protect(w->ec2, "i-0a", false);
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+}
+
+static void test_throttling(void **state) {
+        World *w = *state;
+        Asked *a;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_throttle(w->ec2, 2, 1500);
+        a = answered(w, terminate(w, A));
+        expect(a, CLOUD_RETRY, INSTANCE_UNKNOWN, "RequestLimitExceeded");
+        assert_int_equal(a->retry_after_usec, 1500 * USEC_PER_MSEC);
+        a = answered(w, describe(w, A));
+        expect(a, CLOUD_RETRY, INSTANCE_UNKNOWN, "RequestLimitExceeded");
+        assert_int_equal(a->retry_after_usec, 1500 * USEC_PER_MSEC);
+        fake_ec2_throttle(w->ec2, 1, 0);
+        assert_int_equal(answered(w, describe(w, A))->retry_after_usec, 0);
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+}
+
+/* 100 at once, then five a second. */
+static void test_terminate_rate(void **state) {
+        World *w = *state;
+        char id[64];
+        usec_t last = 0;
+
+        for (unsigned i = 0; i < 120; i++) {
+                (void) snprintf(id, sizeof(id), "i-%08x", i);
+                (void) fake_ec2_run(w->ec2, id, "eu-west-1a");
+                (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i);
+                terminate(w, id);
+        }
+        run_for(w, 100 * USEC_PER_MSEC);
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 100);
+        run_for(w, USEC_PER_SEC);
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 105);
+        run_for(w, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_ec2_n_alive(w->ec2), 0);
+        for (size_t i = 0; i < w->n_asked; i++) {
+                expect(&w->asked[i], CLOUD_OK, INSTANCE_TERMINATING, "");
+                assert_true(w->asked[i].at_usec >= last);
+                last = w->asked[i].at_usec;
+                (void) snprintf(id, sizeof(id), "i-%08zx", i);
+                assert_int_equal(fake_ec2_n_terminations(w->ec2, id), 1);
+        }
+}
+
+static void test_guard(void **state) {
+        World *w = *state;
+        Asked *a;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        w->may_send = false;
+        expect(answered(w, terminate(w, A)), CLOUD_RETRY, INSTANCE_UNKNOWN, "lease lost");
+
+        /* Lost between the queue and the wire: one more step on the way than the pump sees. */
+        w->may_send = true;
+        a = terminate(w, A);
+        assert_int_equal(virtual_time_step(w->time, USEC_INFINITY), 1);
+        w->may_send = false;
+        expect(answered(w, a), CLOUD_RETRY, INSTANCE_UNKNOWN, "lease lost");
+        assert_string_equal(fake_ec2_state(w->ec2, "i-0a"), "running");
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 0);
+}
+
+/* -- identity and clock --------------------------------------------------------------------- */
+
+static void test_clock_skew(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_set_skew(w->ec2, 3 * (int64_t) USEC_PER_HOUR);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_PRESENT, "");
+        assert_int_equal(fake_ec2_n_refused(w->ec2), 1);
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        assert_int_equal(fake_ec2_n_refused(w->ec2), 1); /* the offset is kept */
+
+        fake_ec2_set_skew(w->ec2, -2 * (int64_t) USEC_PER_HOUR);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        assert_int_equal(fake_ec2_n_refused(w->ec2), 2);
+}
+
+/* Keys of the environment cannot be renewed: one more try, then a person must act. */
+static void test_expired_keys(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_expire_keys(w->ec2, "ExpiredToken");
+        expect(answered(w, terminate(w, A)), CLOUD_DENIED, INSTANCE_UNKNOWN, "ExpiredToken");
+        assert_int_equal(fake_ec2_n_refused(w->ec2), 2);
+        fake_ec2_set_keys(w->ec2, KEY, SECRET, NULL);
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+}
+
+static void test_session_token(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_set_keys(w->ec2, KEY, SECRET, "FwoGZXIvYXdzEXAMPLE+/=");
+        expect(answered(w, describe(w, A)), CLOUD_DENIED, INSTANCE_UNKNOWN, "AuthFailure");
+        w->token = "FwoGZXIvYXdzEXAMPLE+/=";
+        world_new_provider(w, REGION);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_PRESENT, "");
+}
+
+/* Nothing to send with, nobody to send to. */
+static void test_no_way(void **state) {
+        World *w = *state;
+
+        world_new_provider(w, "us-west-2"); /* no such route */
+        expect(answered(w, describe(w, "aws:///us-west-2a/i-0a")), CLOUD_RETRY, INSTANCE_UNKNOWN,
+               "DescribeInstances failed");
+        w->key = NULL;
+        world_new_provider(w, REGION);
+        expect(answered(w, describe(w, A)), CLOUD_DENIED, INSTANCE_UNKNOWN, "Only one of AWS_ACCESS_KEY_ID");
+        w->secret = NULL;
+        world_new_provider(w, REGION);
+        expect(answered(w, describe(w, A)), CLOUD_RETRY, INSTANCE_UNKNOWN,
+               "No AWS credentials are configured");
+        expect(answered(w, describe(w, "gce://a/b/c")), CLOUD_INVALID, INSTANCE_UNKNOWN,
+               "no providerID of an EC2 instance");
+        expect(answered(w, terminate(w, "x\ny")), CLOUD_INVALID, INSTANCE_UNKNOWN, "'x?y' is no providerID");
+}
+
+/* -- region --------------------------------------------------------------------------------- */
+
+typedef struct Imds {
+        const char *region;
+        unsigned n_requests;
+} Imds;
+
+static void imds_handle(HttpExchange *x, void *userdata) {
+        Imds *m = userdata;
+        const char *body = "";
+        unsigned status = 404;
+
+        m->n_requests++;
+        if (x->method == HTTP_PUT && streq(x->path, "/latest/api/token")) {
+                status = 200;
+                body = "TOKEN==";
+        } else if (!streq_ptr(http_header_find(x->headers, x->n_headers, "X-aws-ec2-metadata-token"),
+                              "TOKEN=="))
+                status = 401;
+        else if (m->region && streq(x->path, "/latest/meta-data/placement/region")) {
+                status = 200;
+                body = m->region;
+        }
+        x->ops->reply(x, status, NULL, 0, body, strlen(body));
+}
+
+static void test_region_from_metadata(void **state) {
+        World *w = *state;
+        Imds m = { 0 };
+        Asked *a, *b;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        assert_return_code(http_inproc_route(w->env.transport, "http://169.254.169.254", imds_handle, &m),
+                           0);
+        world_new_provider(w, NULL);
+        expect(answered(w, describe(w, A)), CLOUD_RETRY, INSTANCE_UNKNOWN, "region is not known");
+        m.region = "not a region";
+        expect(answered(w, describe(w, A)), CLOUD_RETRY, INSTANCE_UNKNOWN, "instance metadata gave none");
+
+        m = (Imds){ .region = REGION "\n" };
+        a = describe(w, A);
+        b = terminate(w, A);
+        expect(answered(w, a), CLOUD_OK, INSTANCE_PRESENT, "");
+        expect(answered(w, b), CLOUD_OK, INSTANCE_TERMINATING, "");
+        assert_int_equal(m.n_requests, 1); /* the token of before still holds; asked once for both */
+
+        w->region_variable = REGION;
+        world_new_provider(w, NULL);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
+        assert_int_equal(m.n_requests, 1);
+}
+
+static const char *table_getenv(const char *name, void *userdata) {
+        for (const char *const *p = userdata; *p; p += 2)
+                if (streq(p[0], name))
+                        return p[1];
+        return NULL;
+}
+
+static void test_configuration(void **state) {
+        static const struct {
+                const char *what;
+                CloudConfig config;
+                const char *variables[5];
+                const char *message; /* NULL: fine */
+        } rows[] = {
+                { "a region", { .name = "ec2", .region = "eu-west-1" }, { NULL }, NULL },
+                { "metadata will say", { .name = "ec2" }, { NULL }, NULL },
+                { "no metadata, no region",
+                  { .name = "ec2" },
+                  { "AWS_EC2_METADATA_DISABLED", "TRUE" },
+                  "no AWS region" },
+                { "no region, but one in the environment",
+                  { .name = "ec2" },
+                  { "AWS_EC2_METADATA_DISABLED", "true", "AWS_DEFAULT_REGION", "eu-west-1" },
+                  NULL },
+                { "a zone for a region", { .name = "ec2", .region = "EU west" }, { NULL }, "eu-central-1" },
+                { "an endpoint", { .name = "ec2", .endpoint = "http://127.0.0.1:5000/" }, { NULL }, NULL },
+                { "an endpoint with a path",
+                  { .name = "ec2", .endpoint = "http://h/x" },
+                  { NULL },
+                  "endpoint" },
+                { "an endpoint with a bad port",
+                  { .name = "ec2", .endpoint = "http://h:0" },
+                  { NULL },
+                  "endpoint" },
+                { "an endpoint with a user",
+                  { .name = "ec2", .endpoint = "http://u@h" },
+                  { NULL },
+                  "endpoint" },
+                { "an endpoint of another kind",
+                  { .name = "ec2", .endpoint = "ftp://h" },
+                  { NULL },
+                  "endpoint" },
+                { "a bad endpoint in the environment",
+                  { .name = "ec2" },
+                  { "AWS_ENDPOINT_URL", "h" },
+                  "endpoint" },
+                { "its own comes first",
+                  { .name = "ec2", .region = "eu-west-1" },
+                  { "AWS_ENDPOINT_URL", "http://h", "AWS_ENDPOINT_URL_EC2", "" },
+                  NULL },
+                { "a bad metadata endpoint",
+                  { .name = "ec2" },
+                  { "AWS_EC2_METADATA_SERVICE_ENDPOINT", "h" },
+                  "AWS_EC2_METADATA" },
+                { "another provider", { .name = "gcp" }, { NULL }, "no such provider" },
+                { "no provider", { .name = NULL }, { NULL }, "no such provider" },
+        };
+        World *w = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(cloud_provider_freep) CloudProvider *p = NULL;
+                CloudConfig config = rows[i].config;
+                const char *message = NULL;
+                int r;
+
+                print_message("%s\n", rows[i].what);
+                config.getenv = table_getenv;
+                config.getenv_userdata = (void *) rows[i].variables;
+                r = cloud_provider_new(&w->env, &config, &p, &message);
+                assert_int_equal(r, rows[i].message ? -EINVAL : 0);
+                if (rows[i].message)
+                        assert_non_null(strstr(message, rows[i].message));
+        }
+}
+
+/* -- slots ---------------------------------------------------------------------------------- */
+
+static void free_both(const CloudResult *result, void *userdata) {
+        Asked *a = userdata;
+
+        a->answered = true;
+        a[0].call = cloud_call_free(a[0].call);
+        a[1].call = cloud_call_free(a[1].call);
+}
+
+static void test_cancel(void **state) {
+        World *w = *state;
+        Asked *a, *b;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+
+        /* Before, and in every step of, the way. */
+        for (unsigned steps = 0; steps < 6; steps++) {
+                a = describe(w, A);
+                b = describe(w, B);
+                for (unsigned i = 0; i < steps; i++)
+                        (void) virtual_time_step(w->time, USEC_INFINITY);
+                a->call = cloud_call_free(a->call);
+                run_for(w, USEC_PER_SEC);
+                assert_true(b->answered);
+                b = describe(w, B);
+                for (unsigned i = 0; i < steps; i++)
+                        (void) virtual_time_step(w->time, USEC_INFINITY);
+                b->call = cloud_call_free(b->call);
+                b = terminate(w, B);
+                for (unsigned i = 0; i < steps && i < 3; i++)
+                        (void) virtual_time_step(w->time, USEC_INFINITY);
+                b->call = cloud_call_free(b->call);
+                run_for(w, USEC_PER_SEC);
+        }
+
+        /* One callback frees the other one's call: that one is not heard of again. */
+        a = next_asked(w);
+        b = next_asked(w);
+        assert_return_code(cloud_describe(w->provider, A, free_both, a, &a->call), 0);
+        assert_return_code(cloud_describe(w->provider, A, free_both, b, &b->call), 0);
+        run_for(w, USEC_PER_SEC);
+        assert_true(a->answered);
+        assert_false(b->answered);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_provider_ids, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_errors, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_describe_states, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_terminate_life, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_not_found_needs_proof, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_proof_in_the_same_answer, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_wrong_region, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_foreign_endpoint, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_zone_contradiction, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_garbage, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_coalescing, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_pages, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_protection, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_throttling, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_terminate_rate, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_guard, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_clock_skew, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_expired_keys, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_session_token, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_no_way, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_region_from_metadata, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_configuration, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_cancel, world_setup, world_teardown),
+        };
+        return cmocka_run_group_tests_name("cloud-ec2", tests, NULL, NULL);
+}
