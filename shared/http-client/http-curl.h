@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* HttpTransport on libcurl's multi interface in the loop's sd-event. Traps it deals with: reference list in http-curl.c. */
+/* HttpTransport on libcurl's multi interface in the loop's sd-event. The traps it deals with are listed in
+ * http-curl.c. */
 
 #include "http-transport.h"
 
 typedef struct HttpCurlOptions {
         const char *user_agent;
-        unsigned max_connections_per_host; /* of each lane; 0: 4 for bulk, 2 else */
+        /* Of each lane; 0: 4 for bulk, 2 for urgent. Watches have no limit: over HTTP/1.1 each holds one. */
+        unsigned max_connections_per_host;
 } HttpCurlOptions;
 
 typedef struct Log Log;

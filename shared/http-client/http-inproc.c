@@ -150,7 +150,7 @@ static void delivery_free(Delivery *d) {
 }
 
 static void call_clear_queue(InprocCall *c) {
-        LIST_FOREACH (d, &c->queue, Delivery, queue) {
+        LIST_FOREACH(d, &c->queue, Delivery, queue) {
                 list_remove(&c->queue, &d->queue);
                 delivery_free(d);
         }
@@ -373,7 +373,7 @@ static const HttpExchangeOps exchange_ops = {
 /* -- the way of a request ----------------------------------------------------------------------------- */
 
 static InprocRoute *find_route(InprocTransport *t, const char *origin) {
-        LIST_FOREACH (route, &t->routes, InprocRoute, routes)
+        LIST_FOREACH(route, &t->routes, InprocRoute, routes)
                 if (streq(route->origin, origin))
                         return route;
         return NULL;
@@ -652,7 +652,7 @@ void http_inproc_cut_streams(HttpTransport *transport) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
 
         assert(transport->ops == &inproc_ops);
-        LIST_FOREACH (c, &t->calls, InprocCall, calls)
+        LIST_FOREACH(c, &t->calls, InprocCall, calls)
                 if (c->stream_begun && c->failure == 0)
                         call_fail(c, -ECONNRESET, true, "The connection broke");
 }

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "alloc-util.h"
+#include "http-curl-internal.h"
+#include "log.h"
+
+/*
+ * One call on an easy handle.
+ *
+ *      start --> in the multi handle --+-- libcurl is done --------+--> finished, in `ready` --> done
+ *        |                             +-- deadline, silence ------+
+ *        +-- the guard says no ------------------------------------+
+ *
+ * `sent` is set in the pre-request callback: the connection stands, and the next thing libcurl does is to
+ * write the request. Before it, "the server has not seen it" is certain.
+ */
+
+#define RESPONSE_HEADERS_MAX (32u * 1024)
+#define STREAM_ERROR_BYTES_MAX \
+        (64u * 1024) /* body of an answer other than 2xx to a stream that named no limit */
+#define PIECE_BUFFER_KEEP_MAX (32u * 1024)
+
+/* Memory of each call in flight: hundreds of evictions have small answers, lists and watches want fewer
+ * reads. */
+#define BUFFER_SMALL 4096L
+#define BUFFER_LARGE 16384L
+#define SMALL_RESPONSE_MAX (256u * 1024)
+
+#define KEEPALIVE_IDLE_SEC 10L
+#define KEEPALIVE_INTERVAL_SEC 5L
+#define TCP_USER_TIMEOUT_URGENT_MSEC 6000u
+#define TCP_USER_TIMEOUT_MSEC 15000u
+#define MAX_IDLE_AGE_SEC 3600L
+
+typedef struct curl_slist curl_slist;
+
+static inline void curl_urlp(CURLU **u) {
+        curl_url_cleanup(*u);
+}
+
+static inline void curl_strp(char **s) {
+        curl_free(*s);
+}
+
+/* -- life
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Takes the call out of libcurl. */
+static void call_drop_handle(CurlCall *c) {
+        if (!c->easy)
+                return;
+
+        curl_multi_remove_handle(c->lane->multi, c->easy);
+        curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
+}
+
+static void call_stop(CurlCall *c) {
+        call_drop_handle(c);
+        c->deadline = timer_free(c->deadline);
+        if (c->in_ready) {
+                list_remove(&c->t->ready, &c->ready);
+                c->in_ready = false;
+        }
+}
+
+static void call_destroy(CurlCall *c) {
+        call_stop(c);
+        c->t->n_calls--;
+        http_tls_unref(c->tls);
+        curl_slist_free_all(c->headers);
+        curl_slist_free_all(c->connect_to);
+        free(c->body);
+        strbuf_done(&c->response_headers);
+        strbuf_done(&c->response_body);
+        free(c);
+}
+
+void curl_call_cancel(HttpCall *call) {
+        CurlCall *c = CONTAINER_OF(call, CurlCall, call);
+
+        assert(c->owned && !c->freed);
+        if (!c->in_callback) {
+                call_destroy(c);
+                return;
+        }
+        call_stop(c);
+        c->freed = true;
+}
+
+/* The first reason stands. */
+static void call_set_error(CurlCall *c, int error, const char *text) {
+        if (c->error != 0)
+                return;
+        c->error = error;
+        c->error_text = text;
+}
+
+static void call_finish(CurlCall *c) {
+        c->finished = true;
+        c->finished_usec = loop_now(c->t->loop);
+        call_drop_handle(c);
+        timer_disarm(c->deadline);
+        curl_transport_make_ready(c->t, c);
+}
+
+/* -- deadline and silence ----------------------------------------------------------------------------- */
+
+/* Bytes that come do not move the timer: it looks when it fires. */
+static void call_arm_deadline(CurlCall *c) {
+        usec_t at = c->deadline_usec;
+
+        if (c->stall_usec > 0)
+                at = MIN(at, usec_add(c->last_byte_usec, c->stall_usec));
+        timer_arm(c->deadline, at);
+}
+
+static void on_deadline(Timer *timer, void *userdata) {
+        CurlCall *c = userdata;
+        usec_t now = loop_now(c->t->loop);
+        bool stalled = c->stall_usec > 0 && now >= usec_add(c->last_byte_usec, c->stall_usec);
+
+        if (now < c->deadline_usec && !stalled) {
+                call_arm_deadline(c);
+                return;
+        }
+
+        /* Nobody answers on this connection: the next call shall not be sent into the same silence. */
+        curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
+        call_set_error(c, -ETIMEDOUT,
+                       stalled   ? "The stream fell silent"
+                       : c->sent ? "No answer in time"
+                                 : "No connection in time");
+        call_finish(c);
+        curl_transport_dispatch(c->t);
+}
+
+/* -- what libcurl calls ------------------------------------------------------------------------------- */
+
+static int on_prerequest(void *userdata, char *remote, char *local, int remote_port, int local_port) {
+        CurlCall *c = userdata;
+
+        if (c->sent) {
+                call_set_error(c, -ECONNRESET, "The connection died before the answer");
+                return CURL_PREREQFUNC_ABORT;
+        }
+        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
+                call_set_error(c, -ESTALE, "Not sent: the guard refused it");
+                return CURL_PREREQFUNC_ABORT;
+        }
+
+        c->sent = true;
+        c->started_usec = loop_now(c->t->loop);
+        return CURL_PREREQFUNC_OK;
+}
+
+static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose) {
+        CurlLane *lane = userdata;
+        unsigned msec =
+                lane->lane == HTTP_LANE_URGENT ? TCP_USER_TIMEOUT_URGENT_MSEC : TCP_USER_TIMEOUT_MSEC;
+
+        /* A peer that vanished without a word is noticed by unacknowledged bytes, keepalive probes included.
+         */
+        if (setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec)) < 0)
+                log_debug_errno(lane->t->log, errno, "Failed to set TCP_USER_TIMEOUT, ignoring: %m");
+        return CURL_SOCKOPT_OK;
+}
+
+static bool is_white(char ch) {
+        return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
+}
+
+static bool response_takes_header(CurlCall *c, const char *line, size_t size) {
+        const char *colon = memchr(line, ':', size), *value, *end = line + size;
+
+        if (line[0] == '\r' || line[0] == '\n')
+                c->headers_ended = true;
+        if (!colon || colon == line || is_white(line[0]))
+                return true; /* the empty line, or nothing we know */
+        if (memchr(line, 0, size))
+                return false;
+
+        for (value = colon + 1; value < end && is_white(*value);)
+                value++;
+        while (end > value && is_white(end[-1]))
+                end--;
+        strbuf_add_n(&c->response_headers, line, (size_t) (colon - line));
+        strbuf_add_char(&c->response_headers, 0);
+        strbuf_add_n(&c->response_headers, value, (size_t) (end - value));
+        strbuf_add_char(&c->response_headers, 0);
+        c->n_response_headers++;
+        return true;
+}
+
+static size_t on_header(char *line, size_t one, size_t size, void *userdata) {
+        CurlCall *c = userdata;
+
+        c->last_byte_usec = loop_now(c->t->loop);
+        if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* after 100 Continue there comes another */
+                strbuf_truncate(&c->response_headers, 0);
+                c->n_response_headers = 0;
+                c->headers_ended = false;
+                return size;
+        }
+        if (c->response_headers.size + size > RESPONSE_HEADERS_MAX) {
+                call_set_error(c, -EMSGSIZE, "The headers of the answer are larger than allowed");
+                return 0;
+        }
+        if (!response_takes_header(c, line, size)) {
+                call_set_error(c, -EPROTO, "A header of the answer is not text");
+                return 0;
+        }
+        return size;
+}
+
+/* More memory would be asked for, or nothing more of it is wanted: libcurl gives up when we take less than
+ * it gave. */
+static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
+        CurlCall *c = userdata;
+        long status = 0;
+
+        c->last_byte_usec = loop_now(c->t->loop);
+        curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (c->on_data && status / 100 == 2)
+                curl_transport_make_ready(c->t, c);
+        else if (size > c->max_body_bytes - c->response_body.size) {
+                call_set_error(c, -EMSGSIZE, "The answer is larger than allowed");
+                return 0;
+        }
+
+        strbuf_add_n(&c->response_body, data, size);
+        if (c->response_body.failed) {
+                call_set_error(c, -ENOMEM, "Out of memory");
+                return 0;
+        }
+        return size;
+}
+
+/* -- setting up --------------------------------------------------------------------------------------- */
+
+static int slist_add(curl_slist **l, const char *s) {
+        curl_slist *n;
+
+        n = s ? curl_slist_append(*l, s) : NULL;
+        if (!n)
+                return -ENOMEM;
+        *l = n;
+        return 0;
+}
+
+static int call_add_header(CurlCall *c, const char *name, const char *value) {
+        _cleanup_free_ char *line = NULL;
+
+        /* "Name;" is how libcurl is told to send an empty one. */
+        line = value[0] == 0 ? strf("%s;", name) : strf("%s: %s", name, value);
+        return slist_add(&c->headers, line);
+}
+
+static int call_set_headers(CurlCall *c, const HttpRequest *q) {
+        int r;
+
+        for (size_t i = 0; i < q->n_headers; i++) {
+                r = call_add_header(c, q->headers[i].name, q->headers[i].value);
+                if (r < 0)
+                        return r;
+        }
+
+        r = slist_add(&c->headers, "Expect:");
+        if (r >= 0 && !http_header_find(q->headers, q->n_headers, "Content-Type"))
+                r = slist_add(&c->headers, "Content-Type:");
+        return r;
+}
+
+/* A TLS name other than the URL's host: the URL gets that name, and is connected to where it pointed before.
+ */
+static int call_rename_host(CurlCall *c, const HttpRequest *q, CURLU *u, const char *name) {
+        _cleanup_(curl_strp) char *host = NULL, *port = NULL;
+        _cleanup_free_ char *to = NULL, *authority = NULL;
+        int r;
+
+        if (curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
+                return -ENOMEM;
+        if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK)
+                return -EINVAL;
+
+        to = strf("%s:%s:%s:%s", name, port, host, port);
+        r = slist_add(&c->connect_to, to);
+        if (r < 0 || http_header_find(q->headers, q->n_headers, "Host"))
+                return r;
+
+        authority = streq(port, "443") ? strdup(host) : strf("%s:%s", host, port);
+        return authority ? call_add_header(c, "Host", authority) : -ENOMEM;
+}
+
+static int call_set_url(CurlCall *c, const HttpRequest *q, bool *ret_https) {
+        _cleanup_(curl_urlp) CURLU *u = NULL;
+        _cleanup_(curl_strp) char *url = NULL;
+        const char *name = q->tls ? http_tls_config(q->tls)->server_name : NULL;
+        CURLUcode e;
+        int r;
+
+        u = curl_url();
+        if (!u)
+                return -ENOMEM;
+        e = curl_url_set(u, CURLUPART_URL, q->url, CURLU_PATH_AS_IS);
+        if (e != CURLUE_OK)
+                return e == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+
+        *ret_https = !!startswith(q->url, "https://");
+        if (!*ret_https || !name) {
+                curl_easy_setopt(c->easy, CURLOPT_URL, q->url);
+                return 0;
+        }
+
+        r = call_rename_host(c, q, u, name);
+        if (r < 0)
+                return r;
+        if (curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK)
+                return -ENOMEM;
+        curl_easy_setopt(c->easy, CURLOPT_URL, url);
+        curl_easy_setopt(c->easy, CURLOPT_CONNECT_TO, c->connect_to);
+        return 0;
+}
+
+static void call_set_blob(CurlCall *c, CURLoption option, const void *data, size_t size) {
+        struct curl_blob blob = {
+                .data = (void *) data,
+                .len = size,
+                .flags = CURL_BLOB_NOCOPY, /* the HttpTls lives as long as the call */
+        };
+
+        if (data)
+                curl_easy_setopt(c->easy, option, &blob);
+}
+
+static void call_set_tls(CurlCall *c) {
+        const HttpTlsConfig *config = c->tls ? http_tls_config(c->tls) : NULL;
+        char *bundle = NULL;
+
+        curl_easy_setopt(c->easy, CURLOPT_PIPEWAIT, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+        if (!config || !config->ca_pem) {
+                if (curl_easy_getinfo(c->easy, CURLINFO_CAINFO, &bundle) == CURLE_OK && bundle)
+                        curl_easy_setopt(c->easy, CURLOPT_CAPATH, NULL);
+                if (!config)
+                        return;
+        } else {
+                curl_easy_setopt(c->easy, CURLOPT_CAINFO, NULL);
+                curl_easy_setopt(c->easy, CURLOPT_CAPATH, NULL);
+        }
+
+        call_set_blob(c, CURLOPT_CAINFO_BLOB, config->ca_pem, config->ca_pem_size);
+        call_set_blob(c, CURLOPT_SSLCERT_BLOB, config->client_cert_pem, config->client_cert_pem_size);
+        call_set_blob(c, CURLOPT_SSLKEY_BLOB, config->client_key_pem, config->client_key_pem_size);
+        if (config->insecure) {
+                curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+                curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        }
+}
+
+static void call_set_method(CurlCall *c, const HttpRequest *q) {
+        bool body = q->body_size > 0 || q->method == HTTP_POST || q->method == HTTP_PUT ||
+                    q->method == HTTP_PATCH;
+
+        if (q->method == HTTP_HEAD) {
+                curl_easy_setopt(c->easy, CURLOPT_NOBODY, 1L);
+                return;
+        }
+        if (body) {
+                curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) q->body_size);
+                curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, c->body); /* not copied */
+        }
+        if (q->method != HTTP_GET || body)
+                curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, http_method_to_string(q->method));
+}
+
+static void call_set_callbacks(CurlCall *c) {
+        curl_easy_setopt(c->easy, CURLOPT_PRIVATE, c);
+        curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->curl_text);
+        curl_easy_setopt(c->easy, CURLOPT_PREREQFUNCTION, on_prerequest);
+        curl_easy_setopt(c->easy, CURLOPT_PREREQDATA, c);
+        curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
+        curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
+        curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
+        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTDATA, c->lane);
+}
+
+static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
+        bool large = q->on_data || q->max_response_bytes > SMALL_RESPONSE_MAX;
+
+        curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(c->easy, CURLOPT_FOLLOWLOCATION, 0L);
+        curl_easy_setopt(c->easy, CURLOPT_PATH_AS_IS, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_2TLS);
+        curl_easy_setopt(c->easy, CURLOPT_BUFFERSIZE, large ? BUFFER_LARGE : BUFFER_SMALL);
+        curl_easy_setopt(c->easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_LARGE);
+        curl_easy_setopt(c->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_AGE_SEC);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_SEC);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SEC);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_NODELAY, 1L);
+        if (c->t->user_agent)
+                curl_easy_setopt(c->easy, CURLOPT_USERAGENT, c->t->user_agent);
+        if (!q->use_proxy)
+                curl_easy_setopt(c->easy, CURLOPT_NOPROXY, "*");
+}
+
+static int call_set_up(CurlCall *c, const HttpRequest *q) {
+        bool https;
+        int r;
+
+        c->easy = curl_transport_take_handle(c->t);
+        if (!c->easy)
+                return -ENOMEM;
+
+        r = call_set_headers(c, q);
+        if (r >= 0)
+                r = call_set_url(c, q, &https);
+        if (r < 0)
+                return r;
+
+        if (https)
+                call_set_tls(c);
+        call_set_method(c, q);
+        call_set_callbacks(c);
+        call_set_transfer(c, q);
+        curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
+        return 0;
+}
+
+static int call_begin(CurlCall *c, const HttpRequest *q) {
+        int r;
+
+        r = timer_new(c->t->loop, "http-curl-deadline", on_deadline, c, &c->deadline);
+        if (r < 0)
+                return r;
+        c->body = memdup_str(q->body, q->body_size);
+        if (!c->body)
+                return -ENOMEM;
+        r = curl_lane_open(c->lane);
+        if (r < 0)
+                return r;
+        r = call_set_up(c, q);
+        if (r < 0)
+                return r;
+
+        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
+                call_set_error(c, -ESTALE, "Not sent: the guard refused it");
+                call_finish(c);
+                return 0;
+        }
+        if (curl_multi_add_handle(c->lane->multi, c->easy) != CURLM_OK)
+                return -ENOMEM;
+        call_arm_deadline(c);
+        return 0;
+}
+
+int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t done, void *userdata,
+                    HttpCall **ret) {
+        CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
+        usec_t now = loop_now(t->loop);
+        CurlCall *c;
+        int r;
+
+        assert(!t->dead);
+        c = new0(CurlCall, 1);
+        if (!c)
+                return -ENOMEM;
+
+        t->n_calls++;
+        c->call.transport = transport;
+        c->t = t;
+        c->lane = t->lanes + q->lane;
+        c->owned = !!ret;
+        c->guard = q->guard;
+        c->tls = http_tls_ref(q->tls);
+        c->done = done;
+        c->on_data = q->on_data;
+        c->userdata = userdata;
+        c->deadline_usec = usec_add(now, q->timeout_usec);
+        c->stall_usec = q->stall_usec;
+        c->last_byte_usec = c->started_usec = now;
+        c->max_body_bytes = q->max_response_bytes > 0 ? q->max_response_bytes : STREAM_ERROR_BYTES_MAX;
+
+        r = call_begin(c, q);
+        if (r < 0) {
+                call_destroy(c);
+                return r;
+        }
+        if (ret)
+                *ret = &c->call;
+        return 0;
+}
+
+/* -- the end ------------------------------------------------------------------------------------------ */
+
+static int errno_of_connect(long os_error) {
+        switch (os_error) {
+        case ECONNREFUSED:
+        case ECONNRESET:
+        case ETIMEDOUT:
+                return (int) -os_error;
+        default: /* ENETUNREACH, EADDRNOTAVAIL, EACCES of a packet filter, ... */
+                return -EHOSTUNREACH;
+        }
+}
+
+/* A handshake fails because the peer went away, or because it speaks something else; only the text tells. */
+static int errno_of_handshake(const char *text) {
+        return strstr(text, "SSL routines") && !strstr(text, "unexpected eof") ? -EPROTO : -ECONNRESET;
+}
+
+static int errno_of_result(CurlCall *c, CURLcode result) {
+        long os_error = 0;
+
+        switch ((int) result) {
+        case CURLE_OK:
+                return 0;
+        case CURLE_OPERATION_TIMEDOUT:
+                return -ETIMEDOUT;
+        case CURLE_COULDNT_CONNECT:
+                curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &os_error);
+                return errno_of_connect(os_error);
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_RESOLVE_PROXY:
+                return -EHOSTUNREACH;
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_INVALIDCERTSTATUS:
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+        case CURLE_SSL_CLIENTCERT:
+                return -EKEYREJECTED;
+        case CURLE_SSL_CONNECT_ERROR:
+                return errno_of_handshake(c->curl_text);
+        case CURLE_WEIRD_SERVER_REPLY:
+        case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9 */
+        case CURLE_BAD_CONTENT_ENCODING:
+        case CURLE_URL_MALFORMAT:
+                return -EPROTO;
+        case CURLE_OUT_OF_MEMORY:
+                return -ENOMEM;
+        default:
+                return -ECONNRESET;
+        }
+}
+
+void curl_call_complete(CurlCall *c, CURLcode result) {
+        long status = 0;
+        int error;
+
+        curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+        c->status = (unsigned) status;
+        error = errno_of_result(c, result);
+        if (error < 0) /* unless a callback of ours has said why */
+                call_set_error(c, error, c->curl_text[0] != 0 ? c->curl_text : curl_easy_strerror(result));
+        else if (!c->headers_ended)
+                call_set_error(c, -ECONNRESET, "The connection died in the headers of the answer");
+        call_finish(c);
+}
+
+static int call_split_headers(CurlCall *c, HttpHeader **ret) {
+        HttpHeader *headers;
+        const char *p = c->response_headers.data;
+
+        *ret = NULL;
+        if (c->response_headers.failed)
+                return -ENOMEM;
+        if (c->n_response_headers == 0)
+                return 0;
+        headers = new0(HttpHeader, c->n_response_headers);
+        if (!headers)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < c->n_response_headers; i++) {
+                headers[i].name = p;
+                headers[i].value = p + strlen(p) + 1;
+                p = headers[i].value + strlen(headers[i].value) + 1;
+        }
+        *ret = headers;
+        return 0;
+}
+
+static void call_tell_done(CurlCall *c) {
+        _cleanup_free_ HttpHeader *headers = NULL;
+        HttpResponse response = {
+                .error_text = "",
+                .body = "",
+                .started_usec = c->started_usec,
+                .finished_usec = c->finished_usec,
+        };
+
+        if (c->error == 0 && call_split_headers(c, &headers) < 0)
+                call_set_error(c, -ENOMEM, "Out of memory");
+        if (c->error < 0) {
+                response.error = c->error;
+                response.error_text = c->error_text;
+                response.maybe_sent = c->sent;
+                log_debug_errno(c->t->log, c->error, "HTTP call failed: %s: %m", c->error_text);
+        } else {
+                response.status = c->status;
+                response.headers = headers;
+                response.n_headers = c->n_response_headers;
+                response.body = strbuf_str(&c->response_body);
+                response.body_size = c->response_body.size;
+        }
+        c->done(&response, c->userdata);
+}
+
+static bool call_is_stream(CurlCall *c) {
+        long status = (long) c->status;
+
+        if (c->easy)
+                curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+        return c->on_data && status / 100 == 2;
+}
+
+static void call_tell_data(CurlCall *c) {
+        StrBuf piece = c->response_body;
+        int r;
+
+        c->response_body = (StrBuf){ 0 };
+        r = c->on_data(piece.data, piece.size, c->userdata);
+        if (piece.allocated <= PIECE_BUFFER_KEEP_MAX && !c->freed) {
+                strbuf_truncate(&piece, 0);
+                c->response_body = piece;
+        } else
+                strbuf_done(&piece);
+
+        if (r < 0 && !c->freed) {
+                c->error = 0; /* whatever else was found: this is what the owner expects to read */
+                call_set_error(c, r, "The receiver of the stream ended it");
+                c->finished = true;
+                c->finished_usec = loop_now(c->t->loop);
+        }
+}
+
+void curl_call_deliver(CurlCall *c) {
+        c->in_callback = true;
+        if (c->response_body.size > 0 && call_is_stream(c))
+                call_tell_data(c);
+        if (c->finished && !c->freed) {
+                call_stop(c);
+                call_tell_done(c);
+        }
+        c->in_callback = false;
+
+        if (c->freed || (c->finished && !c->owned))
+                call_destroy(c);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between http-curl.c (lanes, sockets, dispatch) and http-curl-call.c (one call); for nobody else. */
+
+#include <curl/curl.h>
+#include <systemd/sd-event.h>
+
+#include "http-curl.h"
+#include "list.h"
+#include "string-util.h"
+
+#define CURL_IDLE_HANDLES_MAX 16
+
+typedef struct CurlTransport CurlTransport;
+typedef struct CurlCall CurlCall;
+
+/* One multi handle: its own connections, sockets and timer. Made when the first call comes. */
+typedef struct CurlLane {
+        CurlTransport *t;
+        HttpLane lane;
+        CURLM *multi;
+        Timer *timer;
+        List sockets; /* of CurlSocket */
+} CurlLane;
+
+struct CurlTransport {
+        HttpTransport transport;
+        Loop *loop;
+        Log *log;
+        char *user_agent;
+        unsigned max_connections_per_host;
+        CurlLane lanes[_HTTP_LANE_MAX];
+        size_t n_calls;
+        CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
+        size_t n_idle;
+        List ready; /* calls that have something for their owner */
+        Timer *ready_timer;
+        bool dispatching, dead;
+};
+
+struct CurlCall {
+        HttpCall call;
+        CurlTransport *t;
+        CurlLane *lane;
+        CURL *easy; /* NULL once it is over, or never began */
+        ListNode ready;
+        bool in_ready, owned, in_callback, freed;
+        bool finished; /* `error` says how */
+        bool sent;     /* the request may have left */
+
+        HttpGuard guard;
+        HttpTls *tls;
+        struct curl_slist *headers, *connect_to;
+        char *body; /* of the request */
+
+        http_done_t done;
+        int (*on_data)(const void *data, size_t size, void *userdata);
+        void *userdata;
+        Timer *deadline;
+        usec_t deadline_usec, stall_usec, last_byte_usec, started_usec, finished_usec;
+        size_t max_body_bytes;
+
+        StrBuf response_headers; /* name, NUL, value, NUL, ... */
+        size_t n_response_headers;
+        bool headers_ended;
+        StrBuf response_body; /* of streams: what on_data has not seen yet */
+        unsigned status;
+        int error;
+        const char *error_text;
+        char curl_text[CURL_ERROR_SIZE];
+};
+
+/* An easy handle, fresh or as fresh; NULL on ENOMEM. */
+CURL *curl_transport_take_handle(CurlTransport *t);
+void curl_transport_return_handle(CurlTransport *t, CURL *easy);
+/* The owner will be told in this turn of dispatching, or in the next iteration. */
+void curl_transport_make_ready(CurlTransport *t, CurlCall *c);
+void curl_transport_dispatch(CurlTransport *t);
+int curl_lane_open(CurlLane *lane);
+
+int curl_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
+                    HttpCall **ret);
+void curl_call_cancel(HttpCall *call);
+/* libcurl is done with it. */
+void curl_call_complete(CurlCall *c, CURLcode result);
+/* Calls on_data and done as there is cause; the call may be gone afterwards. */
+void curl_call_deliver(CurlCall *c);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http-curl.h"
+
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "alloc-util.h"
+#include "http-curl-internal.h"
+#include "log.h"
+
+/*
+ * libcurl's multi interface in sd-event. One multi handle per lane, so that neither a flood of evictions nor
+ * a stalled watch can hold up a lease; within a lane, HTTP/2 puts all calls to one server on few
+ * connections.
+ *
+ * No callback of ours runs inside libcurl: it forbids adding and removing handles there, and callers do just
+ * that. What libcurl brings is noted in the call, the call put into `ready`, and dispatched when libcurl has
+ * returned. The one exception is a guard, whose worth is that nothing comes between it and the request; it
+ * may not touch the transport.
+ *
+ * Traps of libcurl 7.84 to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c:
+ * - a request on a connection that dies is sent again, silently, on a new one: refused in the pre-request
+ * callback;
+ * - an answer that is cut off in its headers counts as whole: we look for their end;
+ * - a time-out of ours leaves a silent HTTP/2 connection in the cache, for the next call to die on:
+ * FORBID_REUSE;
+ * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours:
+ * unset;
+ * - with both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection: only one
+ * is used;
+ * - CURLOPT_CONNECTTIMEOUT counts while a call waits for a connection slot: our own deadline is used
+ * instead;
+ * - environment proxies are used unless told otherwise, POST asks "Expect: 100-continue" and invents a
+ * Content-Type.
+ */
+
+#define MAX_CONNECTIONS_BULK 4
+#define MAX_CONNECTIONS_URGENT 2
+#define MAX_CONCURRENT_STREAMS 250 /* what kube-apiserver grants */
+#define MAX_IDLE_CONNECTIONS 32
+
+typedef struct CurlSocket {
+        ListNode sockets;
+        CurlLane *lane;
+        sd_event_source *source;
+} CurlSocket;
+
+/* -- dispatch ----------------------------------------------------------------------------------------- */
+
+static void transport_destroy(CurlTransport *t);
+
+void curl_transport_make_ready(CurlTransport *t, CurlCall *c) {
+        if (c->in_ready)
+                return;
+
+        c->in_ready = true;
+        list_append(&t->ready, &c->ready);
+        if (!t->dispatching)
+                timer_arm_in(t->ready_timer, 0);
+}
+
+/* What becomes ready meanwhile waits for the next iteration: a caller who starts anew on each failure must
+ * not keep us here for ever. */
+void curl_transport_dispatch(CurlTransport *t) {
+        assert(!t->dispatching);
+
+        t->dispatching = true;
+        for (size_t n = t->ready.size; n > 0 && t->ready.first; n--) {
+                CurlCall *c = LIST_ENTRY(t->ready.first, CurlCall, ready);
+
+                list_remove(&t->ready, &c->ready);
+                c->in_ready = false;
+                curl_call_deliver(c);
+        }
+        t->dispatching = false;
+
+        if (t->dead)
+                transport_destroy(t);
+        else if (t->ready.first)
+                timer_arm_in(t->ready_timer, 0);
+        else
+                timer_disarm(t->ready_timer);
+}
+
+static void on_ready_timer(Timer *timer, void *userdata) {
+        curl_transport_dispatch(userdata);
+}
+
+/* -- one lane ----------------------------------------------------------------------------------------- */
+
+static void lane_act(CurlLane *lane, curl_socket_t fd, int events) {
+        CurlTransport *t = lane->t;
+        CURLMsg *m;
+        int n;
+
+        if (curl_multi_socket_action(lane->multi, fd, events, &n) != CURLM_OK)
+                log_debug(t->log, "libcurl refused an event, ignoring");
+
+        while ((m = curl_multi_info_read(lane->multi, &n))) {
+                CURLcode result = m->data.result;
+                char *c = NULL;
+
+                if (m->msg != CURLMSG_DONE)
+                        continue;
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &c);
+                curl_call_complete((CurlCall *) (void *) c, result); /* m is gone now */
+        }
+
+        curl_transport_dispatch(t);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        CurlSocket *s = userdata;
+        int what = 0;
+
+        if (events & EPOLLIN)
+                what |= CURL_CSELECT_IN;
+        if (events & EPOLLOUT)
+                what |= CURL_CSELECT_OUT;
+        if (events & (EPOLLERR | EPOLLHUP))
+                what |= CURL_CSELECT_ERR;
+        lane_act(s->lane, fd, what);
+        return 0;
+}
+
+static void on_lane_timer(Timer *timer, void *userdata) {
+        lane_act(userdata, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_curl_timer(CURLM *multi, long timeout_msec, void *userdata) {
+        CurlLane *lane = userdata;
+
+        if (timeout_msec < 0)
+                timer_disarm(lane->timer);
+        else
+                timer_arm_in(lane->timer, (usec_t) timeout_msec * USEC_PER_MSEC);
+        return 0;
+}
+
+static void socket_free(CurlSocket *s) {
+        list_remove(&s->lane->sockets, &s->sockets);
+        sd_event_source_disable_unref(s->source);
+        free(s);
+}
+
+static int socket_new(CurlLane *lane, int fd, uint32_t events) {
+        CurlSocket *s;
+        int r;
+
+        s = new0(CurlSocket, 1);
+        if (!s)
+                return -ENOMEM;
+
+        r = sd_event_add_io(loop_sd_event(lane->t->loop), &s->source, fd, events, on_io, s);
+        if (r < 0) {
+                free(s);
+                return r;
+        }
+        (void) sd_event_source_set_description(s->source, "http-curl");
+        s->lane = lane;
+        list_append(&lane->sockets, &s->sockets);
+        curl_multi_assign(lane->multi, fd, s);
+        return 0;
+}
+
+/* Failing here would make libcurl give up the whole lane; the one call will run into its deadline instead.
+ */
+static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned) {
+        CurlLane *lane = userdata;
+        CurlSocket *s = assigned;
+        uint32_t events = 0;
+        int r;
+
+        if (what == CURL_POLL_REMOVE) {
+                if (s)
+                        socket_free(s);
+                curl_multi_assign(lane->multi, fd, NULL);
+                return 0;
+        }
+
+        if (what & CURL_POLL_IN)
+                events |= EPOLLIN;
+        if (what & CURL_POLL_OUT)
+                events |= EPOLLOUT;
+        r = s ? sd_event_source_set_io_events(s->source, events) : socket_new(lane, fd, events);
+        if (r < 0)
+                log_debug_errno(lane->t->log, r, "Failed to watch a connection, ignoring: %m");
+        return 0;
+}
+
+/* A watch holds its connection for minutes: where the server speaks only HTTP/1.1, each needs one of its
+ * own. */
+static long lane_max_connections(const CurlLane *lane) {
+        switch (lane->lane) {
+        case HTTP_LANE_URGENT:
+                return lane->t->max_connections_per_host > 0 ? (long) lane->t->max_connections_per_host
+                                                             : MAX_CONNECTIONS_URGENT;
+        case HTTP_LANE_BULK:
+                return lane->t->max_connections_per_host > 0 ? (long) lane->t->max_connections_per_host
+                                                             : MAX_CONNECTIONS_BULK;
+        case HTTP_LANE_WATCH:
+        case _HTTP_LANE_MAX:
+                break;
+        }
+        return 0; /* no limit */
+}
+
+int curl_lane_open(CurlLane *lane) {
+        int r;
+
+        if (lane->multi)
+                return 0;
+
+        if (!lane->timer) {
+                r = timer_new(lane->t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
+                if (r < 0)
+                        return r;
+        }
+        lane->multi = curl_multi_init();
+        if (!lane->multi)
+                return -ENOMEM;
+
+        curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
+        curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane);
+        curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
+        curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane);
+        curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, (long) CURLPIPE_MULTIPLEX);
+        curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) MAX_CONCURRENT_STREAMS);
+        curl_multi_setopt(lane->multi, CURLMOPT_MAX_HOST_CONNECTIONS, lane_max_connections(lane));
+        curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
+        return 0;
+}
+
+static void lane_close(CurlLane *lane) {
+        if (lane->multi)
+                curl_multi_cleanup(lane->multi);
+        while (lane->sockets.first)
+                socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
+        timer_free(lane->timer);
+}
+
+/* -- the transport ------------------------------------------------------------------------------------ */
+
+CURL *curl_transport_take_handle(CurlTransport *t) {
+        return t->n_idle > 0 ? t->idle[--t->n_idle] : curl_easy_init();
+}
+
+void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
+        if (t->n_idle == CURL_IDLE_HANDLES_MAX) {
+                curl_easy_cleanup(easy);
+                return;
+        }
+        curl_easy_reset(easy);
+        t->idle[t->n_idle++] = easy;
+}
+
+static void transport_destroy(CurlTransport *t) {
+        while (t->n_idle > 0)
+                curl_easy_cleanup(t->idle[--t->n_idle]);
+        for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
+                lane_close(t->lanes + i);
+        timer_free(t->ready_timer);
+        free(t->user_agent);
+        free(t);
+        curl_global_cleanup();
+}
+
+static void curl_transport_free(HttpTransport *transport) {
+        CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
+
+        /* A call whose callback is on the stack is counted, but has been freed by its owner. */
+        assert(t->n_calls == 0 || t->dispatching);
+        if (t->dispatching)
+                t->dead = true;
+        else
+                transport_destroy(t);
+}
+
+static const HttpTransportOps curl_ops = {
+        .start = curl_call_start,
+        .cancel = curl_call_cancel,
+        .free = curl_transport_free,
+};
+
+int http_curl_new(Loop *l, Log *log, const HttpCurlOptions *options, HttpTransport **ret) {
+        CurlTransport *t;
+        int r;
+
+        assert(l && loop_sd_event(l));
+        assert(ret);
+        if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+                return -ENOMEM;
+
+        t = new0(CurlTransport, 1);
+        if (!t) {
+                curl_global_cleanup();
+                return -ENOMEM;
+        }
+        t->transport.ops = &curl_ops;
+        t->loop = l;
+        t->log = log;
+        for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
+                t->lanes[i] = (CurlLane){ .t = t, .lane = (HttpLane) i };
+
+        if (options)
+                t->max_connections_per_host = options->max_connections_per_host;
+        r = free_and_strdup(&t->user_agent, options ? options->user_agent : NULL);
+        if (r >= 0)
+                r = timer_new(l, "http-curl-ready", on_ready_timer, t, &t->ready_timer);
+        if (r < 0) {
+                transport_destroy(t);
+                return r;
+        }
+        *ret = &t->transport;
+        return 0;
+}
