@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * http-server/: libmicrohttpd in the loop's sd-event (epoll fd as io source, one timer from MHD_get_timeout). Serves metrics
- * and health on loopback or a unix socket, later the webhook; the fake cluster's real face in tests. HTTP/1.1.
+ * http-server/: libmicrohttpd in the loop's sd-event (epoll fd as io source, one timer from
+ * MHD_get_timeout). Serves metrics and health on loopback or a unix socket, later the webhook; the fake
+ * cluster's real face in tests. HTTP/1.1.
  */
 
 #include <stddef.h>
@@ -15,17 +16,23 @@
 typedef struct HttpServer HttpServer;
 
 typedef struct HttpServerOptions {
-        const char *address;          /* "127.0.0.1", "::1"; NULL with listen_fd */
-        uint16_t port;                /* 0: any; see http_server_port() */
-        int listen_fd;                /* >= 0: taken over, address and port ignored; -EBADF else */
+        const char *address;            /* "127.0.0.1", "::1"; NULL with listen_fd */
+        uint16_t port;                  /* 0: any; see http_server_port() */
+        int listen_fd;                  /* >= 0: taken over, address and port ignored; -EBADF else */
         const char *cert_pem, *key_pem; /* both: HTTPS */
-        const char *client_ca_pem;    /* HTTPS: ask for client certificates of this CA; anonymous ones are let in */
-        size_t max_body_bytes;        /* larger: 413 before the handler; required */
-        unsigned max_connections;     /* 0: 64 */
-        usec_t idle_timeout_usec;     /* of a connection; 0: 60 s; USEC_INFINITY: none */
+        /* HTTPS: ask for client certificates of this CA. Without one, or with one of another CA, a client is
+         * let in without an identity. */
+        const char *client_ca_pem;
+        size_t max_body_bytes;    /* larger: 413 before the handler; required */
+        unsigned max_connections; /* 0: 64 */
+        usec_t idle_timeout_usec; /* of a connection; 0: 60 s; USEC_INFINITY: none */
 } HttpServerOptions;
 
-int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t handler, void *userdata, HttpServer **ret);
-HttpServer *http_server_free(HttpServer *s); /* open exchanges end as if the client had gone */
+/* The PEM texts are copied; a rotated certificate is a new server. -EINVAL (options), -EIO (the library: a
+ * certificate it cannot read), or the errno of socket(), bind(), listen(). */
+int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t handler, void *userdata,
+                    HttpServer **ret);
+/* Open exchanges end as if the client had gone. Not from inside a handler. */
+HttpServer *http_server_free(HttpServer *s);
 DEFINE_FREEP(HttpServer, http_server_free);
 uint16_t http_server_port(const HttpServer *s);
