@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include <cmocka.h>
+
+#include "file-util.h"
+#include "http-curl.h"
+#include "http-server.h"
+#include "string-util.h"
+#include "tls-fixture.h"
+
+#define PATIENCE_USEC (20 * USEC_PER_SEC)
+
+/* -- the client's side: a world with one loop, one transport, one server ------------------------------- */
+
+typedef struct World {
+        Loop *loop;
+        HttpTransport *transport;
+        HttpServer *server;
+        StrBuf seen;        /* by the client */
+        StrBuf handled;     /* by the server */
+        HttpExchange *held; /* by the handler, for "/hold" */
+        unsigned n_done, n_data, n_gone;
+        HttpCall *call;
+        bool free_in_data, free_in_done, free_transport_in_done, start_in_done;
+        int data_result;
+        unsigned n_may_send; /* how often a guard says yes */
+        usec_t started_usec, finished_usec;
+} World;
+
+static void run_until(World *w, const unsigned *counter, unsigned value) {
+        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
+
+        while (*counter < value) {
+                assert_true(loop_now(w->loop) < deadline);
+                assert_true(sd_event_run(loop_sd_event(w->loop), 100 * USEC_PER_MSEC) >= 0);
+        }
+}
+
+static void run_for(World *w, usec_t usec) {
+        usec_t end = loop_now(w->loop) + usec;
+
+        for (usec_t now = loop_now(w->loop); now < end; now = loop_now(w->loop))
+                assert_true(sd_event_run(loop_sd_event(w->loop), end - now) >= 0);
+}
+
+static void on_gone(HttpExchange *x, void *userdata) {
+        World *w = userdata;
+
+        assert_ptr_equal(x, w->held);
+        w->held = NULL;
+        w->n_gone++;
+}
+
+static void reply_text(HttpExchange *x, unsigned status, const char *text) {
+        x->ops->reply(x, status, NULL, 0, text, strlen(text));
+}
+
+static void reply_stream(HttpExchange *x, bool whole) {
+        x->ops->stream_begin(x, 200, NULL, 0);
+        x->ops->stream_data(x, "one", 3);
+        if (whole)
+                x->ops->stream_data(x, "two", 3);
+        x->ops->stream_end(x, whole);
+}
+
+static void reply_big(HttpExchange *x) {
+        _cleanup_free_ char *big = new0(char, 300000);
+
+        assert_non_null(big);
+        memset(big, 'x', 300000);
+        x->ops->reply(x, 200, NULL, 0, big, 300000);
+}
+
+static void reply_headers(HttpExchange *x) {
+        static const char *const names[] = { "content-type", "User-Agent", "Expect", "X-Empty" };
+        _cleanup_strbuf_ StrBuf text = { 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const char *value = http_header_find(x->headers, x->n_headers, names[i]);
+
+                strbuf_addf(&text, "|%s", value ? value : "-");
+        }
+        reply_text(x, 200, strbuf_str(&text));
+}
+
+static void handler(HttpExchange *x, void *userdata) {
+        static const HttpHeader location = { "Location", "/plain" };
+        World *w = userdata;
+
+        strbuf_addf(&w->handled, "%s:%s?%s:%.*s ", http_method_to_string(x->method), x->path, x->query,
+                    (int) x->body_size, (const char *) x->body);
+        if (streq(x->path, "/hold")) {
+                assert_null(w->held);
+                w->held = x;
+                x->on_gone = on_gone;
+                x->userdata = w;
+        } else if (streq(x->path, "/redirect"))
+                x->ops->reply(x, 302, &location, 1, NULL, 0);
+        else if (streq(x->path, "/who"))
+                reply_text(x, 200, strempty(x->client_identity));
+        else if (streq(x->path, "/big"))
+                reply_big(x);
+        else if (streq(x->path, "/headers"))
+                reply_headers(x);
+        else if (streq(x->path, "/stream") || streq(x->path, "/break"))
+                reply_stream(x, streq(x->path, "/stream"));
+        else if (streq(x->path, "/error"))
+                reply_text(x, 500, "sorry");
+        else
+                reply_text(x, 200, "hello");
+}
+
+static int on_data(const void *data, size_t size, void *userdata) {
+        World *w = userdata;
+
+        w->n_data++;
+        strbuf_addf(&w->seen, "[%.*s]", (int) size, (const char *) data);
+        if (w->free_in_data)
+                w->call = http_call_free(w->call);
+        return w->data_result;
+}
+
+static void on_done(const HttpResponse *r, void *userdata) {
+        World *w = userdata;
+
+        w->n_done++;
+        w->started_usec = r->started_usec;
+        w->finished_usec = r->finished_usec;
+        assert_true(r->finished_usec >= r->started_usec);
+        assert_non_null(r->error_text);
+        if (r->error < 0) {
+                assert_true(r->error_text[0] != 0);
+                strbuf_addf(&w->seen, "%s%s ", strerrorname_np(-r->error), r->maybe_sent ? "?" : "");
+        } else
+                strbuf_addf(&w->seen, "%u:%s ", r->status, r->body);
+        if (w->start_in_done) {
+                HttpRequest q = { .url = "http://127.0.0.1:1/",
+                                  .timeout_usec = 1000000,
+                                  .max_response_bytes = 1 };
+
+                w->start_in_done = false;
+                assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        }
+        if (w->free_in_done)
+                w->call = http_call_free(w->call);
+        if (w->free_transport_in_done)
+                w->transport = http_transport_free(w->transport);
+        assert_int_equal(strlen(r->body), r->body_size); /* still there */
+}
+
+static bool may_send(void *userdata) {
+        World *w = userdata;
+
+        if (w->n_may_send == 0)
+                return false;
+        w->n_may_send--;
+        return true;
+}
+
+static World *world_new(void) {
+        static const HttpCurlOptions options = { .user_agent = "test/1", .max_connections_per_host = 1 };
+        World *w = new0(World, 1);
+
+        assert_non_null(w);
+        assert_return_code(loop_new(&w->loop), 0);
+        assert_return_code(http_curl_new(w->loop, NULL, &options, &w->transport), 0);
+        return w;
+}
+
+static World *world_free(World *w) {
+        http_call_free(w->call);
+        http_transport_free(w->transport);
+        http_server_free(w->server);
+        loop_free(w->loop);
+        strbuf_done(&w->seen);
+        strbuf_done(&w->handled);
+        free(w);
+        return NULL;
+}
+DEFINE_FREEP(World, world_free);
+
+static World *world_new_with_server(void) {
+        static const HttpServerOptions options = { .address = "127.0.0.1",
+                                                   .listen_fd = -EBADF,
+                                                   .max_body_bytes = 1000000 };
+        World *w = world_new();
+
+        assert_return_code(http_server_new(w->loop, &options, handler, w, &w->server), 0);
+        return w;
+}
+
+static char *url_of(World *w, const char *scheme, const char *path) {
+        char *url = strf("%s://127.0.0.1:%u%s", scheme, http_server_port(w->server), path);
+
+        assert_non_null(url);
+        return url;
+}
+
+static void start(World *w, const HttpRequest *q) {
+        size_t before = w->seen.size;
+
+        w->call = http_call_free(w->call);
+        assert_return_code(http_call_start(w->transport, q, on_done, w, &w->call), 0);
+        assert_int_equal(w->seen.size, before); /* nothing inside the call */
+}
+
+/* One call from start to done; what the client saw. */
+static const char *call(World *w, HttpRequest q, const char *scheme, const char *path) {
+        _cleanup_free_ char *url = url_of(w, scheme, path);
+        unsigned n = w->n_done;
+
+        q.url = url;
+        if (q.timeout_usec == 0)
+                q.timeout_usec = 5 * USEC_PER_SEC;
+        if (q.max_response_bytes == 0)
+                q.max_response_bytes = 1000;
+        strbuf_truncate(&w->seen, 0);
+        strbuf_truncate(&w->handled, 0);
+        start(w, &q);
+        run_until(w, &w->n_done, n + 1);
+        return strbuf_str(&w->seen);
+}
+
+/* -- a peer that says what it is told, byte for byte ---------------------------------------------------- */
+
+typedef struct RawServer {
+        World *w;
+        int fd;
+        uint16_t port;
+        sd_event_source *io;
+        struct {
+                int fd;
+                sd_event_source *io;
+        } clients[8];
+        unsigned n_accepted, n_requests;
+        const char *
+                answers[4]; /* to each request; NULL or "" closes; "\1" stays silent; "\2..." closes after */
+} RawServer;
+
+static int on_raw_client(sd_event_source *s, int fd, uint32_t events, void *userdata) {
+        RawServer *raw = userdata;
+        const char *answer;
+        char buffer[4096];
+        ssize_t n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+        bool close_after;
+
+        if (n <= 0) {
+                (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
+                return 0;
+        }
+        assert_true(raw->n_requests < ELEMENTSOF(raw->answers));
+        answer = strempty(raw->answers[raw->n_requests++]);
+        if (answer[0] == 1)
+                return 0;
+        close_after = answer[0] == 0 || answer[0] == 2;
+        answer += answer[0] == 2;
+        assert_int_equal(send(fd, answer, strlen(answer), MSG_NOSIGNAL), strlen(answer));
+        if (close_after) {
+                (void) shutdown(fd, SHUT_RDWR);
+                (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
+        }
+        return 0;
+}
+
+static int on_raw_accept(sd_event_source *s, int fd, uint32_t events, void *userdata) {
+        RawServer *raw = userdata;
+        unsigned n = raw->n_accepted++;
+
+        assert_true(n < ELEMENTSOF(raw->clients));
+        raw->clients[n].fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        assert_return_code(raw->clients[n].fd, errno);
+        assert_return_code(sd_event_add_io(loop_sd_event(raw->w->loop), &raw->clients[n].io,
+                                           raw->clients[n].fd, EPOLLIN, on_raw_client, raw),
+                           0);
+        return 0;
+}
+
+static RawServer *raw_server_new(World *w) {
+        RawServer *raw = new0(RawServer, 1);
+        struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t size = sizeof(in);
+
+        assert_non_null(raw);
+        raw->w = w;
+        raw->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_return_code(bind(raw->fd, (struct sockaddr *) &in, size), errno);
+        assert_return_code(getsockname(raw->fd, (struct sockaddr *) &in, &size), errno);
+        assert_return_code(listen(raw->fd, 10), errno);
+        raw->port = ntohs(in.sin_port);
+        assert_return_code(
+                sd_event_add_io(loop_sd_event(w->loop), &raw->io, raw->fd, EPOLLIN, on_raw_accept, raw), 0);
+        return raw;
+}
+
+static RawServer *raw_server_free(RawServer *raw) {
+        for (unsigned i = 0; i < raw->n_accepted; i++) {
+                sd_event_source_disable_unref(raw->clients[i].io);
+                (void) close(raw->clients[i].fd);
+        }
+        sd_event_source_disable_unref(raw->io);
+        closep(&raw->fd);
+        free(raw);
+        return NULL;
+}
+DEFINE_FREEP(RawServer, raw_server_free);
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* One row is one call to our own server. */
+static void test_calls(void **state) {
+        static const HttpHeader headers[] = { { "Content-Type", "application/json" }, { "X-Empty", "" } };
+        static const struct {
+                const char *what;
+                HttpMethod method;
+                const char *path, *body;
+                bool stream, with_headers;
+                const char *seen, *handled;
+        } rows[] = {
+                { "GET", HTTP_GET, "/plain?a=%2F&b", NULL, false, false, "200:hello ",
+                  "GET:/plain?a=%2F&b: " },
+                { "a path is sent as it is", HTTP_GET, "/a/../%41", NULL, false, false, "200:hello ",
+                  "GET:/a/../%41?: " },
+                { "HEAD", HTTP_HEAD, "/plain", NULL, false, false, "200: ", "HEAD:/plain?: " },
+                { "POST", HTTP_POST, "/plain", "abc", false, false, "200:hello ", "POST:/plain?:abc " },
+                { "POST without a body", HTTP_POST, "/plain", "", false, false, "200:hello ",
+                  "POST:/plain?: " },
+                { "PUT", HTTP_PUT, "/plain", "abc", false, false, "200:hello ", "PUT:/plain?:abc " },
+                { "PATCH", HTTP_PATCH, "/plain", "abc", false, false, "200:hello ", "PATCH:/plain?:abc " },
+                { "DELETE", HTTP_DELETE, "/plain", NULL, false, false, "200:hello ", "DELETE:/plain?: " },
+                { "DELETE with options", HTTP_DELETE, "/plain", "abc", false, false, "200:hello ",
+                  "DELETE:/plain?:abc " },
+                { "an error is an answer", HTTP_GET, "/error", NULL, false, false, "500:sorry ",
+                  "GET:/error?: " },
+                { "no redirect is followed", HTTP_GET, "/redirect", NULL, false, false,
+                  "302: ", "GET:/redirect?: " },
+                { "no header is invented", HTTP_POST, "/headers", "abc", false, false, "200:|-|test/1|-|- ",
+                  "POST:/headers?:abc " },
+                { "headers of the caller", HTTP_POST, "/headers", "abc", false, true,
+                  "200:|application/json|test/1|-| ", "POST:/headers?:abc " },
+                { "larger than allowed", HTTP_GET, "/big", NULL, false, false, "EMSGSIZE? ", "GET:/big?: " },
+                { "pieces put together", HTTP_GET, "/stream", NULL, false, false, "200:onetwo ",
+                  "GET:/stream?: " },
+                { "a stream", HTTP_GET, "/stream", NULL, true, false, "[onetwo]200: ", "GET:/stream?: " },
+                { "a stream that breaks", HTTP_GET, "/break", NULL, true, false, "[one]ECONNRESET? ",
+                  "GET:/break?: " },
+                { "a whole that breaks", HTTP_GET, "/break", NULL, false, false, "ECONNRESET? ",
+                  "GET:/break?: " },
+                { "an error is not for on_data", HTTP_GET, "/error", NULL, true, false, "500:sorry ",
+                  "GET:/error?: " },
+        };
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                HttpRequest q = {
+                        .method = rows[i].method,
+                        .body = rows[i].body,
+                        .body_size = strlen(strempty(rows[i].body)),
+                        .headers = headers,
+                        .n_headers = rows[i].with_headers ? ELEMENTSOF(headers) : 0,
+                        .on_data = rows[i].stream ? on_data : NULL,
+                        .lane = (HttpLane) (i % _HTTP_LANE_MAX),
+                };
+
+                print_message("%s\n", rows[i].what);
+                assert_string_equal(call(w, q, "http", rows[i].path), rows[i].seen);
+                assert_string_equal(strbuf_str(&w->handled), rows[i].handled);
+                w->call = http_call_free(w->call);
+        }
+}
+
+/* One row is one peer that misbehaves. */
+static void test_bad_peers(void **state) {
+        static const struct {
+                const char *what, *scheme, *answer, *seen;
+        } rows[] = {
+                { "closes without an answer", "http", "", "ECONNRESET? " },
+                { "dies in the headers", "http", "\2HTTP/1.1 200 OK\r\nContent-Le", "ECONNRESET? " },
+                { "dies in the body", "http", "\2HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+                  "ECONNRESET? " },
+                { "dies in a chunk", "http",
+                  "\2HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "ECONNRESET? " },
+                { "speaks no HTTP", "http", "\2SSH-2.0-OpenSSH_9.2\r\n", "EPROTO? " },
+                { "speaks no TLS", "https", "\2HTTP/1.1 400 Bad Request\r\n\r\n", "EPROTO " },
+                { "closes in the handshake", "https", "", "ECONNRESET " },
+                { "is silent", "http", "\1", "ETIMEDOUT? " },
+                { "is silent in the handshake", "https", "\1", "ETIMEDOUT " },
+                { "has something to say first", "http",
+                  "HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+                  "200:hi " },
+                { "has nothing to say", "http", "HTTP/1.1 204 No Content\r\n\r\n", "204: " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+                _cleanup_free_ char *url = strf("%s://127.0.0.1:%u/", rows[i].scheme, raw->port);
+                HttpRequest q = { .url = url,
+                                  .timeout_usec = 300 * USEC_PER_MSEC,
+                                  .max_response_bytes = 100 };
+
+                print_message("%s\n", rows[i].what);
+                raw->answers[0] = rows[i].answer;
+                start(w, &q);
+                run_until(w, &w->n_done, 1);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+                assert_int_equal(raw->n_requests, 1);
+        }
+}
+
+static void test_refused(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url, .timeout_usec = USEC_PER_SEC, .max_response_bytes = 100 };
+        (void) state;
+
+        raw_server_free(raw); /* nobody listens there any more */
+        w->start_in_done = true;
+        start(w, &q);
+        run_until(w, &w->n_done, 2);
+        assert_string_equal(strbuf_str(&w->seen), "ECONNREFUSED ECONNREFUSED ");
+}
+
+static void test_large_headers(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        _cleanup_strbuf_ StrBuf answer = { 0 };
+        HttpRequest q = { .url = url, .timeout_usec = USEC_PER_SEC, .max_response_bytes = 100 };
+        (void) state;
+
+        strbuf_add(&answer, "HTTP/1.1 200 OK\r\n");
+        for (unsigned i = 0; i < 2000; i++)
+                strbuf_addf(&answer, "X-Header-%u: some value or other\r\n", i);
+        raw->answers[0] = strbuf_str(&answer);
+        start(w, &q);
+        run_until(w, &w->n_done, 1);
+        assert_string_equal(strbuf_str(&w->seen), "EMSGSIZE? ");
+}
+
+#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+/* One connection serves one call after the other; if it dies under one, that call is not sent again. */
+static void test_connection_is_kept(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url, .timeout_usec = USEC_PER_SEC, .max_response_bytes = 100 };
+        (void) state;
+
+        raw->answers[0] = raw->answers[1] = raw->answers[3] = ANSWER;
+        for (unsigned i = 0; i < 4; i++) {
+                start(w, &q);
+                run_until(w, &w->n_done, i + 1);
+        }
+        assert_string_equal(strbuf_str(&w->seen), "200:hi 200:hi ECONNRESET? 200:hi ");
+        assert_int_equal(raw->n_requests, 4);
+        assert_int_equal(raw->n_accepted, 2 + 1); /* libcurl connects to try again before we can say no */
+}
+
+/* A connection on which nobody answers is not used again. */
+static void test_silent_connection_is_dropped(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url, .timeout_usec = 100 * USEC_PER_MSEC, .max_response_bytes = 100 };
+        (void) state;
+
+        raw->answers[0] = raw->answers[2] = ANSWER;
+        raw->answers[1] = "\1";
+        for (unsigned i = 0; i < 3; i++) {
+                start(w, &q);
+                run_until(w, &w->n_done, i + 1);
+        }
+        assert_string_equal(strbuf_str(&w->seen), "200:hi ETIMEDOUT? 200:hi ");
+        assert_int_equal(raw->n_accepted, 2);
+}
+
+static void test_timeout(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        HttpRequest q = { .timeout_usec = 150 * USEC_PER_MSEC };
+        usec_t began = loop_now(w->loop);
+        (void) state;
+
+        assert_string_equal(call(w, q, "http", "/hold"), "ETIMEDOUT? ");
+        assert_in_range(w->finished_usec - began, 150 * USEC_PER_MSEC, 1000 * USEC_PER_MSEC);
+        run_until(w, &w->n_gone, 1); /* the server notices */
+}
+
+static void test_cancel_in_flight(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold");
+        HttpRequest q = { .url = url, .timeout_usec = USEC_PER_SEC, .max_response_bytes = 1 };
+        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
+        (void) state;
+
+        start(w, &q);
+        while (!w->held && loop_now(w->loop) < deadline)
+                assert_true(sd_event_run(loop_sd_event(w->loop), USEC_PER_SEC) >= 0);
+        w->call = http_call_free(w->call);
+        run_until(w, &w->n_gone, 1);
+        run_for(w, 20 * USEC_PER_MSEC);
+        assert_int_equal(w->n_done, 0);
+
+        start(w, &q); /* and before it has begun */
+        w->call = http_call_free(w->call);
+        run_for(w, 20 * USEC_PER_MSEC);
+        assert_int_equal(w->n_done, 0);
+}
+
+static void test_free_in_callbacks(void **state) {
+        static const struct {
+                const char *what;
+                bool in_data, in_done, transport_in_done;
+                int data_result;
+                const char *seen;
+        } rows[] = {
+                { "freed with the first piece", true, false, false, 0, "[onetwo]" },
+                { "freed with the first piece, which is also refused", true, false, false, -EIO,
+                  "[onetwo]" },
+                { "freed at the end", false, true, false, 0, "[onetwo]200: " },
+                { "refused, then freed", false, true, false, -EBADMSG, "[onetwo]EBADMSG? " },
+                { "freed with the whole transport", false, true, true, 0, "[onetwo]200: " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new_with_server();
+                _cleanup_free_ char *url = url_of(w, "http", "/stream");
+                HttpRequest q = { .url = url, .timeout_usec = USEC_PER_SEC, .on_data = on_data };
+
+                print_message("%s\n", rows[i].what);
+                w->free_in_data = rows[i].in_data;
+                w->free_in_done = rows[i].in_done;
+                w->free_transport_in_done = rows[i].transport_in_done;
+                w->data_result = rows[i].data_result;
+                start(w, &q);
+                run_until(w, &w->n_data, 1);
+                run_for(w, 20 * USEC_PER_MSEC);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+                assert_null(w->call);
+        }
+}
+
+/* Two calls on a lane with one connection: the second waits for the first. */
+static void test_guard(void **state) {
+        static const struct {
+                const char *what;
+                unsigned n_may_send;
+                const char *seen, *handled;
+        } rows[] = {
+                { "no from the beginning", 0, "ESTALE 200:ok ", "GET:/hold?: " },
+                { "yes, but no longer when its turn comes", 1, "200:ok ESTALE ", "GET:/hold?: " },
+                { "yes", 2, "200:ok 200:hello ", "GET:/hold?: POST:/guarded?: " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new_with_server();
+                _cleanup_free_ char *first = url_of(w, "http", "/hold"),
+                                    *second = url_of(w, "http", "/guarded");
+                HttpRequest q = { .url = first,
+                                  .timeout_usec = 5 * USEC_PER_SEC,
+                                  .max_response_bytes = 10,
+                                  .lane = HTTP_LANE_BULK };
+
+                print_message("%s\n", rows[i].what);
+                w->n_may_send = rows[i].n_may_send;
+                assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+                q.url = second;
+                q.method = HTTP_POST;
+                q.guard = (HttpGuard){ may_send, w };
+                start(w, &q);
+                run_for(w, 50 * USEC_PER_MSEC);
+                assert_non_null(w->held);
+                w->held->ops->reply(w->held, 200, NULL, 0, "ok", 2);
+                run_until(w, &w->n_done, 2);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+                assert_string_equal(strbuf_str(&w->handled), rows[i].handled);
+                assert_int_equal(w->n_may_send, 0);
+        }
+}
+
+/* A stream lives past what would be a time-out, as long as something comes. */
+static void test_stall(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold");
+        HttpRequest q = { .url = url,
+                          .timeout_usec = USEC_INFINITY,
+                          .stall_usec = 200 * USEC_PER_MSEC,
+                          .lane = HTTP_LANE_WATCH,
+                          .on_data = on_data };
+        usec_t began = loop_now(w->loop);
+        (void) state;
+
+        start(w, &q);
+        run_for(w, 100 * USEC_PER_MSEC);
+        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+        for (unsigned i = 0; i < 4; i++) {
+                run_for(w, 100 * USEC_PER_MSEC);
+                w->held->ops->stream_data(w->held, "x", 1);
+                run_until(w, &w->n_data, i + 1);
+        }
+        run_until(w, &w->n_gone, 1);
+        assert_string_equal(strbuf_str(&w->seen), "[x][x][x][x]ETIMEDOUT? ");
+        assert_in_range(w->finished_usec - began, 700 * USEC_PER_MSEC, 2000 * USEC_PER_MSEC);
+}
+
+static void test_server_dies(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold");
+        HttpRequest q = { .url = url, .timeout_usec = 5 * USEC_PER_SEC, .on_data = on_data };
+        (void) state;
+
+        start(w, &q);
+        run_for(w, 50 * USEC_PER_MSEC);
+        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+        w->held->ops->stream_data(w->held, "x", 1);
+        run_until(w, &w->n_data, 1);
+        w->server = http_server_free(w->server);
+        assert_int_equal(w->n_gone, 1);
+        run_until(w, &w->n_done, 1);
+        assert_string_equal(strbuf_str(&w->seen), "[x]ECONNRESET? ");
+}
+
+/* More at once than there are connections, on all lanes; calls without a slot. */
+static void test_many(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/plain");
+        HttpRequest q = { .url = url, .timeout_usec = 5 * USEC_PER_SEC, .max_response_bytes = 10 };
+        (void) state;
+
+        for (unsigned i = 0; i < 300; i++) {
+                q.lane = i % 2 == 0 ? HTTP_LANE_BULK : HTTP_LANE_URGENT;
+                assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        }
+        run_until(w, &w->n_done, 300);
+        assert_int_equal(w->seen.size, 300 * strlen("200:hello "));
+}
+
+/* -- TLS ------------------------------------------------------------------------------------------------ */
+
+typedef struct Authority {
+        TestCert *ca, *other_ca, *server, *node, *node2, *stranger;
+} Authority;
+
+static int authority_new(void **state) {
+        Authority *a = new0(Authority, 1);
+
+        assert_non_null(a);
+        a->ca = test_cert_new(NULL, NULL, "ca", NULL);
+        a->other_ca = test_cert_new(NULL, NULL, "other-ca", NULL);
+        a->server = test_cert_new(a->ca, NULL, "server", "DNS:kubernetes,IP:127.0.0.1");
+        a->node = test_cert_new(a->ca, "system:nodes", "system:node:n1", NULL);
+        a->node2 = test_cert_new(a->ca, "system:nodes", "system:node:n2", NULL);
+        a->stranger = test_cert_new(a->other_ca, "system:nodes", "system:node:n1", NULL);
+        *state = a;
+        return 0;
+}
+
+static int authority_free(void **state) {
+        Authority *a = *state;
+
+        test_cert_free(a->ca);
+        test_cert_free(a->other_ca);
+        test_cert_free(a->server);
+        test_cert_free(a->node);
+        test_cert_free(a->node2);
+        test_cert_free(a->stranger);
+        free(a);
+        return 0;
+}
+
+static HttpTls *tls_of(const TestCert *ca, const TestCert *client, const char *server_name, bool insecure) {
+        HttpTlsConfig config = {
+                .ca_pem = ca ? ca->cert_pem : NULL,
+                .ca_pem_size = ca ? strlen(ca->cert_pem) : 0,
+                .client_cert_pem = client ? client->cert_pem : NULL,
+                .client_cert_pem_size = client ? strlen(client->cert_pem) : 0,
+                .client_key_pem = client ? client->key_pem : NULL,
+                .client_key_pem_size = client ? strlen(client->key_pem) : 0,
+                .server_name = server_name,
+                .insecure = insecure,
+        };
+        HttpTls *tls;
+
+        assert_return_code(http_tls_new(&config, &tls), 0);
+        return tls;
+}
+
+static World *world_new_with_tls_server(const Authority *a) {
+        HttpServerOptions options = {
+                .address = "127.0.0.1",
+                .listen_fd = -EBADF,
+                .max_body_bytes = 1000000,
+                .cert_pem = a->server->cert_pem,
+                .key_pem = a->server->key_pem,
+                .client_ca_pem = a->ca->cert_pem,
+        };
+        World *w = world_new();
+
+        assert_return_code(http_server_new(w->loop, &options, handler, w, &w->server), 0);
+        return w;
+}
+
+static void test_tls(void **state) {
+        const Authority *a = *state;
+        const struct {
+                const char *what;
+                const TestCert *ca, *client;
+                const char *server_name;
+                bool insecure;
+                const char *seen;
+        } rows[] = {
+                { "without a certificate one is nobody", a->ca, NULL, NULL, false, "200: " },
+                { "a node", a->ca, a->node, NULL, false, "200:CN=system:node:n1,O=system:nodes " },
+                { "another node, whose call must not go out on the connection of the first", a->ca, a->node2,
+                  NULL, false, "200:CN=system:node:n2,O=system:nodes " },
+                { "nobody again", a->ca, NULL, NULL, false, "200: " },
+                { "of an authority that the server does not know", a->ca, a->stranger, NULL, false,
+                  "200: " },
+                { "the name of the server", a->ca, a->node, "kubernetes", false,
+                  "200:CN=system:node:n1,O=system:nodes " },
+                { "not the name of the server", a->ca, a->node, "example.org", false, "EKEYREJECTED " },
+                { "an authority that did not sign it", a->other_ca, a->node, NULL, false, "EKEYREJECTED " },
+                { "the system's authorities neither", NULL, NULL, NULL, false, "EKEYREJECTED " },
+                { "unless nothing is verified", NULL, a->node2, NULL, true,
+                  "200:CN=system:node:n2,O=system:nodes " },
+        };
+        _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(http_tls_unrefp) HttpTls *tls =
+                        tls_of(rows[i].ca, rows[i].client, rows[i].server_name, rows[i].insecure);
+
+                print_message("%s\n", rows[i].what);
+                assert_string_equal(call(w, (HttpRequest){ .tls = tls }, "https", "/who"), rows[i].seen);
+        }
+}
+
+/* The call keeps the key material as long as it needs it; large bodies both ways. */
+static void test_tls_bodies(void **state) {
+        const Authority *a = *state;
+        _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
+        _cleanup_free_ char *url = url_of(w, "https", "/big"), *body = new0(char, 300000);
+        HttpRequest q = { .method = HTTP_POST,
+                          .url = url,
+                          .timeout_usec = 5 * USEC_PER_SEC,
+                          .body = body,
+                          .body_size = 300000,
+                          .max_response_bytes = 300000 };
+
+        memset(body, 'y', 300000);
+        q.tls = tls_of(a->ca, a->node, NULL, false);
+        start(w, &q);
+        http_tls_unref(q.tls);
+        run_until(w, &w->n_done, 1);
+        assert_int_equal(w->seen.size, strlen("200: ") + 300000);
+        assert_int_equal(w->handled.size, strlen("POST:/big?: ") + 300000);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_calls),
+                cmocka_unit_test(test_bad_peers),
+                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_large_headers),
+                cmocka_unit_test(test_connection_is_kept),
+                cmocka_unit_test(test_silent_connection_is_dropped),
+                cmocka_unit_test(test_timeout),
+                cmocka_unit_test(test_cancel_in_flight),
+                cmocka_unit_test(test_free_in_callbacks),
+                cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_server_dies),
+                cmocka_unit_test(test_many),
+                cmocka_unit_test(test_tls),
+                cmocka_unit_test(test_tls_bodies),
+        };
+        return cmocka_run_group_tests_name("http-curl", tests, authority_new, authority_free);
+}
