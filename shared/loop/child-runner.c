@@ -162,6 +162,7 @@ static int stream_reserve(Stream *s) {
                 return -ENOMEM;
         if (s->size > 0)
                 memcpy(data, s->data, s->size);
+        data[s->size] = 0;
         erase_and_free(s->data, s->allocated);
         s->data = data;
         s->allocated = need;
