@@ -38,8 +38,10 @@ class Client:
         self._open = []
 
     def close(self):
+        """Closes its connections; it can still be used, and opens new ones."""
         while self._open:
             self._open.pop().close()
+        self._local = threading.local()
 
     def _connect(self, timeout):
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._context, timeout=timeout)

@@ -536,13 +536,17 @@ current-context: test
         return result
 
     def compact(self, revision=None):
-        """Compacts etcd, up to now by default: continue tokens and watches from before get 410."""
+        """Compacts etcd, up to now by default, and starts the API server again, which would otherwise go on
+        answering from its memory: continue tokens and watches from before get 410."""
         if revision is None:
             revision = int(self.client().get("/api/v1/namespaces?limit=1")["metadata"]["resourceVersion"])
         request = urllib.request.Request(f"http://127.0.0.1:{self.ports['etcd']}/v3/kv/compaction",
                                          json.dumps({"revision": revision, "physical": True}).encode())
-        with urllib.request.urlopen(request, timeout=30):
-            return revision
+        self.stop_process("kube-apiserver")
+        with urllib.request.urlopen(request, timeout=30) as response:
+            response.read()
+        self.start_process("kube-apiserver")
+        return revision
 
     def audit_events(self, user=None):
         """The API server's audit log, if it keeps one; of one user, if named."""
