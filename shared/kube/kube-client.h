@@ -6,7 +6,8 @@
  * loop. Nothing is retried here but a GET or LIST whose connection died before an answer (once): a caller knows best what a
  * lost answer means for it (design.md section 5: a call that lands late is harmless).
  *
- * 401: the credential is looked at again and the call repeated once. 429 and 503 with Retry-After come to the caller.
+ * 401: the credential is looked at again and the call repeated once. 429 and 503 with Retry-After come to the caller. Calls
+ * made before the first credential is there are held, for as long as their time-out allows.
  */
 
 #include "api-error.h"
@@ -68,7 +69,7 @@ KubeCall *kube_call_free(KubeCall *c);
 DEFINE_FREEP(KubeCall, kube_call_free);
 InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
 Env *kube_client_env(KubeClient *c);
-/* To be told when a new credential arrived: held calls go out. Hand it to kube_auth_new() with the client as userdata. */
+/* A new credential arrived: held calls go out. The client listens to its KubeAuth by itself; calling it again is harmless. */
 void kube_client_auth_ready(void *client);
 
 /* options NULL: all zero. ret NULL: fire and forget (freed after `done`; `done` may be NULL too). */

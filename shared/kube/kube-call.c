@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-call.h"
+
+/*
+ *      HELD ---credential---> SENT ---answer, failure---> done
+ *        ^                     | ^
+ *        +---401, first time---+ +--- GET or LIST on a connection that died, first time
+ *
+ * Whatever way it takes, it ends by its own deadline. A call that nobody holds (detached) is freed before its `done`, so that
+ * `done` may do anything, free the client included.
+ */
+
+#define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
+#define DEFAULT_RESPONSE_BYTES_MAX (4u * 1024 * 1024)
+/* A watch has no time-out of its own; so long it waits for a credential. */
+#define WATCH_HOLD_USEC (150 * USEC_PER_SEC)
+
+static KubeCall *call_destroy(KubeCall *c) {
+        list_remove(&c->client->calls, &c->calls);
+        http_call_free(c->http);
+        timer_free(c->hold);
+        watch_lines_done(&c->lines);
+        free(c->url);
+        free(c->body);
+        free(c);
+        return NULL;
+}
+
+KubeCall *kube_call_free(KubeCall *c) {
+        if (!c)
+                return NULL;
+
+        /* Inside its own event the stream above us is still at work: it is told to end, and cleans up. */
+        if (c->in_event) {
+                c->detached = true;
+                c->done = NULL;
+                c->on_event = NULL;
+                return NULL;
+        }
+        return call_destroy(c);
+}
+
+/* -- the end ---------------------------------------------------------------------------------------------------------- */
+
+static void call_deliver(KubeCall *c, const KubeReply *reply) {
+        kube_done_t done = c->done;
+        void *userdata = c->userdata;
+
+        if (c->detached)
+                call_destroy(c);
+        if (done)
+                done(reply, userdata);
+        /* The call may be gone. */
+}
+
+/* When there is no memory to say what went wrong. */
+static void call_deliver_error(KubeCall *c, int r, ApiError *e, KubeReply *reply) {
+        char text[] = "out of memory";
+        const ApiError short_of_memory = { .error = -ENOMEM, .maybe_sent = true, .message = text };
+
+        reply->error = r < 0 ? &short_of_memory : e;
+        call_deliver(c, reply);
+        api_error_done(e);
+}
+
+static bool body_is_raw(const KubeCall *c) {
+        return c->verb == KUBE_VERB_LIST || c->verb == KUBE_VERB_WATCH;
+}
+
+static void call_finish(KubeCall *c, const HttpResponse *response) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeReply reply = {
+                .status = response->status,
+                .body = strempty(response->body),
+                .body_size = response->body_size,
+                .started_usec = response->started_usec,
+                .finished_usec = response->finished_usec,
+        };
+        ApiError e = { 0 };
+        JsonError where;
+        int r;
+
+        if (response->error < 0) {
+                r = api_error_from_transport(response->error, response->error_text, response->maybe_sent, &e);
+                call_deliver_error(c, r, &e, &reply);
+                return;
+        }
+        if (response->status < 200 || response->status >= 300) {
+                r = api_error_from_body(response->status, response->body, response->body_size,
+                                        http_retry_after(response, loop_wall(c->client->env->loop)), &e);
+                call_deliver_error(c, r, &e, &reply);
+                return;
+        }
+        if (!body_is_raw(c) && response->body_size > 0) {
+                r = json_parse(response->body, response->body_size, response->body_size, &doc, &where);
+                if (r < 0) {
+                        r = api_error_from_transport(r, r == -EBADMSG ? where.message : NULL, true, &e);
+                        call_deliver_error(c, r, &e, &reply);
+                        return;
+                }
+                reply.object = json_root(doc);
+        }
+        call_deliver(c, &reply);
+}
+
+/* Ended by us, before a request left (again). */
+static void call_fail(KubeCall *c, int error, const char *text) {
+        usec_t now = loop_now(c->client->env->loop);
+        const HttpResponse response = {
+                .error = error,
+                .error_text = text,
+                .body = "",
+                .started_usec = now,
+                .finished_usec = now,
+        };
+
+        call_finish(c, &response);
+}
+
+/* -- watch ------------------------------------------------------------------------------------------------------------ */
+
+static int on_line(const char *line, size_t size, void *userdata) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeCall *c = userdata;
+        const Json *object;
+        const char *type;
+        int r;
+
+        r = json_parse(line, size, WATCH_LINE_BYTES_MAX, &doc, NULL);
+        if (r < 0)
+                return r;
+        object = json_get(json_root(doc), "object");
+        if (json_string(json_get(json_root(doc), "type"), &type) < 0 || !json_is_object(object))
+                return -EBADMSG;
+
+        r = c->on_event(type, object, c->userdata);
+        return c->on_event ? r : -ECANCELED;
+}
+
+static int on_data(const void *data, size_t size, void *userdata) {
+        KubeCall *c = userdata;
+        int r;
+
+        if (!c->on_event)
+                return -ECANCELED;
+        c->in_event = true;
+        r = watch_lines_feed(&c->lines, data, size, on_line, c);
+        c->in_event = false;
+        return r;
+}
+
+/* -- sending ---------------------------------------------------------------------------------------------------------- */
+
+static void on_response(const HttpResponse *response, void *userdata);
+
+static void on_hold_over(Timer *t, void *userdata) {
+        _cleanup_free_ char *text = NULL;
+        KubeCall *c = userdata;
+        const char *problem = kube_auth_problem(c->client->auth);
+
+        c->held = false;
+        if (c->hold_error < 0) {
+                call_fail(c, c->hold_error, NULL);
+                return;
+        }
+        text = strf("no credential came in time%s%s", problem ? ": " : "", strempty(problem));
+        call_fail(c, -ETIMEDOUT, text);
+}
+
+static int call_hold(KubeCall *c) {
+        Loop *loop = c->client->env->loop;
+        int r;
+
+        if (!c->hold) {
+                r = timer_new(loop, "kube call without credential", on_hold_over, c, &c->hold);
+                if (r < 0)
+                        return r;
+        }
+        c->held = true;
+        timer_arm(c->hold, c->deadline_usec != USEC_INFINITY ? c->deadline_usec
+                                                             : usec_add(loop_now(loop), WATCH_HOLD_USEC));
+        return 0;
+}
+
+static void keep_lane_warm(KubeClient *c, HttpLane lane) {
+        if (c->warm[lane].timer)
+                timer_arm_in(c->warm[lane].timer, c->warm[lane].interval_usec);
+}
+
+static int call_send(KubeCall *c) {
+        KubeClient *client = c->client;
+        HttpHeader headers[4];
+        const char *authorization = NULL;
+        HttpTls *tls = NULL;
+        HttpRequest q = {
+                .method = c->method,
+                .url = c->url,
+                .headers = headers,
+                .body = c->body,
+                .body_size = c->body ? strlen(c->body) : 0,
+                .lane = c->options.lane,
+                .stall_usec = c->stall_usec,
+                .max_response_bytes = c->options.max_response_bytes,
+                .guard = c->options.guard,
+                .on_data = c->verb == KUBE_VERB_WATCH ? on_data : NULL,
+        };
+        int r;
+
+        if (!kube_auth_get(client->auth, &tls, &authorization))
+                return call_hold(c);
+
+        q.tls = tls;
+        q.timeout_usec = c->deadline_usec == USEC_INFINITY
+                                 ? USEC_INFINITY
+                                 : MAX(usec_sub(c->deadline_usec, loop_now(client->env->loop)), (usec_t) 1);
+        headers[q.n_headers++] = (HttpHeader) { "Accept", "application/json" };
+        headers[q.n_headers++] = (HttpHeader) { "User-Agent", client->user_agent };
+        if (c->content_type)
+                headers[q.n_headers++] = (HttpHeader) { "Content-Type", c->content_type };
+        if (authorization)
+                headers[q.n_headers++] = (HttpHeader) { "Authorization", authorization };
+
+        r = http_call_start(client->env->transport, &q, on_response, c, &c->http);
+        if (r < 0)
+                return r;
+        client->n_requests[c->verb]++;
+        keep_lane_warm(client, c->options.lane);
+        return 0;
+}
+
+void kube_call_release(KubeCall *c) {
+        const char *authorization;
+        HttpTls *tls;
+        int r;
+
+        if (!c->held || !kube_auth_get(c->client->auth, &tls, &authorization))
+                return;
+
+        c->held = false;
+        timer_disarm(c->hold);
+        r = call_send(c);
+        if (r < 0) {
+                c->hold_error = r;
+                timer_arm_in(c->hold, 0);
+        }
+}
+
+/* 0: it goes on, -errno: it could not; 1: nothing to repeat. */
+static int call_repeat(KubeCall *c, const HttpResponse *response) {
+        bool unauthorized = response->error == 0 && response->status == 401;
+        bool died = response->error == -ECONNRESET && c->method == HTTP_GET && c->verb != KUBE_VERB_WATCH;
+
+        if (loop_now(c->client->env->loop) >= c->deadline_usec)
+                return 1;
+        if (unauthorized && !c->looked_again) {
+                c->looked_again = true;
+                c->http = http_call_free(c->http);
+                return kube_auth_rejected(c->client->auth) ? call_hold(c) : call_send(c);
+        }
+        if (died && !c->dialled_again) {
+                c->dialled_again = true;
+                c->http = http_call_free(c->http);
+                return call_send(c);
+        }
+        return 1;
+}
+
+static void on_response(const HttpResponse *response, void *userdata) {
+        KubeCall *c = userdata;
+
+        /* Where the repeat itself fails, the first answer is the one to tell. */
+        if (c->on_event || c->verb != KUBE_VERB_WATCH)
+                if (call_repeat(c, response) == 0)
+                        return;
+        call_finish(c, response);
+}
+
+int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata, KubeCall **ret) {
+        KubeCall *call;
+        int r;
+
+        assert(c);
+        assert(!plan->body == !plan->content_type);
+
+        call = new0(KubeCall, 1);
+        if (!call)
+                return -ENOMEM;
+
+        *call = (KubeCall) {
+                .client = c,
+                .verb = plan->verb,
+                .method = plan->method,
+                .options = plan->options,
+                .stall_usec = plan->stall_usec,
+                .content_type = plan->content_type,
+                .done = done,
+                .on_event = plan->on_event,
+                .userdata = userdata,
+                .detached = !ret,
+        };
+        if (call->options.timeout_usec == 0)
+                call->options.timeout_usec = DEFAULT_TIMEOUT_USEC;
+        if (call->options.max_response_bytes == 0)
+                call->options.max_response_bytes = DEFAULT_RESPONSE_BYTES_MAX;
+        call->deadline_usec = usec_add(loop_now(c->env->loop), call->options.timeout_usec);
+        list_append(&c->calls, &call->calls);
+
+        call->url = strbuf_steal(url);
+        r = call->url ? free_and_strdup(&call->body, plan->body) : -ENOMEM;
+        if (r >= 0)
+                r = call_send(call);
+        if (r < 0) {
+                call_destroy(call);
+                return r;
+        }
+        if (ret)
+                *ret = call;
+        return 0;
+}
