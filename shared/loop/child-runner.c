@@ -443,6 +443,9 @@ static int spawn(const char *program, const ChildRequest *q, const int fds[3], p
         r = spawn_attributes(&attributes);
         for (int i = 0; i < 3 && r == 0; i++)
                 r = -posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+        /* Ours are all close-on-exec; whoever started us may have been less careful. */
+        if (r == 0)
+                r = -posix_spawn_file_actions_addclosefrom_np(&actions, 3);
         if (r == 0)
                 r = -posix_spawn(ret, program, &actions, &attributes, q->argv,
                                  q->environment ? q->environment : empty);
