@@ -297,7 +297,8 @@ static void test_signals_are_reset(void **state) {
         sigaddset(&set, SIGCHLD);
         assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
         world_init(&w);
-        /* The last seven digits (signals 1 to 28): 32 and 33 are the C library's own, which posix_spawn() ignores for every child. */
+        /* The last seven digits (signals 1 to 28): 32 and 33 are the C library's own, which posix_spawn()
+         * ignores for every child. */
         start(&w, "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]*\\([0-9a-f]\\{7\\}\\)$/\\1/'", NULL, 0, 1000,
               20 * S);
         run(&w);

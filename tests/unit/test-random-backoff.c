@@ -44,7 +44,8 @@ static void test_below_is_even(void **state) {
                 assert_in_range(seen[i], 9500, 10500);
         assert_true(random_below(r, 1) == 0);
 
-        /* Three quarters of the whole range: a plain remainder would give the lower third twice its share. */
+        /* Three quarters of the whole range: a plain remainder would give the lower third twice its share.
+         * */
         for (int i = 0; i < 30000; i++)
                 n_upper += random_below(r, UINT64_C(3) << 62) >= UINT64_C(1) << 62;
         assert_in_range(n_upper, 19500, 20500);

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <net/if.h>
+
+#include <cmocka.h>
+#include <systemd/sd-bus.h>
+
+#include "alloc-util.h"
+#include "bus.h"
+#include "file-util.h"
+#include "netlink.h"
+#include "string-util.h"
+
+#define S USEC_PER_SEC
+#define MS USEC_PER_MSEC
+
+#define SERVICE "sh.vesper.Test"
+#define PATH "/sh/vesper/test"
+#define INTERFACE "sh.vesper.Test"
+
+typedef struct World {
+        Loop *loop;
+        Bus *bus;
+        Timer *limit;
+        unsigned n_heard;
+        int error;
+        char value[100];
+        BusSlot *free_when_heard;
+} World;
+
+static void on_limit(Timer *t, void *userdata) {
+        World *w = userdata;
+
+        loop_exit(w->loop, -ETIMEDOUT);
+}
+
+static void on_value(int error, const char *value, void *userdata) {
+        World *w = userdata;
+
+        w->n_heard++;
+        w->error = error;
+        (void) snprintf(w->value, sizeof(w->value), "%s", value);
+        w->free_when_heard = bus_slot_free(w->free_when_heard);
+        loop_exit(w->loop, 0);
+}
+
+static void world_init(World *w, usec_t limit_usec) {
+        *w = (World) { 0 };
+        assert_return_code(loop_new(&w->loop), 0);
+        assert_return_code(timer_new(w->loop, "limit", on_limit, w, &w->limit), 0);
+        timer_arm_in(w->limit, limit_usec);
+}
+
+static void world_done(World *w) {
+        bus_free(w->bus);
+        timer_free(w->limit);
+        loop_free(w->loop);
+}
+
+/* -- a bus of our own: dbus-daemon, and a service with properties in a process of its own --------------------------- */
+
+typedef struct Broker {
+        pid_t daemon;
+        pid_t service;
+        char address[200];
+        bool there;
+} Broker;
+
+static pid_t start_daemon(char *address, size_t size) {
+        int fds[2];
+        size_t n = 0;
+        pid_t pid;
+
+        assert_return_code(pipe(fds), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                char argument[32];
+
+                (void) snprintf(argument, sizeof(argument), "--print-address=%d", fds[1]);
+                (void) close(fds[0]);
+                (void) execlp("dbus-daemon", "dbus-daemon", "--session", "--nofork", "--nopidfile",
+                              "--address=unix:tmpdir=/tmp", argument, NULL);
+                _exit(127);
+        }
+        (void) close(fds[1]);
+        while (n + 1 < size && read(fds[0], address + n, 1) == 1 && address[n] != '\n')
+                n++;
+        address[n] = 0;
+        (void) close(fds[0]);
+        return pid;
+}
+
+static int get_property(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *reterr) {
+        if (streq(property, "Text"))
+                return sd_bus_message_append(reply, "s", "stopping");
+        if (streq(property, "Flag"))
+                return sd_bus_message_append(reply, "b", 1);
+        if (streq(property, "Large"))
+                return sd_bus_message_append(reply, "t", UINT64_MAX);
+        if (streq(property, "Negative"))
+                return sd_bus_message_append(reply, "i", -5);
+        return sd_bus_message_append(reply, "as", 1, "list");
+}
+
+static int on_emit(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
+        sd_bus *bus = sd_bus_message_get_bus(m);
+
+        (void) sd_bus_emit_signal(bus, PATH, INTERFACE, "Other", "b", 0);
+        (void) sd_bus_emit_signal(bus, PATH, INTERFACE, "Prepare", "b", 1);
+        return sd_bus_reply_method_return(m, "");
+}
+
+static const sd_bus_vtable vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Text", "s", get_property, 0, 0),
+        SD_BUS_PROPERTY("Flag", "b", get_property, 0, 0),
+        SD_BUS_PROPERTY("Large", "t", get_property, 0, 0),
+        SD_BUS_PROPERTY("Negative", "i", get_property, 0, 0),
+        SD_BUS_PROPERTY("List", "as", get_property, 0, 0),
+        SD_BUS_METHOD("Emit", "", "", on_emit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int serve(int ready_fd) {
+        sd_bus *bus = NULL;
+
+        if (sd_bus_open_system(&bus) < 0 || sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, NULL) < 0 ||
+            sd_bus_request_name(bus, SERVICE, 0) < 0)
+                return 1;
+        if (write(ready_fd, "x", 1) != 1)
+                return 1;
+        for (;;) {
+                int r = sd_bus_process(bus, NULL);
+
+                if (r < 0)
+                        return 0;
+                if (r == 0 && sd_bus_wait(bus, UINT64_MAX) < 0)
+                        return 0;
+        }
+}
+
+static int broker_start(void **state) {
+        static Broker broker;
+        int fds[2];
+        char c;
+
+        *state = &broker;
+        broker.daemon = start_daemon(broker.address, sizeof(broker.address));
+        if (isempty(broker.address))
+                return 0; /* there is no dbus-daemon here */
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", broker.address, 1), 0);
+        assert_return_code(pipe(fds), 0);
+        broker.service = fork();
+        assert_true(broker.service >= 0);
+        if (broker.service == 0)
+                _exit(serve(fds[1]));
+        (void) close(fds[1]);
+        broker.there = read(fds[0], &c, 1) == 1;
+        (void) close(fds[0]);
+        return 0;
+}
+
+static int broker_stop(void **state) {
+        Broker *b = *state;
+
+        if (b->service > 0) {
+                (void) kill(b->service, SIGKILL);
+                (void) waitpid(b->service, NULL, 0);
+        }
+        (void) kill(b->daemon, SIGTERM);
+        (void) waitpid(b->daemon, NULL, 0);
+        return 0;
+}
+
+static void test_property(void **state) {
+        static const struct {
+                const char *service, *property;
+                int error; /* 1: any */
+                const char *value;
+        } rows[] = {
+                { SERVICE, "Text", 0, "stopping" },
+                { SERVICE, "Flag", 0, "true" },
+                { SERVICE, "Large", 0, "18446744073709551615" },
+                { SERVICE, "Negative", 0, "-5" },
+                { SERVICE, "List", -EBADMSG, "" },
+                { SERVICE, "Absent", 1, "" },
+                { "sh.vesper.Nobody", "Text", 1, "" },
+        };
+        const Broker *b = *state;
+
+        if (!b->there)
+                skip();
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                BusSlot *slot = NULL;
+                World w;
+
+                print_message("%s of %s\n", rows[i].property, rows[i].service);
+                world_init(&w, 20 * S);
+                assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+                assert_return_code(w.bus->ops->get_property(w.bus, rows[i].service, PATH, INTERFACE,
+                                                            rows[i].property, on_value, &w, &slot), 0);
+                assert_int_equal(w.n_heard, 0);
+                if (i % 2 == 0)
+                        w.free_when_heard = TAKE_PTR(slot); /* inside the callback */
+                assert_int_equal(loop_run(w.loop), 0);
+                assert_int_equal(w.n_heard, 1);
+                if (rows[i].error > 0)
+                        assert_true(w.error < 0);
+                else
+                        assert_int_equal(w.error, rows[i].error);
+                assert_string_equal(w.value, rows[i].value);
+                bus_slot_free(slot);
+                world_done(&w);
+        }
+}
+
+static void on_ignored(int error, const char *value, void *userdata) {
+        fail_msg("a dropped slot was called");
+}
+
+static void test_dropped_slot_is_silent(void **state) {
+        const Broker *b = *state;
+        BusSlot *slot = NULL;
+        World w;
+
+        if (!b->there)
+                skip();
+        world_init(&w, 300 * MS);
+        assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+        assert_return_code(w.bus->ops->get_property(w.bus, SERVICE, PATH, INTERFACE, "Text", on_ignored, &w, &slot), 0);
+        assert_null(bus_slot_free(slot));
+        assert_int_equal(loop_run(w.loop), -ETIMEDOUT);
+        world_done(&w);
+}
+
+static void on_emit_now(Timer *t, void *userdata) {
+        sd_bus *bus = NULL;
+
+        assert_return_code(sd_bus_open_system(&bus), 0);
+        assert_return_code(sd_bus_call_method(bus, SERVICE, PATH, INTERFACE, "Emit", NULL, NULL, ""), 0);
+        sd_bus_flush_close_unref(bus);
+}
+
+static void test_signal(void **state) {
+        const Broker *b = *state;
+        BusSlot *slot = NULL;
+        Timer *emit = NULL;
+        World w;
+
+        if (!b->there)
+                skip();
+        world_init(&w, 20 * S);
+        assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+        assert_return_code(w.bus->ops->match_signal(w.bus, SERVICE, PATH, INTERFACE, "Prepare", on_value, &w, &slot), 0);
+        assert_return_code(timer_new(w.loop, "emit", on_emit_now, &w, &emit), 0);
+        timer_arm_in(emit, 300 * MS);
+        assert_int_equal(loop_run(w.loop), 0);
+        assert_int_equal(w.n_heard, 1);
+        assert_int_equal(w.error, 0);
+        assert_string_equal(w.value, "true");
+        bus_slot_free(slot);
+        timer_free(emit);
+        world_done(&w);
+}
+
+static void test_no_bus(void **state) {
+        const Broker *b = *state;
+        World w;
+
+        world_init(&w, S);
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1), 0);
+        assert_int_equal(bus_new_system(w.loop, &w.bus), -ENOENT);
+        assert_null(w.bus);
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", b->address, 1), 0);
+        world_done(&w);
+}
+
+/* -- netlink, in a network of its own --------------------------------------------------------------------------------- */
+
+static void on_changed(void *userdata) {
+        unsigned *n = userdata;
+
+        (*n)++;
+}
+
+static void on_flip(Timer *t, void *userdata) {
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        unsigned *n_flips = userdata;
+        struct ifreq ifr = { .ifr_name = "lo" };
+
+        ifr.ifr_flags = (*n_flips)++ % 2 == 0 ? IFF_UP : 0;
+        assert_return_code(ioctl(fd, SIOCSIFFLAGS, &ifr), errno);
+        if (*n_flips < 4)
+                timer_arm_in(t, 5 * MS);
+}
+
+/* What on_changed() heard of four changes within 20 ms; negative: this machine gives us no network to play
+ * with. */
+static int hear_changes(bool subscribed) {
+        unsigned n_heard = 0, n_flips = 0;
+        Netlink *n = NULL;
+        Timer *flip = NULL;
+        World w;
+
+        if (unshare(CLONE_NEWNET) < 0)
+                return -errno;
+        world_init(&w, 500 * MS);
+        if (netlink_new(w.loop, &n) < 0 || timer_new(w.loop, "flip", on_flip, &n_flips, &flip) < 0)
+                return -EIO;
+        n->ops->subscribe(n, on_changed, &n_heard);
+        if (!subscribed)
+                n->ops->subscribe(n, NULL, NULL);
+        timer_arm_in(flip, 10 * MS);
+        if (loop_run(w.loop) != -ETIMEDOUT)
+                return -EIO;
+        netlink_free(n);
+        timer_free(flip);
+        world_done(&w);
+        return (int) n_heard;
+}
+
+static void test_burst_is_one_change(void **state) {
+        for (int subscribed = 0; subscribed <= 1; subscribed++) {
+                int status = 0;
+                pid_t pid = fork();
+
+                assert_true(pid >= 0);
+                if (pid == 0) {
+                        int n = hear_changes(subscribed);
+
+                        _exit(n < 0 ? 100 - n : n);
+                }
+                assert_int_equal(waitpid(pid, &status, 0), pid);
+                assert_true(WIFEXITED(status));
+                if (WEXITSTATUS(status) == 100 + EPERM)
+                        skip();
+                assert_int_equal(WEXITSTATUS(status), subscribed);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_property),
+                cmocka_unit_test(test_dropped_slot_is_silent),
+                cmocka_unit_test(test_signal),
+                cmocka_unit_test(test_no_bus),
+                cmocka_unit_test(test_burst_is_one_change),
+        };
+        return cmocka_run_group_tests_name("bus-netlink", tests, broker_start, broker_stop);
+}

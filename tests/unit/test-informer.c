@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "informer.h"
+#include "kube-rig.h"
+
+/* A kind of which nothing but the metadata is kept. */
+static const KubeKind node_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "nodes",
+        .kind = "Node",
+        .size = sizeof(KubeObject),
+};
+static const KubeKind pod_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "pods",
+        .kind = "Pod",
+        .namespaced = true,
+        .size = sizeof(KubeObject),
+};
+
+#define OBJECT(name, version) OBJECT_UID(name, version, "u-" name)
+#define OBJECT_UID(name, version, uid) \
+        "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version "\",\"uid\":\"" uid "\"}}"
+#define POD(ns, name, version) \
+        "{\"metadata\":{\"namespace\":\"" ns "\",\"name\":\"" name "\",\"resourceVersion\":\"" version \
+        "\",\"uid\":\"u\"}}"
+#define LIST(version, items) \
+        "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
+#define PAGE(version, token, items) \
+        "{\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" token "\"},\"items\":[" items \
+        "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define BOOKMARK(version) \
+        EVENT("BOOKMARK", "{\"kind\":\"Node\",\"metadata\":{\"resourceVersion\":\"" version "\"}}")
+#define STATUS(code, reason) \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":" \
+        "\"no\"," \
+        "\"reason\":\"" reason "\",\"code\":" code "}"
+#define GONE STATUS("410", "Expired")
+
+static Rig *rig_of(void *userdata) {
+        return userdata;
+}
+
+/* "+a@1": a of resourceVersion 1 was added; "~a@1>2": modified; "-a@2": deleted. The store agrees with what
+ * is told. */
+static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        StrBuf *t = &rig_of(userdata)->trace;
+        KubeObject *any = new ?: old;
+
+        switch (e) {
+        case INFORMER_ADDED:
+                assert_null(old);
+                strbuf_addf(t, " +%s@%s", new->meta.name, new->meta.resource_version);
+                break;
+        case INFORMER_MODIFIED:
+                assert_string_equal(old->meta.name, new->meta.name);
+                strbuf_addf(t, " ~%s@%s>%s", new->meta.name, old->meta.resource_version,
+                            new->meta.resource_version);
+                break;
+        case INFORMER_DELETED:
+                assert_null(new);
+                strbuf_addf(t, " -%s@%s", old->meta.name, old->meta.resource_version);
+                break;
+        }
+        assert_ptr_equal(informer_get(i, any->meta.ns, any->meta.name), new);
+}
+
+static void on_synced(Informer *i, void *userdata) {
+        assert_true(informer_synced(i));
+        strbuf_add(&rig_of(userdata)->trace, " synced");
+}
+
+static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
+        assert_int_equal(informer_connected(i), connected);
+        assert_int_equal(isempty(why), connected);
+        strbuf_add(&rig_of(userdata)->trace, connected ? " up" : " down");
+}
+
+/* "list", "list(2,token)", "watch@7". */
+static void describe(const HttpExchange *x, StrBuf *t) {
+        _cleanup_free_ char *watch = rig_query(x, "watch"), *version = rig_query(x, "resourceVersion"),
+                            *limit = rig_query(x, "limit"), *token = rig_query(x, "continue"),
+                            *bookmarks = rig_query(x, "allowWatchBookmarks");
+
+        assert_int_equal(x->method, HTTP_GET);
+        if (watch) {
+                assert_string_equal(bookmarks, "true");
+                strbuf_addf(t, "watch@%s", version);
+                return;
+        }
+        assert_null(version); /* consistent */
+        strbuf_add(t, "list");
+        if (!streq(limit, "500") || token)
+                strbuf_addf(t, "(%s%s%s)", limit, token ? "," : "", strempty(token));
+}
+
+static Informer *informer_start(Rig *r, const KubeKind *kind, const InformerOptions *o) {
+        InformerHandler h = {
+                .on_event = on_event,
+                .on_synced = on_synced,
+                .on_health = on_health,
+                .userdata = r,
+        };
+        Informer *i;
+
+        r->describe = describe;
+        assert_return_code(informer_new(r->host->client, kind, o, &h, &i), 0);
+        assert_null(informer_resource_version(i));
+        assert_false(informer_synced(i));
+        return i;
+}
+
+static usec_t last_request_usec(const Rig *r) {
+        return r->requests[r->n_requests - 1].at_usec;
+}
+
+/* Synced with a@1 and b@2, watching from 10. */
+static Informer *informer_standing(Rig *r) {
+        Informer *i;
+
+        rig_answer(r, 200, LIST("10", OBJECT("a", "1") "," OBJECT("b", "2")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, 0);
+        assert_trace(r, "list +a@1 +b@2 up synced watch@10");
+        return i;
+}
+
+/* -- one stream after a list ---------------------------------------------------------------------------- */
+
+static void test_watch_events(void **state) {
+        static const struct {
+                const char *what, *lines, *expected, *version;
+        } rows[] = {
+                { "an object is added", EVENT("ADDED", OBJECT("c", "11")), "+c@11", "11" },
+                { "an object is modified", EVENT("MODIFIED", OBJECT("a", "12")), "~a@1>12", "12" },
+                { "added, but known already", EVENT("ADDED", OBJECT("a", "12")), "~a@1>12", "12" },
+                { "told again what is known", EVENT("ADDED", OBJECT("a", "1")), "", "1" },
+                { "an object is deleted", EVENT("DELETED", OBJECT("b", "13")), "-b@2", "13" },
+                { "deleted, but never seen", EVENT("DELETED", OBJECT("x", "13")), "", "13" },
+                { "a bookmark moves the point of resume", BOOKMARK("99"), "", "99" },
+                { "another uid is another object", EVENT("MODIFIED", OBJECT_UID("a", "14", "new")),
+                  "-a@1 +a@14", "14" },
+                { "the end of a predecessor", EVENT("DELETED", OBJECT_UID("a", "14", "older")), "", "14" },
+                { "of another kind: what was known stays",
+                  EVENT("MODIFIED",
+                        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"15\"}}"),
+                  "", "15" },
+                { "a type from the future", EVENT("RENAMED", OBJECT("a", "16")), "", "10" },
+                { "several in one piece",
+                  EVENT("DELETED", OBJECT("a", "11")) EVENT("ADDED", OBJECT("a", "12")), "-a@1 +a@12",
+                  "12" },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+
+                print_message("%s\n", rows[k].what);
+                rig_say(r, rows[k].lines);
+                rig_run_for(r, 5 * USEC_PER_SEC);
+                assert_trace(r, rows[k].expected);
+                assert_string_equal(informer_resource_version(i), rows[k].version);
+        }
+}
+
+static void test_resume_after_clean_end(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        usec_t end;
+        (void) state;
+
+        rig_say(r, BOOKMARK("20"));
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_stream(r, EVENT("ADDED", OBJECT("c", "21")));
+        rig_end(r, true);
+        end = virtual_time_now(r->time);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "watch@20 +c@21");
+        assert_int_equal(last_request_usec(r), end);
+        assert_true(informer_connected(i));
+}
+
+/* -- the list ------------------------------------------------------------------------------------------- */
+
+static void test_pages(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        HashmapIterator it = { 0 };
+        KubeObject *o;
+        (void) state;
+
+        rig_answer(r, 200, PAGE("10", "t+1/=", OBJECT("a", "1") "," OBJECT("b", "2")));
+        rig_answer(r, 200, PAGE("10", "t2", OBJECT("c", "3") "," OBJECT("d", "4")));
+        rig_answer(r, 200, LIST("12", OBJECT("e", "5")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, &(InformerOptions){ .page_size = 2 });
+        rig_run_for(r, 0);
+        assert_trace(r, "list(2) +a@1 +b@2 list(2,t+1/=) +c@3 +d@4 list(2,t2) +e@5 up synced watch@10");
+        assert_int_equal(informer_size(i), 5);
+        assert_true(informer_iterate(i, &it, &o));
+        assert_string_equal(o->meta.name, "a");
+        assert_string_equal(informer_get(i, NULL, "d")->meta.uid, "u-d");
+        assert_null(informer_get(i, NULL, "f"));
+}
+
+static void test_token_expires(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        (void) state;
+
+        rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "1") "," OBJECT("b", "2")));
+        rig_answer(r, 410, GONE);
+        rig_answer(r, 200, PAGE("20", "t3", OBJECT("a", "11")));
+        rig_answer(r, 200, LIST("20", OBJECT("c", "12")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, &(InformerOptions){ .page_size = 2 });
+        rig_run_for(r, 0);
+        assert_trace(
+                r, "list(2) +a@1 +b@2 list(2,t1) list(2) ~a@1>11 list(2,t3) +c@12 -b@2 up synced watch@20");
+}
+
+/* What was known before a relist is known throughout it. */
+static void test_relist_interrupted(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_answer(r, 200, PAGE("30", "t1", OBJECT("a", "1")));
+        rig_answer(r, 503, STATUS("503", "ServiceUnavailable"));
+        rig_say(r, EVENT("ERROR", GONE));
+        rig_run_for(r, 100 * USEC_PER_MSEC);
+        assert_trace(r, "list list(500,t1) down");
+        assert_int_equal(informer_size(i), 2);
+
+        /* The same page again; then its token has run out. */
+        rig_answer(r, 410, GONE);
+        rig_run_for(r, 300 * USEC_PER_MSEC);
+        assert_trace(r, "list(500,t1)");
+        assert_int_equal(informer_size(i), 2);
+
+        rig_answer(r, 200, LIST("31", OBJECT("a", "1")));
+        rig_stream(r, "");
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "list -b@2 up watch@31");
+}
+
+static void test_unreadable_items(void **state) {
+        static const struct {
+                const char *what, *items, *expected;
+                unsigned undecodable;
+        } rows[] = {
+                { "of another kind: known ones stay", "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}",
+                  "list -b@2 watch@20", 1 },
+                { "without a name: nothing is deleted", "{\"metadata\":{\"uid\":\"7\"}}," OBJECT("b", "9"),
+                  "list ~b@2>9 watch@20", 1 },
+                { "twice the same key: nothing is deleted", "{\"metadata\":{\"name\":\"a\",\"name\":\"b\"}}",
+                  "list watch@20", 1 },
+                { "not an object at all", "7,null", "list watch@20", 2 },
+                { "the others are read", OBJECT("a", "1") ",{\"metadata\":{}}," OBJECT("c", "12"),
+                  "list +c@12 watch@20", 1 },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+                _cleanup_free_ char *body =
+                        strf("{\"metadata\":{\"resourceVersion\":\"20\"},\"items\":[%s]}", rows[k].items);
+
+                print_message("%s\n", rows[k].what);
+                rig_answer(r, 200, body);
+                rig_stream(r, "");
+                rig_say(r, EVENT("ERROR", GONE));
+                rig_run_for(r, 0);
+                assert_trace(r, rows[k].expected);
+                assert_int_equal(informer_undecodable(i), rows[k].undecodable);
+        }
+}
+
+/* A list that makes no sense is asked for again, later; what is known stays. */
+static void test_unreadable_list(void **state) {
+        static const struct {
+                const char *what;
+                unsigned status;
+                const char *body;
+        } rows[] = {
+                { "not JSON", 200, "{\"metadata\":{\"resourceVersion\":\"20\"},\"items\":[" },
+                { "no resourceVersion", 200, "{\"metadata\":{},\"items\":[]}" },
+                { "forbidden", 403, STATUS("403", "Forbidden") },
+                { "the kind is not installed", 404, "404 page not found" },
+                { "broken inside", 500, "" },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+
+                print_message("%s\n", rows[k].what);
+                rig_answer(r, rows[k].status, rows[k].body);
+                rig_answer(r, 200, LIST("21", OBJECT("b", "2")));
+                rig_stream(r, "");
+                rig_say(r, EVENT("ERROR", GONE));
+                rig_run_for(r, 199 * USEC_PER_MSEC);
+                assert_trace(r, "list down");
+                assert_int_equal(informer_size(i), 2);
+                rig_run_for(r, 101 * USEC_PER_MSEC);
+                assert_trace(r, "list -a@1 up watch@21");
+        }
+}
+
+/* -- relist --------------------------------------------------------------------------------------------- */
+
+static void test_gone(void **state) {
+        static const struct {
+                const char *what, *items, *expected;
+        } rows[] = {
+                { "nothing has changed", OBJECT("a", "1") "," OBJECT("b", "2"), "list watch@20" },
+                { "one has vanished", OBJECT("b", "2"), "list -a@1 watch@20" },
+                { "all have vanished", "", "list -a@1 -b@2 watch@20" },
+                { "one changed, one is new", OBJECT("a", "15") "," OBJECT("b", "2") "," OBJECT("c", "16"),
+                  "list ~a@1>15 +c@16 watch@20" },
+                { "one is another under the same name", OBJECT_UID("a", "15", "new") "," OBJECT("b", "2"),
+                  "list -a@1 +a@15 watch@20" },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < 2 * ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+                _cleanup_free_ char *body = strf(
+                        "{\"metadata\":{\"resourceVersion\":\"20\"},\"items\":[%s]}", rows[k / 2].items);
+                bool by_status = k % 2 == 1;
+
+                print_message("%s, told by %s\n", rows[k / 2].what,
+                              by_status ? "the HTTP status" : "an ERROR event");
+                rig_run_for(r, USEC_PER_MINUTE);
+                if (by_status) {
+                        rig_answer(r, 410, GONE);
+                        rig_end(r, true);
+                        rig_answer(r, 200, body);
+                } else {
+                        rig_answer(r, 200, body);
+                        rig_say(r, EVENT("ERROR", GONE));
+                }
+                rig_stream(r, "");
+                rig_run_for(r, 0);
+                if (by_status) {
+                        _cleanup_free_ char *expected = strf("watch@10 %s", rows[k / 2].expected);
+
+                        assert_trace(r, expected);
+                } else
+                        assert_trace(r, rows[k / 2].expected);
+                assert_true(informer_connected(i));
+        }
+}
+
+/* A server that calls each of its own lists too old is not asked in a circle. */
+static void test_gone_again_and_again(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        size_t n;
+        (void) state;
+
+        for (unsigned k = 0; k < 20; k++) {
+                rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
+                rig_stream(r, EVENT("ERROR", GONE));
+        }
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, 100 * USEC_PER_MSEC);
+        assert_trace(r, "list +a@1 up synced watch@10 list watch@10 down");
+        rig_run_for(r, 2 * USEC_PER_MINUTE);
+        n = r->n_requests;
+        /* Two each time: 0.25 0.5 1 2 4 8 16 30 30 s, give or take a fifth. */
+        assert_in_range(n, 4 + 2 * 8, 4 + 2 * 10);
+}
+
+/* -- failures of the watch ------------------------------------------------------------------------------ */
+
+static void test_stall(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        usec_t said;
+        (void) state;
+
+        rig_run_for(r, 100 * USEC_PER_SEC);
+        rig_say(r, BOOKMARK("11"));
+        said = virtual_time_now(r->time);
+        rig_run_for(r, 150 * USEC_PER_SEC - 1);
+        assert_trace(r, "");
+        rig_stream(r, "");
+        rig_run_for(r, 1);
+        assert_trace(r, "down watch@11");
+        assert_int_equal(last_request_usec(r), said + 150 * USEC_PER_SEC);
+        assert_int_equal(r->n_open, 1);
+        rig_run_for(r, 10 * USEC_PER_SEC);
+        assert_trace(r, "up");
+        assert_true(informer_connected(i));
+}
+
+static void test_watch_fails(void **state) {
+        static const struct {
+                const char *what;
+                unsigned status; /* of the next watch; 0: the stream breaks */
+                const char *retry_after;
+                usec_t earliest_usec, latest_usec;
+                const char *expected;
+        } rows[] = {
+                { "the connection breaks", 0, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
+                  "down watch@10 +c@11 up" },
+                { "the server has too much to do", 429, "7", 7 * USEC_PER_SEC, 7 * USEC_PER_SEC,
+                  "watch@10 down watch@10 +c@11 up" },
+                { "the server fails", 500, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
+                  "watch@10 down watch@10 +c@11 up" },
+                { "not allowed for a moment", 403, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
+                  "watch@10 down watch@10 +c@11 up" },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+                usec_t failed;
+
+                print_message("%s\n", rows[k].what);
+                rig_run_for(r, USEC_PER_MINUTE);
+                failed = virtual_time_now(r->time);
+                if (rows[k].status != 0)
+                        rig_answer_later(r, rows[k].status, rows[k].retry_after);
+                rig_stream(r, EVENT("ADDED", OBJECT("c", "11")));
+                rig_end(r, rows[k].status != 0);
+                rig_run_for(r, 30 * USEC_PER_SEC);
+                assert_trace(r, rows[k].expected);
+                assert_in_range(last_request_usec(r) - failed, rows[k].earliest_usec, rows[k].latest_usec);
+        }
+}
+
+static void test_watch_refused_for_good(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_answer(r, 400, STATUS("400", "BadRequest"));
+        rig_answer(r, 200, LIST("5", OBJECT("a", "1")));
+        rig_stream(r, "");
+        rig_end(r, true);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "watch@10 down list -b@2 up watch@5");
+}
+
+static void test_line_that_is_no_json(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_answer(r, 200, LIST("20", OBJECT("a", "1") "," OBJECT("b", "2")));
+        rig_stream(r, "");
+        rig_say(r, EVENT("ADDED", OBJECT("c", "11")) "{\"type\":\"ADD\n");
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "+c@11 down list -c@11 up watch@20");
+}
+
+static void test_short_watches_back_off(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_run_for(r, USEC_PER_MINUTE);
+        for (unsigned k = 0; k < 10; k++) {
+                usec_t end = virtual_time_now(r->time),
+                       base = MIN(250 * USEC_PER_MSEC << k, 30 * USEC_PER_SEC);
+
+                rig_stream(r, "");
+                rig_end(r, true);
+                if (k == 0) {
+                        /* The one that stood long ends well; only its successor is short. */
+                        rig_run_for(r, 0);
+                        rig_stream(r, "");
+                        rig_end(r, true);
+                }
+                while (r->n_open == 0)
+                        assert_int_equal(virtual_time_step(r->time, USEC_INFINITY), 1);
+                assert_in_range(last_request_usec(r) - end, base * 8 / 10, base * 12 / 10);
+        }
+        assert_false(informer_connected(i));
+}
+
+static void test_connection_cut(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_stream(r, "");
+        http_inproc_cut_streams(r->host->transport);
+        rig_run_for(r, 300 * USEC_PER_MSEC);
+        assert_trace(r, "down watch@10");
+        assert_false(informer_connected(i));
+        rig_run_for(r, 10 * USEC_PER_SEC);
+        assert_trace(r, "up");
+}
+
+/* -- kick, selectors, end ------------------------------------------------------------------------------- */
+
+static void test_kick(void **state) {
+        static const struct {
+                const char *what;
+                const char *retry_after;
+                usec_t next_usec;
+        } rows[] = {
+                { "a backoff is cut short", NULL, 0 },
+                { "what the server asked for is not", "20", 20 * USEC_PER_SEC },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = NULL;
+                usec_t failed;
+
+                print_message("%s\n", rows[k].what);
+                for (unsigned n = 0; n < 8; n++)
+                        rig_answer_later(r, 503, n == 7 ? rows[k].retry_after : NULL);
+                rig_answer(r, 200, LIST("10", ""));
+                rig_stream(r, "");
+                i = informer_start(r, &node_kind, NULL);
+                while (r->n_requests < 8)
+                        assert_int_equal(virtual_time_step(r->time, USEC_INFINITY), 1);
+                rig_run_for(r, 0);
+                failed = virtual_time_now(r->time);
+                assert_trace(r, "list down list list list list list list list");
+
+                informer_kick(i);
+                rig_run_for(r, rows[k].next_usec);
+                assert_trace(r, "list up synced watch@10");
+                assert_int_equal(last_request_usec(r), failed + rows[k].next_usec);
+                informer_kick(i);
+                rig_run_for(r, USEC_PER_SEC);
+                assert_trace(r, "");
+        }
+}
+
+static void test_namespace_and_selectors(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        InformerOptions o = { .ns = "web",
+                              .label_selector = "app in (x,y)",
+                              .field_selector = "spec.nodeName=n1" };
+        (void) state;
+
+        rig_answer(r, 200, LIST("10", POD("web", "a", "1")));
+        rig_stream(r, EVENT("DELETED", POD("web", "a", "2")) EVENT("ADDED", POD("web", "b", "3")));
+        i = informer_start(r, &pod_kind, &o);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "list +a@1 up synced watch@10 -a@1 +b@3");
+        assert_non_null(informer_get(i, "web", "b"));
+        assert_null(informer_get(i, "other", "b"));
+        for (size_t k = 0; k < r->n_requests; k++) {
+                HttpExchange x = { .query = r->requests[k].query };
+                _cleanup_free_ char *labels = rig_query(&x, "labelSelector"),
+                                    *fields = rig_query(&x, "fieldSelector");
+
+                assert_string_equal(r->requests[k].path, "/api/v1/namespaces/web/pods");
+                assert_string_equal(labels, "app in (x,y)");
+                assert_string_equal(fields, "spec.nodeName=n1");
+        }
+}
+
+/* Watches are asked to end by the server at different times. */
+static void test_watch_timeout(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        bool differ = false;
+        unsigned long first = 0;
+        (void) state;
+
+        for (unsigned k = 0; k < 10; k++) {
+                HttpExchange x = { .query = r->requests[r->n_requests - 1].query };
+                _cleanup_free_ char *timeout = rig_query(&x, "timeoutSeconds");
+                unsigned long sec;
+
+                assert_non_null(timeout);
+                sec = strtoul(timeout, NULL, 10);
+                assert_in_range(sec, 6 * 60, 10 * 60);
+                differ |= k > 0 && sec != first;
+                first = sec;
+                rig_run_for(r, USEC_PER_MINUTE);
+                rig_stream(r, "");
+                rig_end(r, true);
+                rig_run_for(r, USEC_PER_SEC);
+        }
+        assert_true(differ);
+}
+
+static void test_freed_on_the_way(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        Informer *i;
+        (void) state;
+
+        rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
+        i = informer_start(r, &node_kind, NULL);
+        informer_free(i);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "");
+
+        rig_silence(r);
+        r->next_answer = 1;
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, USEC_PER_SEC);
+        informer_free(i);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "list");
+        assert_int_equal(r->n_open, 0);
+        assert_null(informer_free(NULL));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_watch_events),
+                cmocka_unit_test(test_resume_after_clean_end),
+                cmocka_unit_test(test_pages),
+                cmocka_unit_test(test_token_expires),
+                cmocka_unit_test(test_relist_interrupted),
+                cmocka_unit_test(test_unreadable_items),
+                cmocka_unit_test(test_unreadable_list),
+                cmocka_unit_test(test_gone),
+                cmocka_unit_test(test_gone_again_and_again),
+                cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_watch_fails),
+                cmocka_unit_test(test_watch_refused_for_good),
+                cmocka_unit_test(test_line_that_is_no_json),
+                cmocka_unit_test(test_short_watches_back_off),
+                cmocka_unit_test(test_connection_cut),
+                cmocka_unit_test(test_kick),
+                cmocka_unit_test(test_namespace_and_selectors),
+                cmocka_unit_test(test_watch_timeout),
+                cmocka_unit_test(test_freed_on_the_way),
+        };
+        return cmocka_run_group_tests_name("informer", tests, NULL, NULL);
+}
