@@ -259,7 +259,7 @@ bool aws_container_uri_is_allowed(const char *url) {
         static const char *const addresses[] = { "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]" };
         const char *authority = startswith(url, "http://");
         _cleanup_free_ char *host = NULL;
-        size_t n;
+        size_t n, port;
 
         for (const char *p = url; *p; p++)
                 if (*p <= 0x20 || *p >= 0x7f)
@@ -271,7 +271,10 @@ bool aws_container_uri_is_allowed(const char *url) {
         host = memdup_str(authority, n);
         if (!host || strchr(host, '@'))
                 return false;
-        host[host[0] == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL) : strcspn(host, ":")] = 0;
+        port = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+        if (port > strlen(host) || (host[port] && host[port] != ':'))
+                return false;
+        host[port] = 0;
         if (is_loopback(host))
                 return true;
         for (size_t i = 0; i < ELEMENTSOF(addresses); i++)

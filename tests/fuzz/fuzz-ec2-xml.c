@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <string.h>
+
+#include "aws-error.h"
+#include "aws-keys.h"
+#include "ec2-answer.h"
+#include "fuzz.h"
+#include "string-util.h"
+#include "xml-reader.h"
+
+/*
+ * What must hold of any answer of AWS: it is parsed into something whole or refused; what can be read
+ * through can also be skipped; nothing in it leads to a request or a message with control characters.
+ */
+
+static int walk(XmlReader *x, unsigned *n) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                assert(*name && strlen(name) <= XML_NAME_MAX);
+                if (++*n % 3 == 0)
+                        r = xml_reader_skip(x);
+                else if (name[0] == 't') {
+                        _cleanup_free_ char *text = NULL;
+
+                        r = xml_reader_text(x, &text);
+                        assert(r < 0 || utf8_is_valid(text, strlen(text)));
+                } else
+                        r = walk(x, n);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+static void check_reader(const char *data, size_t size) {
+        unsigned n = 0;
+        XmlReader x, y;
+        int r;
+
+        if (xml_reader_open(&x, data, size, size, NULL) < 0)
+                return;
+        y = x;
+        r = walk(&x, &n);
+        if (r >= 0)
+                r = xml_reader_close(&x);
+        if (r >= 0) {
+                assert(xml_reader_skip(&y) == 0);
+                assert(xml_reader_close(&y) == 0);
+        } else
+                assert(xml_reader_skip(&x) == r); /* an error sticks */
+}
+
+static void check_instances(const Ec2Instances *list, int r) {
+        assert(r <= 0);
+        for (size_t i = 0; i < list->n_items; i++) {
+                Ec2ProviderId id;
+
+                assert(ec2_provider_id_parse(list->items[i].instance_id, &id) == 0);
+                assert(ec2_instances_find(list, list->items[i].instance_id));
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(ec2_instances_done) Ec2Instances described = { 0 }, terminated = { 0 };
+        _cleanup_(aws_error_done) AwsError error = { 0 };
+        _cleanup_(aws_keys_done) AwsKeys sts = { 0 }, json = { 0 };
+        _cleanup_free_ char *reason = NULL;
+        const char *text = (const char *) data;
+
+        check_reader(text, size);
+        check_instances(&described, ec2_instances_parse_describe(text, size, &described));
+        check_instances(&terminated, ec2_instances_parse_terminate(text, size, &terminated));
+        if (aws_error_parse(text, size, &error) >= 0) {
+                assert(*error.code && !strpbrk(error.code, "\r\n "));
+                assert(!strpbrk(error.message, "\r\n"));
+                (void) ec2_fault_from(error.code, 400);
+        }
+        if (aws_keys_parse_sts(text, size, &sts) >= 0)
+                assert(aws_keys_are_valid(&sts) && sts.session_token);
+        if (aws_keys_parse_json(text, size, &json, &reason) >= 0)
+                assert(aws_keys_are_valid(&json));
+        return 0;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include <sys/stat.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "cloud-exec.h"
+#include "file-util.h"
+#include "string-util.h"
+
+/* Real child processes: shell scripts in a folder of their own. */
+typedef struct World {
+        Env env;
+        char folder[64];
+        char *command;
+        CloudProvider *provider;
+        bool may_send;
+        unsigned n_answers;
+
+        CloudOutcome outcome;
+        InstanceState state;
+        usec_t retry_after_usec;
+        char code[64], message[400];
+} World;
+
+static const char *world_getenv(const char *name, void *userdata) {
+        if (streq(name, "PATH"))
+                return "/usr/bin:/bin";
+        if (streq(name, "HOME"))
+                return ((World *) userdata)->folder;
+        if (streq(name, "AWS_SECRET_ACCESS_KEY"))
+                return "SECRET";
+        return NULL;
+}
+
+static int world_setup(void **state) {
+        World *w = new0(World, 1);
+        const char *message;
+
+        *w = (World){ .folder = "/tmp/test-cloud-exec.XXXXXX", .may_send = true };
+        assert_non_null(mkdtemp(w->folder));
+        w->command = strf("%s/provider", w->folder);
+        assert_return_code(loop_new(&w->env.loop), 0);
+        assert_return_code(child_runner_new(w->env.loop, &w->env.children), 0);
+        assert_return_code(cloud_provider_new(&w->env,
+                                              &(CloudConfig){ .name = "exec",
+                                                              .command = w->command,
+                                                              .getenv = world_getenv,
+                                                              .getenv_userdata = w },
+                                              &w->provider, &message),
+                           0);
+        *state = w;
+        return 0;
+}
+
+static int world_teardown(void **state) {
+        World *w = *state;
+        _cleanup_free_ char *command = strf("rm -rf '%s'", w->folder);
+
+        cloud_provider_free(w->provider);
+        child_runner_free(w->env.children);
+        loop_free(w->env.loop);
+        free(w->command);
+        free(w);
+        return system(command);
+}
+
+static void write_script(World *w, const char *body) {
+        _cleanup_free_ char *temporary = strf("%s.new", w->command);
+        FILE *f = fopen(temporary, "we");
+
+        assert_non_null(f);
+        assert_true(fprintf(f, "#!/bin/sh\ncd '%s'\n%s\n", w->folder, body) > 0);
+        assert_int_equal(fclose(f), 0);
+        assert_return_code(chmod(temporary, 0700), 0);
+        assert_return_code(rename(temporary, w->command), 0);
+}
+
+static char *read_back(World *w, const char *name) {
+        _cleanup_free_ char *path = strf("%s/%s", w->folder, name);
+        char *text;
+        size_t size;
+
+        assert_return_code(read_file(path, 65536, &text, &size), 0);
+        return text;
+}
+
+static void on_answer(const CloudResult *result, void *userdata) {
+        World *w = userdata;
+
+        w->n_answers++;
+        w->outcome = result->outcome;
+        w->state = result->state;
+        w->retry_after_usec = result->retry_after_usec;
+        (void) snprintf(w->code, sizeof(w->code), "%s", strempty(result->code));
+        (void) snprintf(w->message, sizeof(w->message), "%s", result->message);
+}
+
+static bool may_send(void *userdata) {
+        return ((World *) userdata)->may_send;
+}
+
+/* Until so many answers are there, at most 20 s. */
+static void run(World *w, unsigned n_answers) {
+        usec_t limit = usec_add(loop_now(w->env.loop), 20 * USEC_PER_SEC);
+
+        while (w->n_answers < n_answers && loop_now(w->env.loop) < limit)
+                assert_return_code(sd_event_run(loop_sd_event(w->env.loop), 100 * USEC_PER_MSEC), 0);
+        assert_int_equal(w->n_answers, n_answers);
+}
+
+static void run_for(World *w, usec_t usec) {
+        usec_t limit = usec_add(loop_now(w->env.loop), usec);
+
+        while (loop_now(w->env.loop) < limit)
+                assert_return_code(sd_event_run(loop_sd_event(w->env.loop), 10 * USEC_PER_MSEC), 0);
+}
+
+static void ask(World *w, bool terminate, const char *provider_id) {
+        _cleanup_(cloud_call_freep) CloudCall *c = NULL;
+        HttpGuard guard = { may_send, w };
+
+        w->n_answers = 0;
+        if (terminate)
+                assert_return_code(cloud_terminate(w->provider, provider_id, "op-7", "pool-a", &guard,
+                                                   on_answer, w, &c),
+                                   0);
+        else
+                assert_return_code(cloud_describe(w->provider, provider_id, on_answer, w, &c), 0);
+        assert_int_equal(w->n_answers, 0); /* never inside the call */
+        run(w, 1);
+}
+
+/* What the command does, and what comes of it. */
+static void test_answers(void **state) {
+        static const struct {
+                const char *what;
+                bool terminate;
+                const char *script;
+                CloudOutcome outcome;
+                InstanceState state;
+                const char *code, *message;
+                unsigned retry_after_sec;
+        } rows[] = {
+                { "present", false, "echo '{\"state\":\"present\"}'", CLOUD_OK, INSTANCE_PRESENT, "", "",
+                  0 },
+                { "gone", false, "echo '{\"state\":\"gone\",\"other\":[1]}'", CLOUD_OK, INSTANCE_GONE, "",
+                  "", 0 },
+                { "terminating", false, "echo '{\"state\":\"terminating\"}'", CLOUD_OK, INSTANCE_TERMINATING,
+                  "", "", 0 },
+                { "unknown", false, "echo '{\"state\":\"unknown\"}'", CLOUD_OK, INSTANCE_UNKNOWN, "",
+                  "does not know", 0 },
+                { "no state", false, "echo '{}'", CLOUD_OK, INSTANCE_UNKNOWN, "", "does not know", 0 },
+                { "unknown, for a while", false, "echo '{\"state\":\"unknown\",\"retryAfter\":5}'",
+                  CLOUD_RETRY, INSTANCE_UNKNOWN, "", "try again", 5 },
+                { "a state that is none", false, "echo '{\"state\":\"absent\"}'", CLOUD_RETRY,
+                  INSTANCE_UNKNOWN, "", "no answer of the protocol", 0 },
+                { "a state that is a number", false, "echo '{\"state\":1}'", CLOUD_RETRY, INSTANCE_UNKNOWN,
+                  "", "no answer of the protocol", 0 },
+                { "accepted", true, "echo '{}'", CLOUD_OK, INSTANCE_UNKNOWN, "", "", 0 },
+                { "accepted, and told how it stands", true, "echo '{\"state\":\"terminating\"}'", CLOUD_OK,
+                  INSTANCE_TERMINATING, "", "", 0 },
+                { "an error in words", true,
+                  "printf '%s' '{\"error\":\"BMC is\\nbusy\",\"retryAfter\":1.5}'", CLOUD_RETRY,
+                  INSTANCE_UNKNOWN, "", "BMC is?busy", 1 },
+                { "gone and an error is an error", false, "echo '{\"state\":\"gone\",\"error\":\"or not\"}'",
+                  CLOUD_RETRY, INSTANCE_UNKNOWN, "", "or not", 0 },
+                { "protected", true, "echo '{\"error\":{\"code\":\"protected\",\"message\":\"locked\"}}'",
+                  CLOUD_PROTECTED, INSTANCE_UNKNOWN, "protected", "locked", 0 },
+                { "denied", true, "echo '{\"error\":{\"code\":\"denied\"}}'", CLOUD_DENIED, INSTANCE_UNKNOWN,
+                  "denied", "without a message", 0 },
+                { "invalid", true, "echo '{\"error\":{\"code\":\"invalid\",\"message\":\"no such rack\"}}'",
+                  CLOUD_INVALID, INSTANCE_UNKNOWN, "invalid", "no such rack", 0 },
+                { "another code", true, "echo '{\"error\":{\"code\":\"odd\",\"message\":\"m\"}}'",
+                  CLOUD_RETRY, INSTANCE_UNKNOWN, "odd", "m", 0 },
+                { "an error that is none", true, "echo '{\"error\":null}'", CLOUD_OK, INSTANCE_UNKNOWN, "",
+                  "", 0 },
+                { "an error that is a list", true, "echo '{\"error\":[]}'", CLOUD_RETRY, INSTANCE_UNKNOWN,
+                  "", "no answer of the protocol", 0 },
+                { "a negative wait", true, "echo '{\"retryAfter\":-1}'", CLOUD_RETRY, INSTANCE_UNKNOWN, "",
+                  "no answer of the protocol", 0 },
+                { "an endless wait", true, "echo '{\"error\":\"x\",\"retryAfter\":1e300}'", CLOUD_RETRY,
+                  INSTANCE_UNKNOWN, "", "x", 3600 },
+                { "no output", false, "true", CLOUD_RETRY, INSTANCE_UNKNOWN, "", "no answer of the protocol",
+                  0 },
+                { "words", false, "echo gone", CLOUD_RETRY, INSTANCE_UNKNOWN, "",
+                  "no answer of the protocol", 0 },
+                { "a list", false, "echo '[]'", CLOUD_RETRY, INSTANCE_UNKNOWN, "",
+                  "no answer of the protocol", 0 },
+                { "not now", true, "echo 'switch is down' >&2; exit 75", CLOUD_RETRY, INSTANCE_UNKNOWN, "",
+                  "switch is down", 0 },
+                { "not now, silently", true, "exit 75", CLOUD_RETRY, INSTANCE_UNKNOWN, "",
+                  "asks to try again", 0 },
+                { "not now, but then", true, "echo '{\"retryAfter\":30,\"error\":\"queue full\"}'; exit 75",
+                  CLOUD_RETRY, INSTANCE_UNKNOWN, "", "queue full", 30 },
+                { "not now is never gone", false, "echo '{\"state\":\"gone\"}'; exit 75", CLOUD_RETRY,
+                  INSTANCE_UNKNOWN, "", "try again", 0 },
+                { "failed", true, "echo 'Traceback:' >&2; echo 'KeyError: rack' >&2; exit 1", CLOUD_DENIED,
+                  INSTANCE_UNKNOWN, "", "exited with 1: KeyError: rack", 0 },
+                { "failed, whatever it says", false, "echo '{\"state\":\"gone\"}'; exit 3", CLOUD_DENIED,
+                  INSTANCE_UNKNOWN, "", "exited with 3", 0 },
+                { "killed", false, "echo '{\"state\":\"gone\"}'; kill -9 $$", CLOUD_RETRY, INSTANCE_UNKNOWN,
+                  "", "killed by a signal", 0 },
+                { "too much", false, "head -c 2000000 /dev/zero", CLOUD_DENIED, INSTANCE_UNKNOWN, "",
+                  "larger than 1 MiB", 0 },
+        };
+        World *w = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].what);
+                write_script(w, rows[i].script);
+                ask(w, rows[i].terminate, "rack:7");
+                assert_int_equal(w->outcome, rows[i].outcome);
+                assert_int_equal(w->state, rows[i].state);
+                assert_string_equal(w->code, rows[i].code);
+                assert_non_null(strstr(w->message, rows[i].message));
+                if (!*rows[i].message)
+                        assert_string_equal(w->message, "");
+                assert_int_equal(w->retry_after_usec / USEC_PER_SEC, rows[i].retry_after_sec);
+        }
+}
+
+/* What the command is given: arguments, standard input, and an environment without secrets. */
+static void test_request(void **state) {
+        World *w = *state;
+        _cleanup_free_ char *input = NULL, *arguments = NULL, *environment = NULL, *home = NULL;
+
+        write_script(
+                w,
+                "cat >input; echo \"$# $1\" >arguments; env >environment; echo '{\"state\":\"present\"}'");
+        ask(w, false, "rack:7/\"x\"");
+        input = read_back(w, "input");
+        assert_string_equal(input,
+                            "{\"version\":1,\"op\":\"describe\",\"providerID\":\"rack:7/\\\"x\\\"\"}");
+        arguments = read_back(w, "arguments");
+        assert_string_equal(arguments, "1 describe\n");
+        environment = read_back(w, "environment");
+        home = strf("HOME=%s\n", w->folder);
+        assert_non_null(strstr(environment, home));
+        assert_non_null(strstr(environment, "PATH=/usr/bin:/bin\n"));
+        assert_non_null(strstr(environment, "LANG=C.UTF-8\n"));
+        assert_null(strstr(environment, "SECRET"));
+
+        free(input);
+        ask(w, true, "rack:7");
+        input = read_back(w, "input");
+        assert_string_equal(input,
+                            "{\"version\":1,\"op\":\"terminate\",\"opId\":\"op-7\",\"pool\":\"pool-a\","
+                            "\"providerID\":\"rack:7\"}");
+}
+
+/* A command that does not read its input is no failure. */
+static void test_input_unread(void **state) {
+        World *w = *state;
+        _cleanup_free_ char *id = new0(char, 200001);
+
+        memset(id, 'x', 200000);
+        write_script(w, "exec <&-; echo '{\"state\":\"present\"}'");
+        ask(w, false, id);
+        assert_int_equal(w->outcome, CLOUD_OK);
+}
+
+static void test_not_run(void **state) {
+        World *w = *state;
+
+        ask(w, false, "rack:7"); /* there is no script yet */
+        assert_int_equal(w->outcome, CLOUD_DENIED);
+        assert_non_null(strstr(w->message, "could not be run: No such file"));
+        write_script(w, "echo '{\"state\":\"gone\"}'; touch ran");
+        w->may_send = false;
+        ask(w, true, "rack:7");
+        assert_int_equal(w->outcome, CLOUD_RETRY);
+        assert_string_equal(w->message, "lease lost");
+        ask(w, true, "");
+        assert_int_equal(w->outcome, CLOUD_INVALID);
+        assert_int_equal(access(w->folder, F_OK), 0);
+        free(w->command);
+        w->command = strf("%s/ran", w->folder);
+        assert_int_equal(access(w->command, F_OK), -1);
+}
+
+/* 40 questions, never more than 16 at a time; some are not wanted any more. */
+static void test_many(void **state) {
+        World *w = *state;
+        CloudCall *calls[40];
+        _cleanup_free_ char *log = NULL;
+        int running = 0, most = 0;
+
+        write_script(w, "echo + >>log; sleep 0.05; echo - >>log; echo '{\"state\":\"present\"}'");
+        for (size_t i = 0; i < ELEMENTSOF(calls); i++)
+                assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &calls[i]), 0);
+        calls[20] = cloud_call_free(calls[20]);
+        calls[39] = cloud_call_free(calls[39]);
+        run(w, 38);
+        for (size_t i = 0; i < ELEMENTSOF(calls); i++)
+                cloud_call_free(calls[i]);
+
+        log = read_back(w, "log");
+        for (const char *p = log; *p; p++) {
+                running += *p == '+' ? 1 : *p == '-' ? -1 : 0;
+                most = MAX(most, running);
+        }
+        assert_int_equal(running, 0);
+        assert_in_range(most, 2, CLOUD_EXEC_RUNNING_MAX);
+}
+
+/* Dropping the call kills what it started. */
+static void test_cancel(void **state) {
+        World *w = *state;
+        CloudCall *c;
+        _cleanup_free_ char *finished = strf("%s/finished", w->folder),
+                            *started = strf("%s/started", w->folder);
+
+        write_script(w, "touch started; sleep 0.4; touch finished");
+        assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &c), 0);
+        for (unsigned i = 0; i < 200 && access(started, F_OK) < 0; i++)
+                run_for(w, 10 * USEC_PER_MSEC);
+        assert_int_equal(access(started, F_OK), 0);
+        cloud_call_free(c);
+        run_for(w, 600 * USEC_PER_MSEC);
+        assert_int_equal(w->n_answers, 0);
+        assert_int_equal(access(finished, F_OK), -1);
+}
+
+static void test_configuration(void **state) {
+        static const char *const commands[] = { NULL, "", "provider", "./provider" };
+        World *w = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++) {
+                const char *message = NULL;
+                CloudProvider *p = NULL;
+
+                assert_int_equal(cloud_provider_new(&w->env,
+                                                    &(CloudConfig){ .name = "exec", .command = commands[i] },
+                                                    &p, &message),
+                                 -EINVAL);
+                assert_non_null(strstr(message, "absolute path"));
+        }
+        for (InstanceState s = 0; s < _INSTANCE_STATE_MAX; s++)
+                assert_int_equal(instance_state_from_string(instance_state_to_string(s)), s);
+        assert_int_equal(instance_state_from_string("running"), _INSTANCE_STATE_INVALID);
+        assert_int_equal(instance_state_from_string(NULL), _INSTANCE_STATE_INVALID);
+        for (CloudOutcome o = 0; o < _CLOUD_OUTCOME_MAX; o++)
+                assert_non_null(cloud_outcome_to_string(o));
+}
+
+#define WORLD_TEST(t) cmocka_unit_test_setup_teardown(t, world_setup, world_teardown)
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                WORLD_TEST(test_answers),       WORLD_TEST(test_request), WORLD_TEST(test_input_unread),
+                WORLD_TEST(test_not_run),       WORLD_TEST(test_many),    WORLD_TEST(test_cancel),
+                WORLD_TEST(test_configuration),
+        };
+        return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
+}
