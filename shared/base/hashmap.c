@@ -32,11 +32,11 @@ struct Hashmap {
         HashmapFlags flags;
         uint8_t seed[16];
         Entry *entries;
-        uint32_t *index;   /* 2 * capacity slots */
-        size_t capacity;   /* of entries: 0 or a power of two */
-        size_t n_used;     /* entries and gaps */
+        uint32_t *index; /* 2 * capacity slots */
+        size_t capacity; /* of entries: 0 or a power of two */
+        size_t n_used;   /* entries and gaps */
         size_t n_live;
-        size_t head;       /* no live entry before it */
+        size_t head; /* no live entry before it */
         uint64_t arrivals;
 };
 
@@ -166,7 +166,7 @@ Hashmap *hashmap_free_with(Hashmap *m, void *(*free_value)(void *value)) {
 
         /* Emptied first: a value that takes itself out of the map when it is freed finds nothing there. */
         detached = *m;
-        *m = (Hashmap) { .flags = m->flags, .arrivals = m->arrivals };
+        *m = (Hashmap){ .flags = m->flags, .arrivals = m->arrivals };
         memcpy(m->seed, detached.seed, sizeof(m->seed));
 
         for (size_t i = detached.head; i < detached.n_used; i++) {
@@ -301,7 +301,7 @@ int hashmap_put(Hashmap *m, const char *key, void *value) {
         if (!own)
                 return -ENOMEM;
 
-        m->entries[m->n_used] = (Entry) {
+        m->entries[m->n_used] = (Entry){
                 .key = own,
                 .value = value,
                 .hash = hash,

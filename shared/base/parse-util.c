@@ -64,8 +64,8 @@ int parse_bool(const char *s, bool *ret) {
                 const char *text;
                 bool value;
         } words[] = {
-                { "1", true },     { "yes", true },    { "true", true }, { "on", true },
-                { "0", false },    { "no", false },    { "false", false }, { "off", false },
+                { "1", true },  { "yes", true }, { "true", true },   { "on", true },
+                { "0", false }, { "no", false }, { "false", false }, { "off", false },
         };
 
         assert(ret);

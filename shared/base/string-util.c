@@ -222,13 +222,13 @@ char *strbuf_steal(StrBuf *b) {
         }
         data = TAKE_PTR(b->data);
         data[b->size] = 0;
-        *b = (StrBuf) { 0 };
+        *b = (StrBuf){ 0 };
         return data;
 }
 
 void strbuf_done(StrBuf *b) {
         free(b->data);
-        *b = (StrBuf) { 0 };
+        *b = (StrBuf){ 0 };
 }
 
 char *strf(const char *fmt, ...) {
@@ -254,7 +254,7 @@ char *url_encode(const char *s, bool keep_slash) {
                 if (is_unreserved(*s) || (keep_slash && *s == '/'))
                         strbuf_add_char(&b, *s);
                 else
-                        strbuf_add_n(&b, (char[]) { '%', digits[(uint8_t) *s >> 4], digits[*s & 15] }, 3);
+                        strbuf_add_n(&b, (char[]){ '%', digits[(uint8_t) *s >> 4], digits[*s & 15] }, 3);
         return strbuf_steal(&b);
 }
 

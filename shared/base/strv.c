@@ -23,7 +23,7 @@ size_t strv_length(char *const *l) {
 }
 
 bool strv_contains(char *const *l, const char *s) {
-        STRV_FOREACH(i, l)
+        STRV_FOREACH (i, l)
                 if (streq(*i, s))
                         return true;
         return false;
@@ -104,7 +104,7 @@ char *strv_join(char *const *l, const char *separator) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         assert(separator);
-        STRV_FOREACH(s, l) {
+        STRV_FOREACH (s, l) {
                 if (s != l)
                         strbuf_add(&b, separator);
                 strbuf_add(&b, *s);

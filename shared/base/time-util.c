@@ -200,7 +200,7 @@ int http_date_parse(const char *s, usec_t *ret_wall_usec) {
         return 0;
 }
 
-/* -- durations ---------------------------------------------------------------------------------------- */
+/* -- durations --------------------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 uint128_t;
 
@@ -209,7 +209,7 @@ typedef struct Unit {
         uint64_t nsec;
 } Unit;
 
-#define NSEC(usec) ((usec) * NSEC_PER_USEC)
+#define NSEC(usec) ((usec) *NSEC_PER_USEC)
 
 static const Unit go_units[] = {
         { "ns", 1 },

@@ -191,8 +191,8 @@ static int system_get_property(Bus *b, const char *service, const char *path, co
                 return r;
         slot = &s->base;
         r = sd_bus_call_method_async(to_system(b)->connection, &s->slot, service, path,
-                                     "org.freedesktop.DBus.Properties", "Get", on_property, s, "ss", interface,
-                                     property);
+                                     "org.freedesktop.DBus.Properties", "Get", on_property, s, "ss",
+                                     interface, property);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(slot);
@@ -209,8 +209,8 @@ static int system_match_signal(Bus *b, const char *service, const char *path, co
         if (r < 0)
                 return r;
         slot = &s->base;
-        r = sd_bus_match_signal_async(to_system(b)->connection, &s->slot, service, path, interface, signal, on_signal,
-                                      on_match_installed, s);
+        r = sd_bus_match_signal_async(to_system(b)->connection, &s->slot, service, path, interface, signal,
+                                      on_signal, on_match_installed, s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(slot);

@@ -71,8 +71,8 @@ struct SlotChild {
         Child base;
         child_done_t done; /* NULL once called */
         void *userdata;
-        Process *process;  /* NULL: never started, or over */
-        Timer *timer;      /* the deadline, or the report of a failed start */
+        Process *process; /* NULL: never started, or over */
+        Timer *timer;     /* the deadline, or the report of a failed start */
         int start_error;
         size_t max_output_bytes;
         Stream output;
@@ -83,7 +83,7 @@ static Runner *to_runner(ChildRunner *r) {
         return CONTAINER_OF(r, Runner, base);
 }
 
-/* -- processes ------------------------------------------------------------------------------------------- */
+/* -- processes --------------------------------------------------------------------------------- */
 
 static void process_kill_group(const Process *p) {
         (void) kill(-p->pid, SIGKILL);
@@ -136,7 +136,7 @@ static int add_io(Runner *r, int fd, const char *description, sd_event_io_handle
         return sd_event_source_set_description(*ret, description);
 }
 
-/* -- streams --------------------------------------------------------------------------------------------- */
+/* -- streams ----------------------------------------------------------------------------------- */
 
 static void stream_close(Stream *s) {
         s->source = sd_event_source_disable_unref(s->source);
@@ -229,7 +229,7 @@ static void read_errors(SlotChild *c, unsigned n) {
         }
 }
 
-/* -- the end --------------------------------------------------------------------------------------------- */
+/* -- the end ----------------------------------------------------------------------------------- */
 
 /* Leaves the process to the runner. */
 static void child_abandon_process(SlotChild *c) {
@@ -253,9 +253,9 @@ static void child_finish(SlotChild *c, int error, int exit_status) {
 
         output = c->output;
         errors = c->errors;
-        c->output = (Stream) { .fd = -EBADF };
-        c->errors = (Stream) { .fd = -EBADF };
-        result = (ChildResult) {
+        c->output = (Stream){ .fd = -EBADF };
+        c->errors = (Stream){ .fd = -EBADF };
+        result = (ChildResult){
                 .error = error,
                 .exit_status = error == 0 ? exit_status : 0,
                 .output = stream_text(&output),
@@ -317,10 +317,10 @@ static void runner_cancel(Child *child) {
         free(c);
 }
 
-/* -- the beginning --------------------------------------------------------------------------------------- */
+/* -- the beginning ----------------------------------------------------------------------------- */
 
 static const char *environment_path(char *const *environment) {
-        STRV_FOREACH(e, environment) {
+        STRV_FOREACH (e, environment) {
                 const char *path = startswith(*e, "PATH=");
 
                 if (path)
@@ -344,7 +344,7 @@ static int find_program(const char *name, const char *path, char **ret) {
         r = strv_split(path, ":", &folders);
         if (r < 0)
                 return r;
-        STRV_FOREACH(folder, folders) {
+        STRV_FOREACH (folder, folders) {
                 _cleanup_free_ char *program = NULL;
 
                 if ((*folder)[0] != '/')
@@ -420,8 +420,8 @@ static int spawn_attributes(posix_spawnattr_t *a) {
         if (r == 0)
                 r = posix_spawnattr_setpgroup(a, 0);
         if (r == 0)
-                r = posix_spawnattr_setflags(
-                        a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+                r = posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                        POSIX_SPAWN_SETPGROUP);
         return -r;
 }
 
@@ -472,7 +472,7 @@ static int child_spawn(SlotChild *c, const ChildRequest *q, pid_t *ret) {
         r = open_pipe(&c->errors.fd, &errors);
         if (r < 0)
                 return r;
-        return spawn(program, q, (const int[]) { input, output, errors }, ret);
+        return spawn(program, q, (const int[]){ input, output, errors }, ret);
 }
 
 static int child_watch(SlotChild *c, Process *p) {
@@ -527,7 +527,8 @@ static int child_launch(SlotChild *c, Runner *runner, const ChildRequest *q) {
         return 0;
 }
 
-static int runner_start(ChildRunner *runner, const ChildRequest *q, child_done_t done, void *userdata, Child **ret) {
+static int runner_start(ChildRunner *runner, const ChildRequest *q, child_done_t done, void *userdata,
+                        Child **ret) {
         _cleanup_(child_freep) Child *child = NULL;
         Runner *r = to_runner(runner);
         SlotChild *c;
@@ -541,7 +542,7 @@ static int runner_start(ChildRunner *runner, const ChildRequest *q, child_done_t
         c = new0(SlotChild, 1);
         if (!c)
                 return -ENOMEM;
-        *c = (SlotChild) {
+        *c = (SlotChild){
                 .base.runner = runner,
                 .done = done,
                 .userdata = userdata,
@@ -565,7 +566,7 @@ static void runner_free(ChildRunner *runner) {
         Runner *r = to_runner(runner);
 
         assert(r->n_slots == 0);
-        LIST_FOREACH(p, &r->processes, Process, node) {
+        LIST_FOREACH (p, &r->processes, Process, node) {
                 struct pollfd pfd = { .fd = p->pidfd, .events = POLLIN };
                 int status;
 

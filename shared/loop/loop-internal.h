@@ -12,10 +12,10 @@ struct Timer {
         const char *description;
         timer_fn fn;
         void *userdata;
-        usec_t due_usec;   /* as wished, but never before the arming */
-        usec_t run_usec;   /* the same, or when the pause of its process ends */
-        uint64_t arming;   /* breaks ties: first armed, first run */
-        size_t position;   /* in the heap, or TIMER_NOT_ARMED */
+        usec_t due_usec; /* as wished, but never before the arming */
+        usec_t run_usec; /* the same, or when the pause of its process ends */
+        uint64_t arming; /* breaks ties: first armed, first run */
+        size_t position; /* in the heap, or TIMER_NOT_ARMED */
 };
 
 /* A binary heap by (run_usec, due_usec, arming). */

@@ -176,7 +176,7 @@ bool loop_has_exited(const Loop *l, int *ret_code) {
         return l->exited;
 }
 
-/* -- timers --------------------------------------------------------------------------------------- */
+/* -- timers ------------------------------------------------------------------------------------ */
 
 int timer_new(Loop *l, const char *description, timer_fn fn, void *userdata, Timer **ret) {
         _cleanup_free_ Timer *t = NULL;
@@ -196,7 +196,7 @@ int timer_new(Loop *l, const char *description, timer_fn fn, void *userdata, Tim
 
         l->heap->n_timers++;
         l->n_timers++;
-        *t = (Timer) {
+        *t = (Timer){
                 .loop = l,
                 .description = description,
                 .fn = fn,

@@ -119,7 +119,8 @@ static int route_connect(RouteNetlink *n) {
         if (r >= 0)
                 r = nl_socket_set_nonblocking(n->socket);
         if (r >= 0)
-                r = nl_socket_add_memberships(n->socket, RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
+                r = nl_socket_add_memberships(n->socket, RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE,
+                                              RTNLGRP_IPV6_ROUTE, 0);
         return r < 0 ? errno_from_nl(r) : 0;
 }
 

@@ -78,7 +78,7 @@ static int work_item_get(WorkQueue *q, const char *key, WorkItem **ret) {
                 return -ENOMEM;
         memcpy(i->key, key, size);
         i->queue = q;
-        i->backoff = (Backoff) {
+        i->backoff = (Backoff){
                 .base_usec = q->retry_base_usec,
                 .cap_usec = q->retry_cap_usec,
                 .jitter_permille = RETRY_JITTER_PERMILLE,
@@ -149,7 +149,7 @@ int work_queue_new(Loop *l, Random *r, const char *description, usec_t retry_bas
         q = new0(WorkQueue, 1);
         if (!q)
                 return -ENOMEM;
-        *q = (WorkQueue) {
+        *q = (WorkQueue){
                 .loop = l,
                 .random = r,
                 .description = description,

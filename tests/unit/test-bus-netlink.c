@@ -59,7 +59,7 @@ static void on_value(int error, const char *value, void *userdata) {
 }
 
 static void world_init(World *w, usec_t limit_usec) {
-        *w = (World) { 0 };
+        *w = (World){ 0 };
         assert_return_code(loop_new(&w->loop), 0);
         assert_return_code(timer_new(w->loop, "limit", on_limit, w, &w->limit), 0);
         timer_arm_in(w->limit, limit_usec);
@@ -71,7 +71,7 @@ static void world_done(World *w) {
         loop_free(w->loop);
 }
 
-/* -- a bus of our own: dbus-daemon, and a service with properties in a process of its own --------------------------- */
+/* -- a bus of our own: dbus-daemon, and a service with properties in a process of its own ------ */
 
 typedef struct Broker {
         pid_t daemon;
@@ -140,7 +140,8 @@ static const sd_bus_vtable vtable[] = {
 static int serve(int ready_fd) {
         sd_bus *bus = NULL;
 
-        if (sd_bus_open_system(&bus) < 0 || sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, NULL) < 0 ||
+        if (sd_bus_open_system(&bus) < 0 ||
+            sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, NULL) < 0 ||
             sd_bus_request_name(bus, SERVICE, 0) < 0)
                 return 1;
         if (write(ready_fd, "x", 1) != 1)
@@ -214,7 +215,8 @@ static void test_property(void **state) {
                 world_init(&w, 20 * S);
                 assert_return_code(bus_new_system(w.loop, &w.bus), 0);
                 assert_return_code(w.bus->ops->get_property(w.bus, rows[i].service, PATH, INTERFACE,
-                                                            rows[i].property, on_value, &w, &slot), 0);
+                                                            rows[i].property, on_value, &w, &slot),
+                                   0);
                 assert_int_equal(w.n_heard, 0);
                 if (i % 2 == 0)
                         w.free_when_heard = TAKE_PTR(slot); /* inside the callback */
@@ -243,7 +245,8 @@ static void test_dropped_slot_is_silent(void **state) {
                 skip();
         world_init(&w, 300 * MS);
         assert_return_code(bus_new_system(w.loop, &w.bus), 0);
-        assert_return_code(w.bus->ops->get_property(w.bus, SERVICE, PATH, INTERFACE, "Text", on_ignored, &w, &slot), 0);
+        assert_return_code(
+                w.bus->ops->get_property(w.bus, SERVICE, PATH, INTERFACE, "Text", on_ignored, &w, &slot), 0);
         assert_null(bus_slot_free(slot));
         assert_int_equal(loop_run(w.loop), -ETIMEDOUT);
         world_done(&w);
@@ -267,7 +270,9 @@ static void test_signal(void **state) {
                 skip();
         world_init(&w, 20 * S);
         assert_return_code(bus_new_system(w.loop, &w.bus), 0);
-        assert_return_code(w.bus->ops->match_signal(w.bus, SERVICE, PATH, INTERFACE, "Prepare", on_value, &w, &slot), 0);
+        assert_return_code(
+                w.bus->ops->match_signal(w.bus, SERVICE, PATH, INTERFACE, "Prepare", on_value, &w, &slot),
+                0);
         assert_return_code(timer_new(w.loop, "emit", on_emit_now, &w, &emit), 0);
         timer_arm_in(emit, 300 * MS);
         assert_int_equal(loop_run(w.loop), 0);
@@ -291,7 +296,7 @@ static void test_no_bus(void **state) {
         world_done(&w);
 }
 
-/* -- netlink, in a network of its own --------------------------------------------------------------------------------- */
+/* -- netlink, in a network of its own ---------------------------------------------------------- */
 
 static void on_changed(void *userdata) {
         unsigned *n = userdata;

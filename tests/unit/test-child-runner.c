@@ -22,7 +22,8 @@
 #define S USEC_PER_SEC
 #define MS USEC_PER_MSEC
 
-static char *const environment[] = { (char *) "PATH=/nonexistent:relative:/usr/bin:/bin", (char *) "COLOUR=green", NULL };
+static char *const environment[] = { (char *) "PATH=/nonexistent:relative:/usr/bin:/bin",
+                                     (char *) "COLOUR=green", NULL };
 
 typedef struct World {
         Loop *loop;
@@ -58,7 +59,7 @@ static void on_done(const ChildResult *r, void *userdata) {
 }
 
 static void world_init(World *w) {
-        *w = (World) { 0 };
+        *w = (World){ 0 };
         assert_return_code(loop_new(&w->loop), 0);
         assert_return_code(child_runner_new(w->loop, &w->runner), 0);
         assert_return_code(timer_new(w->loop, "limit", on_limit, w, &w->limit), 0);
@@ -79,7 +80,8 @@ static void expect_no_children(void) {
         assert_int_equal(errno, ECHILD);
 }
 
-static void start(World *w, const char *script, const void *input, size_t size, size_t max_output, usec_t timeout) {
+static void start(World *w, const char *script, const void *input, size_t size, size_t max_output,
+                  usec_t timeout) {
         char *const argv[] = { (char *) "sh", (char *) "-c", (char *) (uintptr_t) script, NULL };
         ChildRequest q = {
                 .argv = argv,
@@ -116,14 +118,16 @@ static void test_outcomes(void **state) {
                 { "too much", "printf 12345678901", 10, 10 * S, -E2BIG, 0, NULL, "" },
                 { "too much, without an end", "yes", 100000, 10 * S, -E2BIG, 0, NULL, "" },
                 { "too long", "echo begun; sleep 100", 100, 300 * MS, -ETIMEDOUT, 0, "begun\n", "" },
-                { "too long, with children", "sleep 100 & sleep 100; :", 100, 200 * MS, -ETIMEDOUT, 0, "", "" },
-                { "deaf to signals", "trap '' TERM INT; while :; do sleep 1; done", 100, 200 * MS, -ETIMEDOUT, 0,
-                  "", "" },
+                { "too long, with children", "sleep 100 & sleep 100; :", 100, 200 * MS, -ETIMEDOUT, 0, "",
+                  "" },
+                { "deaf to signals", "trap '' TERM INT; while :; do sleep 1; done", 100, 200 * MS,
+                  -ETIMEDOUT, 0, "", "" },
                 { "its own environment only", "echo $COLOUR-$HOME", 100, 10 * S, 0, 0, "green-\n", "" },
-                { "it leads its group", "test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo yes", 100, 10 * S, 0, 0,
-                  "yes\n", "" },
+                { "it leads its group", "test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo yes", 100, 10 * S,
+                  0, 0, "yes\n", "" },
                 { "no input is no terminal", "cat; echo end", 100, 10 * S, 0, 0, "end\n", "" },
-                { "what it leaves behind does not hold us up", "sleep 100 & echo done", 100, 20 * S, 0, 0, "done\n", "" },
+                { "what it leaves behind does not hold us up", "sleep 100 & echo done", 100, 20 * S, 0, 0,
+                  "done\n", "" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -220,7 +224,8 @@ static void test_end_of_errors(void **state) {
         World w;
 
         world_init(&w);
-        start(&w, "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done >&2", NULL, 0, 100, 20 * S);
+        start(&w, "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done >&2", NULL, 0, 100,
+              20 * S);
         run(&w);
         assert_int_equal(w.error, 0);
         assert_int_equal(strlen(w.errors), 4096);
@@ -232,7 +237,7 @@ static bool group_is_gone(pid_t group) {
         for (int i = 0; i < 500; i++) {
                 if (kill(-group, 0) < 0 && errno == ESRCH)
                         return true;
-                (void) nanosleep(&(struct timespec) { .tv_nsec = 10000000 }, NULL);
+                (void) nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
         }
         return false;
 }
@@ -287,7 +292,6 @@ static void test_cancel_at_once(void **state) {
 
 /* What we ignore or block ourselves, the child does not. */
 static void test_signals_are_reset(void **state) {
-        _cleanup_free_ char *text = NULL;
         sigset_t set, old;
         World w;
 
@@ -299,8 +303,8 @@ static void test_signals_are_reset(void **state) {
         world_init(&w);
         /* The last seven digits (signals 1 to 28): 32 and 33 are the C library's own, which posix_spawn()
          * ignores for every child. */
-        start(&w, "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]*\\([0-9a-f]\\{7\\}\\)$/\\1/'", NULL, 0, 1000,
-              20 * S);
+        start(&w, "grep -E 'Sig(Blk|Ign)' /proc/self/status | sed 's/[0-9a-f]*\\([0-9a-f]\\{7\\}\\)$/\\1/'",
+              NULL, 0, 1000, 20 * S);
         run(&w);
         assert_int_equal(w.error, 0);
         assert_string_equal(w.output, "SigBlk:\t0000000\nSigIgn:\t0000000\n");

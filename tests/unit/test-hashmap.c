@@ -136,7 +136,7 @@ static void test_order_is_that_of_insertion(void **state) {
         assert_non_null(hashmap_remove(m, "k0"));
         assert_return_code(hashmap_put(m, "k0", number(1)), 0);
 
-        HASHMAP_FOREACH(v, m) {
+        HASHMAP_FOREACH (v, m) {
                 expected += 3;
                 assert_ptr_equal(v, number((expected < N_MANY ? expected : 0) + 1));
         }
@@ -166,7 +166,7 @@ static void test_removal_during_walk(void **state) {
         assert_int_equal(hashmap_size(m), N_MANY / 100);
 
         /* Everything, by the key that the walk returned. */
-        it = (HashmapIterator) { 0 };
+        it = (HashmapIterator){ 0 };
         while (hashmap_iterate(m, &it, &current, &v))
                 assert_ptr_equal(hashmap_remove(m, current), v);
         assert_int_equal(hashmap_size(m), 0);

@@ -63,7 +63,7 @@ static void tell(Timer *timer, void *userdata) {
 }
 
 static void teller_init(Teller *t, Loop *l, Story *story, char letter) {
-        *t = (Teller) { .story = story, .loop = l, .letter = letter };
+        *t = (Teller){ .story = story, .loop = l, .letter = letter };
         assert_return_code(timer_new(l, "teller", tell, t, &t->timer), 0);
 }
 
@@ -72,7 +72,7 @@ static void tellers_done(Teller *t, size_t n) {
                 t[i].timer = timer_free(t[i].timer);
 }
 
-/* -- both clocks: each of these runs on a virtual and on a real loop ------------------------------------------------- */
+/* -- both clocks: each of these runs on a virtual and on a real loop --------------------------- */
 
 typedef struct World {
         VirtualTime *time; /* NULL on the real clock */
@@ -80,7 +80,7 @@ typedef struct World {
 } World;
 
 static void world_init(World *w, bool is_virtual) {
-        *w = (World) { 0 };
+        *w = (World){ 0 };
         print_message("%s clock\n", is_virtual ? "virtual" : "real");
         if (!is_virtual) {
                 assert_return_code(loop_new(&w->loop), 0);
@@ -253,7 +253,7 @@ static void test_crowd(void **state) {
         world_done(&w);
 }
 
-/* -- the real clock --------------------------------------------------------------------------------------------------- */
+/* -- the real clock ---------------------------------------------------------------------------- */
 
 typedef struct Pipe {
         int fds[2];
@@ -284,7 +284,8 @@ static void test_io_is_not_starved(void **state) {
 
         assert_return_code(loop_new(&p.loop), 0);
         assert_return_code(pipe(p.fds), 0);
-        assert_return_code(sd_event_add_io(loop_sd_event(p.loop), &source, p.fds[0], EPOLLIN, on_pipe, &p), 0);
+        assert_return_code(sd_event_add_io(loop_sd_event(p.loop), &source, p.fds[0], EPOLLIN, on_pipe, &p),
+                           0);
         assert_return_code(timer_new(p.loop, "busy", on_busy, &p, &p.busy), 0);
         timer_arm(p.busy, 0);
         assert_int_equal(loop_run(p.loop), 0);
@@ -312,7 +313,7 @@ static void test_wall_and_boot(void **state) {
         assert_true(loop_has_exited(l, NULL) == false);
 }
 
-/* -- virtual time ----------------------------------------------------------------------------------------------------- */
+/* -- virtual time ------------------------------------------------------------------------------ */
 
 static void test_time_jumps(void **state) {
         Story story = { 0 };
@@ -335,7 +336,8 @@ static void test_time_jumps(void **state) {
         assert_true(virtual_time_now(w.time) == start + USEC_PER_DAY); /* stands at the limit */
         assert_int_equal(virtual_time_step(w.time, start), 0);
         assert_true(virtual_time_now(w.time) == start + USEC_PER_DAY); /* never goes back */
-        assert_int_equal(virtual_time_step(w.time, start + 10 * USEC_PER_DAY), 1); /* the limit is included */
+        assert_int_equal(virtual_time_step(w.time, start + 10 * USEC_PER_DAY),
+                         1); /* the limit is included */
         assert_true(t.ran_at == start + 10 * USEC_PER_DAY);
         assert_true(loop_wall(w.loop) == 1700000000 * S + 10 * USEC_PER_DAY);
         tellers_done(&t, 1);

@@ -87,9 +87,10 @@ static void test_bool(void **state) {
                 int r;
                 bool value;
         } rows[] = {
-                { "1", 0, true },        { "yes", 0, true },       { "TRUE", 0, true },     { "On", 0, true },
-                { "0", 0, false },       { "no", 0, false },       { "False", 0, false },   { "off", 0, false },
-                { "", -EINVAL, false },  { "y", -EINVAL, false },  { "2", -EINVAL, false }, { "true ", -EINVAL, false },
+                { "1", 0, true },         { "yes", 0, true },      { "TRUE", 0, true },
+                { "On", 0, true },        { "0", 0, false },       { "no", 0, false },
+                { "False", 0, false },    { "off", 0, false },     { "", -EINVAL, false },
+                { "y", -EINVAL, false },  { "2", -EINVAL, false }, { "true ", -EINVAL, false },
                 { NULL, -EINVAL, false },
         };
 

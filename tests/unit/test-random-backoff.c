@@ -108,7 +108,9 @@ static void test_backoff(void **state) {
 
         assert_return_code(random_new(1, &r), 0);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                Backoff b = { .base_usec = rows[i].base, .cap_usec = rows[i].cap, .failures = rows[i].failures };
+                Backoff b = { .base_usec = rows[i].base,
+                              .cap_usec = rows[i].cap,
+                              .failures = rows[i].failures };
 
                 print_message("%s\n", rows[i].what);
                 assert_true(backoff_next(&b, r) == rows[i].delay);
@@ -167,7 +169,8 @@ static void test_bucket_keeps_its_word(void **state) {
 
 static void test_bucket_edges(void **state) {
         TokenBucket never = { .burst = 1, .per_minute = 0 }, none = { .burst = 0, .per_minute = 60 };
-        TokenBucket much = { .burst = UINT64_MAX, .per_minute = UINT64_MAX }, back = { .burst = 1, .per_minute = 60 };
+        TokenBucket much = { .burst = UINT64_MAX, .per_minute = UINT64_MAX },
+                    back = { .burst = 1, .per_minute = 60 };
         usec_t at = 0;
 
         assert_true(token_bucket_take(&never, S, &at));

@@ -25,7 +25,7 @@ typedef struct Place {
 } Place;
 
 static void place_init(Place *p) {
-        *p = (Place) { .folder = "/tmp/test-state-XXXXXX" };
+        *p = (Place){ .folder = "/tmp/test-state-XXXXXX" };
         assert_non_null(mkdtemp(p->folder));
         p->path = strf("%s/state", p->folder);
         assert_return_code(state_store_new_directory(p->path, &p->store), 0);
@@ -92,7 +92,9 @@ static void test_write_read_remove(void **state) {
 }
 
 static void test_names(void **state) {
-        static const char *const bad[] = { "", ".", "..", "a/b", "../a", "A", "a b", "#a", "a\n", "\xc3\xa4" };
+        static const char *const bad[] = {
+                "", ".", "..", "a/b", "../a", "A", "a b", "#a", "a\n", "\xc3\xa4"
+        };
         char name[202], *data;
         size_t size;
         Place p;
@@ -174,10 +176,8 @@ static void test_no_folder(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_write_read_remove),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_size_limit),
-                cmocka_unit_test(test_failed_write),
+                cmocka_unit_test(test_write_read_remove), cmocka_unit_test(test_names),
+                cmocka_unit_test(test_size_limit),        cmocka_unit_test(test_failed_write),
                 cmocka_unit_test(test_no_folder),
         };
         return cmocka_run_group_tests_name("state-store", tests, NULL, NULL);

@@ -31,7 +31,8 @@ static void test_strstrip(void **state) {
         static const struct {
                 const char *text, *stripped;
         } rows[] = {
-                { "", "" }, { " \t\n", "" }, { "a", "a" }, { "  a b\r\n", "a b" }, { "a ", "a" }, { " a", "a" },
+                { "", "" },    { " \t\n", "" }, { "a", "a" }, { "  a b\r\n", "a b" },
+                { "a ", "a" }, { " a", "a" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -90,10 +91,14 @@ static void test_dns1123(void **state) {
                 const char *name;
                 bool valid;
         } rows[] = {
-                { "a", true },         { "node-1.example.com", true }, { "1", true },     { "a-b", true },
-                { "", false },         { "-a", false },                { "a-", false },   { ".a", false },
-                { "a.", false },       { "a..b", false },              { "a.-b", false }, { "a-.b", false },
-                { "A", false },        { "a_b", false },               { "a b", false },  { "\xc3\xa4", false },
+                { "a", true },     { "node-1.example.com", true },
+                { "1", true },     { "a-b", true },
+                { "", false },     { "-a", false },
+                { "a-", false },   { ".a", false },
+                { "a.", false },   { "a..b", false },
+                { "a.-b", false }, { "a-.b", false },
+                { "A", false },    { "a_b", false },
+                { "a b", false },  { "\xc3\xa4", false },
         };
         char name[255];
 
@@ -120,7 +125,10 @@ static void test_sanitize(void **state) {
                 { "one too many", "0123456789a", 10, "0123456..." },
                 { "control characters", "a\nb\x1b[31m\x7f", 20, "a?b?[31m?" },
                 { "text beyond ASCII stays", "gr\xc3\xbc\xc3\x9f", 20, "gr\xc3\xbc\xc3\x9f" },
-                { "cut before a character, not in it", "aaaaaa\xc3\xbc" "bbb", 10, "aaaaaa..." },
+                { "cut before a character, not in it",
+                  "aaaaaa\xc3\xbc"
+                  "bbb",
+                  10, "aaaaaa..." },
                 { "bytes that are no text", "a\xff\xc3z", 10, "a??z" },
                 { "no room for more than dots", "abcdef", 3, "..." },
                 { "hardly room for dots", "abcdef", 2, ".." },
@@ -175,7 +183,8 @@ static void test_strbuf_failure_sticks(void **state) {
 }
 
 static void test_encodings(void **state) {
-        _cleanup_free_ char *plain = url_encode("a b/c?d=\xc3\xa4~._-", false), *path = url_encode("a b/c", true);
+        _cleanup_free_ char *plain = url_encode("a b/c?d=\xc3\xa4~._-", false),
+                            *path = url_encode("a b/c", true);
         char hex[9];
 
         assert_string_equal(plain, "a%20b%2Fc%3Fd%3D%C3%A4~._-");
@@ -196,15 +205,15 @@ static void test_base64(void **state) {
                 { "Zm9v", "foo", 3, 0 },
                 { " Zm9v\nYmFy\r\n", "foobar", 6, 0 },
                 { "AP/+", "\x00\xff\xfe", 3, 0 },
-                { "Zg=", NULL, 0, -EBADMSG },     /* padding missing */
-                { "Zg", NULL, 0, -EBADMSG },      /* none at all */
-                { "Zh==", NULL, 0, -EBADMSG },    /* bits under the padding */
+                { "Zg=", NULL, 0, -EBADMSG },  /* padding missing */
+                { "Zg", NULL, 0, -EBADMSG },   /* none at all */
+                { "Zh==", NULL, 0, -EBADMSG }, /* bits under the padding */
                 { "Zm9=", NULL, 0, -EBADMSG },
                 { "Z===", NULL, 0, -EBADMSG },
                 { "====", NULL, 0, -EBADMSG },
                 { "Zg==Zg==", NULL, 0, -EBADMSG }, /* something behind the end */
                 { "Z=g=", NULL, 0, -EBADMSG },
-                { "Zm-v", NULL, 0, -EBADMSG },    /* the other alphabet */
+                { "Zm-v", NULL, 0, -EBADMSG }, /* the other alphabet */
                 { "Zm9\xff", NULL, 0, -EBADMSG },
         };
 
@@ -219,7 +228,7 @@ static void test_base64(void **state) {
                 assert_int_equal(size, rows[i].size);
                 assert_memory_equal(data, rows[i].plain, size + 1);
         }
-        assert_int_equal(base64_decode("Zm\0v", 4, (void *[]) { NULL }, (size_t[]) { 0 }), -EBADMSG);
+        assert_int_equal(base64_decode("Zm\0v", 4, (void *[]){ NULL }, (size_t[]){ 0 }), -EBADMSG);
 
         for (size_t size = 0; size < 50; size++) {
                 _cleanup_free_ char *text = NULL;

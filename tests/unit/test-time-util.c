@@ -99,7 +99,8 @@ static void test_formats(void **state) {
                 const char *seconds, *micro, *basic;
         } rows[] = {
                 { 0, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z", "19700101T000000Z" },
-                { 1795237380 * S + 70, "2026-11-21T05:03:00Z", "2026-11-21T05:03:00.000070Z", "20261121T050300Z" },
+                { 1795237380 * S + 70, "2026-11-21T05:03:00Z", "2026-11-21T05:03:00.000070Z",
+                  "20261121T050300Z" },
                 { USEC_INFINITY, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z", "99991231T235959Z" },
         };
 
@@ -283,14 +284,10 @@ static void test_duration_format(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_saturation),
-                cmocka_unit_test(test_rfc3339_parse),
-                cmocka_unit_test(test_rfc3339_round_trip),
-                cmocka_unit_test(test_formats),
-                cmocka_unit_test(test_http_date),
-                cmocka_unit_test(test_duration_parse_go),
-                cmocka_unit_test(test_duration_parse),
-                cmocka_unit_test(test_duration_format),
+                cmocka_unit_test(test_saturation),         cmocka_unit_test(test_rfc3339_parse),
+                cmocka_unit_test(test_rfc3339_round_trip), cmocka_unit_test(test_formats),
+                cmocka_unit_test(test_http_date),          cmocka_unit_test(test_duration_parse_go),
+                cmocka_unit_test(test_duration_parse),     cmocka_unit_test(test_duration_format),
         };
         return cmocka_run_group_tests_name("time-util", tests, NULL, NULL);
 }

@@ -38,11 +38,12 @@ static void reconcile(const char *key, void *userdata) {
 }
 
 static void world_init(World *w) {
-        *w = (World) { 0 };
+        *w = (World){ 0 };
         assert_return_code(virtual_time_new(1700000000 * S, &w->time), 0);
         assert_return_code(loop_new_virtual(w->time, &w->loop), 0);
         assert_return_code(random_new(1, &w->random), 0);
-        assert_return_code(work_queue_new(w->loop, w->random, "queue", S, 60 * S, reconcile, w, &w->queue), 0);
+        assert_return_code(work_queue_new(w->loop, w->random, "queue", S, 60 * S, reconcile, w, &w->queue),
+                           0);
 }
 
 static void world_done(World *w) {
