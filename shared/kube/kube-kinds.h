@@ -11,6 +11,7 @@
 
 typedef struct Taint {
         const char *key, *value, *effect; /* interned; value may be "" */
+        usec_t time_added_usec;           /* wall clock; 0 if absent. Whoever writes the list back must keep it */
 } Taint;
 
 typedef enum ConditionStatus { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE } ConditionStatus;

@@ -21,6 +21,7 @@ static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
                 decode_interned(d, json_get(i, "key"), "spec.taints.key", &t->key);
                 decode_interned(d, json_get(i, "value"), "spec.taints.value", &t->value);
                 decode_interned(d, json_get(i, "effect"), "spec.taints.effect", &t->effect);
+                decode_time(d, json_get(i, "timeAdded"), "spec.taints.timeAdded", &t->time_added_usec);
                 if (!t->value)
                         d->failed = true;
                 if (!d->failed && (!t->key || !t->effect))

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "termination-marks.h"
+
+#include "marks.h"
+#include "string-util.h"
+
+#define INTERRUPTION_MAX_BYTES (16u * 1024u)
+
+static bool has_cordon_mark(const KubeNode *n, const char *key) {
+        return object_meta_annotation(&n->object.meta, key);
+}
+
+/* A cordon that neither of us made is a person's: it is never claimed. */
+static bool cordon_is_ours_to_claim(const KubeNode *n) {
+        return !n->unschedulable || has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT) ||
+               has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+}
+
+static void open_patch(JsonWriter *w, const KubeObject *o) {
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "resourceVersion", o->meta.resource_version);
+}
+
+static int finish_patch(JsonWriter *w, char **ret_body) {
+        json_close_object(w);
+        *ret_body = json_writer_steal(w, NULL);
+        return *ret_body ? 1 : -ENOMEM;
+}
+
+static void add_taint(JsonWriter *w, const Taint *t) {
+        char when[RFC3339_MAX];
+
+        json_open_object(w, NULL);
+        json_add_string(w, "key", t->key);
+        if (!isempty(t->value))
+                json_add_string(w, "value", t->value);
+        json_add_string(w, "effect", t->effect);
+        if (t->time_added_usec > 0) {
+                rfc3339_format(t->time_added_usec, when);
+                json_add_string(w, "timeAdded", when);
+        }
+        json_close_object(w);
+}
+
+/* The whole list, for a merge patch replaces lists: all taints but ours, and ours if `wanted`. */
+static void add_taints(JsonWriter *w, const KubeNode *n, bool wanted) {
+        json_open_array(w, "taints");
+        for (size_t i = 0; i < n->n_taints; i++)
+                if (!streq(n->taints[i].key, TAINT_DISRUPTED))
+                        add_taint(w, n->taints + i);
+        if (wanted)
+                add_taint(w, &(Taint){ .key = TAINT_DISRUPTED, .value = "", .effect = "NoSchedule" });
+        json_close_array(w);
+}
+
+static void add_cordon_mark(JsonWriter *w, const char *why) {
+        _cleanup_(json_writer_freep) JsonWriter *inner = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        if (json_writer_new(&inner) < 0)
+                return;
+        json_open_object(inner, NULL);
+        json_add_string(inner, "why", why);
+        json_close_object(inner);
+        text = json_writer_steal(inner, NULL);
+        json_add_string(w, ANNOTATION_CORDONED_BY_COORDINATOR, text ? text : "{}");
+}
+
+int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        const ObjectMeta *m = &n->object.meta;
+        char deadline[RFC3339_MAX] = "";
+        bool claim, taint, label, mark_deadline;
+
+        assert(n && why && ret_body);
+        if (deadline_usec != USEC_INFINITY)
+                rfc3339_format(deadline_usec, deadline);
+        claim = cordon_is_ours_to_claim(n) && !has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+        taint = !kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule");
+        label = !object_meta_label(m, LABEL_EXCLUDE_FROM_LB);
+        mark_deadline = deadline[0] && !streq_ptr(object_meta_annotation(m, ANNOTATION_DEADLINE), deadline);
+        if (n->unschedulable && !claim && !taint && !label && !mark_deadline)
+                return 0;
+
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, &n->object);
+        json_open_object(w, "annotations");
+        if (claim)
+                add_cordon_mark(w, why);
+        if (mark_deadline)
+                json_add_string(w, ANNOTATION_DEADLINE, deadline);
+        json_close_object(w);
+        if (label) {
+                json_open_object(w, "labels");
+                json_add_string(w, LABEL_EXCLUDE_FROM_LB, LABEL_EXCLUDE_FROM_LB_VALUE);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        json_open_object(w, "spec");
+        json_add_bool(w, "unschedulable", true);
+        if (taint)
+                add_taints(w, n, true);
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
+static void add_finalizers(JsonWriter *w, const KubeObject *o, bool ours) {
+        json_open_array(w, "finalizers");
+        for (char **f = o->meta.finalizers; f && *f; f++)
+                if (!streq(*f, FINALIZER_TERMINATION))
+                        json_add_string(w, NULL, *f);
+        if (ours)
+                json_add_string(w, NULL, FINALIZER_TERMINATION);
+        json_close_array(w);
+}
+
+static int finalizer_patch(const KubeObject *o, bool wanted, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        assert(o && ret_body);
+        if (object_meta_has_finalizer(&o->meta, FINALIZER_TERMINATION) == wanted)
+                return 0;
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, o);
+        add_finalizers(w, o, wanted);
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
+int termination_finalizer_patch(const KubeObject *o, char **ret_body) {
+        return finalizer_patch(o, false, ret_body);
+}
+
+int termination_add_finalizer_patch(const KubeObject *o, char **ret_body) {
+        return finalizer_patch(o, true, ret_body);
+}
+
+int termination_release_patch(const KubeNode *n, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        const ObjectMeta *m = &n->object.meta;
+        bool cordon = has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+        bool taint = kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
+        bool agent = has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT);
+        bool label = streq_ptr(object_meta_label(m, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) && !agent;
+        bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
+        bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
+        bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
+
+        assert(n && ret_body);
+        if (!cordon && !taint && !label && !deadline && !finalizer)
+                return 0;
+
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, &n->object);
+        if (finalizer)
+                add_finalizers(w, &n->object, false);
+        json_open_object(w, "annotations");
+        if (cordon)
+                json_add_null(w, ANNOTATION_CORDONED_BY_COORDINATOR);
+        if (deadline)
+                json_add_null(w, ANNOTATION_DEADLINE);
+        json_close_object(w);
+        if (label) {
+                json_open_object(w, "labels");
+                json_add_null(w, LABEL_EXCLUDE_FROM_LB);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        if (uncordon || taint) {
+                json_open_object(w, "spec");
+                if (uncordon)
+                        json_add_null(w, "unschedulable");
+                if (taint)
+                        add_taints(w, n, false);
+                json_close_object(w);
+        }
+        return finish_patch(w, ret_body);
+}
+
+char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason, const char *message,
+                                  usec_t transition_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char when[RFC3339_MAX];
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        rfc3339_format(transition_usec, when);
+        json_open_object(w, NULL);
+        json_open_object(w, "status");
+        json_open_array(w, "conditions");
+        json_open_object(w, NULL);
+        json_add_string(w, "type", type);
+        json_add_string(w, "status", condition_status_to_string(status));
+        json_add_string(w, "reason", reason);
+        json_add_string(w, "message", message);
+        json_add_string(w, "lastHeartbeatTime", when);
+        json_add_string(w, "lastTransitionTime", when);
+        json_close_object(w);
+        json_close_array(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+/* -- the agent's annotation ------------------------------------------------------------------------------------------- */
+
+static int parse_mark(const Json *o, InterruptionMark *m) {
+        const char *action = json_string_or_null(json_get(o, "action"));
+        const char *deadline = json_string_or_null(json_get(o, "deadline"));
+
+        m->deadline_usec = USEC_INFINITY;
+        if (deadline && rfc3339_parse(deadline, &m->deadline_usec) < 0)
+                return -EBADMSG;
+        m->ends_machine = streq_ptr(action, "terminate") || streq_ptr(action, "stop") || streq_ptr(action, "hibernate");
+        return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));
+}
+
+int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret) {
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        assert(n && ret);
+        *ret = (InterruptionMark){ .deadline_usec = USEC_INFINITY };
+        if (!text)
+                return -ENODATA;
+        r = json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 || !json_is_object(json_root(doc)))
+                return -EBADMSG;
+        return parse_mark(json_root(doc), ret);
+}
+
+void interruption_mark_done(InterruptionMark *m) {
+        m->phase = mfree(m->phase);
+}
+
+bool interruption_mark_is_draining(const InterruptionMark *m) {
+        static const char *const over[] = { "Volumes", "Drained", "Ending", "Cancelled" };
+
+        if (isempty(m->phase))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(over); i++)
+                if (streq(m->phase, over[i]))
+                        return false;
+        return true;
+}
