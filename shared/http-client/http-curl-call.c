@@ -17,17 +17,18 @@
  *        +-- the guard says no ------------------------------------+
  *
  * `sent` is set in the pre-request callback: the connection stands, and the next thing libcurl does is to
- * write the request. Before it, "the server has not seen it" is certain.
+ * write the request. Before it, "the server has not seen it" is certain; after it, only if libcurl says that
+ * it could not write.
  */
 
 #define RESPONSE_HEADERS_MAX (32u * 1024)
-#define STREAM_ERROR_BYTES_MAX \
-        (64u * 1024) /* body of an answer other than 2xx to a stream that named no limit */
+/* Body of an answer other than 2xx to a stream that named no limit. */
+#define STREAM_ERROR_BYTES_MAX (64u * 1024)
 #define PIECE_BUFFER_KEEP_MAX (32u * 1024)
 
 /* Memory of each call in flight: hundreds of evictions have small answers, lists and watches want fewer
  * reads. */
-#define BUFFER_SMALL 4096L
+#define BUFFER_SMALL 2048L
 #define BUFFER_LARGE 16384L
 #define SMALL_RESPONSE_MAX (256u * 1024)
 
@@ -51,11 +52,15 @@ static inline void curl_strp(char **s) {
  * ---------------------------------------------------------------------------------------------------------
  */
 
-/* Takes the call out of libcurl. */
+/* Takes the call out of libcurl. If it was under way, its connection goes too unless others use it: either
+ * nobody answers there, and the next call shall not be sent into the same silence; or libcurl has noted that
+ * the HTTP/2 stream is to be reset, but with nobody left to drive the connection will not say so. */
 static void call_drop_handle(CurlCall *c) {
         if (!c->easy)
                 return;
 
+        if (c->sent && !c->completed)
+                curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         curl_multi_remove_handle(c->lane->multi, c->easy);
         curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
 }
@@ -130,8 +135,6 @@ static void on_deadline(Timer *timer, void *userdata) {
                 return;
         }
 
-        /* Nobody answers on this connection: the next call shall not be sent into the same silence. */
-        curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         call_set_error(c, -ETIMEDOUT,
                        stalled   ? "The stream fell silent"
                        : c->sent ? "No answer in time"
@@ -142,14 +145,25 @@ static void on_deadline(Timer *timer, void *userdata) {
 
 /* -- what libcurl calls ------------------------------------------------------------------------------- */
 
+/* libcurl notes this time when the request has been handed to the connection, so that before it not even a
+ * part of the request can have been of effect. */
+static bool call_has_left(CurlCall *c) {
+        curl_off_t usec = 0;
+
+        return c->sent && curl_easy_getinfo(c->easy, CURLINFO_PRETRANSFER_TIME_T, &usec) == CURLE_OK &&
+               usec > 0;
+}
+
+/* Comes again when libcurl starts anew because a connection that it had kept turned out to be dead. */
 static int on_prerequest(void *userdata, char *remote, char *local, int remote_port, int local_port) {
         CurlCall *c = userdata;
 
-        if (c->sent) {
+        if (call_has_left(c)) {
                 call_set_error(c, -ECONNRESET, "The connection died before the answer");
                 return CURL_PREREQFUNC_ABORT;
         }
         if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
+                c->sent = false;
                 call_set_error(c, -ESTALE, "Not sent: the guard refused it");
                 return CURL_PREREQFUNC_ABORT;
         }
@@ -561,6 +575,8 @@ void curl_call_complete(CurlCall *c, CURLcode result) {
         long status = 0;
         int error;
 
+        c->completed = true;
+        c->sent = call_has_left(c);
         curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
         c->status = (unsigned) status;
         error = errno_of_result(c, result);

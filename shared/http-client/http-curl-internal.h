@@ -46,8 +46,9 @@ struct CurlCall {
         CURL *easy; /* NULL once it is over, or never began */
         ListNode ready;
         bool in_ready, owned, in_callback, freed;
-        bool finished; /* `error` says how */
-        bool sent;     /* the request may have left */
+        bool completed; /* by libcurl */
+        bool finished;  /* `error` says how */
+        bool sent;      /* the request may have left */
 
         HttpGuard guard;
         HttpTls *tls;

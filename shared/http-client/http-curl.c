@@ -19,19 +19,16 @@
  * may not touch the transport.
  *
  * Traps of libcurl 7.84 to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c:
- * - a request on a connection that dies is sent again, silently, on a new one: refused in the pre-request
- * callback;
- * - an answer that is cut off in its headers counts as whole: we look for their end;
- * - a time-out of ours leaves a silent HTTP/2 connection in the cache, for the next call to die on:
- * FORBID_REUSE;
- * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours:
- * unset;
- * - with both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection: only one
- * is used;
- * - CURLOPT_CONNECTTIMEOUT counts while a call waits for a connection slot: our own deadline is used
- * instead;
- * - environment proxies are used unless told otherwise, POST asks "Expect: 100-continue" and invents a
- * Content-Type.
+ *
+ * - A request on a kept connection that dies is sent again, silently: refused in the pre-request callback,
+ *   unless the first try has certainly not left.
+ * - An answer that is cut off in its headers counts as whole: we look for their end.
+ * - A call given up leaves its HTTP/2 connection in the cache, silent or with the stream open: FORBID_REUSE.
+ * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours.
+ * - With both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection.
+ * - CONNECTTIMEOUT runs while a call waits for a connection slot: our own deadline is used instead.
+ * - Proxies of the environment are used unless told otherwise; POST asks "Expect: 100-continue" and invents
+ * a Content-Type.
  */
 
 #define MAX_CONNECTIONS_BULK 4
