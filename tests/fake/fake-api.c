@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake-api.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fake-handlers.h"
+
+#define VERSION_JSON \
+        "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.4\",\"gitTreeState\":\"clean\",\"goVersion\":\"go1.24.0\"," \
+        "\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}"
+
+/* A request that a fault holds back. */
+typedef struct Delayed {
+        ListNode delayed;
+        FakeApi *api;
+        HttpExchange *x;
+        FakeApiFault fault;
+        Timer *timer;
+} Delayed;
+
+static void delayed_free(Delayed *d) {
+        list_remove(&d->api->delayed, &d->delayed);
+        timer_free(d->timer);
+        free(d);
+}
+
+/* The answer began and never came: both faces can do that, and a client must think that it may have taken effect. */
+static void break_off(HttpExchange *x) {
+        x->ops->stream_begin(x, 200, NULL, 0);
+        x->ops->stream_end(x, false);
+}
+
+static void on_change(const FakeChange *change, void *userdata) {
+        fake_watches_changed(userdata);
+}
+
+FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *authz, const FakeApiOptions *options) {
+        FakeApi *a = MUST(new0(FakeApi, 1));
+        int r;
+
+        a->loop = loop;
+        a->random = random;
+        a->store = store;
+        a->authz = authz;
+        a->options = options ? *options : (FakeApiOptions) { 0 };
+        r = timer_new(loop, "fake-watch-pump", fake_watches_pump, a, &a->pump);
+        assert(r >= 0);
+        r = hashmap_new(0, &a->counters);
+        assert(r >= 0);
+        fake_store_observe(store, on_change, a);
+        return a;
+}
+
+FakeApi *fake_api_free(FakeApi *a) {
+        if (!a)
+                return NULL;
+
+        fake_watches_cut(a, false);
+        LIST_FOREACH(d, &a->delayed, Delayed, delayed) {
+                HttpExchange *x = d->x;
+
+                x->on_gone = NULL;
+                delayed_free(d);
+                break_off(x);
+        }
+        fake_api_log_reset(a);
+        free(a->log);
+        hashmap_free(a->counters);
+        timer_free(a->pump);
+        return mfree(a);
+}
+
+/* -- the answer ---------------------------------------------------------------------------------------------------- */
+
+static void send_reply(HttpExchange *x, const FakeReply *reply) {
+        _cleanup_free_ char *printed = reply->status ? fj_print(reply->status) : NULL;
+        const char *body = printed ? printed : strempty(reply->text);
+        char retry[16];
+        HttpHeader headers[2] = {
+                { "Content-Type", reply->content_type ? reply->content_type : "application/json" },
+                { "Retry-After", retry },
+        };
+
+        snprintf(retry, sizeof(retry), "%u", reply->retry_after_sec);
+        x->ops->reply(x, reply->code, headers, reply->retry_after_sec > 0 ? 2 : 1, body, strlen(body));
+}
+
+static void not_served(FakeReply *reply) {
+        fake_reply_text(reply, 404, strdup("404 page not found\n"));
+        reply->content_type = "text/plain; charset=utf-8";
+}
+
+static void not_allowed(FakeReply *reply) {
+        fake_reply_failure(reply, 405, "MethodNotAllowed",
+                           "the server does not allow this method on the requested resource");
+        (void) fake_reply_details(reply);
+}
+
+static const struct {
+        unsigned status;
+        const char *reason, *message;
+} usual_failures[] = {
+        { 401, "Unauthorized", "Unauthorized" },
+        { 403, "Forbidden", "forbidden by a fault of the test" },
+        { 404, "NotFound", "the server could not find the requested resource" },
+        { 409, "Conflict", "the object has been modified; please apply your changes to the latest version and try again" },
+        { 410, "Expired", "too old resource version" },
+        { 429, "TooManyRequests", "the server has received too many requests and has asked us to try again later" },
+        { 500, "InternalError", "Internal error occurred: etcdserver: leader changed" },
+        { 503, "ServiceUnavailable", "the server is currently unable to handle the request" },
+        { 504, "Timeout", "Timeout: request did not complete within requested timeout - context deadline exceeded" },
+};
+
+static void reply_fault(const FakeApiFault *f, FakeReply *reply) {
+        const char *reason = f->reason, *message = f->message;
+
+        for (size_t i = 0; i < ELEMENTSOF(usual_failures); i++)
+                if (usual_failures[i].status == f->status) {
+                        reason = reason ? reason : usual_failures[i].reason;
+                        message = message ? message : usual_failures[i].message;
+                }
+        if (f->plain) {
+                fake_reply_text(reply, f->status, strdup(message ? message : "upstream failed"));
+                reply->content_type = "text/plain; charset=utf-8";
+        } else
+                fake_reply_failure(reply, f->status, reason, "%s", message ? message : "fault of the test");
+        if (f->retry_after_sec > 0)
+                fake_reply_set_retry_after(reply, f->retry_after_sec);
+}
+
+/* -- routes -------------------------------------------------------------------------------------------------------- */
+
+static void handle_path(const FakeRequest *r, FakeReply *reply) {
+        const char *path = r->x->path;
+
+        if (r->x->method != HTTP_GET) {
+                not_served(reply);
+                return;
+        }
+        if (streq(path, "/version") || streq(path, "/version/"))
+                fake_reply_text(reply, 200, strdup(VERSION_JSON));
+        else if (streq(path, "/healthz") || streq(path, "/livez") || streq(path, "/readyz")) {
+                fake_reply_text(reply, 200, strdup("ok"));
+                reply->content_type = "text/plain; charset=utf-8";
+        } else if (!fake_discover(path, reply))
+                not_served(reply);
+}
+
+static void handle_subresource(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
+        if (streq(r->subresource, "eviction") && r->resource->id == FAKE_PODS) {
+                if (r->verb == FAKE_CREATE)
+                        fake_handle_evict(a, r, reply);
+                else
+                        not_allowed(reply);
+        } else if (!streq(r->subresource, "status") || !r->resource->has_status)
+                not_served(reply);
+        else if (r->verb == FAKE_GET)
+                fake_handle_get(a, r, reply);
+        else if (r->verb == FAKE_UPDATE)
+                fake_handle_update(a, r, reply);
+        else if (r->verb == FAKE_PATCH)
+                fake_handle_patch(a, r, reply);
+        else
+                not_allowed(reply);
+}
+
+static void handle_named(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
+        if (r->subresource)
+                handle_subresource(a, r, reply);
+        else if (r->verb == FAKE_GET)
+                fake_handle_get(a, r, reply);
+        else if (r->verb == FAKE_UPDATE)
+                fake_handle_update(a, r, reply);
+        else if (r->verb == FAKE_PATCH)
+                fake_handle_patch(a, r, reply);
+        else if (r->verb == FAKE_DELETE)
+                fake_handle_delete(a, r, reply);
+        else
+                not_allowed(reply);
+}
+
+/* True: the exchange was taken over. */
+static bool handle_collection(FakeApi *a, const FakeRequest *r, HttpExchange *x, FakeReply *reply) {
+        bool everywhere = r->resource->namespaced && !r->ns;
+
+        if (r->verb == FAKE_WATCH)
+                return fake_handle_watch(a, r, x, reply);
+        if (r->verb == FAKE_LIST)
+                fake_handle_list(a, r, reply);
+        else if (r->verb == FAKE_CREATE && !everywhere)
+                fake_handle_create(a, r, reply);
+        else if (r->verb == FAKE_DELETECOLLECTION && !everywhere)
+                fake_handle_delete_collection(a, r, reply);
+        else
+                not_allowed(reply);
+        return false;
+}
+
+static bool handle_resource(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply) {
+        if (!r->resource || (r->resource->namespaced && r->name && !r->ns) ||
+            (!r->resource->namespaced && r->ns && r->resource->id != FAKE_NAMESPACES)) {
+                not_served(reply);
+                return false;
+        }
+        if (r->resource->id == FAKE_NAMESPACES)
+                r->ns = mfree(r->ns);
+        if (!r->name)
+                return handle_collection(a, r, x, reply);
+        handle_named(a, r, reply);
+        return false;
+}
+
+static void reply_denied(const FakeRequest *r, const char *reason, FakeReply *reply) {
+        FakeResource unknown = { .group = r->group, .plural = r->plural };
+        _cleanup_free_ char *resource = NULL, *where = NULL, *name = NULL;
+        cJSON *details;
+
+        if (!r->is_resource) {
+                fake_reply_failure(reply, 403, "Forbidden", "forbidden: User \"%s\" cannot %s path \"%s\"", r->user.name,
+                                   r->method, r->x->path);
+                (void) fake_reply_details(reply);
+                return;
+        }
+        resource = MUST(r->subresource ? strf("%s/%s", r->plural, r->subresource) : strdup(r->plural));
+        where = MUST(isempty(r->ns) ? strdup("at the cluster scope") : strf("in the namespace \"%s\"", r->ns));
+        name = MUST(isempty(fake_request_authz_name(r)) ? strdup("") : strf(" \"%s\"", fake_request_authz_name(r)));
+        fake_reply_failure(reply, 403, "Forbidden",
+                           "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" %s%s%s",
+                           r->plural, isempty(r->group) ? "" : ".", r->group, name, r->user.name,
+                           strempty(fake_verb_to_string(r->verb)), resource, r->group, where, reason ? ": " : "",
+                           strempty(reason));
+        details = fake_reply_details(reply);
+        if (!isempty(fake_request_authz_name(r)))
+                fj_set_string(details, "name", fake_request_authz_name(r));
+        if (!isempty(unknown.group))
+                fj_set_string(details, "group", unknown.group);
+        fj_set_string(details, "kind", unknown.plural);
+}
+
+static bool is_public(const FakeRequest *r) {
+        const char *p = r->x->path;
+
+        return streq(p, "/version") || streq(p, "/healthz") || streq(p, "/livez") || streq(p, "/readyz");
+}
+
+/* True: the exchange was taken over. */
+static bool handle(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply) {
+        _cleanup_free_ char *reason = NULL;
+
+        if (is_public(r)) {
+                handle_path(r, reply);
+                return false;
+        }
+        if (!fake_authz_authenticate(a->authz, x, &r->user)) {
+                fake_reply_failure(reply, 401, "Unauthorized", "Unauthorized");
+                return false;
+        }
+        if (!fake_authz_check(a->authz, a->store, r, &reason)) {
+                reply_denied(r, reason, reply);
+                return false;
+        }
+        if (r->is_resource)
+                return handle_resource(a, r, x, reply);
+        handle_path(r, reply);
+        return false;
+}
+
+/* -- from the wire ------------------------------------------------------------------------------------------------- */
+
+static void serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault) {
+        _cleanup_reply_ FakeReply reply = { 0 };
+        FakeLogEntry entry = { 0 };
+        FakeRequest r;
+
+        if (fault->drop || loop_now(a->loop) < a->away_until_usec) {
+                break_off(x);
+                return;
+        }
+        fake_request_init(&r, x);
+        fake_log_begin(a, &r, &entry);
+        if (fault->status != 0 && !fault->takes_effect)
+                reply_fault(fault, &reply);
+        else if (handle(a, &r, x, &reply)) {
+                fake_log_end(a, &r, &entry, 200);
+                fake_request_done(&r);
+                return;
+        }
+        if (fault->status != 0 && fault->takes_effect) {
+                fake_reply_done(&reply);
+                reply_fault(fault, &reply);
+        }
+        fake_log_end(a, &r, &entry, reply.code);
+        fake_request_done(&r);
+        send_reply(x, &reply);
+}
+
+static void on_delay_over(Timer *t, void *userdata) {
+        Delayed *d = userdata;
+        FakeApi *a = d->api;
+        HttpExchange *x = d->x;
+        FakeApiFault fault = d->fault;
+
+        x->on_gone = NULL;
+        delayed_free(d);
+        serve(a, x, &fault);
+}
+
+static void on_delayed_gone(HttpExchange *x, void *userdata) {
+        delayed_free(userdata);
+}
+
+static void hold(FakeApi *a, HttpExchange *x, const FakeApiFault *fault) {
+        Delayed *d = MUST(new0(Delayed, 1));
+        int r = timer_new(a->loop, "fake-delay", on_delay_over, d, &d->timer);
+
+        assert(r >= 0);
+        d->api = a;
+        d->x = x;
+        d->fault = *fault;
+        x->on_gone = on_delayed_gone;
+        x->userdata = d;
+        list_append(&a->delayed, &d->delayed);
+        timer_arm_in(d->timer, fault->delay_usec);
+}
+
+void fake_api_handle(HttpExchange *x, void *api) {
+        FakeApi *a = api;
+        FakeApiFault fault = { 0 };
+
+        if (a->fault) {
+                FakeRequest r;
+
+                fake_request_init(&r, x);
+                (void) fake_authz_authenticate(a->authz, x, &r.user);
+                if (!is_public(&r))
+                        a->fault(&r, &fault, a->fault_userdata);
+                fake_request_done(&r);
+        }
+        if (fault.delay_usec > 0)
+                hold(a, x, &fault);
+        else
+                serve(a, x, &fault);
+}
+
+/* -- faults -------------------------------------------------------------------------------------------------------- */
+
+void fake_api_set_fault(FakeApi *a, fake_api_fault_t fault, void *userdata) {
+        a->fault = fault;
+        a->fault_userdata = userdata;
+}
+
+void fake_api_away_until(FakeApi *a, usec_t until_usec) {
+        a->away_until_usec = until_usec;
+        if (loop_now(a->loop) < until_usec)
+                fake_watches_cut(a, false);
+}
+
+void fake_api_cut_watches(FakeApi *a) {
+        fake_watches_cut(a, false);
+}
+
+void fake_api_stall_watches(FakeApi *a, usec_t until_usec) {
+        a->stalled_until_usec = until_usec;
+        timer_arm(a->pump, until_usec);
+}
+
+size_t fake_api_n_watches(const FakeApi *a) {
+        return a->watches.size;
+}

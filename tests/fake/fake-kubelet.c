@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "fake-controllers.h"
+
+/*
+ * The life of pods on nodes whose kubelet runs:
+ *
+ *      bound, Pending --start delay--> Running, Ready
+ *      deletionTimestamp --stop time (annotation), at most the grace counted from when the kubelet saw it--> deleted, grace 0
+ *
+ * A grace that is shortened meanwhile counts from when that was seen.
+ */
+
+#define START_DEFAULT_USEC (50 * USEC_PER_MSEC)
+
+static const char *annotation(const cJSON *pod, const char *key) {
+        return fj_string(pod, "metadata", "annotations", key, NULL);
+}
+
+static bool is_going(const cJSON *pod) {
+        return fj_get(pod, "metadata", "deletionTimestamp", NULL);
+}
+
+/* When it is to be looked at next, given that its kubelet runs; USEC_INFINITY: never. */
+static usec_t stop_due(FakeCluster *c, const cJSON *pod) {
+        const char *uid = strempty(fj_string(pod, "metadata", "uid", NULL));
+        const char *seconds = annotation(pod, "fake.vesper.sh/stop-seconds");
+        int64_t grace = fj_int(pod, 0, "metadata", "deletionGracePeriodSeconds", NULL);
+        usec_t now = loop_now(c->loop), wanted;
+        FakeStop *stop = hashmap_get(c->stops, uid);
+        int r;
+
+        if (streq_ptr(annotation(pod, "fake.vesper.sh/stuck"), "true"))
+                return USEC_INFINITY;
+        if (!stop) {
+                stop = MUST(new0(FakeStop, 1));
+                *stop = (FakeStop) { now, USEC_INFINITY, INT64_MAX };
+                r = hashmap_put(c->stops, uid, stop);
+                assert(r >= 0);
+        }
+        if (grace < stop->grace_sec) {
+                stop->grace_sec = grace;
+                stop->kill_usec = MIN(stop->kill_usec, now + (usec_t) grace * USEC_PER_SEC);
+        }
+        wanted = seconds ? (usec_t) strtoull(seconds, NULL, 10) * USEC_PER_SEC : 0;
+        return MIN(usec_add(stop->begun_usec, wanted), stop->kill_usec);
+}
+
+static bool needs_start(const cJSON *pod) {
+        return !is_going(pod) && streq_ptr(fj_string(pod, "status", "phase", NULL), "Pending");
+}
+
+static void consider(FakeCluster *c, FakeQueue *q, const cJSON *pod) {
+        const char *node = fj_string(pod, "spec", "nodeName", NULL);
+        _cleanup_free_ char *key = NULL;
+        usec_t start = c->options.pod_start_usec;
+
+        if (isempty(node) || !fake_cluster_kubelet_runs(c, node))
+                return;
+        key = fake_object_key(pod);
+        if (is_going(pod))
+                fake_queue_add(q, key);
+        else if (needs_start(pod))
+                fake_queue_add_in(q, key, random_jitter(c->random, start > 0 ? start : START_DEFAULT_USEC, 300));
+}
+
+static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
+        if (change->resource->id != FAKE_PODS)
+                return;
+        if (change->new)
+                consider(c, q, change->new->json);
+        else
+                free(hashmap_remove(c->stops, strempty(fj_string(change->old->json, "metadata", "uid", NULL))));
+}
+
+static void resync(FakeCluster *c, FakeQueue *q) {
+        const cJSON *pod;
+
+        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL)
+                consider(c, q, pod);
+}
+
+static void start(FakeCluster *c, const cJSON *pod) {
+        cJSON *new = fj_copy(pod), *status = fj_object(new, "status");
+        bool ready = !streq_ptr(annotation(pod, "fake.vesper.sh/unready"), "true");
+        char now[RFC3339_MAX];
+
+        fj_set_string(status, "phase", "Running");
+        fj_set_string(status, "startTime", fake_store_timestamp(c->store, now));
+        fake_set_condition(c->store, status, "PodScheduled", "True", NULL, NULL);
+        fake_set_condition(c->store, status, "Initialized", "True", NULL, NULL);
+        fake_set_condition(c->store, status, "ContainersReady", ready ? "True" : "False", NULL, NULL);
+        fake_set_condition(c->store, status, "Ready", ready ? "True" : "False", NULL, NULL);
+        fake_store_update(c->store, FAKE_PODS, new);
+}
+
+static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
+        _cleanup_free_ char *ns = NULL, *name = NULL;
+        const cJSON *pod;
+        usec_t due, now = loop_now(c->loop);
+
+        fake_key_split(key, &ns, &name);
+        pod = fake_store_get(c->store, FAKE_PODS, ns, name);
+        if (!pod || !fake_cluster_kubelet_runs(c, strempty(fj_string(pod, "spec", "nodeName", NULL))))
+                return;
+
+        if (needs_start(pod)) {
+                start(c, pod);
+                return;
+        }
+        if (!is_going(pod))
+                return;
+        due = stop_due(c, pod);
+        if (due <= now)
+                fake_delete(c, FAKE_PODS, ns, name, 0);
+        else if (due != USEC_INFINITY)
+                fake_queue_add_in(q, key, due - now);
+}
+
+const FakeController fake_kubelet_controller = { "fake-kubelet", observe, sync, resync };

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake-store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HISTORY_DEFAULT 50000u
+
+typedef struct Entry {
+        char *key;
+        FakeVersion *version;
+} Entry;
+
+/* Indexes of changes never shift for their users within one loop iteration: the oldest are dropped in bulk, by a write. */
+typedef struct Shelf {
+        const FakeResource *resource;
+        Entry *entries; /* sorted by key */
+        size_t n_entries, entries_allocated;
+        FakeChange *changes;
+        size_t n_changes, changes_allocated;
+        uint64_t compacted;
+} Shelf;
+
+typedef struct Observer {
+        fake_store_observer_t fn;
+        void *userdata;
+} Observer;
+
+struct FakeStore {
+        Loop *loop;
+        size_t history;
+        uint64_t rv;
+        Shelf shelves[_FAKE_RESOURCE_MAX];
+        Observer *observers;
+        size_t n_observers, observers_allocated;
+};
+
+/* -- versions ------------------------------------------------------------------------------------------------------ */
+
+static FakeVersion *version_new(cJSON *json, uint64_t rv) {
+        FakeVersion *v = MUST(new0(FakeVersion, 1));
+        char text[24];
+
+        snprintf(text, sizeof(text), "%" PRIu64, rv);
+        fj_set_string(fj_object(json, "metadata"), "resourceVersion", text);
+        v->n_ref = 1;
+        v->rv = rv;
+        v->json = json;
+        return v;
+}
+
+FakeVersion *fake_version_ref(FakeVersion *v) {
+        if (v)
+                v->n_ref++;
+        return v;
+}
+
+FakeVersion *fake_version_unref(FakeVersion *v) {
+        if (!v || --v->n_ref > 0)
+                return NULL;
+
+        cJSON_Delete(v->json);
+        free(v->text);
+        return mfree(v);
+}
+
+const char *fake_version_text(FakeVersion *v) {
+        if (!v->text)
+                v->text = fj_print(v->json);
+        return v->text;
+}
+
+char *fake_version_print(const FakeResource *r, FakeVersion *v) {
+        const char *text = fake_version_text(v);
+
+        return MUST(strf("{\"kind\":\"%s\",\"apiVersion\":\"%s\"%s%s", r->kind, fake_resource_api_version(r),
+                         streq(text, "{}") ? "" : ",", text + 1));
+}
+
+/* -- keys ---------------------------------------------------------------------------------------------------------- */
+
+static char *make_key(const char *ns, const char *name) {
+        return MUST(isempty(ns) ? strdup(name) : strf("%s/%s", ns, name));
+}
+
+char *fake_object_key(const cJSON *object) {
+        return make_key(fj_string(object, "metadata", "namespace", NULL),
+                        MUST(fj_string(object, "metadata", "name", NULL)));
+}
+
+static size_t lower_bound(const Shelf *shelf, const char *key) {
+        size_t low = 0, high = shelf->n_entries;
+
+        while (low < high) {
+                size_t mid = low + (high - low) / 2;
+
+                if (strcmp(shelf->entries[mid].key, key) < 0)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        return low;
+}
+
+static Entry *find(const Shelf *shelf, const char *key) {
+        size_t i = lower_bound(shelf, key);
+
+        return i < shelf->n_entries && streq(shelf->entries[i].key, key) ? &shelf->entries[i] : NULL;
+}
+
+/* -- life ---------------------------------------------------------------------------------------------------------- */
+
+static void change_done(FakeChange *c) {
+        fake_version_unref(c->old);
+        fake_version_unref(c->new);
+        fake_version_unref(c->gone);
+}
+
+FakeStore *fake_store_new(Loop *loop, size_t history) {
+        FakeStore *s = MUST(new0(FakeStore, 1));
+
+        s->loop = loop;
+        s->history = history > 0 ? history : HISTORY_DEFAULT;
+        s->rv = 1;
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                s->shelves[id].resource = fake_resource(id);
+        return s;
+}
+
+FakeStore *fake_store_free(FakeStore *s) {
+        if (!s)
+                return NULL;
+
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++) {
+                Shelf *shelf = &s->shelves[id];
+
+                for (size_t i = 0; i < shelf->n_changes; i++)
+                        change_done(&shelf->changes[i]);
+                for (size_t i = 0; i < shelf->n_entries; i++) {
+                        free(shelf->entries[i].key);
+                        fake_version_unref(shelf->entries[i].version);
+                }
+                free(shelf->changes);
+                free(shelf->entries);
+        }
+        free(s->observers);
+        return mfree(s);
+}
+
+Loop *fake_store_loop(const FakeStore *s) {
+        return s->loop;
+}
+
+uint64_t fake_store_rv(const FakeStore *s) {
+        return s->rv;
+}
+
+const char *fake_store_timestamp(const FakeStore *s, char ret[RFC3339_MAX]) {
+        rfc3339_format(loop_wall(s->loop), ret);
+        return ret;
+}
+
+void fake_store_observe(FakeStore *s, fake_store_observer_t observer, void *userdata) {
+        int r = GREEDY_REALLOC(s->observers, s->observers_allocated, s->n_observers + 1);
+
+        assert(r >= 0);
+        s->observers[s->n_observers++] = (Observer) { observer, userdata };
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------- */
+
+FakeVersion *fake_store_version(const FakeStore *s, FakeResourceId id, const char *ns, const char *name) {
+        _cleanup_free_ char *key = make_key(ns, name);
+        Entry *e = find(&s->shelves[id], key);
+
+        return e ? e->version : NULL;
+}
+
+const cJSON *fake_store_get(const FakeStore *s, FakeResourceId id, const char *ns, const char *name) {
+        FakeVersion *v = fake_store_version(s, id, ns, name);
+
+        return v ? v->json : NULL;
+}
+
+size_t fake_store_size(const FakeStore *s, FakeResourceId id) {
+        return s->shelves[id].n_entries;
+}
+
+FakeVersion *fake_store_at(const FakeStore *s, FakeResourceId id, size_t i) {
+        return i < s->shelves[id].n_entries ? s->shelves[id].entries[i].version : NULL;
+}
+
+size_t fake_store_lower_bound(const FakeStore *s, FakeResourceId id, const char *ns, const char *name) {
+        _cleanup_free_ char *key = make_key(ns, name);
+
+        return lower_bound(&s->shelves[id], key);
+}
+
+size_t fake_store_first(const FakeStore *s, FakeResourceId id, const char *ns) {
+        return ns ? fake_store_lower_bound(s, id, ns, "") : 0;
+}
+
+const cJSON *fake_store_in_ns(const FakeStore *s, FakeResourceId id, const char *ns, size_t i) {
+        const Shelf *shelf = &s->shelves[id];
+        const char *rest;
+
+        if (i >= shelf->n_entries)
+                return NULL;
+        if (ns) {
+                rest = startswith(shelf->entries[i].key, ns);
+                if (!rest || *rest != '/')
+                        return NULL;
+        }
+        return shelf->entries[i].version->json;
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------------- */
+
+static void trim(FakeStore *s, Shelf *shelf) {
+        size_t drop;
+
+        if (shelf->n_changes <= s->history)
+                return;
+
+        drop = shelf->n_changes - s->history / 2;
+        shelf->compacted = shelf->changes[drop - 1].rv;
+        for (size_t i = 0; i < drop; i++)
+                change_done(&shelf->changes[i]);
+        memmove(shelf->changes, shelf->changes + drop, (shelf->n_changes - drop) * sizeof(FakeChange));
+        shelf->n_changes -= drop;
+}
+
+/* Takes the references. */
+static void record(FakeStore *s, Shelf *shelf, FakeVersion *old, FakeVersion *new, FakeVersion *gone) {
+        FakeChange change = { shelf->resource, s->rv, old, new, gone };
+        int r;
+
+        trim(s, shelf);
+        r = GREEDY_REALLOC(shelf->changes, shelf->changes_allocated, shelf->n_changes + 1);
+        assert(r >= 0);
+        shelf->changes[shelf->n_changes++] = change;
+
+        for (size_t i = 0; i < s->n_observers; i++)
+                s->observers[i].fn(&change, s->observers[i].userdata);
+}
+
+FakeVersion *fake_store_create(FakeStore *s, FakeResourceId id, cJSON *object) {
+        Shelf *shelf = &s->shelves[id];
+        char *key = fake_object_key(object);
+        size_t at = lower_bound(shelf, key);
+        FakeVersion *v;
+        int r;
+
+        assert(!find(shelf, key) && "created twice");
+        r = GREEDY_REALLOC(shelf->entries, shelf->entries_allocated, shelf->n_entries + 1);
+        assert(r >= 0);
+
+        v = version_new(object, ++s->rv);
+        memmove(shelf->entries + at + 1, shelf->entries + at, (shelf->n_entries - at) * sizeof(Entry));
+        shelf->entries[at] = (Entry) { key, v };
+        shelf->n_entries++;
+        record(s, shelf, NULL, fake_version_ref(v), NULL);
+        return v;
+}
+
+FakeVersion *fake_store_update(FakeStore *s, FakeResourceId id, cJSON *object) {
+        _cleanup_free_ char *key = fake_object_key(object);
+        Shelf *shelf = &s->shelves[id];
+        Entry *e = MUST(find(shelf, key));
+        FakeVersion *old = e->version;
+
+        fj_set_copy(fj_object(object, "metadata"), "resourceVersion",
+                    fj_get(old->json, "metadata", "resourceVersion", NULL));
+        if (fj_equal(object, old->json)) {
+                cJSON_Delete(object);
+                return old;
+        }
+
+        e->version = version_new(object, ++s->rv);
+        record(s, shelf, old, fake_version_ref(e->version), NULL);
+        return fake_store_version(s, id, fj_string(object, "metadata", "namespace", NULL),
+                                  fj_string(object, "metadata", "name", NULL));
+}
+
+bool fake_store_delete(FakeStore *s, FakeResourceId id, const char *ns, const char *name) {
+        _cleanup_free_ char *key = make_key(ns, name);
+        Shelf *shelf = &s->shelves[id];
+        Entry *e = find(shelf, key);
+        FakeVersion *old;
+        size_t at;
+
+        if (!e)
+                return false;
+
+        at = (size_t) (e - shelf->entries);
+        old = e->version;
+        free(e->key);
+        memmove(shelf->entries + at, shelf->entries + at + 1, (shelf->n_entries - at - 1) * sizeof(Entry));
+        shelf->n_entries--;
+        s->rv++;
+        record(s, shelf, old, NULL, version_new(fj_copy(old->json), s->rv));
+        return true;
+}
+
+/* -- the past ------------------------------------------------------------------------------------------------------ */
+
+uint64_t fake_store_compacted(const FakeStore *s, FakeResourceId id) {
+        return s->shelves[id].compacted;
+}
+
+void fake_store_compact(FakeStore *s) {
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++) {
+                Shelf *shelf = &s->shelves[id];
+
+                for (size_t i = 0; i < shelf->n_changes; i++)
+                        change_done(&shelf->changes[i]);
+                shelf->n_changes = 0;
+                shelf->compacted = s->rv;
+        }
+}
+
+size_t fake_store_changes_after(const FakeStore *s, FakeResourceId id, uint64_t rv) {
+        const Shelf *shelf = &s->shelves[id];
+        size_t low = 0, high = shelf->n_changes;
+
+        while (low < high) {
+                size_t mid = low + (high - low) / 2;
+
+                if (shelf->changes[mid].rv <= rv)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        return low;
+}
+
+const FakeChange *fake_store_change(const FakeStore *s, FakeResourceId id, size_t i) {
+        const Shelf *shelf = &s->shelves[id];
+
+        return i < shelf->n_changes ? &shelf->changes[i] : NULL;
+}
+
+static int compare_versions(const void *a, const void *b) {
+        FakeVersion *const *x = a, *const *y = b;
+        _cleanup_free_ char *kx = fake_object_key((*x)->json), *ky = fake_object_key((*y)->json);
+
+        return strcmp(kx, ky);
+}
+
+/* What is now, undone backwards: each object's state before its first change after rv. */
+FakeVersion **fake_store_snapshot(const FakeStore *s, FakeResourceId id, uint64_t rv, size_t *ret_n) {
+        const Shelf *shelf = &s->shelves[id];
+        size_t after = fake_store_changes_after(s, id, rv), n = 0;
+        FakeVersion **all = MUST(new0(FakeVersion *, shelf->n_entries + (shelf->n_changes - after) + 1));
+
+        for (size_t i = 0; i < shelf->n_entries; i++)
+                if (shelf->entries[i].version->rv <= rv)
+                        all[n++] = fake_version_ref(shelf->entries[i].version);
+        for (size_t i = after; i < shelf->n_changes; i++)
+                if (shelf->changes[i].old && shelf->changes[i].old->rv <= rv)
+                        all[n++] = fake_version_ref(shelf->changes[i].old);
+        if (n > 0)
+                qsort(all, n, sizeof(*all), compare_versions);
+        *ret_n = n;
+        return all;
+}
+
+void fake_versions_free(FakeVersion **v, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                fake_version_unref(v[i]);
+        free(v);
+}

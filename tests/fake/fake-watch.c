@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fake-handlers.h"
+#include "parse-util.h"
+
+/*
+ * A watch is a cursor in the history of its resource. Writes only arm the pump, which in the next iteration moves every
+ * cursor on and sends what its selectors pass: so watches can be stalled without losing anything, and one that has fallen
+ * behind a compaction gets its 410.
+ *
+ *      resourceVersion unset or "0": what is there comes as ADDED first.  Too old: 200, then an ERROR event with code 410.
+ *      Bookmarks: every minute and 2 s before the end, where they were asked for.
+ */
+
+#define BOOKMARK_DEFAULT_USEC USEC_PER_MINUTE
+#define LAST_BOOKMARK_USEC (2 * USEC_PER_SEC)
+#define MIN_WATCH_DEFAULT_USEC (30 * USEC_PER_MINUTE)
+
+typedef struct FakeWatch {
+        ListNode watches;
+        FakeApi *api;
+        HttpExchange *x;
+        const FakeResource *resource;
+        char *ns; /* NULL: all */
+        FakeSelector labels, fields;
+        uint64_t rv;  /* everything up to here was sent */
+        bool initial; /* what is there must be sent first */
+        bool sending, gone;
+        usec_t end_usec;
+        Timer *bookmark, *timeout;
+} FakeWatch;
+
+static void watch_free(FakeWatch *w) {
+        list_remove(&w->api->watches, &w->watches);
+        timer_free(w->bookmark);
+        timer_free(w->timeout);
+        fake_selector_done(&w->labels);
+        fake_selector_done(&w->fields);
+        free(w->ns);
+        free(w);
+}
+
+static void on_gone(HttpExchange *x, void *userdata) {
+        FakeWatch *w = userdata;
+
+        w->gone = true;
+        if (!w->sending)
+                watch_free(w);
+}
+
+static void watch_end(FakeWatch *w, bool clean) {
+        w->x->on_gone = NULL;
+        if (!w->gone)
+                w->x->ops->stream_end(w->x, clean);
+        watch_free(w);
+}
+
+/* False: the client went away meanwhile, and the watch with it. */
+static bool watch_send(FakeWatch *w, StrBuf *lines) {
+        if (lines->size == 0)
+                return true;
+        w->sending = true;
+        w->x->ops->stream_data(w->x, lines->data, lines->size);
+        w->sending = false;
+        if (!w->gone)
+                return true;
+        watch_free(w);
+        return false;
+}
+
+static bool stalled(const FakeApi *a) {
+        return loop_now(a->loop) < a->stalled_until_usec;
+}
+
+/* -- events -------------------------------------------------------------------------------------------------------- */
+
+static bool passes(const FakeWatch *w, const FakeVersion *v) {
+        return v && (!w->ns || streq_ptr(fj_string(v->json, "metadata", "namespace", NULL), w->ns)) &&
+               fake_label_selector_matches(&w->labels, fj_get(v->json, "metadata", "labels", NULL)) &&
+               fake_field_selector_matches(&w->fields, v->json);
+}
+
+/* text is taken. */
+static void add_event(StrBuf *lines, const char *type, char *text) {
+        strbuf_addf(lines, "{\"type\":\"%s\",\"object\":%s}\n", type, text);
+        free(text);
+}
+
+/* The last state that passed, with the version of the change that took it away. */
+static char *print_left(const FakeWatch *w, const FakeChange *c) {
+        _cleanup_cjson_ cJSON *last = fj_copy(c->old->json);
+        char rv[24];
+
+        snprintf(rv, sizeof(rv), "%" PRIu64, c->rv);
+        fj_set_string(fj_object(last, "metadata"), "resourceVersion", rv);
+        return fake_object_print(w->resource, last);
+}
+
+static void add_change(const FakeWatch *w, const FakeChange *c, StrBuf *lines) {
+        bool was = passes(w, c->old), is = passes(w, c->new);
+
+        if (is)
+                add_event(lines, was ? "MODIFIED" : "ADDED", fake_version_print(w->resource, c->new));
+        else if (was)
+                add_event(lines, "DELETED",
+                          c->gone ? fake_version_print(w->resource, c->gone) : print_left(w, c));
+}
+
+static void add_initial(FakeWatch *w, StrBuf *lines) {
+        FakeStore *s = w->api->store;
+
+        for (size_t i = 0; i < fake_store_size(s, w->resource->id); i++) {
+                FakeVersion *v = fake_store_at(s, w->resource->id, i);
+
+                if (passes(w, v))
+                        add_event(lines, "ADDED", fake_version_print(w->resource, v));
+        }
+        w->rv = fake_store_rv(s);
+        w->initial = false;
+}
+
+static void add_expired(FakeWatch *w, StrBuf *lines) {
+        _cleanup_reply_ FakeReply reply = { 0 };
+
+        fake_reply_expired(&reply, "too old resource version: %" PRIu64 " (%" PRIu64 ")", w->rv,
+                           fake_store_compacted(w->api->store, w->resource->id));
+        add_event(lines, "ERROR", fj_print(reply.status));
+}
+
+static void watch_pump(FakeWatch *w) {
+        FakeStore *s = w->api->store;
+        FakeResourceId id = w->resource->id;
+        _cleanup_strbuf_ StrBuf lines = { 0 };
+        const FakeChange *c;
+
+        if (!w->initial && w->rv < fake_store_compacted(s, id)) {
+                add_expired(w, &lines);
+                if (watch_send(w, &lines))
+                        watch_end(w, true);
+                return;
+        }
+        if (w->initial)
+                add_initial(w, &lines);
+        for (size_t i = fake_store_changes_after(s, id, w->rv); (c = fake_store_change(s, id, i)); i++) {
+                add_change(w, c, &lines);
+                w->rv = c->rv;
+        }
+        (void) watch_send(w, &lines);
+}
+
+void fake_watches_pump(Timer *t, void *api) {
+        FakeApi *a = api;
+
+        if (stalled(a)) {
+                timer_arm(a->pump, a->stalled_until_usec);
+                return;
+        }
+        LIST_FOREACH(w, &a->watches, FakeWatch, watches)
+                watch_pump(w);
+}
+
+void fake_watches_changed(FakeApi *a) {
+        if (a->watches.size > 0)
+                timer_arm_earlier(a->pump, loop_now(a->loop));
+}
+
+void fake_watches_cut(FakeApi *a, bool clean) {
+        LIST_FOREACH(w, &a->watches, FakeWatch, watches)
+                watch_end(w, clean);
+}
+
+/* -- time ---------------------------------------------------------------------------------------------------------- */
+
+static void arm_bookmark(FakeWatch *w) {
+        usec_t now = loop_now(w->api->loop), every = w->api->options.bookmark_usec;
+        usec_t next = usec_add(now, every > 0 ? every : BOOKMARK_DEFAULT_USEC);
+        usec_t last = usec_sub(w->end_usec, LAST_BOOKMARK_USEC);
+
+        timer_arm(w->bookmark, last > now ? MIN(next, last) : next);
+}
+
+/* Says that everything up to now was sent, so it is. */
+static void on_bookmark(Timer *t, void *userdata) {
+        FakeWatch *w = userdata;
+        _cleanup_strbuf_ StrBuf line = { 0 };
+        const FakeChange *c;
+        FakeStore *s = w->api->store;
+
+        arm_bookmark(w);
+        if (stalled(w->api) || w->initial || w->rv < fake_store_compacted(s, w->resource->id))
+                return;
+
+        for (size_t i = fake_store_changes_after(s, w->resource->id, w->rv);
+             (c = fake_store_change(s, w->resource->id, i)); i++)
+                add_change(w, c, &line);
+        w->rv = MAX(w->rv, fake_store_rv(s));
+        strbuf_addf(&line, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
+                    "\"resourceVersion\":\"%" PRIu64 "\",\"creationTimestamp\":null}}}\n", w->resource->kind,
+                    fake_resource_api_version(w->resource), w->rv);
+        (void) watch_send(w, &line);
+}
+
+static void on_timeout(Timer *t, void *userdata) {
+        watch_end(userdata, true);
+}
+
+static usec_t duration_of(FakeApi *a, const FakeRequest *r) {
+        usec_t min = a->options.min_watch_usec > 0 ? a->options.min_watch_usec : MIN_WATCH_DEFAULT_USEC;
+        const char *text = fake_request_query(r, "timeoutSeconds");
+        uint64_t seconds;
+
+        if (text && parse_uint64(text, &seconds) >= 0 && seconds > 0)
+                return seconds * USEC_PER_SEC;
+        return min + random_below(a->random, min);
+}
+
+/* -- the beginning ------------------------------------------------------------------------------------------------- */
+
+static bool start_of(const FakeRequest *r, uint64_t *ret_rv, FakeReply *reply) {
+        const char *text = fake_request_query(r, "resourceVersion");
+        _cleanup_errors_ FakeErrors e = { 0 };
+
+        *ret_rv = 0;
+        if (!isempty(fake_request_query(r, "resourceVersionMatch")))
+                fake_errors_add(&e, FAKE_ERROR_FORBIDDEN, NULL,
+                                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                                "resourceVersionMatch");
+        if (!fake_errors_reply_as(&e, "ListOptions.meta.k8s.io", "", reply))
+                return false;
+        if (!isempty(text) && parse_uint64(text, ret_rv) < 0)
+                return fake_reply_bad_request(reply, "invalid resource version: strconv.ParseUint: parsing \"%s\": invalid "
+                                              "syntax", text);
+        return true;
+}
+
+static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, uint64_t rv) {
+        FakeWatch *w = MUST(new0(FakeWatch, 1));
+        int k;
+
+        w->api = a;
+        w->x = x;
+        w->resource = r->resource;
+        w->ns = r->ns && r->resource->namespaced ? MUST(strdup(r->ns)) : NULL;
+        w->rv = rv;
+        w->initial = rv == 0;
+        w->end_usec = usec_add(loop_now(a->loop), duration_of(a, r));
+        k = timer_new(a->loop, "fake-watch-bookmark", on_bookmark, w, &w->bookmark);
+        assert(k >= 0);
+        k = timer_new(a->loop, "fake-watch-timeout", on_timeout, w, &w->timeout);
+        assert(k >= 0);
+        timer_arm(w->timeout, w->end_usec);
+        if (fake_request_flag(r, "allowWatchBookmarks"))
+                arm_bookmark(w);
+        list_append(&a->watches, &w->watches);
+        return w;
+}
+
+bool fake_handle_watch(FakeApi *a, const FakeRequest *r, HttpExchange *x, FakeReply *reply) {
+        static const HttpHeader headers[] = { { "Content-Type", "application/json" } };
+        FakeSelector labels = { 0 }, fields = { 0 };
+        FakeWatch *w;
+        uint64_t rv;
+
+        if (!start_of(r, &rv, reply) || !fake_selectors_of(r, &labels, &fields, reply))
+                return false;
+
+        w = watch_new(a, r, x, rv);
+        w->labels = labels;
+        w->fields = fields;
+        x->on_gone = on_gone;
+        x->userdata = w;
+        x->ops->stream_begin(x, 200, headers, ELEMENTSOF(headers));
+        timer_arm_earlier(a->pump, loop_now(a->loop));
+        return true;
+}
