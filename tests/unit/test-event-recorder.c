@@ -287,6 +287,26 @@ static void test_repeats_of_what_is_not_there(void **state) {
         }
 }
 
+/* No count is sent for an Event that is still on its way. */
+static void test_count_waits_for_the_event(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        usec_t start = virtual_time_now(r->time);
+        (void) state;
+
+        rig_answer_later(r, 429, "50");
+        rig_answer_later(r, 429, "50");
+        answer_times(r, 2, 201);
+        event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
+        event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
+        rig_run_for(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(r->n_requests, 4);
+        assert_int_equal(r->requests[2].method, HTTP_POST);
+        assert_int_equal(r->requests[2].at_usec, start + 100 * SEC);
+        assert_int_equal(r->requests[3].method, HTTP_PATCH);
+        assert_int_equal(r->requests[3].at_usec, start + 100 * SEC);
+}
+
 /* -- too many ------------------------------------------------------------------------------------------- */
 
 static void test_spam_of_one_object(void **state) {
@@ -362,6 +382,32 @@ static void test_bounds(void **state) {
         assert_int_equal(event_recorder_pending(e), 0);
         assert_int_equal(r->n_requests, 256 + 8);
         assert_body(r, r->n_requests - 1, "count", NULL, "1");
+}
+
+/* So are the objects: who was not heard of for 1,024 others may speak again. */
+static void test_speakers_are_bounded(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        (void) state;
+
+        answer_times(r, 1100, 201);
+        for (unsigned i = 0; i < 26; i++)
+                event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", i);
+        rig_run_for(r, 0);
+        assert_int_equal(r->n_requests, 25);
+        for (unsigned i = 0; i < 1024; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+                EventObject o = {
+                        .api_version = "v1", .kind = "Pod", .ns = "web", .name = name, .uid = name
+                };
+
+                event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
+                rig_run_for(r, 0);
+        }
+        assert_int_equal(r->n_requests, 25 + 1024);
+        event_record(e, &pod, EVENT_NORMAL, "Spam", "again");
+        rig_run_for(r, 0);
+        assert_int_equal(r->n_requests, 25 + 1024 + 1);
 }
 
 /* 1,024 are remembered; the oldest is told anew. */
@@ -490,10 +536,12 @@ int main(void) {
                 cmocka_unit_test(test_repeats_become_a_count),
                 cmocka_unit_test(test_what_is_a_repeat),
                 cmocka_unit_test(test_repeats_of_what_is_not_there),
+                cmocka_unit_test(test_count_waits_for_the_event),
                 cmocka_unit_test(test_spam_of_one_object),
                 cmocka_unit_test(test_count_waits_for_its_turn),
                 cmocka_unit_test(test_bounds),
                 cmocka_unit_test(test_memory_is_bounded),
+                cmocka_unit_test(test_speakers_are_bounded),
                 cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_retry_after),
                 cmocka_unit_test(test_landed_unanswered),

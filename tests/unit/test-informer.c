@@ -433,7 +433,7 @@ static void test_watch_fails(void **state) {
 
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
-                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+                _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
                 usec_t failed;
 
                 print_message("%s\n", rows[k].what);
@@ -451,7 +451,7 @@ static void test_watch_fails(void **state) {
 
 static void test_watch_refused_for_good(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
-        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         (void) state;
 
         rig_run_for(r, USEC_PER_MINUTE);
@@ -465,7 +465,7 @@ static void test_watch_refused_for_good(void **state) {
 
 static void test_line_that_is_no_json(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
-        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         (void) state;
 
         rig_answer(r, 200, LIST("20", OBJECT("a", "1") "," OBJECT("b", "2")));
@@ -473,6 +473,35 @@ static void test_line_that_is_no_json(void **state) {
         rig_say(r, EVENT("ADDED", OBJECT("c", "11")) "{\"type\":\"ADD\n");
         rig_run_for(r, USEC_PER_SEC);
         assert_trace(r, "+c@11 down list -c@11 up watch@20");
+}
+
+/* What stood is forgiven: neither an old 410 nor old failures slow down the answer to new ones. */
+static void test_forgiven(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+        usec_t failed;
+        (void) state;
+
+        for (unsigned k = 0; k < 2; k++) {
+                rig_answer(r, 200, LIST("20", OBJECT("a", "1")));
+                rig_stream(r, BOOKMARK("21"));
+                rig_say(r, EVENT("ERROR", GONE));
+                rig_run_for(r, 0);
+                assert_trace(r, k == 0 ? "list -b@2 watch@20" : "list watch@20");
+        }
+
+        rig_end(r, false);
+        for (unsigned k = 0; k < 5; k++)
+                rig_answer_later(r, 500, NULL);
+        rig_stream(r, BOOKMARK("22"));
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_trace(r, "down watch@21 watch@21 watch@21 watch@21 watch@21 watch@21 up");
+        rig_end(r, false);
+        failed = virtual_time_now(r->time);
+        rig_stream(r, "");
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "down watch@22");
+        assert_in_range(last_request_usec(r) - failed, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC);
 }
 
 static void test_short_watches_back_off(void **state) {
@@ -584,7 +613,7 @@ static void test_namespace_and_selectors(void **state) {
 /* Watches are asked to end by the server at different times. */
 static void test_watch_timeout(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
-        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
         bool differ = false;
         unsigned long first = 0;
         (void) state;
@@ -644,6 +673,7 @@ int main(void) {
                 cmocka_unit_test(test_watch_fails),
                 cmocka_unit_test(test_watch_refused_for_good),
                 cmocka_unit_test(test_line_that_is_no_json),
+                cmocka_unit_test(test_forgiven),
                 cmocka_unit_test(test_short_watches_back_off),
                 cmocka_unit_test(test_connection_cut),
                 cmocka_unit_test(test_kick),

@@ -12,6 +12,7 @@
 #include "leader-elector.h"
 
 #define SEC USEC_PER_SEC
+#define SEEDS 30u /* where what is asserted depends on the jitter of retries */
 #define LEASE_PATH "/apis/coordination.k8s.io/v1/namespaces/vesper/leases"
 #define LEASE_MAX_BYTES 65536u
 
@@ -117,6 +118,8 @@ typedef struct Candidate {
         LeaseServer *server;
         RigHost *host;
         LeaderElector *elector;
+        HttpFault write_faults[2]; /* of the next writes, before `fault` */
+        size_t n_write_faults, next_write_fault;
         HttpFault fault;         /* of every request */
         HttpMethod fault_method; /* _INVALID: of any method */
         StrBuf trace;            /* "G" "C" "P" as requests leave, "[" leads, "]" stopped, "<name>" seen */
@@ -134,7 +137,9 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
 
         strbuf_add(&c->trace, request->method == HTTP_GET ? "G" : request->method == HTTP_POST ? "C" : "P");
         c->last_request_usec = now(c);
-        if (c->fault_method == _HTTP_METHOD_INVALID || c->fault_method == request->method)
+        if (request->method != HTTP_GET && c->next_write_fault < c->n_write_faults)
+                *ret = c->write_faults[c->next_write_fault++];
+        else if (c->fault_method == _HTTP_METHOD_INVALID || c->fault_method == request->method)
                 *ret = c->fault;
 }
 
@@ -171,13 +176,13 @@ static void on_released(void *userdata) {
         c->released_usec = now(c);
 }
 
-static void candidate_init(Candidate *c, LeaseServer *s, const char *identity) {
+static void candidate_init(Candidate *c, LeaseServer *s, const char *identity, uint64_t seed) {
         HttpInprocHooks hooks = { .on_request = on_request, .userdata = c };
         LeaderConfig config = { .ns = "vesper", .name = "coordinator", .identity = identity };
         LeaderHandler handler = { on_started, on_stopped, on_observed, c };
 
         *c = (Candidate){ .identity = identity, .server = s, .fault_method = _HTTP_METHOD_INVALID };
-        c->host = rig_host_new(s->time, (uint64_t) identity[0], &hooks, serve, s);
+        c->host = rig_host_new(s->time, seed, &hooks, serve, s);
         assert_return_code(leader_elector_new(c->host->client, &config, &handler, &c->elector), 0);
 }
 
@@ -201,15 +206,19 @@ typedef struct World {
         Candidate a, b;
 } World;
 
-static World *world_new(void) {
+static World *world_new_seeded(uint64_t seed) {
         World *w = new0(World, 1);
 
         assert_non_null(w);
         assert_return_code(virtual_time_new(RIG_START_WALL, &w->server.time), 0);
         w->server.start_usec = virtual_time_now(w->server.time);
-        candidate_init(&w->a, &w->server, "a");
-        candidate_init(&w->b, &w->server, "b");
+        candidate_init(&w->a, &w->server, "a", 2 * seed);
+        candidate_init(&w->b, &w->server, "b", 2 * seed + 1);
         return w;
+}
+
+static World *world_new(void) {
+        return world_new_seeded(7);
 }
 
 static World *world_free(World *w) {
@@ -243,14 +252,18 @@ static void assert_candidate_trace(Candidate *c, const char *expected) {
 }
 
 /* a leads since now. */
-static World *world_led(void) {
-        World *w = world_new();
+static World *world_led_seeded(uint64_t seed) {
+        World *w = world_new_seeded(seed);
 
         leader_elector_start(w->a.elector);
         run_for(w, 0);
         assert_candidate_trace(&w->a, "GC[");
         assert_true(may_send(&w->a));
         return w;
+}
+
+static World *world_led(void) {
+        return world_led_seeded(7);
 }
 
 static void put_lease(World *w, const char *spec) {
@@ -328,16 +341,18 @@ static void test_takeover(void **state) {
         };
         (void) state;
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(world_freep) World *w = world_new();
+        for (size_t i = 0; i < SEEDS * ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new_seeded(i % SEEDS);
 
-                print_message("%s\n", rows[i].what);
-                put_lease(w, rows[i].spec);
+                if (i % SEEDS == 0)
+                        print_message("%s\n", rows[i / SEEDS].what);
+                put_lease(w, rows[i / SEEDS].spec);
                 leader_elector_start(w->a.elector);
                 run_for(w, 2 * USEC_PER_MINUTE);
                 assert_int_equal(w->a.n_started, 1);
-                assert_in_range(w->a.started_usec, rows[i].earliest_usec, rows[i].latest_usec);
-                assert_lease(&w->server, "leaseTransitions", rows[i].transitions);
+                assert_in_range(w->a.started_usec, rows[i / SEEDS].earliest_usec,
+                                rows[i / SEEDS].latest_usec);
+                assert_lease(&w->server, "leaseTransitions", rows[i / SEEDS].transitions);
                 assert_lease(&w->server, "leaseDurationSeconds", "15");
         }
 }
@@ -535,17 +550,110 @@ static void test_valid_from_the_start_of_the_request(void **state) {
         assert_false(may_send(&w->a));
 }
 
+static void on_instant(Timer *t, void *userdata) {
+        Candidate *c = userdata;
+
+        strbuf_add(&c->trace, may_send(c) ? "+" : "-");
+}
+
+/* The guard is right by itself, before the elector's own timer has run. */
+static void test_guard_at_the_end(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        _cleanup_(timer_freep) Timer *before = NULL, *at = NULL;
+        (void) state;
+
+        run_until(w, 9 * SEC);
+        assert_return_code(timer_new(w->a.host->loop, "before", on_instant, &w->a, &before), 0);
+        assert_return_code(timer_new(w->a.host->loop, "at", on_instant, &w->a, &at), 0);
+        timer_arm(before, w->server.start_usec + 25 * SEC - 1);
+        timer_arm(at, w->server.start_usec + 25 * SEC);
+        w->a.fault = (HttpFault){ .reply_delay_usec = 4 * SEC };
+        run_until(w, 14 * SEC);
+        w->a.fault = (HttpFault){ .lose_request = true };
+        run_until(w, 17 * SEC);
+        strbuf_truncate(&w->a.trace, 0);
+        run_until(w, 25 * SEC);
+        assert_candidate_trace(&w->a, "G+-]");
+}
+
+/* Writes that may have landed, one after the other: each next step begins by looking. */
+static void test_looks_before_it_writes_again(void **state) {
+        static const struct {
+                const char *what;
+                HttpFault writes[2];
+                size_t n_writes;
+                HttpFault reads;
+                const char *until_9, *then;
+        } rows[] = {
+                { "the renewal is lost, then the look fails",
+                  { { .lose_reply = true } },
+                  1,
+                  { .status = 503 },
+                  "PGG",
+                  "GP" },
+                { "the renewal is refused, the next one lost",
+                  { { .status = 500 }, { .lose_reply = true } },
+                  2,
+                  { 0 },
+                  "PGPGP",
+                  "P" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_led();
+
+                print_message("%s\n", rows[i].what);
+                run_until(w, 3 * SEC);
+                assert_candidate_trace(&w->a, "P");
+                memcpy(w->a.write_faults, rows[i].writes, sizeof(rows[i].writes));
+                w->a.n_write_faults = rows[i].n_writes;
+                w->a.fault = rows[i].reads;
+                w->a.fault_method = HTTP_GET;
+                run_until(w, 10 * SEC);
+                assert_candidate_trace(&w->a, rows[i].until_9);
+                w->a.fault = (HttpFault){ 0 };
+                run_until(w, 12 * SEC);
+                assert_candidate_trace(&w->a, rows[i].then);
+                assert_int_equal(w->a.n_stopped, 0);
+        }
+}
+
+/* The deadline passes while a renewal is under way: whether it landed has to be looked up. */
+static void test_looks_after_the_deadline(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+                _cleanup_(world_freep) World *w = world_led_seeded(seed);
+
+                run_until(w, 3 * SEC);
+                w->a.fault = (HttpFault){ .status = 503 };
+                run_until(w, 11 * SEC);
+                w->a.fault = (HttpFault){ .lose_reply = true };
+                run_until(w, 14 * SEC);
+                assert_int_equal(w->a.n_stopped, 1);
+                assert_lease(&w->server, "renewTime", "\"2027-01-15T08:00:12.000000Z\"");
+                w->a.fault = (HttpFault){ 0 };
+                strbuf_truncate(&w->a.trace, 0);
+                run_until(w, 18400 * USEC_PER_MSEC);
+                assert_int_equal(strncmp(strbuf_str(&w->a.trace), "GP[", 3), 0);
+        }
+}
+
 /* -- two of them ---------------------------------------------------------------------------------------- */
 
 static void test_both_at_once(void **state) {
-        _cleanup_(world_freep) World *w = world_new();
         (void) state;
 
-        leader_elector_start(w->a.elector);
-        leader_elector_start(w->b.elector);
-        run_for(w, USEC_PER_MINUTE);
-        assert_int_equal(w->a.n_started + w->b.n_started, 1);
-        assert_int_equal(w->a.n_stopped + w->b.n_stopped, 0);
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+                _cleanup_(world_freep) World *w = world_new_seeded(seed);
+
+                leader_elector_start(w->a.elector);
+                leader_elector_start(w->b.elector);
+                run_for(w, USEC_PER_MINUTE);
+                assert_int_equal(w->a.n_started + w->b.n_started, 1);
+                assert_int_equal(w->a.n_stopped + w->b.n_stopped, 0);
+        }
 }
 
 /* A leader dies; the other takes over after a full lease without a change, as seen by its own clock. */
@@ -633,6 +741,25 @@ static void test_paused_with_an_answer_waiting(void **state) {
         assert_int_equal(w->a.n_stopped, 1);
         assert_int_equal(w->a.n_started, 1);
         assert_false(may_send(&w->a));
+        assert_true(may_send(&w->b));
+}
+
+/* It would have become leader while it slept: too late. */
+static void test_paused_before_the_first_answer(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        (void) state;
+
+        w->a.write_faults[0] = (HttpFault){ .reply_delay_usec = SEC };
+        w->a.n_write_faults = 1;
+        leader_elector_start(w->a.elector);
+        run_until(w, SEC / 2);
+        assert_lease(&w->server, "holderIdentity", "\"a\"");
+        loop_virtual_pause(w->a.host->loop, w->server.start_usec + 40 * SEC);
+        leader_elector_start(w->b.elector);
+        run_until(w, 39 * SEC);
+        assert_true(may_send(&w->b));
+        run_until(w, 60 * SEC);
+        assert_int_equal(w->a.n_started, 0);
         assert_true(may_send(&w->b));
 }
 
@@ -794,10 +921,14 @@ int main(void) {
                 cmocka_unit_test(test_lost_answer),
                 cmocka_unit_test(test_lost_answer_of_the_first),
                 cmocka_unit_test(test_valid_from_the_start_of_the_request),
+                cmocka_unit_test(test_guard_at_the_end),
+                cmocka_unit_test(test_looks_before_it_writes_again),
+                cmocka_unit_test(test_looks_after_the_deadline),
                 cmocka_unit_test(test_both_at_once),
                 cmocka_unit_test(test_leader_dies),
                 cmocka_unit_test(test_paused_leader),
                 cmocka_unit_test(test_paused_with_an_answer_waiting),
+                cmocka_unit_test(test_paused_before_the_first_answer),
                 cmocka_unit_test(test_release_hands_over),
                 cmocka_unit_test(test_release_comes_to_an_end),
                 cmocka_unit_test(test_release_during_a_renewal),
