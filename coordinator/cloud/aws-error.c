@@ -34,15 +34,15 @@ static int parse_error(XmlReader *x, char **code, char **message) {
         return r;
 }
 
-/* `wrapped`: one more element around, "Errors". */
-static int parse_level(XmlReader *x, bool wrapped, char **code, char **message) {
+/* The root element's children, or those of <Errors>. */
+static int parse_level(XmlReader *x, bool root, char **code, char **message) {
         const char *name;
         int r;
 
         while ((r = xml_reader_child(x, &name)) > 0) {
-                if (wrapped && streq(name, "Errors"))
+                if (root && streq(name, "Errors"))
                         r = parse_level(x, false, code, message);
-                else if (!wrapped && streq(name, "Error") && !*code)
+                else if (streq(name, "Error") && !*code)
                         r = parse_error(x, code, message);
                 else
                         r = xml_reader_skip(x);
@@ -65,17 +65,15 @@ int aws_error_parse(const char *data, size_t size, AwsError *ret) {
         _cleanup_free_ char *code = NULL, *message = NULL;
         const char *root;
         XmlReader x;
-        bool ec2;
         int r;
 
         assert(ret);
         r = xml_reader_open(&x, data, size, AWS_ERROR_MAX_BYTES, &root);
         if (r < 0)
                 return -EBADMSG;
-        ec2 = streq(root, "Response");
-        if (!ec2 && !streq(root, "ErrorResponse"))
+        if (!streq(root, "Response") && !streq(root, "ErrorResponse"))
                 return -EBADMSG;
-        r = parse_level(&x, ec2, &code, &message);
+        r = parse_level(&x, true, &code, &message);
         if (r >= 0)
                 r = xml_reader_close(&x);
         if (r < 0)

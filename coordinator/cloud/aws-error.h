@@ -4,8 +4,10 @@
 /*
  * Error documents of AWS's query protocols, in their two wrappings:
  *
- *      <Response><Errors><Error><Code/><Message/></Error></Errors><RequestID/></Response>             EC2
- *      <ErrorResponse><Error><Type/><Code/><Message/></Error><RequestId/></ErrorResponse>             STS, Auto Scaling
+ *      <Response><Errors><Error><Code/><Message/></Error></Errors><RequestID/></Response>       EC2
+ *      <ErrorResponse><Error><Type/><Code/><Message/></Error><RequestId/></ErrorResponse>       STS, others
+ *
+ * Mixtures of the two, as imitations of EC2 send them, are read as well.
  */
 
 #include <stddef.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What AWS's SDKs read from the environment, as far as vesper honours it, read once; and where a service is to be found.
- * Empty variables count as unset.
+ * What AWS's SDKs read from the environment, as far as vesper honours it, read once; and where a service is
+ * to be found. Empty variables count as unset.
  */
 
 #include <stdbool.h>
@@ -11,23 +11,24 @@
 #include "macro.h"
 
 typedef struct AwsSettings {
-        char *access_key_id;            /* AWS_ACCESS_KEY_ID */
-        char *secret_access_key;        /* AWS_SECRET_ACCESS_KEY */
-        char *session_token;            /* AWS_SESSION_TOKEN */
-        char *role_arn;                 /* AWS_ROLE_ARN */
-        char *web_identity_token_file;  /* AWS_WEB_IDENTITY_TOKEN_FILE */
-        char *role_session_name;        /* AWS_ROLE_SESSION_NAME */
-        char *shared_credentials_file;  /* AWS_SHARED_CREDENTIALS_FILE; else HOME/.aws/credentials; NULL without HOME */
-        char *profile;                  /* AWS_PROFILE; NULL: "default" */
-        char *container_full_uri;       /* AWS_CONTAINER_CREDENTIALS_FULL_URI */
-        char *container_relative_uri;   /* AWS_CONTAINER_CREDENTIALS_RELATIVE_URI */
-        char *container_token;          /* AWS_CONTAINER_AUTHORIZATION_TOKEN */
-        char *container_token_file;     /* AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE */
-        char *imds_endpoint;            /* AWS_EC2_METADATA_SERVICE_ENDPOINT, else by ..._ENDPOINT_MODE; never NULL */
-        char *imds_disabled;            /* AWS_EC2_METADATA_DISABLED */
-        char *region;                   /* AWS_REGION, AWS_DEFAULT_REGION */
-        char *endpoint_ec2;             /* AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL */
-        char *endpoint_sts;             /* AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL */
+        char *access_key_id;           /* AWS_ACCESS_KEY_ID */
+        char *secret_access_key;       /* AWS_SECRET_ACCESS_KEY */
+        char *session_token;           /* AWS_SESSION_TOKEN */
+        char *role_arn;                /* AWS_ROLE_ARN */
+        char *web_identity_token_file; /* AWS_WEB_IDENTITY_TOKEN_FILE */
+        char *role_session_name;       /* AWS_ROLE_SESSION_NAME */
+        char *shared_credentials_file; /* AWS_SHARED_CREDENTIALS_FILE; else HOME/.aws/credentials; NULL
+                                          without HOME */
+        char *profile;                 /* AWS_PROFILE; NULL: "default" */
+        char *container_full_uri;      /* AWS_CONTAINER_CREDENTIALS_FULL_URI */
+        char *container_relative_uri;  /* AWS_CONTAINER_CREDENTIALS_RELATIVE_URI */
+        char *container_token;         /* AWS_CONTAINER_AUTHORIZATION_TOKEN */
+        char *container_token_file;    /* AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE */
+        char *imds_endpoint; /* AWS_EC2_METADATA_SERVICE_ENDPOINT, else by ..._ENDPOINT_MODE; never NULL */
+        char *imds_disabled; /* AWS_EC2_METADATA_DISABLED */
+        char *region;        /* AWS_REGION, AWS_DEFAULT_REGION */
+        char *endpoint_ec2;  /* AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL */
+        char *endpoint_sts;  /* AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL */
 } AwsSettings;
 
 typedef const char *(*aws_getenv_t)(const char *name, void *userdata);

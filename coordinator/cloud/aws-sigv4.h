@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * AWS Signature Version 4, header form. Pure: the parts of a request, credentials and an instant go in, the two or three
- * headers that make it a signed one come out. No clock, no I/O.
+ * AWS Signature Version 4, header form. Pure: the parts of a request, credentials and an instant go in, the
+ * two or three headers that make it a signed one come out. No clock, no I/O.
  *
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/create-signed-request.html
  */
@@ -38,6 +38,7 @@ typedef struct SigV4Headers {
         char *session_token;
 } SigV4Headers;
 
-/* -EINVAL: no host, a header given twice, or an empty region, service or key; -ENOMEM; -EIO if the crypto library fails. */
+/* -EINVAL: no host, a header given twice, or an empty region, service or key; -ENOMEM; -EIO if the crypto
+ * library fails. */
 int sigv4_sign(const SigV4Request *request, SigV4Headers *ret);
 void sigv4_headers_done(SigV4Headers *h); /* a zeroed one is fine; secrets are erased */

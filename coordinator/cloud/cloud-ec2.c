@@ -2,13 +2,13 @@
 /*
  * A call's way:
  *
- *      WAITING (for the region, for a token of its bucket) --pump--> SENT (describe: in a batch) --answer-->
- * DONE |                                                                                                   ^
- *         +--not ours, outside the region, lease lost, no region--> REFUSED
- * --------pump----------------------+
+ *      WAITING ----pump: region known, token of its bucket----> SENT ----answer----> DONE
+ *         |                                                                            ^
+ *         +--not ours, outside the region, lease lost, no region--> REFUSED ----pump---+
  *
- * pump() runs from one timer. Callbacks come only from on_pump(), on_batch() and on_terminate(), each of
- * which reads its list anew after every callback: a callback may free any call and start others.
+ * A describe is sent as part of a batch. The pump runs from one timer. Callbacks come only from
+ * on_pump(), on_batch() and on_terminate(), each of which reads its list anew after every callback: a
+ * callback may free any call and start others.
  */
 #include "cloud-ec2.h"
 

@@ -4,19 +4,25 @@
 /*
  * Provider "ec2": describe by DescribeInstances, terminate by TerminateInstances.
  *
- * Describe. Questions of one loop iteration go out as one request (filter instance-id, at most 100 ids), within EC2's
- * published rate for such requests (burst 100, then 20 a second; what waits is coalesced further).
+ * Describe. Questions of one loop iteration go out as one request (filter instance-id, at most 100 ids),
+ * within EC2's published rate for such requests (burst 100, then 20 a second; what waits is coalesced
+ * further).
  *
- *      pending, running, stopping, stopped -> present        shutting-down -> terminating        terminated -> gone
- *      not in the answer -> gone if the scope is proved, else unknown with a message that says what would prove it
+ *      pending, running, stopping, stopped    present
+ *      shutting-down                          terminating
+ *      terminated                             gone
+ *      not in the answer                      gone if the scope is proved, else unknown, with a message that
+ *                                             says what would prove it
  *
- * The scope is proved when the zone in the providerID lies in our region, and the same credentials have shown us, from this
- * endpoint, an instance that we were asked about (any: so asking about a healthy sibling proves it). A providerID
- * without a zone proves nothing by itself: then this very instance must have been seen before. Proofs are forgotten when the
- * credentials become somebody else's. An answer that contradicts the providerID's zone is unknown.
+ * The scope is proved when the zone in the providerID lies in our region, and the same credentials have
+ * shown us, from this endpoint, an instance that we were asked about (any: so asking about a healthy sibling
+ * proves it). A providerID without a zone proves nothing by itself: then this very instance must have been
+ * seen before. Proofs are forgotten when the credentials become somebody else's. An answer that contradicts
+ * the providerID's zone is unknown.
  *
- * Terminate. One id a request (a batch fails unevenly), burst 100, then 5 a second, each guarded in the last moment. Not
- * found counts as done only with proved scope, else it is CLOUD_DENIED: most likely the wrong region or account.
+ * Terminate. One id a request (a batch fails unevenly), burst 100, then 5 a second, each guarded in the last
+ * moment. Not found counts as done only with proved scope, else it is CLOUD_DENIED: most likely the wrong
+ * region or account.
  *
  * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent.
  */

@@ -7,7 +7,7 @@
 
 #include "cloud.h"
 
-/* -- providerID ------------------------------------------------------------------------------------------------------ */
+/* -- providerID ----------------------------------------------------------------------------- */
 
 #define EC2_NAME_MAX 64u
 
@@ -16,10 +16,11 @@ typedef struct Ec2ProviderId {
         char zone[EC2_NAME_MAX + 1];        /* "" if the providerID names none */
 } Ec2ProviderId;
 
-/* "aws:///ZONE/i-HEX", "aws:////i-HEX", "i-HEX". -EINVAL for all else, Fargate's "aws:///ZONE/fargate-..." included. */
+/* "aws:///ZONE/i-HEX", "aws:////i-HEX", "i-HEX". -EINVAL for all else, Fargate's "aws:///ZONE/fargate-..."
+ * included. */
 int ec2_provider_id_parse(const char *provider_id, Ec2ProviderId *ret);
 
-/* -- replies ----------------------------------------------------------------------------------------------------------- */
+/* -- replies -------------------------------------------------------------------------------- */
 
 typedef struct Ec2Instance {
         char *instance_id;
@@ -34,24 +35,24 @@ typedef struct Ec2Instances {
         char *next_token; /* of the last reply; NULL: it was the last page */
 } Ec2Instances;
 
-/* Both append to *list (zeroed, or with the pages before). -EBADMSG: not wholly the document that it should be: then nothing
- * that is missing in it may be taken for absent. -ENOMEM. */
+/* Both append to *list (zeroed, or with the pages before). -EBADMSG: not wholly the document that it should
+ * be: then nothing that is missing in it may be taken for absent. -ENOMEM. */
 int ec2_instances_parse_describe(const char *data, size_t size, Ec2Instances *list);
 int ec2_instances_parse_terminate(const char *data, size_t size, Ec2Instances *list);
 void ec2_instances_done(Ec2Instances *list);
 /* Borrowed; NULL if it is not there. Listed twice, the entry that is most alive counts. */
 const Ec2Instance *ec2_instances_find(const Ec2Instances *list, const char *instance_id);
 
-/* -- errors --------------------------------------------------------------------------------------------------------------- */
+/* -- errors --------------------------------------------------------------------------------- */
 
 typedef enum Ec2Fault {
-        EC2_FAULT_NOT_FOUND,  /* no such instance, for who is asking where */
-        EC2_FAULT_INVALID,    /* the request can never work */
-        EC2_FAULT_STATE,      /* not in this state of the instance: look again, then decide */
-        EC2_FAULT_PROTECTED,  /* termination protection */
-        EC2_FAULT_DENIED,     /* credentials or permissions */
+        EC2_FAULT_NOT_FOUND, /* no such instance, for who is asking where */
+        EC2_FAULT_INVALID,   /* the request can never work */
+        EC2_FAULT_STATE,     /* not in this state of the instance: look again, then decide */
+        EC2_FAULT_PROTECTED, /* termination protection */
+        EC2_FAULT_DENIED,    /* credentials or permissions */
         EC2_FAULT_THROTTLED,
-        EC2_FAULT_PASSING,    /* and everything not known: asked again with backoff, never acted on */
+        EC2_FAULT_PASSING, /* and everything not known: asked again with backoff, never acted on */
 } Ec2Fault;
 
 /* code: NULL if the error document could not be read. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The server's side of AWS Signature Version 4: an implementation of its own, so that signer and verifier cannot share a
- * misreading. */
+/* The server's side of AWS Signature Version 4: an implementation of its own, so that signer and verifier
+ * cannot share a misreading. */
 
 #include "http-message.h"
 #include "time-util.h"

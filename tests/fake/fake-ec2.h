@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * EC2 (and as much of STS as says who is calling), for both faces of the fake: an http_handler_t on any transport or server.
- * Strict where the real one is: the signature is recomputed by code of its own, the credential scope must name the region,
- * the clock may be 15 minutes off, unknown parameters are refused. Time is the loop's, real or virtual: instances pass
- * through shutting-down and terminated and vanish by it, without timers.
+ * EC2 (and as much of STS as says who is calling), for both faces of the fake: an http_handler_t on any
+ * transport or server. Strict where the real one is: the signature is recomputed by code of its own, the
+ * credential scope must name the region, the clock may be 15 minutes off, unknown parameters are refused.
+ * Time is the loop's, real or virtual: instances pass through shutting-down and terminated and vanish by it,
+ * without timers.
  */
 
 #include "http-message.h"
@@ -15,8 +16,9 @@ typedef struct FakeEc2 FakeEc2;
 
 typedef struct FakeEc2Options {
         Loop *loop;
-        const char *region;        /* of the endpoint; NULL: it stands for all regions, the scope of the signature picks one */
-        const char *account;       /* NULL: 123456789012 */
+        const char *region;  /* of the endpoint; NULL: it stands for all regions, the scope of the signature
+                                picks one */
+        const char *account; /* NULL: 123456789012 */
         const char *access_key_id; /* NULL: no signature is asked for (a region is then needed) */
         const char *secret_access_key;
         const char *session_token; /* NULL: permanent keys */
@@ -42,7 +44,7 @@ const char *fake_ec2_state(FakeEc2 *f, const char *id);
 /* All that are neither shutting down nor terminated: what would be leaked. */
 size_t fake_ec2_n_alive(FakeEc2 *f);
 
-/* Faults. The next n requests are throttled (retry_after_msec 0: without saying for how long), or fail so. */
+/* Faults. The next n requests are throttled (retry_after_msec 0: it is not said for how long), or fail. */
 void fake_ec2_throttle(FakeEc2 *f, unsigned n, unsigned retry_after_msec);
 void fake_ec2_fail(FakeEc2 *f, unsigned n, unsigned status, const char *code, const char *message);
 /* The next n requests are answered with this body and status 200. */
@@ -58,6 +60,7 @@ void fake_ec2_set_page_size(FakeEc2 *f, size_t n);
 
 /* Counts, of requests that were let in. */
 size_t fake_ec2_n_requests(const FakeEc2 *f, const char *action);
-size_t fake_ec2_n_refused(const FakeEc2 *f);                       /* signature, keys, clock */
-size_t fake_ec2_n_terminations(const FakeEc2 *f, const char *id); /* requests that named it and were obeyed */
-size_t fake_ec2_last_n_ids(const FakeEc2 *f);                     /* of the last DescribeInstances */
+size_t fake_ec2_n_refused(const FakeEc2 *f); /* signature, keys, clock */
+size_t fake_ec2_n_terminations(const FakeEc2 *f,
+                               const char *id); /* requests that named it and were obeyed */
+size_t fake_ec2_last_n_ids(const FakeEc2 *f);   /* of the last DescribeInstances */

@@ -668,8 +668,11 @@ static void test_error_texts(void **state) {
                   NULL, NULL },
                 { "a code that is none",
                   "<Response><Errors><Error><Code>a b</Code></Error></Errors></Response>", NULL, NULL },
-                { "the other wrapper's inside", "<Response><Error><Code>A</Code></Error></Response>", NULL,
-                  NULL },
+                { "a mixture",
+                  "<ErrorResponse><Errors><Error><Code>A</Code></Error></Errors></ErrorResponse>", "A", "" },
+                { "Errors in Errors",
+                  "<Response><Errors><Errors><Error><Code>A</Code></Error></Errors></Errors></Response>",
+                  NULL, NULL },
                 { "another document", "<html><Error><Code>A</Code></Error></html>", NULL, NULL },
                 { "a cut one", "<Response><Errors><Error><Code>A</Code></Error></Errors>", NULL, NULL },
         };
