@@ -74,9 +74,9 @@ static void call_stop(CurlCall *c) {
         }
 }
 
-static void call_destroy(CurlCall *c) {
+void curl_call_destroy(CurlCall *c) {
         call_stop(c);
-        c->t->n_calls--;
+        list_remove(&c->t->calls, &c->calls);
         http_tls_unref(c->tls);
         curl_slist_free_all(c->headers);
         curl_slist_free_all(c->connect_to);
@@ -91,7 +91,7 @@ void curl_call_cancel(HttpCall *call) {
 
         assert(c->owned && !c->freed);
         if (!c->in_callback) {
-                call_destroy(c);
+                curl_call_destroy(c);
                 return;
         }
         call_stop(c);
@@ -492,9 +492,9 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         if (!c)
                 return -ENOMEM;
 
-        t->n_calls++;
         c->call.transport = transport;
         c->t = t;
+        list_append(&t->calls, &c->calls);
         c->lane = t->lanes + q->lane;
         c->owned = !!ret;
         c->guard = q->guard;
@@ -509,7 +509,7 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
 
         r = call_begin(c, q);
         if (r < 0) {
-                call_destroy(c);
+                curl_call_destroy(c);
                 return r;
         }
         if (ret)
@@ -674,5 +674,5 @@ void curl_call_deliver(CurlCall *c) {
         c->in_callback = false;
 
         if (c->freed || (c->finished && !c->owned))
-                call_destroy(c);
+                curl_call_destroy(c);
 }

@@ -31,7 +31,7 @@ struct CurlTransport {
         char *user_agent;
         unsigned max_connections_per_host;
         CurlLane lanes[_HTTP_LANE_MAX];
-        size_t n_calls;
+        List calls;
         CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
         size_t n_idle;
         List ready; /* calls that have something for their owner */
@@ -44,7 +44,7 @@ struct CurlCall {
         CurlTransport *t;
         CurlLane *lane;
         CURL *easy; /* NULL once it is over, or never began */
-        ListNode ready;
+        ListNode calls, ready;
         bool in_ready, owned, in_callback, freed;
         bool completed; /* by libcurl */
         bool finished;  /* `error` says how */
@@ -83,6 +83,7 @@ int curl_lane_open(CurlLane *lane);
 int curl_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
                     HttpCall **ret);
 void curl_call_cancel(HttpCall *call);
+void curl_call_destroy(CurlCall *c);
 /* libcurl is done with it. */
 void curl_call_complete(CurlCall *c, CURLcode result);
 /* Calls on_data and done as there is cause; the call may be gone afterwards. */

@@ -252,6 +252,10 @@ void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
 }
 
 static void transport_destroy(CurlTransport *t) {
+        LIST_FOREACH(c, &t->calls, CurlCall, calls) {
+                assert(!c->owned);
+                curl_call_destroy(c);
+        }
         while (t->n_idle > 0)
                 curl_easy_cleanup(t->idle[--t->n_idle]);
         for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
@@ -265,10 +269,8 @@ static void transport_destroy(CurlTransport *t) {
 static void curl_transport_free(HttpTransport *transport) {
         CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
 
-        /* A call whose callback is on the stack is counted, but has been freed by its owner. */
-        assert(t->n_calls == 0 || t->dispatching);
         if (t->dispatching)
-                t->dead = true;
+                t->dead = true; /* the call whose callback is on the stack still needs it */
         else
                 transport_destroy(t);
 }

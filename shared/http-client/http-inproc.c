@@ -581,6 +581,10 @@ static void route_free(InprocTransport *t, InprocRoute *route) {
 static void inproc_free(HttpTransport *transport) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
 
+        LIST_FOREACH(c, &t->calls, InprocCall, calls) {
+                assert(!c->owned);
+                call_destroy(c);
+        }
         assert(t->n_calls == 0);
         while (t->exchanges.first) {
                 InprocExchange *x = LIST_ENTRY(t->exchanges.first, InprocExchange, exchanges);

@@ -118,7 +118,8 @@ struct HttpCall {
         HttpTransport *transport;
 };
 
-HttpTransport *http_transport_free(HttpTransport *t); /* all calls must be freed before */
+/* Calls with a slot must be freed before; those without end unheard. */
+HttpTransport *http_transport_free(HttpTransport *t);
 DEFINE_FREEP(HttpTransport, http_transport_free);
 
 /* Everything of the request is copied, but the guard's userdata. ret NULL: the call frees itself after

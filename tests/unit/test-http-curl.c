@@ -648,6 +648,13 @@ static void test_many(void **state) {
         }
         run_until(w, &w->n_done, 300);
         assert_int_equal(w->seen.size, 300 * strlen("200:hello "));
+
+        /* Nobody hears of those that end with the transport. */
+        for (unsigned i = 0; i < 3; i++)
+                assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        w->transport = http_transport_free(w->transport);
+        run_for(w, 20 * USEC_PER_MSEC);
+        assert_int_equal(w->n_done, 300);
 }
 
 /* -- TLS ------------------------------------------------------------------------------------------------ */

@@ -357,6 +357,12 @@ static void test_without_slot(void **state) {
         assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
         run_until(w, USEC_INFINITY);
         assert_string_equal(strbuf_str(&w->seen), "PATCH:/?:abc 200:hello ");
+
+        /* The transport may go before it. */
+        assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        w->transport = http_transport_free(w->transport);
+        run_until(w, USEC_INFINITY);
+        assert_string_equal(strbuf_str(&w->seen), "PATCH:/?:abc 200:hello ");
 }
 
 static void test_routes(void **state) {
