@@ -23,7 +23,7 @@ RigHost *rig_host_new(VirtualTime *time, uint64_t seed, const HttpInprocHooks *h
         assert_non_null(h);
         assert_return_code(loop_new_virtual(time, &h->loop), 0);
         assert_return_code(random_new(seed, &h->random), 0);
-        assert_return_code(http_inproc_new(h->loop, NULL, hooks, &h->transport), 0);
+        assert_return_code(http_inproc_new(h->loop, "CN=test,O=system:masters", hooks, &h->transport), 0);
         assert_return_code(http_inproc_route(h->transport, RIG_SERVER, handler, userdata), 0);
         h->env = (Env){ .loop = h->loop, .random = h->random, .transport = h->transport, .version = "0" };
         assert_return_code(kubeconfig_plain(RIG_SERVER, &config), 0);
