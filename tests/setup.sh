@@ -5,10 +5,10 @@
 #
 #   setup.sh build   packages to build vesper and to play the demo    (root, if any is missing)
 #   setup.sh test    those, and the packages of the tests             (root, if any is missing)
-#   setup.sh go      prints the path of a usable go command; installs one when there is none. Status 1: cannot be had
-#   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment when there is none
+#   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
+#   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment for it once
 #
-#   VESPER_CACHE     where go and moto are installed    (default: ${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests)
+#   VESPER_CACHE     where go and moto are put     (default: ${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests)
 #
 # Nothing comes from elsewhere than Debian's archive, PyPI and the Go module proxy. Progress goes to stderr.
 set -euo pipefail
@@ -17,10 +17,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${VESPER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests}
 
 # NAME, or NAME=COMMAND when any package's COMMAND will do, or a|b for the first that the archive has.
-build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-config python3=python3 openssl=openssl
-    ca-certificates libsystemd-dev libcurl4-openssl-dev libssl-dev libcjson-dev libnl-3-dev libnl-route-3-dev
-    libmicrohttpd-dev libyaml-dev"
-test_packages="libcmocka-dev clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git python3-venv"
+build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-config python3=python3
+    openssl=openssl ca-certificates libsystemd-dev libcurl4-openssl-dev libssl-dev libcjson-dev libnl-3-dev
+    libnl-route-3-dev libmicrohttpd-dev libyaml-dev"
+test_packages="libcmocka-dev clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git
+    python3-venv"
 
 say() { echo "$*" >&2; }
 
@@ -74,8 +75,9 @@ install_packages() {
     apt_install "${names[@]}"
 }
 
-# venv NAME: the virtual environment of cluster/NAME-requirements.txt; prints its directory. Made under another name
-# and moved, so that it is there whole or not at all; programs in it must be run by "bin/python -m".
+# venv NAME [PIP OPTIONS...]: the virtual environment of cluster/NAME-requirements.txt; prints its directory.
+# Made under another name and moved, so that it is there whole or not at all: its scripts name the wrong
+# path, programs in it must be run by "bin/python -m".
 venv() {
     local name=$1 options=("${@:2}") requirements=$here/cluster/$1-requirements.txt dir new
     if ! command -v python3 >/dev/null; then
@@ -97,7 +99,7 @@ venv() {
         new=$(mktemp -d "$cache/making-$name-XXXXXX") || exit 1
         trap 'rm -rf "$new"' EXIT
         say "Installing $name from PyPI into $dir..."
-        python3 -m venv "$new" >&2 || { say "$0: no virtual environments: is python3-venv installed?"; exit 1; }
+        python3 -m venv "$new" >&2 || { say "$0: python3 -m venv failed: is python3-venv there?"; exit 1; }
         "$new/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: "${options[@]}" \
             -r "$requirements" >&2 || exit 1
         chmod 755 "$new" && mv -T "$new" "$dir" || exit 1
@@ -116,8 +118,8 @@ usable_go() {
 
 find_go() {
     local go
-    for go in "${GO:-}" "$(command -v go || :)" /usr/local/go/bin/go /usr/lib/go/bin/go /usr/lib/go-1.*/bin/go \
-        /opt/go/bin/go "$HOME"/sdk/go1.*/bin/go "$HOME/go/bin/go"; do
+    for go in "${GO:-}" "$(command -v go || :)" /usr/local/go/bin/go /usr/lib/go/bin/go \
+        /usr/lib/go-1.*/bin/go /opt/go/bin/go "$HOME"/sdk/go1.*/bin/go "$HOME/go/bin/go"; do
         if [ -n "$go" ] && usable_go "$go"; then
             echo "$go"
             return 0
@@ -129,7 +131,8 @@ find_go() {
 # Debian 13 has a new enough one; in Debian 12 only the backports do, where they are switched on.
 go_package() {
     local name version
-    for name in golang-go $(apt-cache search --names-only '^golang-1\.[0-9]+-go$' | cut -d' ' -f1 | sort -rV); do
+    for name in golang-go \
+        $(apt-cache search --names-only '^golang-1\.[0-9]+-go$' | cut -d' ' -f1 | sort -rV); do
         version=$(apt-cache policy "$name" | sed -n 's/^  Candidate: \([0-9]*:\)\{0,1\}1\.\([0-9]*\).*/\2/p')
         if [ "${version:-0}" -ge 21 ]; then
             echo "$name"
@@ -153,8 +156,8 @@ install_go() {
             fi
         done
     fi
-    say "$0: no Go from 1.21 on is in PATH or in the usual places, and neither Debian's archive nor PyPI gave one." \
-        "What needs the real control plane cannot run. Install Go, or set GO to the path of a go command."
+    say "$0: no Go from 1.21 on is in PATH or in the usual places, and neither Debian's archive nor PyPI" \
+        "gave one. What needs the real control plane cannot run: install Go, or set GO to its path."
     return 1
 }
 

@@ -44,7 +44,8 @@ class Client:
         self._local = threading.local()
 
     def _connect(self, timeout):
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._context, timeout=timeout)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._context,
+                                                 timeout=timeout)
         connection.connect()
         return connection
 
@@ -77,7 +78,7 @@ class Client:
             except (http.client.HTTPException, OSError) as e:
                 self._drop(connection)
                 # A connection that the server had closed in the meantime: once more, on a new one.
-                if reused and isinstance(e, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
+                if reused and isinstance(e, (BrokenPipeError, ConnectionResetError)):
                     continue
                 raise ConnectionError(f"{method} {path}: {e!r}") from e
 
@@ -133,8 +134,8 @@ class Client:
             "metadata": {"name": pod, "namespace": namespace}, "deleteOptions": options})
 
     def bulk(self, calls, connections=16):
-        """Many calls (method, path, body) at once over so many connections; the answers in their order. Raises the
-        first ApiError after all are done."""
+        """Many calls (method, path, body) at once over so many connections; the answers in their order.
+        Raises the first ApiError after all are done."""
         calls = list(calls)
         with concurrent.futures.ThreadPoolExecutor(min(connections, max(1, len(calls)))) as pool:
             futures = [pool.submit(self._call_and_keep, *c) for c in calls]
@@ -181,7 +182,8 @@ class Client:
                 return list(objects.values())
             left = deadline - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"{what} did not hold after {timeout} s; {len(objects)} objects in {path}")
+                raise TimeoutError(f"{what} did not hold after {timeout} s; "
+                                   f"{len(objects)} objects in {path}")
             for event in self.watch(path, listed["metadata"]["resourceVersion"], left):
                 if event["type"] == "ERROR":
                     break

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the control plane of the tests (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
-# kubectl, kwok) once, into a cache directory named after its sources, and prints that directory. When it is
-# there already, nothing is built and no Go is needed.
+# Builds the control plane of the tests (etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+# kubelet, kubectl, kwok) once, into a cache directory named after its sources, and prints that directory.
+# When it is there already, nothing is built and no Go is needed.
 #
 #   VESPER_CACHE   where the cache is     (default: ${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests)
 #   GO             the go command to use  (default: what tests/setup.sh go finds)
@@ -39,7 +39,7 @@ version_flags() {
     done
 }
 
-# compile MODULE LDFLAGS OUTPUT PACKAGE: quiet, unless it fails. Two compilers at once, whatever the machine has.
+# compile MODULE LDFLAGS OUTPUT PACKAGE: quiet, unless it fails. Two compilers at once, on any machine.
 compile() {
     (cd "$1" && "$go" build -p 2 -ldflags "$2" -o "$new/$3" "$4") >"$new/log" 2>&1 && return
     grep -v '^go: downloading' "$new/log" | tail -n 40 >&2

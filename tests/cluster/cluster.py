@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kubernetes control plane on loopback, for tests.
 
-etcd, kube-apiserver, kube-controller-manager and kube-scheduler on random ports of 127.0.0.1, with kwok as the
-life of nodes and pods and moto as EC2 where wanted. Several can run at once; all processes are gone when their
-owner is. As a module:
+etcd, kube-apiserver, kube-controller-manager and kube-scheduler on random ports of 127.0.0.1, with kwok as
+the life of nodes and pods and moto as EC2 where wanted. Several can run at once; all processes are gone when
+their owner is. As a module:
 
     with Cluster(kwok=True, moto=True) as cluster:
         nodes = cluster.create_nodes(3)
@@ -15,9 +15,9 @@ owner is. As a module:
 
 As a command:
 
-    cluster.py run [--kwok] [--moto] -- COMMAND...     run COMMAND with KUBECONFIG and so on set; its exit status
-    cluster.py up --dir DIR [--kwok] [--moto]          stay in the foreground until SIGTERM; DIR/env has the variables
-    cluster.py kubeconfig USER [GROUP...]              while one runs: the path of a kubeconfig for that user
+    cluster.py run [--kwok] [--moto] -- COMMAND...    run COMMAND with KUBECONFIG and so on; its exit status
+    cluster.py up --dir DIR [--kwok] [--moto]         until SIGTERM; DIR/env sets the same variables
+    cluster.py kubeconfig USER [GROUP...]             while one runs: the path of a kubeconfig for that user
     cluster.py service-account NAMESPACE NAME [--role CLUSTERROLE]    ... for that ServiceAccount
     cluster.py nodes COUNT | pods NODE COUNT | instances COUNT        ... make some, print their names
 
@@ -34,9 +34,11 @@ import os
 import shlex
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -77,13 +79,13 @@ class Cluster:
     directory      where everything lies; default a temporary one. It is removed at the end, unless keep
     controllers    run kube-controller-manager; without it the default ServiceAccount is still made
     scheduler      run kube-scheduler
-    kwok, moto     start these too; the same as start_kwok(), start_moto() later, but beside the control plane
+    kwok, moto     start these too; as start_kwok(), start_moto() later, but beside the control plane
     audit          log every request, for audit_events()
     apiserver_args more flags for kube-apiserver
     """
 
-    def __init__(self, directory=None, *, controllers=True, scheduler=True, kwok=False, moto=False, audit=False,
-                 keep=False, apiserver_args=()):
+    def __init__(self, directory=None, *, controllers=True, scheduler=True, kwok=False, moto=False,
+                 audit=False, keep=False, apiserver_args=()):
         self._wanted = {"controllers": controllers, "scheduler": scheduler, "kwok": kwok, "moto": moto}
         self._audit = audit
         self._keep = keep
@@ -205,8 +207,9 @@ class Cluster:
     def _write(self, name, text):
         """Whole or not at all, since others may wait for it."""
         path = self._path(name)
-        temporary = f"{path}.{os.getpid()}.new"
-        with open(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8") as f:
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        fd = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="utf-8") as f:
             f.write(text)
         os.rename(temporary, path)
         return path
@@ -259,18 +262,22 @@ class Cluster:
                      f"--audit-log-path={self._path('logs', 'audit.log')}"]
         self._launch(
             "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.ports['etcd']}",
-            "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={self.ports['apiserver']}",
-            f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--client-ca-file={self._pki.ca}",
+            "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+            f"--secure-port={self.ports['apiserver']}",
+            f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}",
+            f"--client-ca-file={self._pki.ca}",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
             f"--service-account-key-file={self._pki.account_public}",
             f"--service-account-signing-key-file={self._pki.account_key}",
-            "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
-            "--endpoint-reconciler-type=none", "--allow-privileged=true", *extra, *self._apiserver_args)
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",
+            "--allow-privileged=true", *extra, *self._apiserver_args)
         self.wait_apiserver()
 
     def wait_apiserver(self, timeout=60):
         admin = self.client()
-        self.processes["kube-apiserver"].wait_ready(lambda: admin.request("GET", "/readyz")[0] == 200, timeout)
+        self.processes["kube-apiserver"].wait_ready(
+            lambda: admin.request("GET", "/readyz")[0] == 200, timeout)
 
     def _server_certificate(self):
         return self._pki.issue("kube-apiserver", names=(
@@ -287,7 +294,8 @@ class Cluster:
                      "--kube-api-qps=1000", "--kube-api-burst=2000")
 
     def _launch_controllers(self):
-        self._controller("kube-controller-manager", self.ports["controllers"], "--use-service-account-credentials",
+        self._controller("kube-controller-manager", self.ports["controllers"],
+                         "--use-service-account-credentials",
                          f"--service-account-private-key-file={self._pki.account_key}",
                          f"--root-ca-file={self._pki.ca}")
 
@@ -301,28 +309,29 @@ class Cluster:
             # Made by a controller: that it is there says that they work, and pods can be created.
             self.processes["kube-controller-manager"].wait_ready(lambda: admin.find(f"{account}/default"))
         else:
-            admin.create(account, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+            admin.create(account, {"apiVersion": "v1", "kind": "ServiceAccount",
+                                   "metadata": {"name": "default"}})
         if self._wanted["scheduler"]:
             url = f"https://127.0.0.1:{self.ports['scheduler']}/readyz"
             self.processes["kube-scheduler"].wait_ready(lambda: _http_ok(url, self._pki.ca))
 
     def start_kwok(self, stages=None):
-        """kwok manages the nodes that carry the label test.vesper.sh/kubelet=kwok. stages: YAML files in place of
-        those in stages/. Returns at once: nodes and pods show when it works."""
+        """kwok manages the nodes that carry the label test.vesper.sh/kubelet=kwok. stages: YAML files in
+        place of those in stages/. Returns at once: nodes and pods show when it works."""
         stages = stages or sorted(os.path.join(STAGES, f) for f in os.listdir(STAGES) if f.endswith(".yaml"))
         settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": {
             "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8}}
-        parts = [json.dumps(settings)]
+        documents = [json.dumps(settings)]
         for stage in stages:
             with open(stage, encoding="utf-8") as f:
-                parts.append(f.read())
-        self._launch("kwok", f"--config={self._write('stages.yaml', chr(10).join(p + chr(10) + '---' for p in parts))}",
+                documents.append(f.read())
+        self._launch("kwok", "--config=" + self._write("stages.yaml", "\n---\n".join(documents)),
                      f"--kubeconfig={self.kubeconfig('test:kwok', ['system:masters'])}",
                      f"--manage-nodes-with-label-selector={KWOK_LABEL}=kwok", "--cidr=10.0.0.0/8",
                      "--node-ip=127.0.0.1")
 
     def start_moto(self, **env):
-        """EC2 on loopback; returns its Ec2. env: moto's own settings, such as INITIAL_NO_AUTH_ACTION_COUNT."""
+        """EC2 on loopback; returns its Ec2. env: moto's own settings, as INITIAL_NO_AUTH_ACTION_COUNT."""
         self._launch_moto(env)
         self._ready_moto()
         self._save()
@@ -353,13 +362,14 @@ class Cluster:
     def kubeconfig(self, user="admin", groups=None, embed=True):
         """The path of a kubeconfig with a client certificate for that user, made at the first call.
 
-        admin is in system:masters, and system:node:X in system:nodes, unless groups says otherwise. embed: the
-        certificate's data in the file, else paths.
+        admin is in system:masters, and system:node:X in system:nodes, unless groups says otherwise. embed:
+        the certificate's data in the file, else paths.
         """
         groups = _groups_of(user) if groups is None else list(groups)
         certificate, key = self._pki.issue(user, groups)
         if embed:
-            lines = [f"client-certificate-data: {_base64_of(certificate)}", f"client-key-data: {_base64_of(key)}"]
+            lines = [f"client-certificate-data: {_base64_of(certificate)}",
+                     f"client-key-data: {_base64_of(key)}"]
         else:
             lines = [f"client-certificate: {certificate}", f"client-key: {key}"]
         name = os.path.basename(certificate)[:-len(".crt")] + ("" if embed else ".files")
@@ -398,7 +408,7 @@ current-context: test
         return self._clients[key]
 
     def service_account(self, name, namespace="default", rules=(), cluster_role=None):
-        """A ServiceAccount and what it needs to be used; the path of its kubeconfig, with a token file beside it.
+        """A ServiceAccount and what it needs to be used; the path of its kubeconfig, a token file beside it.
 
         rules: of a ClusterRole that is made for it; cluster_role: an existing one to bind it to. What exists
         already is left as it is.
@@ -406,7 +416,8 @@ current-context: test
         admin = self.client()
         meta = {"name": name, "namespace": namespace}
         self._ensure("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": namespace}})
-        self._ensure(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"kind": "ServiceAccount", "metadata": meta})
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self._ensure(accounts, {"kind": "ServiceAccount", "metadata": meta})
         roles = [cluster_role] if cluster_role else []
         rbac = "/apis/rbac.authorization.k8s.io/v1"
         if rules:
@@ -418,8 +429,9 @@ current-context: test
                 "kind": "ClusterRoleBinding", "metadata": {"name": f"test:{namespace}:{name}:{role}"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
                 "subjects": [{"kind": "ServiceAccount", **meta}]})
-        token = admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", {
-            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}})
+        token = admin.create(f"{accounts}/{name}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 86400}})
         path = self._write(f"kubeconfigs/{namespace}.{name}.token", token["status"]["token"])
         return self._write_kubeconfig(f"{namespace}.{name}", f"{namespace}:{name}", [f"tokenFile: {path}"])
 
@@ -441,7 +453,8 @@ current-context: test
         variables = {
             "KUBECONFIG": self.kubeconfig(), "VESPER_CLUSTER_DIR": self.directory,
             "VESPER_CLUSTER_BIN": self.binaries, "VESPER_APISERVER_URL": self.url,
-            "VESPER_APISERVER_PORT": str(self.ports["apiserver"]), "VESPER_ETCD_PORT": str(self.ports["etcd"])}
+            "VESPER_APISERVER_PORT": str(self.ports["apiserver"]),
+            "VESPER_ETCD_PORT": str(self.ports["etcd"])}
         if self.ec2:
             variables.update({
                 "VESPER_MOTO_ENDPOINT": self.ec2.endpoint, "AWS_ENDPOINT_URL": self.ec2.endpoint,
@@ -450,12 +463,12 @@ current-context: test
         return variables
 
     def kubectl(self, *arguments, stdin=None, user="admin", check=True):
-        """What kubectl prints; its exit status must be 0 unless check is false, which gives the whole process."""
+        """What kubectl prints; its status must be 0 unless check is false, which gives the whole process."""
         done = subprocess.run(
             [os.path.join(self.binaries, "kubectl"), *map(str, arguments)], input=stdin, text=True,
             capture_output=True, check=False,
-            env={"PATH": os.environ.get("PATH", ""), "HOME": self.directory, "KUBECONFIG": self.kubeconfig(user),
-                 "KUBECACHEDIR": self._path("kubectl-cache")})
+            env={"PATH": os.environ.get("PATH", ""), "HOME": self.directory,
+                 "KUBECONFIG": self.kubeconfig(user), "KUBECACHEDIR": self._path("kubectl-cache")})
         if not check:
             return done
         if done.returncode:
@@ -471,8 +484,8 @@ current-context: test
         return self.kubectl("apply", "--server-side", "-f", "-", stdin=text)
 
     def create_nodes(self, count=1, prefix="node", instances=None, labels=None, kwok=True, change=None):
-        """Nodes that are Ready from the start; their names. instances: ids for the providerID, in their order.
-        change: called with each Node before it is sent."""
+        """Nodes that are Ready from the start; their names. instances: ids for the providerID, in their
+        order. change: called with each Node before it is sent."""
         names, calls = [], []
         for i in range(count):
             name = f"{prefix}-{i}"
@@ -487,8 +500,8 @@ current-context: test
 
     def create_pods(self, node, count=1, *, prefix="pod", namespace="default", labels=None, annotations=None,
                     grace=30, stop=None, start=None, change=None, connections=16):
-        """Pods bound to that node (None: the scheduler chooses), without an owner; their names. stop, start: as in
-        stages/pod.yaml. change: called with each Pod before it is sent."""
+        """Pods bound to that node (None: the scheduler chooses), without an owner; their names. stop, start:
+        as in stages/pod.yaml. change: called with each Pod before it is sent."""
         annotations = dict(annotations or {})
         if stop is not None:
             annotations["test.vesper.sh/stop"] = str(stop)
@@ -519,9 +532,11 @@ current-context: test
         return self.client().wait_list("/api/v1/pods" + _on_node(node), condition, timeout, what)
 
     def wait_running(self, count, node=None, timeout=60):
-        return self.wait_pods(
-            lambda pods: sum(p["status"].get("phase") == "Running" and "deletionTimestamp" not in p["metadata"]
-                             for p in pods) >= count, node, timeout, f"{count} pods Running")
+        def runs(pod):
+            return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+        return self.wait_pods(lambda pods: sum(map(runs, pods)) >= count, node, timeout,
+                              f"{count} pods Running")
 
     def wait_no_pods(self, node=None, timeout=60):
         return self.wait_pods(lambda pods: not pods, node, timeout, "no pods")
@@ -561,7 +576,8 @@ def _node(name, instance, labels):
     node = {"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": {
                 "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-                "topology.kubernetes.io/region": ec2moto.REGION, "topology.kubernetes.io/zone": zone, **labels}},
+                "topology.kubernetes.io/region": ec2moto.REGION, "topology.kubernetes.io/zone": zone,
+                **labels}},
             "spec": {},
             "status": {"capacity": size, "allocatable": size,
                        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"},
@@ -599,7 +615,6 @@ def _base64_of(path):
 
 def _http_ok(url, ca=None):
     """True for 200; otherwise OSError, of which urllib's errors are."""
-    import ssl
     context = ssl.create_default_context(cafile=ca) if ca else None
     with urllib.request.urlopen(url, timeout=5, context=context) as response:
         return response.status == 200
@@ -685,7 +700,8 @@ def _command_service_account(options):
 
 
 def _command_nodes(options):
-    print("\n".join(_attached(options).create_nodes(options.count, options.prefix, options.instances or None)))
+    print("\n".join(_attached(options).create_nodes(options.count, options.prefix,
+                                                    options.instances or None)))
 
 
 def _command_pods(options):
@@ -698,7 +714,8 @@ def _command_instances(options):
 
 
 def _arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name, function, text):

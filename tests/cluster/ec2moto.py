@@ -36,7 +36,7 @@ def make_environment(cache):
 
 
 class Ec2:
-    """Talks to a moto server. It checks no signature unless it was told to, but finds service and region in it."""
+    """Talks to a moto server. Unless told to, that checks no signature, only takes the region from it."""
 
     def __init__(self, port, region=REGION):
         self.port = port
@@ -48,12 +48,13 @@ class Ec2:
         credential = f"testing/20260101/{region or self.region}/ec2/aws4_request"
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request(
-                "POST", "/", urllib.parse.urlencode({"Action": action, "Version": "2016-11-15", **parameters}), {
-                    "Host": f"ec2.{region or self.region}.amazonaws.com",
-                    "Content-Type": "application/x-www-form-urlencoded",
-                    "X-Amz-Date": "20260101T000000Z",
-                    "Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"})
+            form = urllib.parse.urlencode({"Action": action, "Version": "2016-11-15", **parameters})
+            connection.request("POST", "/", form, {
+                "Host": f"ec2.{region or self.region}.amazonaws.com",
+                "Content-Type": "application/x-www-form-urlencoded",
+                "X-Amz-Date": "20260101T000000Z",
+                "Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, "
+                                 "SignedHeaders=host, Signature=0"})
             response = connection.getresponse()
             text = response.read().decode()
         finally:
@@ -66,8 +67,12 @@ class Ec2:
         return tree
 
     def healthy(self):
-        self.call("DescribeInstances")
-        return True
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", "/moto-api/config")
+            return connection.getresponse().status < 400
+        finally:
+            connection.close()
 
     def create_instances(self, count=1, **parameters):
         """Runs instances; their ids."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and certificates of the test cluster, made by the openssl command: EC P-256, one CA for everything."""
+"""Keys and certificates of the test cluster, made by the openssl command: EC P-256, one CA for all."""
 
+import contextlib
+import fcntl
 import os
 import re
 import subprocess
@@ -20,31 +22,45 @@ class Pki:
         """The CA and the key pair that signs service account tokens."""
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         _openssl("req", "-x509", *_EC, "-keyout", self.ca_key, "-out", self.ca, "-days", "30",
-                 "-subj", "/CN=vesper-test-ca", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature")
-        _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", self.account_key)
+                 "-subj", "/CN=vesper-test-ca",
+                 "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature")
+        _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
+                 "-out", self.account_key)
         _openssl("pkey", "-in", self.account_key, "-pubout", "-out", self.account_public)
 
     def issue(self, common_name, organizations=(), names=()):
         """A certificate for clients, and for servers too when names ("DNS:x", "IP:y") are given.
 
-        Kubernetes takes the user from CN and the groups from O. Returns the paths of certificate and key; they
-        are made once for the same subject.
+        Kubernetes takes the user from CN and the groups from O. Returns the paths of certificate and key;
+        they are made once for the same subject.
         """
         base = os.path.join(self.directory, _file_name(common_name, organizations))
         certificate, key = base + ".crt", base + ".key"
-        if os.path.exists(certificate):
-            return certificate, key
+        with self._locked():
+            if not os.path.exists(certificate):
+                self._sign(certificate, key, common_name, organizations, names)
+        return certificate, key
 
+    @contextlib.contextmanager
+    def _locked(self):
+        """Threads, and processes that are attached to the same cluster, may want the same certificate."""
+        fd = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _sign(self, certificate, key, common_name, organizations, names):
         subject = "".join(f"/O={_escape(o)}" for o in organizations) + f"/CN={_escape(common_name)}"
         usage = "clientAuth,serverAuth" if names else "clientAuth"
         more = ["-addext", "subjectAltName=" + ",".join(names)] if names else []
-        # Under another name first: somebody else may look for it at the same time.
-        temporary = f"{certificate}.{os.getpid()}"
-        _openssl("req", "-x509", "-CA", self.ca, "-CAkey", self.ca_key, *_EC, "-keyout", key, "-out", temporary,
-                 "-days", "30", "-subj", subject, "-addext", "basicConstraints=critical,CA:FALSE",
+        temporary = f"{certificate}.new"
+        _openssl("req", "-x509", "-CA", self.ca, "-CAkey", self.ca_key, *_EC, "-keyout", key,
+                 "-out", temporary, "-days", "30", "-subj", subject,
+                 "-addext", "basicConstraints=critical,CA:FALSE",
                  "-addext", f"extendedKeyUsage={usage}", *more)
         os.rename(temporary, certificate)
-        return certificate, key
 
 
 def _openssl(*arguments):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Child processes and ports of the test cluster.
 
-Nothing that is started here may outlive the tests, however they end: a normal end and an exception stop every
-child by its pid; SIGTERM and SIGHUP become SystemExit, so that `with` blocks run; and when this process is
-killed outright, the kernel kills the children (PR_SET_PDEATHSIG). That last one is tied to the *thread* which
-forked, hence all forks are done by one thread that lives as long as the process.
+Nothing that is started here may outlive the tests, however they end: a normal end and an exception stop
+every child by its pid; SIGTERM and SIGHUP become SystemExit, so that `with` blocks run; and when this
+process is killed outright, the kernel kills the children (PR_SET_PDEATHSIG). That last one is tied to the
+*thread* which forked, hence all forks are done by one thread that lives as long as the process.
 """
 
 import atexit
@@ -129,8 +129,8 @@ class Process:
 class Ports:
     """Free TCP ports on 127.0.0.1, never the same one for two clusters.
 
-    They lie outside of the range from which the kernel takes ports for outgoing connections. Each is reserved by
-    an abstract Unix socket of that number, which disappears with its owner, until release().
+    They lie outside of the range from which the kernel takes ports for outgoing connections. Each is
+    reserved by an abstract Unix socket of that number, which disappears with its owner, until release().
     """
 
     _LOW, _HIGH = 10240, 65535
@@ -164,8 +164,8 @@ class Ports:
 
 
 def exit_on_signals():
-    """Makes SIGTERM and SIGHUP end this process through its `with` and `finally` blocks, unless the program has
-    its own way with them. SIGINT does so already in Python."""
+    """Makes SIGTERM and SIGHUP end this process through its `with` and `finally` blocks, unless the program
+    has its own way with them. SIGINT does so already in Python."""
     if threading.current_thread() is not threading.main_thread():
         return
 
@@ -189,6 +189,6 @@ def signals_blocked():
 
 
 def at_exit(function):
-    """function() when the interpreter ends, for those who left no `with` block. Returns what takes it back."""
+    """function() when the interpreter ends, if nobody did before. Returns what takes it back."""
     atexit.register(function)
     return lambda: atexit.unregister(function)

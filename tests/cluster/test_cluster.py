@@ -76,7 +76,8 @@ class WholeCluster(unittest.TestCase):
         self.node("free", labels={"pool": "free"})
         self.cluster.create_pods(None, 1, prefix="unbound", change=lambda p: p["spec"].update(
             nodeSelector={"pool": "free"}))
-        self.cluster.wait_for(lambda: self.pod("unbound-0000")["status"]["phase"] == "Running", what="the pod runs")
+        self.cluster.wait_for(lambda: self.pod("unbound-0000")["status"]["phase"] == "Running",
+                              what="the pod runs")
         self.assertEqual(self.pod("unbound-0000")["spec"]["nodeName"], "free-0")
 
     def test_node_credential_evicts_own_pods_only(self):
@@ -239,7 +240,8 @@ class Life(unittest.TestCase):
             page = admin.get("/api/v1/nodes?limit=1")["metadata"]
             admin.patch("/api/v1/nodes/node-0", {"metadata": {"labels": {"changed": "yes"}}})
             cluster.compact()
-            self.assertEqual(admin.request("GET", f"/api/v1/nodes?limit=1&continue={page['continue']}")[0], 410)
+            next_page = f"/api/v1/nodes?limit=1&continue={page['continue']}"
+            self.assertEqual(admin.request("GET", next_page)[0], 410)
             event = next(admin.watch("/api/v1/nodes", page["resourceVersion"], 10))
             self.assertEqual((event["type"], event["object"]["code"]), ("ERROR", 410))
 
@@ -254,15 +256,15 @@ class Life(unittest.TestCase):
     def test_run_gives_the_commands_status_and_variables(self):
         done = subprocess.run(
             [sys.executable, _SCRIPT, "run", "--no-controllers", "--no-scheduler", "--", "sh", "-c",
-             'kubectl create namespace seen >&2; test -f "$KUBECONFIG" && echo "$VESPER_CLUSTER_DIR"; exit 7'],
+             'kubectl create ns seen >&2; test -f "$KUBECONFIG" && echo "$VESPER_CLUSTER_DIR"; exit 7'],
             capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 7, done.stderr)
         self.assertIn("namespace/seen created", done.stderr)
         self.assertFalse(os.path.exists(done.stdout.strip()))
 
     def _up(self, directory):
-        up = procs.spawn([sys.executable, _SCRIPT, "up", "--dir", directory, "--no-controllers", "--no-scheduler"],
-                         stdout=subprocess.DEVNULL)
+        up = procs.spawn([sys.executable, _SCRIPT, "up", "--dir", directory, "--no-controllers",
+                          "--no-scheduler"], stdout=subprocess.DEVNULL)
         self.addCleanup(lambda: (up.kill(), up.wait()))
         self.assertTrue(wait_until(lambda: os.path.exists(os.path.join(directory, "env"))), "it came up")
         with open(os.path.join(directory, "cluster.json"), encoding="utf-8") as f:
@@ -296,7 +298,8 @@ class Life(unittest.TestCase):
         script = ("import sys, time; sys.path.insert(0, sys.argv[1]); from cluster import Cluster\n"
                   "with Cluster(controllers=False, scheduler=False) as c: print(c.directory, flush=True); "
                   "time.sleep(600)")
-        owner = procs.spawn([sys.executable, "-c", script, os.path.dirname(_SCRIPT)], stdout=subprocess.PIPE, text=True)
+        owner = procs.spawn([sys.executable, "-c", script, os.path.dirname(_SCRIPT)],
+                            stdout=subprocess.PIPE, text=True)
         with owner.stdout:
             left = owner.stdout.readline().strip()
         self.assertTrue(os.path.isdir(left))
