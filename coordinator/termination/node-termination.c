@@ -1,0 +1,778 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-termination.h"
+
+#include "backoff.h"
+#include "claim-status.h"
+#include "machine-end.h"
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+#include "termination-report.h"
+#include "token-bucket.h"
+
+#define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)    /* an agent's drain that has not moved for so long is helped */
+#define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)     /* between looks at the cloud while the Node is not Ready */
+#define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE) /* volumes of DaemonSet pods never detach: not waited for longer */
+#define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
+#define RETRY_CAP_USEC (10 * USEC_PER_SEC)
+
+/* One write of ours, tried again until it is no longer called for. */
+typedef struct Write {
+        KubeCall *call;
+        Backoff backoff;
+        usec_t not_before_usec;
+        char *based_on; /* resourceVersion of the last try that was accepted: wait for the view to show it */
+} Write;
+
+struct NodeTermination {
+        const TerminationContext *context;
+        Env *env;
+        char *name, *uid, *claim_name;
+        NodeTerminationState state;
+        usec_t started_usec;       /* wall clock */
+        usec_t deadline_usec;      /* wall clock T: only ever earlier */
+        MachineEnd *machine;
+        usec_t looked_usec;
+        NodeDrain *drain;
+        TerminationReport *report;
+        ClaimStatus *status;
+        Write cordon, claim_delete, claim_finalizer, node_finalizer;
+        CloudCall *sibling;        /* a look at another machine of ours: proves the cloud's scope */
+        uint64_t agent_fingerprint;
+        usec_t agent_moved_usec;   /* when the agent's drain was last seen to move */
+        usec_t lb_until_usec;
+        size_t n_volumes;
+        usec_t volumes_moved_usec;
+        bool rate_taken, step_again, stepping;
+};
+
+static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
+        [NODE_TERMINATION_CHECKING] = "Checking",
+        [NODE_TERMINATION_CORDONING] = "Cordoning",
+        [NODE_TERMINATION_PROTECTED] = "WaitingForProtected",
+        [NODE_TERMINATION_LOAD_BALANCERS] = "LoadBalancers",
+        [NODE_TERMINATION_DRAINING] = "Draining",
+        [NODE_TERMINATION_VOLUMES] = "Volumes",
+        [NODE_TERMINATION_TERMINATING] = "Terminating",
+        [NODE_TERMINATION_FINISHING] = "Finished",
+        [NODE_TERMINATION_DONE] = "Done",
+};
+
+#define TO(s) (1u << NODE_TERMINATION_##s)
+
+/* The diagram of node-termination.h. Every state may find the machine gone. */
+static const unsigned edges[_NODE_TERMINATION_STATE_MAX] = {
+        [NODE_TERMINATION_CHECKING] = TO(CORDONING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_CORDONING] = TO(PROTECTED) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_PROTECTED] = TO(LOAD_BALANCERS) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_LOAD_BALANCERS] = TO(DRAINING) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_DRAINING] = TO(VOLUMES) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_VOLUMES] = TO(TERMINATING) | TO(DRAINING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_TERMINATING] = TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_FINISHING] = TO(DONE),
+};
+
+const char *node_termination_state_to_string(NodeTerminationState s) {
+        return s >= 0 && s < _NODE_TERMINATION_STATE_MAX ? state_table[s] : NULL;
+}
+
+NodeTerminationState node_termination_state_from_string(const char *s) {
+        for (NodeTerminationState i = 0; s && i < _NODE_TERMINATION_STATE_MAX; i++)
+                if (streq(s, state_table[i]))
+                        return i;
+        return _NODE_TERMINATION_STATE_INVALID;
+}
+
+/* The only writer of the state. */
+static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
+        NodeTerminationState from = t->state;
+
+        assert(edges[from] & (1u << to));
+        t->state = to;
+        if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING && to != NODE_TERMINATION_VOLUMES)
+                t->drain = node_drain_free(t->drain);
+        if (t->status && to != NODE_TERMINATION_DONE)
+                claim_status_set_phase(t->status, state_table[to]);
+        termination_report_phase(t->report, state_table[from], state_table[to], reason);
+}
+
+/* -- writes that are tried again ----------------------------------------------------------------------------------------- */
+
+static void write_init(Write *w) {
+        w->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC, .jitter_permille = 200 };
+}
+
+static void write_done(Write *w) {
+        w->call = kube_call_free(w->call);
+        w->based_on = mfree(w->based_on);
+}
+
+/* May this write be tried now, on an object of this version? */
+static bool write_is_due(NodeTermination *t, const Write *w, const char *version) {
+        if (w->call || streq_ptr(w->based_on, version))
+                return false;
+        if (loop_now(t->env->loop) >= w->not_before_usec)
+                return true;
+        t->context->requeue(t->name, w->not_before_usec, t->context->userdata);
+        return false;
+}
+
+/* After an answer. 409: somebody else wrote; the view will show it, or we look again shortly. 404: there is nothing to write on. */
+static void write_answered(NodeTermination *t, Write *w, const KubeReply *reply, const char *what, const char *version) {
+        w->call = kube_call_free(w->call);
+        if (!reply->error || reply->error->http == 404) {
+                (void) free_and_strdup(&w->based_on, version);
+                backoff_reset(&w->backoff);
+                w->not_before_usec = 0;
+                return;
+        }
+        w->not_before_usec = usec_add(loop_now(t->env->loop), MAX(backoff_next(&w->backoff, t->env->random),
+                                                                  reply->error->retry_after_usec));
+        termination_report_write_failed(t->report, what, reply->error);
+}
+
+static const KubeNode *node_of(const NodeTermination *t) {
+        const KubeNode *n = cluster_view_node(t->context->view, t->name);
+
+        return n && streq(n->object.meta.uid, t->uid) ? n : NULL;
+}
+
+static const KubeNodeClaim *claim_of(const NodeTermination *t) {
+        return t->claim_name ? cluster_view_claim(t->context->view, t->claim_name) : NULL;
+}
+
+static KubeCallOptions urgent(const NodeTermination *t) {
+        return (KubeCallOptions){ .lane = HTTP_LANE_URGENT, .guard = t->context->guard };
+}
+
+/* Sends `body` as a merge patch on the object unless a write of this kind is under way. */
+static void write_patch(NodeTermination *t, Write *w, const KubeObject *o, const char *body, kube_done_t done) {
+        KubeTarget target = { .kind = o->kind, .name = o->meta.name };
+        KubeCallOptions options = urgent(t);
+
+        if (kube_patch(t->context->client, &target, KUBE_PATCH_MERGE, body, &options, done, t, &w->call) < 0)
+                t->context->requeue(t->name, usec_add(loop_now(t->env->loop), USEC_PER_SEC), t->context->userdata);
+}
+
+static const char *version_of(const KubeObject *o) {
+        return o ? o->meta.resource_version : NULL;
+}
+
+static void on_cordoned(const KubeReply *reply, void *userdata) {
+        NodeTermination *t = userdata;
+
+        write_answered(t, &t->cordon, reply, "cordon and taint it", version_of((const KubeObject *) node_of(t)));
+        node_termination_step(t);
+}
+
+static void on_claim_deleted(const KubeReply *reply, void *userdata) {
+        NodeTermination *t = userdata;
+
+        write_answered(t, &t->claim_delete, reply, "delete its NodeClaim", version_of((const KubeObject *) claim_of(t)));
+        node_termination_step(t);
+}
+
+static void on_claim_finalized(const KubeReply *reply, void *userdata) {
+        NodeTermination *t = userdata;
+
+        write_answered(t, &t->claim_finalizer, reply, "take the finalizer off its NodeClaim",
+                       version_of((const KubeObject *) claim_of(t)));
+        node_termination_step(t);
+}
+
+static void on_node_finalized(const KubeReply *reply, void *userdata) {
+        NodeTermination *t = userdata;
+
+        if (!reply->error)
+                termination_report_finished(t->report, loop_wall(t->env->loop) - MIN(t->started_usec, loop_wall(t->env->loop)));
+        write_answered(t, &t->node_finalizer, reply, "take the finalizer off it",
+                       version_of((const KubeObject *) node_of(t)));
+        node_termination_step(t);
+}
+
+/* -- life ------------------------------------------------------------------------------------------------------------------ */
+
+static void on_machine(MachineEnd *m, void *userdata);
+
+static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+        /* What must be trusted stands on the claim; the Node may say what it likes. */
+        const char *provider_id = claim && claim->provider_id ? claim->provider_id : n->provider_id;
+        _cleanup_free_ char *op_id = strf("terminate-%s", claim ? claim->object.meta.uid : n->object.meta.uid);
+
+        if (!op_id)
+                return -ENOMEM;
+        if (isempty(provider_id))
+                return 0;
+        return machine_end_new(t->env, t->context->provider, t->context->guard, provider_id, op_id,
+                               claim ? claim->node_pool : NULL, on_machine, t, &t->machine);
+}
+
+int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret) {
+        _cleanup_(node_termination_freep) NodeTermination *t = NULL;
+        const KubeNodeClaim *claim;
+        int r;
+
+        assert(context && node && ret);
+        t = new0(NodeTermination, 1);
+        if (!t)
+                return -ENOMEM;
+        t->context = context;
+        t->env = context->env;
+        t->deadline_usec = USEC_INFINITY;
+        t->started_usec = node->object.meta.deletion_usec;
+        t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
+        write_init(&t->cordon);
+        write_init(&t->claim_delete);
+        write_init(&t->claim_finalizer);
+        write_init(&t->node_finalizer);
+
+        claim = cluster_view_claim_of_node(context->view, node);
+        if (free_and_strdup(&t->name, node->object.meta.name) < 0 || free_and_strdup(&t->uid, node->object.meta.uid) < 0 ||
+            free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0)
+                return -ENOMEM;
+        r = make_machine(t, node, claim);
+        if (r < 0)
+                return r;
+        if (claim) {
+                r = claim_status_new(context->client, context->guard, claim, &t->status);
+                if (r < 0)
+                        return r;
+                claim_status_set_node(t->status, t->name, t->uid);
+        }
+        r = termination_report_new(context, t->name, t->uid, &t->report);
+        if (r < 0)
+                return r;
+
+        termination_report_started(t->report, claim ? claim->termination_grace_usec : USEC_INFINITY);
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+NodeTermination *node_termination_free(NodeTermination *t) {
+        if (!t)
+                return NULL;
+        node_drain_free(t->drain);
+        machine_end_free(t->machine);
+        cloud_call_free(t->sibling);
+        claim_status_free(t->status);
+        write_done(&t->cordon);
+        write_done(&t->claim_delete);
+        write_done(&t->claim_finalizer);
+        write_done(&t->node_finalizer);
+        termination_report_free(t->report);
+        free(t->name);
+        free(t->uid);
+        free(t->claim_name);
+        free(t);
+        return NULL;
+}
+
+/* -- the deadline ------------------------------------------------------------------------------------------------------------ */
+
+static void set_deadline(NodeTermination *t, usec_t wall_usec, const char *why) {
+        if (wall_usec >= t->deadline_usec)
+                return;
+        t->deadline_usec = wall_usec;
+        termination_report_deadline(t->report, wall_usec, why);
+        if (t->status)
+                claim_status_set_deadline(t->status, wall_usec);
+        if (t->drain)
+                node_drain_set_deadline(t->drain, wall_usec);
+}
+
+/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline too. */
+static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+        InterruptionMark mark;
+
+        if (claim && claim->object.meta.deletion_usec > 0 && claim->termination_grace_usec != USEC_INFINITY)
+                set_deadline(t, usec_add(claim->object.meta.deletion_usec, claim->termination_grace_usec),
+                             "its NodeClaim's terminationGracePeriod");
+        if (interruption_mark_parse(n, &mark) >= 0) {
+                if (mark.ends_machine && mark.deadline_usec != USEC_INFINITY)
+                        set_deadline(t, mark.deadline_usec, "the interruption its agent saw");
+                interruption_mark_done(&mark);
+        }
+}
+
+static bool deadline_passed(const NodeTermination *t) {
+        return t->deadline_usec != USEC_INFINITY && loop_wall(t->env->loop) >= t->deadline_usec;
+}
+
+static void requeue_at(NodeTermination *t, usec_t at_usec) {
+        t->context->requeue(t->name, at_usec, t->context->userdata);
+}
+
+static void requeue_at_deadline(NodeTermination *t) {
+        if (t->deadline_usec != USEC_INFINITY)
+                requeue_at(t, loop_from_wall(t->env->loop, t->deadline_usec));
+}
+
+/* -- the drain ----------------------------------------------------------------------------------------------------------------- */
+
+static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
+        NodeTermination *t = userdata;
+
+        return cluster_view_iterate_pods(t->context->view, t->name, it, ret);
+}
+
+static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+        NodeTermination *t = userdata;
+        const KubePdb *pdb = cluster_view_pdb_of_pod(t->context->view, pod);
+
+        return pdb ? pdb->object.meta.name : NULL;
+}
+
+static void on_drain_changed(NodeDrain *d, void *userdata) {
+        NodeTermination *t = userdata;
+        const DrainBlocker *b;
+        size_t n;
+
+        b = node_drain_blockers(d, &n);
+        if (t->status)
+                claim_status_set_blockers(t->status, node_drain_pods_left(d), b, n);
+        node_termination_step(t);
+}
+
+static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                         const EvictionReport *report, void *userdata) {
+        NodeTermination *t = userdata;
+
+        termination_report_pod(t->report, e, pod, blocker, report, t->deadline_usec);
+}
+
+static void begin_drain(NodeTermination *t) {
+        NodeDrainOptions o = {
+                .node = t->name,
+                .guard = t->context->guard,
+                .rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline_usec,
+                           .protected_policy = (ProtectedPolicy) t->context->config->protected_policy },
+        };
+        NodeDrainHandler h = { .on_changed = on_drain_changed, .on_pod = on_drain_pod, .pdb_of = on_pdb_of,
+                               .iterate = on_iterate, .userdata = t };
+
+        if (t->drain)
+                return;
+        if (node_drain_new(t->context->client, t->context->evictor, &o, &h, &t->drain) < 0) {
+                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
+                return;
+        }
+        node_drain_wake(t->drain);
+}
+
+typedef struct PodCount {
+        size_t waited, protected;
+} PodCount;
+
+static PodCount count_pods(const NodeTermination *t) {
+        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = USEC_INFINITY };
+        usec_t now = loop_wall(t->env->loop);
+        PodCount c = {};
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);) {
+                if (!drain_waits_for(pod, &rules, now))
+                        continue;
+                c.waited++;
+                if (pod_classify(pod, now, NULL, NULL) == POD_CLASS_PROTECTED)
+                        c.protected++;
+        }
+        return c;
+}
+
+/* What shows that an agent's drain moves: its annotation and the node's pods, not their timestamps. */
+static uint64_t agent_fingerprint(const NodeTermination *t, const KubeNode *n) {
+        const char *text = strempty(object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION));
+        uint64_t h = hash64(text, strlen(text));
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
+                h = h * 31 + hash64(pod->object.meta.resource_version, strlen(pod->object.meta.resource_version));
+        return h;
+}
+
+/* True while the agent drains this node and gets on with it. */
+static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
+        usec_t now = loop_now(t->env->loop), until;
+        InterruptionMark mark;
+        uint64_t h;
+        bool draining;
+
+        if (interruption_mark_parse(n, &mark) < 0)
+                return false;
+        draining = interruption_mark_is_draining(&mark);
+        interruption_mark_done(&mark);
+        if (!draining)
+                return false;
+
+        h = agent_fingerprint(t, n);
+        if (h != t->agent_fingerprint) {
+                t->agent_fingerprint = h;
+                t->agent_moved_usec = now;
+        }
+        until = usec_add(t->agent_moved_usec, AGENT_SILENCE_USEC);
+        if (now >= until)
+                return false;
+        requeue_at(t, until);
+        return true;
+}
+
+/* -- the steps: each returns true if it brought the state forward ------------------------------------------------------------------ */
+
+static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
+        if (!t->machine || kube_node_is_ready(n))
+                return false;
+        return machine_end_state(t->machine) == MACHINE_GONE;
+}
+
+static void on_sibling(const CloudResult *result, void *userdata) {
+        NodeTermination *t = userdata;
+
+        t->sibling = cloud_call_free(t->sibling);
+}
+
+/* "Not found" counts only where the cloud shows another machine of ours (cloud.h): look at one beside it. */
+static void look_at_sibling(NodeTermination *t) {
+        CloudProvider *p = t->context->provider;
+        const KubeNode *other;
+
+        if (t->sibling)
+                return;
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);) {
+                if (streq(other->object.meta.uid, t->uid) || !other->provider_id || !kube_node_is_ready(other) ||
+                    !p->ops->owns(p, other->provider_id))
+                        continue;
+                (void) cloud_describe(p, other->provider_id, on_sibling, t, &t->sibling);
+                return;
+        }
+}
+
+/* A kubelet that does not report may have lost its machine: ask the cloud, now and then. */
+static void look_at_machine(NodeTermination *t, const KubeNode *n) {
+        usec_t now = loop_now(t->env->loop), next = usec_add(t->looked_usec, MACHINE_LOOK_USEC);
+
+        if (!t->machine || kube_node_is_ready(n))
+                return;
+        if (t->looked_usec == 0 || now >= next) {
+                t->looked_usec = now;
+                look_at_sibling(t);
+                machine_end_look(t->machine);
+                next = usec_add(now, MACHINE_LOOK_USEC);
+        }
+        requeue_at(t, next);
+}
+
+static bool step_checking(NodeTermination *t, const KubeNode *n) {
+        if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) && !deadline_passed(t))
+                return false;
+        node_termination_set_state(t, NODE_TERMINATION_CORDONING, "it is to be terminated");
+        return true;
+}
+
+static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
+        _cleanup_free_ char *body = NULL;
+        int r;
+
+        r = termination_cordon_patch(n, "node is being deleted", t->deadline_usec, &body);
+        if (r == 0) {
+                node_termination_set_state(t, NODE_TERMINATION_PROTECTED, "cordon and taint are acknowledged");
+                return true;
+        }
+        if (r > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
+                write_patch(t, &t->cordon, &n->object, body, on_cordoned);
+        return false;
+}
+
+/* The deadline may come or move after the cordon: its copy on the Node follows. */
+static void keep_marks(NodeTermination *t, const KubeNode *n) {
+        _cleanup_free_ char *body = NULL;
+
+        if (termination_cordon_patch(n, "node is being deleted", t->deadline_usec, &body) > 0 &&
+            write_is_due(t, &t->cordon, n->object.meta.resource_version))
+                write_patch(t, &t->cordon, &n->object, body, on_cordoned);
+}
+
+static bool end_at_deadline(NodeTermination *t) {
+        if (!deadline_passed(t))
+                return false;
+        /* Deletes at T are still to be answered; the drain says when they are. */
+        if (t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING)
+                return false;
+        if (!t->drain && count_pods(t).waited > 0) {
+                begin_drain(t);
+                if (t->drain && t->state == NODE_TERMINATION_PROTECTED)
+                        return false;
+        }
+        termination_report_expired(t->report, t->drain);
+        node_termination_set_state(t, NODE_TERMINATION_TERMINATING, "the deadline has passed");
+        return true;
+}
+
+static bool step_protected(NodeTermination *t, const KubeNode *n) {
+        PodCount c = count_pods(t);
+
+        if (t->context->config->protected_policy != PROTECTED_WAIT || c.protected == 0) {
+                t->drain = node_drain_free(t->drain);
+                t->lb_until_usec = c.waited == 0 ? 0 : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
+                node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS, "no protected pod holds it");
+                return true;
+        }
+        if (end_at_deadline(t))
+                return true;
+        /* Its plan holds everything, and at T minus a pod's grace deletes it. */
+        begin_drain(t);
+        return false;
+}
+
+static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
+        usec_t now = loop_now(t->env->loop);
+
+        if (now < t->lb_until_usec && !deadline_passed(t)) {
+                requeue_at(t, t->lb_until_usec);
+                return false;
+        }
+        node_termination_set_state(t, NODE_TERMINATION_DRAINING, "load balancers had their time");
+        return true;
+}
+
+static bool step_draining(NodeTermination *t, const KubeNode *n) {
+        if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n))
+                return false;
+        begin_drain(t);
+        if (!t->drain)
+                return false;
+
+        switch (node_drain_state(t->drain)) {
+        case NODE_DRAIN_DRAINED:
+                termination_report_drained(t->report, t->status);
+                t->volumes_moved_usec = loop_now(t->env->loop);
+                node_termination_set_state(t, NODE_TERMINATION_VOLUMES, "one consistent list shows no pod to wait for");
+                return true;
+        case NODE_DRAIN_EXPIRED:
+                return end_at_deadline(t);
+        case NODE_DRAIN_DRAINING:
+                termination_report_draining(t->report);
+                return false;
+        case NODE_DRAIN_PROVING:
+                return false;
+        case _NODE_DRAIN_STATE_MAX:
+        case _NODE_DRAIN_STATE_INVALID:
+                break;
+        }
+        assert(false && "a drain in no state");
+        return false;
+}
+
+static bool step_volumes(NodeTermination *t, const KubeNode *n) {
+        usec_t now = loop_now(t->env->loop), until;
+        const KubeVolumeAttachment *v;
+        size_t count = 0;
+
+        if (t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING) {
+                node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
+                return true;
+        }
+        for (HashmapIterator it = {}; cluster_view_iterate_volumes(t->context->view, t->name, &it, &v);)
+                count++;
+        if (count != t->n_volumes) {
+                t->n_volumes = count;
+                t->volumes_moved_usec = now;
+        }
+        until = usec_add(t->volumes_moved_usec, VOLUMES_SILENCE_USEC);
+        if (count > 0 && now < until && !deadline_passed(t)) {
+                requeue_at(t, until);
+                return false;
+        }
+        termination_report_volumes(t->report, t->status, count);
+        node_termination_set_state(t, NODE_TERMINATION_TERMINATING,
+                                   count == 0 ? "no volume is attached" : "its volumes have had their time");
+        return true;
+}
+
+/* Another Node that claims the same machine and lives: ending the machine would kill it. */
+static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
+        const KubeNode *other;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);)
+                if (!streq(other->object.meta.uid, t->uid) && streq_ptr(other->provider_id, n->provider_id) &&
+                    other->object.meta.deletion_usec == 0)
+                        return true;
+        return false;
+}
+
+static bool step_terminating(NodeTermination *t, const KubeNode *n) {
+        usec_t at;
+
+        if (!t->machine) {
+                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "it has no providerID: there is no machine to end");
+                return true;
+        }
+        if (n->provider_id && machine_is_shared(t, n)) {
+                termination_report_blocked(t->report, t->status, "MachineShared",
+                                           "another Node with the same providerID is in service");
+                requeue_at(t, usec_add(loop_now(t->env->loop), MACHINE_LOOK_USEC));
+                return false;
+        }
+        if (!t->rate_taken && !token_bucket_take(t->context->rate, loop_now(t->env->loop), &at)) {
+                termination_report_rate_limited(t->report);
+                requeue_at(t, at);
+                return false;
+        }
+        if (!t->rate_taken && !kube_node_is_ready(n))
+                look_at_sibling(t); /* its machine may be gone already */
+        t->rate_taken = true;
+        machine_end_terminate(t->machine);
+        if (machine_end_state(t->machine) == MACHINE_ENDING || machine_end_state(t->machine) == MACHINE_GONE) {
+                termination_report_machine_ended(t->report, t->status);
+                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
+                return true;
+        }
+        return false;
+}
+
+static void finish_claim(NodeTermination *t) {
+        const KubeNodeClaim *claim = claim_of(t);
+        _cleanup_free_ char *body = NULL;
+
+        if (!claim || claim->object.meta.deletion_usec == 0)
+                return; /* gone, or its deletion is still to be seen */
+        if (termination_finalizer_patch(&claim->object, &body) > 0 &&
+            write_is_due(t, &t->claim_finalizer, claim->object.meta.resource_version))
+                write_patch(t, &t->claim_finalizer, &claim->object, body, on_claim_finalized);
+}
+
+static bool step_finishing(NodeTermination *t, const KubeNode *n) {
+        _cleanup_free_ char *body = NULL;
+        int r;
+
+        finish_claim(t);
+        r = termination_finalizer_patch(&n->object, &body);
+        if (r == 0 && (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION))) {
+                node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
+                return true;
+        }
+        if (r > 0 && write_is_due(t, &t->node_finalizer, n->object.meta.resource_version))
+                write_patch(t, &t->node_finalizer, &n->object, body, on_node_finalized);
+        return false;
+}
+
+static bool step_once(NodeTermination *t, const KubeNode *n) {
+        switch (t->state) {
+        case NODE_TERMINATION_CHECKING:
+                return step_checking(t, n);
+        case NODE_TERMINATION_CORDONING:
+                return step_cordoning(t, n);
+        case NODE_TERMINATION_PROTECTED:
+                return step_protected(t, n);
+        case NODE_TERMINATION_LOAD_BALANCERS:
+                return step_load_balancers(t, n);
+        case NODE_TERMINATION_DRAINING:
+                return step_draining(t, n);
+        case NODE_TERMINATION_VOLUMES:
+                return step_volumes(t, n);
+        case NODE_TERMINATION_TERMINATING:
+                return step_terminating(t, n);
+        case NODE_TERMINATION_FINISHING:
+                return step_finishing(t, n);
+        case NODE_TERMINATION_DONE:
+                return false;
+        case _NODE_TERMINATION_STATE_MAX:
+        case _NODE_TERMINATION_STATE_INVALID:
+                break;
+        }
+        assert(false && "a termination in no state");
+        return false;
+}
+
+/* The other half of the cascade: whoever deleted the Node wants its claim gone too. */
+static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
+        KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
+        KubeDeleteOptions d = { .uid = claim->object.meta.uid, .grace_sec = -1 };
+        KubeCallOptions o = urgent(t);
+
+        if (claim->object.meta.deletion_usec > 0 ||
+            !write_is_due(t, &t->claim_delete, claim->object.meta.resource_version))
+                return;
+        if (kube_delete(t->context->client, &target, &d, &o, on_claim_deleted, t, &t->claim_delete.call) < 0)
+                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
+}
+
+/* The Node has left. A claim that is still there is orphan.c's. */
+static void step_without_node(NodeTermination *t) {
+        finish_claim(t);
+        if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||
+            t->state != NODE_TERMINATION_FINISHING)
+                node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
+}
+
+void node_termination_step(NodeTermination *t) {
+        const KubeNode *n;
+
+        assert(t);
+        if (t->stepping) { /* called back from inside a step: once more afterwards */
+                t->step_again = true;
+                return;
+        }
+        t->stepping = true;
+        do {
+                const KubeNodeClaim *claim = claim_of(t);
+
+                t->step_again = false;
+                n = node_of(t);
+                if (t->state == NODE_TERMINATION_DONE)
+                        break;
+                if (!n) {
+                        step_without_node(t);
+                        break;
+                }
+                if (claim)
+                        delete_claim(t, claim);
+                update_deadline(t, n, claim);
+                requeue_at_deadline(t);
+                if (t->state < NODE_TERMINATION_TERMINATING) {
+                        look_at_machine(t, n);
+                        if (t->state > NODE_TERMINATION_CORDONING)
+                                keep_marks(t, n);
+                        if (machine_is_gone(t, n)) {
+                                termination_report_machine_ended(t->report, t->status);
+                                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine is gone");
+                        }
+                }
+                while (step_once(t, n))
+                        t->step_again = false;
+        } while (t->step_again);
+        t->stepping = false;
+        if (t->state == NODE_TERMINATION_DONE) /* so that the owner frees us */
+                requeue_at(t, loop_now(t->env->loop));
+}
+
+static void on_machine(MachineEnd *m, void *userdata) {
+        NodeTermination *t = userdata;
+        const char *reason, *problem = machine_end_problem(m, &reason);
+
+        if (t->state == NODE_TERMINATION_TERMINATING) {
+                if (problem)
+                        termination_report_blocked(t->report, t->status, reason, problem);
+                else
+                        termination_report_unblocked(t->report, t->status);
+        }
+        node_termination_step(t);
+}
+
+void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new) {
+        if (!t->drain)
+                return;
+        if (new && !old)
+                node_drain_pod_seen(t->drain, new);
+        else if (new)
+                node_drain_wake(t->drain);
+        else
+                node_drain_pod_gone(t->drain, old);
+}
+
+NodeTerminationState node_termination_state(const NodeTermination *t) {
+        return t->state;
+}
+
+const char *node_termination_uid(const NodeTermination *t) {
+        return t->uid;
+}

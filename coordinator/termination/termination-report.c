@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "termination-report.h"
+
+#include <inttypes.h>
+
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+#define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
+
+struct TerminationReport {
+        const TerminationContext *context;
+        Log *log;
+        char *node, *uid;
+        bool grace_is_unset, draining_told, rate_told, expired_told;
+        char *blocked_reason, *blocked_message;
+};
+
+int termination_report_new(const TerminationContext *context, const char *node, const char *uid, TerminationReport **ret) {
+        _cleanup_(termination_report_freep) TerminationReport *r = new0(TerminationReport, 1);
+
+        if (!r)
+                return -ENOMEM;
+        r->context = context;
+        r->log = context->env->log;
+        if (free_and_strdup(&r->node, node) < 0 || free_and_strdup(&r->uid, uid) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+TerminationReport *termination_report_free(TerminationReport *r) {
+        if (!r)
+                return NULL;
+        free(r->node);
+        free(r->uid);
+        free(r->blocked_reason);
+        free(r->blocked_message);
+        free(r);
+        return NULL;
+}
+
+static EventObject node_object(const TerminationReport *r) {
+        return (EventObject){ .api_version = "v1", .kind = "Node", .name = r->node, .uid = r->uid };
+}
+
+/* In the background, and not tried again: the next condition says it better. */
+static void patch_condition(TerminationReport *r, const char *type, ConditionStatus status, const char *reason,
+                            const char *message) {
+        KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = "status" };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = r->context->guard };
+        _cleanup_free_ char *body = termination_condition_patch(type, status, reason, message,
+                                                                loop_wall(r->context->env->loop));
+
+        if (body)
+                (void) kube_patch(r->context->client, &target, KUBE_PATCH_STRATEGIC, body, &o, NULL, NULL, NULL);
+}
+
+void termination_report_started(TerminationReport *r, usec_t tgp_usec) {
+        EventObject o = node_object(r);
+
+        r->grace_is_unset = tgp_usec == USEC_INFINITY;
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_TERMINATION_STARTED, LOG_FIELDS({ "NODE", r->node }),
+                  "Node %s is being deleted: cordoning, draining and ending its machine%s", r->node,
+                  r->grace_is_unset ? "; no terminationGracePeriod is set, so it waits for its pods for as long as they take"
+                                    : "");
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "TerminationStarted",
+                     "Node is being deleted: it is cordoned and drained, then its machine is ended");
+}
+
+void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why) {
+        log_event(r->log, LOG_LEVEL_INFO, MESSAGE_TERMINATION_PHASE_CHANGED,
+                  LOG_FIELDS({ "NODE", r->node }, { "PHASE", to }, { "REASON", why }), "Node %s: %s -> %s, %s", r->node, from,
+                  to, why);
+}
+
+void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why) {
+        char when[RFC3339_MAX];
+        EventObject o = node_object(r);
+
+        rfc3339_format(wall_usec, when);
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
+                  LOG_FIELDS({ "NODE", r->node }, { "DEADLINE", when }),
+                  "Node %s goes at %s whatever is left, by %s; pods that need longer are deleted before that", r->node, when, why);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationDeadline",
+                     "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted without asking its "
+                     "PodDisruptionBudget", when, why);
+}
+
+void termination_report_draining(TerminationReport *r) {
+        if (r->draining_told)
+                return;
+        r->draining_told = true;
+        log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }), "Draining node %s", r->node);
+        patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON, "vesper evicts this node's pods: it is being deleted");
+}
+
+/* -- pods -------------------------------------------------------------------------------------------------------------------- */
+
+static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const DrainBlocker *b) {
+        const char *hint = r->grace_is_unset ? " No terminationGracePeriod is set: the node waits for ever." : "";
+        EventObject o = node_object(r);
+        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name);
+
+        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
+                  LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "REASON", b->reason },
+                             { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
+                  "Node %s waits for pod %s/%s: %s %s %s.%s", r->node, b->ns, b->name, b->reason, b->detail, b->message, hint);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "Pod %s/%s holds this node: %s %s. %s%s", b->ns,
+                     b->name, b->reason, b->detail, b->message, hint);
+}
+
+static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
+        char when[RFC3339_MAX] = "";
+        EventObject node = node_object(r), o = event_object(&pod->object);
+        _cleanup_free_ char *name = strf("%s/%s", pod->object.meta.ns, pod->object.meta.name);
+
+        if (deadline_usec != USEC_INFINITY)
+                rfc3339_format(deadline_usec, when);
+        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
+                  LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "DEADLINE", when }),
+                  "Deleted pod %s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
+                  " s would not have fitted before %s", strempty(name), r->node, pod->grace_sec, when);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
+                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer", r->node,
+                     when, pod->grace_sec);
+        event_record(r->context->recorder, &node, EVENT_WARNING, "PodDeletedAtDeadline",
+                     "Pod %s was deleted, its PodDisruptionBudget not asked: its grace of %" PRIi64 " s ends at the deadline %s",
+                     strempty(name), pod->grace_sec, when);
+}
+
+static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const EvictionReport *report) {
+        EventObject o = event_object(&pod->object);
+
+        log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns, pod->object.meta.name, r->node,
+                  report ? report->attempts : 0);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted", "Evicted by vesper: node %s is being deleted", r->node);
+}
+
+void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                            const EvictionReport *report, usec_t deadline_usec) {
+        switch (e) {
+        case DRAIN_POD_EVICTED:
+                report_evicted_pod(r, pod, report);
+                break;
+        case DRAIN_POD_BLOCKED:
+                report_blocked_pod(r, pod, blocker);
+                break;
+        case DRAIN_POD_DELETED:
+                report_deleted_pod(r, pod, deadline_usec);
+                break;
+        case DRAIN_POD_GONE:
+                log_debug(r->log, "Pod %s/%s has left node %s", pod->object.meta.ns, pod->object.meta.name, r->node);
+                break;
+        }
+}
+
+/* -- milestones ---------------------------------------------------------------------------------------------------------------- */
+
+void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
+        EventObject o = node_object(r);
+
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }), "Node %s is drained", r->node);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
+        patch_condition(r, CONDITION_DRAINED, CONDITION_TRUE, REASON, "one consistent list shows no pod to wait for");
+        if (r->draining_told)
+                patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON, "the drain has ended");
+        if (s)
+                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained", "no pod is left to wait for");
+}
+
+void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left) {
+        if (left > 0)
+                log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED, LOG_FIELDS({ "NODE", r->node }),
+                          "Node %s still has %zu volumes attached, of DaemonSet pods or of a driver that hangs: going on", r->node,
+                          left);
+        if (s)
+                claim_status_set_condition(s, CLAIM_VOLUMES_DETACHED, left == 0 ? CONDITION_TRUE : CONDITION_FALSE,
+                                           left == 0 ? "Detached" : "WaitEnded",
+                                           left == 0 ? "no volume is attached" : "volumes were still attached when the wait ended");
+}
+
+static char *names_left(const NodeDrain *drain) {
+        _cleanup_strbuf_ StrBuf b = {};
+        const DrainBlocker *left;
+        size_t n = 0;
+
+        left = drain ? node_drain_blockers(drain, &n) : NULL;
+        for (size_t i = 0; i < n && i < 10; i++)
+                strbuf_addf(&b, "%s%s/%s (%s %s)", i > 0 ? ", " : "", left[i].ns, left[i].name, left[i].reason, left[i].detail);
+        if (n > 10)
+                strbuf_addf(&b, " and %zu more", n - 10);
+        return strbuf_steal(&b);
+}
+
+void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
+        _cleanup_free_ char *names = names_left(drain);
+        EventObject o = node_object(r);
+
+        if (r->expired_told)
+                return;
+        r->expired_told = true;
+        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, LOG_FIELDS({ "NODE", r->node }),
+                  "The deadline of node %s has passed: ending its machine with these pods left: %s", r->node, strempty(names));
+        event_record(r->context->recorder, &o, EVENT_WARNING, "DeadlinePassed",
+                     "The deadline has passed; the machine is ended with these pods left: %s", strempty(names));
+}
+
+void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
+        EventObject o = node_object(r);
+
+        termination_report_unblocked(r, s);
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_INSTANCE_TERMINATED, LOG_FIELDS({ "NODE", r->node }),
+                  "The machine of node %s is gone or cannot come back", r->node);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "InstanceTerminated",
+                     "The cloud says that the machine is gone or cannot come back");
+        if (s)
+                claim_status_set_condition(s, CLAIM_INSTANCE_TERMINATING, CONDITION_TRUE, "Accepted",
+                                           "the machine is gone or cannot come back");
+}
+
+void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message) {
+        EventObject o = node_object(r);
+
+        if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
+                return;
+        (void) free_and_strdup(&r->blocked_reason, reason);
+        (void) free_and_strdup(&r->blocked_message, message);
+        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED, LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
+                  "The machine of node %s does not end (%s): %s. The node is kept, and the cloud is asked again", r->node, reason,
+                  message);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
+                     "%s: %s. The node is kept, and the cloud is asked again", reason, message);
+        patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
+        if (s) {
+                _cleanup_free_ char *error = strf("%s: %s", reason, message);
+
+                claim_status_set_cloud_error(s, error);
+        }
+}
+
+void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
+        if (!r->blocked_reason)
+                return;
+        r->blocked_reason = mfree(r->blocked_reason);
+        r->blocked_message = mfree(r->blocked_message);
+        patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved", "the cloud goes on");
+        if (s)
+                claim_status_set_cloud_error(s, NULL);
+}
+
+void termination_report_rate_limited(TerminationReport *r) {
+        if (r->rate_told)
+                return;
+        r->rate_told = true;
+        log_info(r->log, "Node %s waits its turn: 60 terminations a minute beyond a burst of 200", r->node);
+}
+
+void termination_report_write_failed(TerminationReport *r, const char *what, const ApiError *error) {
+        if (error->http == 409) {
+                log_debug(r->log, "Node %s changed meanwhile (%s): looking again", r->node, what);
+                return;
+        }
+        log_warning(r->log, "Failed to %s (node %s), trying again: %s", what, r->node, strempty(error->message));
+}
+
+void termination_report_finished(TerminationReport *r, usec_t took_usec) {
+        char took[DURATION_MAX];
+
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODE", r->node }),
+                  "Node %s is finished: finalizer off, %s after its deletion", r->node, duration_format(took_usec, took));
+}
