@@ -122,6 +122,7 @@ typedef struct Candidate {
         size_t n_write_faults, next_write_fault;
         HttpFault fault;         /* of every request */
         HttpMethod fault_method; /* _INVALID: of any method */
+        char releases_in;        /* gives up inside: "[" on_started, "]" on_stopped, "<" on_observed */
         StrBuf trace;            /* "G" "C" "P" as requests leave, "[" leads, "]" stopped, "<name>" seen */
         unsigned n_started, n_stopped, n_released;
         usec_t started_usec, stopped_usec, released_usec, last_request_usec;
@@ -143,6 +144,18 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
                 *ret = c->fault;
 }
 
+static void on_released(void *userdata) {
+        Candidate *c = userdata;
+
+        c->n_released++;
+        c->released_usec = now(c);
+}
+
+static void release_in(Candidate *c, char handler) {
+        if (c->releases_in == handler)
+                leader_elector_release(c->elector, on_released, c);
+}
+
 static void on_started(void *userdata) {
         Candidate *c = userdata;
 
@@ -150,6 +163,7 @@ static void on_started(void *userdata) {
         strbuf_add(&c->trace, "[");
         c->n_started++;
         c->started_usec = now(c);
+        release_in(c, '[');
 }
 
 static void on_stopped(const char *why, void *userdata) {
@@ -160,6 +174,7 @@ static void on_stopped(const char *why, void *userdata) {
         c->n_stopped++;
         c->stopped_usec = now(c);
         assert_return_code(free_and_strdup(&c->why, why), 0);
+        release_in(c, ']');
 }
 
 static void on_observed(const char *holder, void *userdata) {
@@ -167,13 +182,7 @@ static void on_observed(const char *holder, void *userdata) {
 
         assert_string_not_equal(holder, c->identity);
         strbuf_addf(&c->trace, "<%s>", holder);
-}
-
-static void on_released(void *userdata) {
-        Candidate *c = userdata;
-
-        c->n_released++;
-        c->released_usec = now(c);
+        release_in(c, '<');
 }
 
 static void candidate_init(Candidate *c, LeaseServer *s, const char *identity, uint64_t seed) {
@@ -834,6 +843,44 @@ static void test_release_comes_to_an_end(void **state) {
         }
 }
 
+static void test_release_inside_a_handler(void **state) {
+        static const struct {
+                const char *what;
+                char handler;
+                const char *then; /* the Lease of somebody else, after a second; NULL: requests are lost */
+                const char *trace;
+        } rows[] = {
+                { "as soon as it leads", '[', NULL, "GC[GP" },
+                { "when another took it", ']', "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":15}",
+                  "GC[PG<x>]G" },
+                { "when another is seen", '<', "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":15}",
+                  "GC[PG<x>G" },
+                { "when it was deleted", ']', "", "GC[PG]G" },
+                { "when the deadline has passed", ']', NULL, NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+
+                print_message("%s\n", rows[i].what);
+                w->a.releases_in = rows[i].handler;
+                leader_elector_start(w->a.elector);
+                run_for(w, SEC);
+                if (!rows[i].then)
+                        w->a.fault = (HttpFault){ .lose_request = true };
+                else if (isempty(rows[i].then))
+                        w->server.lease = mfree(w->server.lease);
+                else
+                        put_lease(w, rows[i].then);
+                run_for(w, USEC_PER_MINUTE);
+                assert_false(may_send(&w->a));
+                assert_int_equal(w->a.n_released, 1);
+                if (rows[i].trace)
+                        assert_candidate_trace(&w->a, rows[i].trace);
+        }
+}
+
 /* A renewal is under way while it is given up: whichever lands first, nobody holds it in the end. */
 static void test_release_during_a_renewal(void **state) {
         (void) state;
@@ -931,6 +978,7 @@ int main(void) {
                 cmocka_unit_test(test_paused_before_the_first_answer),
                 cmocka_unit_test(test_release_hands_over),
                 cmocka_unit_test(test_release_comes_to_an_end),
+                cmocka_unit_test(test_release_inside_a_handler),
                 cmocka_unit_test(test_release_during_a_renewal),
                 cmocka_unit_test(test_config),
                 cmocka_unit_test(test_acquire_jitter),
