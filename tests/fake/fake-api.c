@@ -92,6 +92,19 @@ static void not_served(FakeReply *reply) {
         reply->content_type = "text/plain; charset=utf-8";
 }
 
+/* Of a group and version that is served. */
+static void no_such_resource(FakeReply *reply) {
+        fake_reply_failure(reply, 404, "NotFound", "the server could not find the requested resource");
+        (void) fake_reply_details(reply);
+}
+
+static bool version_is_served(const FakeRequest *r) {
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                if (streq(fake_resource(id)->group, r->group) && streq(fake_resource(id)->version, r->version))
+                        return true;
+        return false;
+}
+
 static void not_allowed(FakeReply *reply) {
         fake_reply_failure(reply, 405, "MethodNotAllowed",
                            "the server does not allow this method on the requested resource");
@@ -155,7 +168,7 @@ static void handle_subresource(FakeApi *a, const FakeRequest *r, FakeReply *repl
                 else
                         not_allowed(reply);
         } else if (!streq(r->subresource, "status") || !r->resource->has_status)
-                not_served(reply);
+                no_such_resource(reply);
         else if (r->verb == FAKE_GET)
                 fake_handle_get(a, r, reply);
         else if (r->verb == FAKE_UPDATE)
@@ -201,7 +214,10 @@ static bool handle_collection(FakeApi *a, const FakeRequest *r, HttpExchange *x,
 static bool handle_resource(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply) {
         if (!r->resource || (r->resource->namespaced && r->name && !r->ns) ||
             (!r->resource->namespaced && r->ns && r->resource->id != FAKE_NAMESPACES)) {
-                not_served(reply);
+                if (version_is_served(r))
+                        no_such_resource(reply);
+                else
+                        not_served(reply);
                 return false;
         }
         if (r->resource->id == FAKE_NAMESPACES)

@@ -52,8 +52,8 @@ bool fake_delete_options_parse(const cJSON *json, FakeDeleteOptions *ret, FakeRe
 
         *ret = (FakeDeleteOptions) { 0 };
         if (grace && !cJSON_IsNumber(grace) && !cJSON_IsNull(grace))
-                return fake_reply_bad_request(reply, "json: cannot unmarshal string into Go struct field "
-                                              "DeleteOptions.gracePeriodSeconds of type int64");
+                return fake_reply_failure(reply, 500, NULL, "json: cannot unmarshal string into Go struct field "
+                                          "DeleteOptions.gracePeriodSeconds of type int64");
         if (!check_options(json, reply))
                 return false;
 

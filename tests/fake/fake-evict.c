@@ -10,7 +10,7 @@
  *      body --name differs--> 400      admission --> 403 (NamespaceTerminating, another node's pod)
  *      pod gone --> 404
  *      Succeeded, Failed, Pending, terminating ---------------------------------> delete, no budget asked
- *      several budgets --> a Status of failure with code 500 in an answer 201 (sic: it is returned, not raised)
+ *      several budgets --> 500 without reason, permanent until somebody edits one
  *      not ready, AlwaysAllow, or the budget is whole without it -----------------> delete
  *      budget not observed --> 429, Retry-After 10;  allows none --> 429;  negative or overfull --> 403
  *      else charged: disruptionsAllowed - 1, disruptedPods, then condition DisruptionTarget and delete --> 201
@@ -146,12 +146,9 @@ static bool ask_budget(FakeApi *a, const FakeRequest *r, const cJSON *pod, bool 
 
         if (n == 0)
                 return true;
-        if (n > 1) {
-                fake_reply_failure(reply, 500, NULL, "This pod has more than one PodDisruptionBudget, which the eviction "
-                                   "subresource does not support.");
-                reply->code = 201;
-                return false;
-        }
+        if (n > 1)
+                return fake_reply_failure(reply, 500, NULL, "This pod has more than one PodDisruptionBudget, which the "
+                                          "eviction subresource does not support.");
         if (!pod_ready(pod)) {
                 int64_t desired = fj_int(pdb, 0, "status", "desiredHealthy", NULL);
 

@@ -200,12 +200,15 @@ cJSON *fake_patch_apply(const FakeRequest *r, const cJSON *current, FakeReply *r
         PatchType type = patch_type(r);
         bool done = true;
 
+        if (type == _PATCH_MAX && !r->resource->custom) {
+                fake_reply_failure(reply, 415, "UnsupportedMediaType", "415: Unsupported Media Type");
+                (void) fake_reply_details(reply);
+                return NULL;
+        }
         if (type == _PATCH_MAX) {
                 fake_reply_failure(reply, 415, "UnsupportedMediaType",
                                    "the body of the request was in an unknown format - accepted media types include: %s, "
-                                   "%s, %s%sapplication/apply-patch+yaml", patch_types[PATCH_JSON], patch_types[PATCH_MERGE],
-                                   r->resource->custom ? "" : patch_types[PATCH_STRATEGIC],
-                                   r->resource->custom ? "" : ", ");
+                                   "%s, application/apply-patch+yaml", patch_types[PATCH_JSON], patch_types[PATCH_MERGE]);
                 return NULL;
         }
         if (!current) {

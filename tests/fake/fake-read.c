@@ -147,7 +147,7 @@ static bool page_continue(FakeApi *a, const FakeRequest *r, const char *token, P
         if (!isempty(rv) && !streq(rv, "0"))
                 return fake_reply_bad_request(reply, "specifying resource version is not allowed when using continue");
         if (!token_read(token, p))
-                return fake_reply_bad_request(reply, "continue key is not valid");
+                return fake_reply_bad_request(reply, "invalid continue token: continue key is not valid");
         if (p->inconsistent) {
                 p->rv = fake_store_rv(a->store);
                 return true;
@@ -180,8 +180,8 @@ static bool page_of(FakeApi *a, const FakeRequest *r, Page *p, FakeReply *reply)
         if (isempty(text))
                 return true;
         if (parse_uint64(text, &rv) < 0)
-                return fake_reply_bad_request(reply, "invalid resource version: strconv.ParseUint: parsing \"%s\": invalid "
-                                              "syntax", text);
+                return fake_reply_bad_request(reply, "invalid resource version: resourceVersion: Invalid value: \"%s\": "
+                                              "strconv.ParseUint: parsing \"%s\": invalid syntax", text, text);
         if (rv == 0) {
                 p->limit = 0; /* the watch cache answers, and knows no pages */
                 return true;

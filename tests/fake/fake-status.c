@@ -175,6 +175,7 @@ static const struct {
         [FAKE_ERROR_FORBIDDEN] = { "FieldValueForbidden", "Forbidden", false },
         [FAKE_ERROR_NOT_SUPPORTED] = { "FieldValueNotSupported", "Unsupported value", true },
         [FAKE_ERROR_DUPLICATE] = { "FieldValueDuplicate", "Duplicate value", true },
+        [FAKE_ERROR_TOO_LONG] = { "FieldValueTooLong", "Too long", false },
 };
 
 void fake_errors_done(FakeErrors *e) {

@@ -46,6 +46,7 @@ typedef enum FakeErrorType {
         FAKE_ERROR_FORBIDDEN,
         FAKE_ERROR_NOT_SUPPORTED,
         FAKE_ERROR_DUPLICATE,
+        FAKE_ERROR_TOO_LONG,
 } FakeErrorType;
 
 /* An array of causes; each once. */

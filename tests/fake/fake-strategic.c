@@ -46,15 +46,64 @@ static char *sub_path(const char *path, const char *key) {
         return MUST(path[0] ? strf("%s.%s", path, key) : strdup(key));
 }
 
+/* -- order --------------------------------------------------------------------------------------------------------- */
+
+/* Where an element stands in a list, by its key (or by itself); -1: nowhere. */
+static int place_of(const cJSON *list, const char *key, const cJSON *e) {
+        const cJSON *value = key[0] ? fj_member(e, key) : e, *other;
+        int i = 0;
+
+        cJSON_ArrayForEach(other, list) {
+                if (fj_equal(key[0] ? fj_member(other, key) : other, value))
+                        return i;
+                i++;
+        }
+        return -1;
+}
+
+/* normalizeElementOrder(): what the patch names keeps the patch's order, the rest its own; in between, what stood in front
+ * before stays in front, and what is new comes first. */
+static void reorder(cJSON *list, const char *key, const cJSON *order, const cJSON *before) {
+        int n = cJSON_GetArraySize(list), n_named = cJSON_GetArraySize(order), at = 0;
+        _cleanup_free_ cJSON **named = MUST(new0(cJSON *, (size_t) n_named + 1));
+        _cleanup_free_ cJSON **rest = MUST(new0(cJSON *, (size_t) n + 1));
+        cJSON **r = rest;
+        int n_rest = 0;
+
+        while (list->child) {
+                cJSON *e = cJSON_DetachItemViaPointer(list, list->child);
+                int place = place_of(order, key, e);
+
+                if (place >= 0 && !named[place])
+                        named[place] = e;
+                else
+                        rest[n_rest++] = e;
+        }
+        for (;;) {
+                while (at < n_named && !named[at])
+                        at++;
+                if (at == n_named && !*r)
+                        return;
+                if (at < n_named && *r) {
+                        int left = place_of(before, key, *r), right = place_of(before, key, named[at]);
+
+                        cJSON_AddItemToArray(list, left >= 0 && right >= 0 && left < right ? *r++ : named[at++]);
+                } else
+                        cJSON_AddItemToArray(list, *r ? *r++ : named[at++]);
+        }
+}
+
 /* -- sets of words ------------------------------------------------------------------------------------------------- */
 
-static void merge_words(cJSON *target, const char *key, const cJSON *words) {
+static void merge_words(cJSON *target, const char *key, const cJSON *words, const cJSON *order) {
         cJSON *list = fj_array(target, key);
+        _cleanup_cjson_ cJSON *before = fj_copy(list);
         const cJSON *w;
 
         cJSON_ArrayForEach(w, words)
                 if (cJSON_IsString(w) && !fj_array_has(list, w->valuestring))
                         cJSON_AddItemToArray(list, fj_copy(w));
+        reorder(list, "", order ? order : words, before);
 }
 
 static bool delete_words(cJSON *target, const char *key, const cJSON *words, FakeReply *reply) {
@@ -114,8 +163,9 @@ static bool merge_element(cJSON *list, const char *key, const cJSON *e, const ch
         return merge_object(there, e, path, reply);
 }
 
-static bool merge_list(cJSON *target, const char *name, const char *key, const cJSON *patch, const char *path,
-                       FakeReply *reply) {
+static bool merge_list(cJSON *target, const char *name, const char *key, const cJSON *patch, const cJSON *order,
+                       const char *path, FakeReply *reply) {
+        _cleanup_cjson_ cJSON *before = NULL;
         const cJSON *e;
         cJSON *list;
 
@@ -127,9 +177,11 @@ static bool merge_list(cJSON *target, const char *name, const char *key, const c
                 return true;
         }
         list = fj_array(target, name);
+        before = fj_copy(list);
         cJSON_ArrayForEach(e, patch)
                 if (!merge_element(list, key, e, path, reply))
                         return false;
+        reorder(list, key, order ? order : patch, before);
         return true;
 }
 
@@ -150,9 +202,9 @@ static void retain_keys(cJSON *target, const cJSON *keys) {
         }
 }
 
-static bool merge_member(cJSON *target, const cJSON *p, const char *path, FakeReply *reply) {
+static bool merge_member(cJSON *target, const cJSON *patch, const cJSON *p, const char *path, FakeReply *reply) {
         const char *name = p->string, *key, *rest;
-        _cleanup_free_ char *inner = sub_path(path, name);
+        _cleanup_free_ char *inner = sub_path(path, name), *order = MUST(strf("%s%s", ORDER, name));
         cJSON *t = fj_member(target, name);
 
         if (streq(name, "$patch") || startswith(name, ORDER))
@@ -176,9 +228,9 @@ static bool merge_member(cJSON *target, const cJSON *p, const char *path, FakeRe
         if (!key)
                 fj_set_copy(target, name, p);
         else if (!key[0])
-                merge_words(target, name, p);
+                merge_words(target, name, p, fj_member(patch, order));
         else
-                return merge_list(target, name, key, p, inner, reply);
+                return merge_list(target, name, key, p, fj_member(patch, order), inner, reply);
         return true;
 }
 
@@ -195,7 +247,7 @@ static bool merge_object(cJSON *target, const cJSON *patch, const char *path, Fa
         if (streq_ptr(directive, "delete"))
                 return true;
         cJSON_ArrayForEach(p, patch)
-                if (!merge_member(target, p, path, reply))
+                if (!merge_member(target, patch, p, path, reply))
                         return false;
         return true;
 }

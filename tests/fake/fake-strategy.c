@@ -97,6 +97,21 @@ static void drop_empty(cJSON *o, const char *key) {
                 fj_remove(o, key);
 }
 
+/* Go writes these times even when they are zero. */
+static void show_null_times(const FakeResource *r, cJSON *object) {
+        const char *second = r->id == FAKE_NODES ? "lastHeartbeatTime" : "lastProbeTime";
+        cJSON *c;
+
+        if (r->id != FAKE_NODES && r->id != FAKE_PODS)
+                return;
+        cJSON_ArrayForEach(c, fj_get(object, "status", "conditions", NULL)) {
+                if (!fj_member(c, second))
+                        fj_set(c, second, cJSON_CreateNull());
+                if (!fj_member(c, "lastTransitionTime"))
+                        fj_set(c, "lastTransitionTime", cJSON_CreateNull());
+        }
+}
+
 void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
         static const char *const of_meta[] = { "labels", "annotations", "finalizers", "ownerReferences", "managedFields" };
         cJSON *meta = fj_object(object, "metadata"), *spec = fj_member(object, "spec");
@@ -115,6 +130,7 @@ void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
         }
         if (r->id == FAKE_PODS && spec)
                 drop_empty(spec, "hostNetwork");
+        show_null_times(r, object);
 }
 
 /* -- before creation ----------------------------------------------------------------------------------------------- */

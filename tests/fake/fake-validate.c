@@ -60,7 +60,7 @@ static void check_maps(FakeErrors *e, const cJSON *meta) {
                         add_quoted(e, v->string, why, "metadata.labels");
                 if (v->valuestring[0] && !is_name_part(v->valuestring, strlen(v->valuestring)))
                         add_quoted(e, v->valuestring,
-                                   strlen(v->valuestring) > 63 ? "must be no more than 63 bytes" : LABEL_VALUE_RULE,
+                                   strlen(v->valuestring) > 63 ? "must be no more than 63 characters" : LABEL_VALUE_RULE,
                                    "metadata.labels");
         }
         cJSON_ArrayForEach(v, fj_get(meta, "annotations", NULL)) {
@@ -71,7 +71,7 @@ static void check_maps(FakeErrors *e, const cJSON *meta) {
                 total += strlen(v->string) + strlen(v->valuestring);
         }
         if (total > ANNOTATIONS_MAX)
-                fake_errors_add(e, FAKE_ERROR_FORBIDDEN, NULL, "may not be more than 262144 bytes",
+                fake_errors_add(e, FAKE_ERROR_TOO_LONG, NULL, "may not be more than 262144 bytes",
                                 "metadata.annotations");
 }
 
@@ -87,8 +87,25 @@ static void check_owners(FakeErrors *e, const cJSON *meta) {
                                                 "metadata.ownerReferences.%s", required[i]);
 }
 
+/* Built-in kinds want a domain in front, but for the words of Kubernetes' own. */
+static void check_finalizers(FakeErrors *e, const FakeResource *r, const cJSON *finalizers) {
+        const cJSON *f;
+        int i = 0;
+
+        cJSON_ArrayForEach(f, finalizers) {
+                const char *name = f->valuestring, *why = check_qualified(name);
+                bool standard = streq(name, "kubernetes") || streq(name, "orphan") || streq(name, "foregroundDeletion");
+                _cleanup_free_ char *field = MUST(strf("metadata.finalizers[%d]", i++));
+
+                if (why)
+                        add_quoted(e, name, why, "metadata.finalizers");
+                else if (!r->custom && !standard && !strchr(name, '/'))
+                        add_quoted(e, name, "name is neither a standard finalizer name nor is it fully qualified", field);
+        }
+}
+
 static void check_meta(FakeErrors *e, const FakeResource *r, const cJSON *object) {
-        const cJSON *meta = fj_get(object, "metadata", NULL), *f;
+        const cJSON *meta = fj_get(object, "metadata", NULL);
         const char *name = fj_string(meta, "name", NULL);
 
         if (isempty(name))
@@ -99,12 +116,7 @@ static void check_meta(FakeErrors *e, const FakeResource *r, const cJSON *object
                 fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "metadata.namespace");
         check_maps(e, meta);
         check_owners(e, meta);
-        cJSON_ArrayForEach(f, fj_get(meta, "finalizers", NULL)) {
-                const char *why = check_qualified(f->valuestring);
-
-                if (why)
-                        add_quoted(e, f->valuestring, why, "metadata.finalizers");
-        }
+        check_finalizers(e, r, fj_get(meta, "finalizers", NULL));
 }
 
 /* -- kinds --------------------------------------------------------------------------------------------------------- */
@@ -116,13 +128,14 @@ static void check_taints(FakeErrors *e, const cJSON *node) {
         cJSON_ArrayForEach(t, taints) {
                 const char *key = strempty(fj_string(t, "key", NULL)), *effect = fj_string(t, "effect", NULL);
                 const char *why = check_qualified(key);
+                _cleanup_free_ char *shown = MUST(strf("\"%s\"", strempty(effect)));
 
                 if (why)
                         fake_errors_add(e, FAKE_ERROR_INVALID, "\"\"", why, "metadata.taints[%d].key", i);
                 if (isempty(effect))
                         fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "metadata.taints[%d].effect", i);
                 else if (!streq(effect, "NoSchedule") && !streq(effect, "PreferNoSchedule") && !streq(effect, "NoExecute"))
-                        fake_errors_add(e, FAKE_ERROR_NOT_SUPPORTED, "\"...\"",
+                        fake_errors_add(e, FAKE_ERROR_NOT_SUPPORTED, shown,
                                         "supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
                                         "metadata.taints[%d].effect", i);
                 for (before = taints->child; before != t; before = before->next)

@@ -12,7 +12,8 @@
  * behind a compaction gets its 410.
  *
  *      resourceVersion unset or "0": what is there comes as ADDED first.  Too old: 200, then an ERROR event with code 410.
- *      Bookmarks: every minute and 2 s before the end, where they were asked for.
+ *      Bookmarks, where they were asked for: every minute, 2 s before the end, and after those first ADDED, with the
+ *      annotation k8s.io/initial-events-end.
  */
 
 #define BOOKMARK_DEFAULT_USEC USEC_PER_MINUTE
@@ -28,6 +29,7 @@ typedef struct FakeWatch {
         FakeSelector labels, fields;
         uint64_t rv;  /* everything up to here was sent */
         bool initial; /* what is there must be sent first */
+        bool bookmarks;
         bool sending, gone;
         usec_t end_usec;
         Timer *bookmark, *timeout;
@@ -109,6 +111,12 @@ static void add_change(const FakeWatch *w, const FakeChange *c, StrBuf *lines) {
                           c->gone ? fake_version_print(w->resource, c->gone) : print_left(w, c));
 }
 
+static void add_bookmark(const FakeWatch *w, const char *annotations, StrBuf *lines) {
+        strbuf_addf(lines, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
+                    "\"resourceVersion\":\"%" PRIu64 "\"%s}}}\n", w->resource->kind,
+                    fake_resource_api_version(w->resource), w->rv, annotations);
+}
+
 static void add_initial(FakeWatch *w, StrBuf *lines) {
         FakeStore *s = w->api->store;
 
@@ -120,6 +128,8 @@ static void add_initial(FakeWatch *w, StrBuf *lines) {
         }
         w->rv = fake_store_rv(s);
         w->initial = false;
+        if (w->bookmarks)
+                add_bookmark(w, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}", lines);
 }
 
 static void add_expired(FakeWatch *w, StrBuf *lines) {
@@ -197,9 +207,7 @@ static void on_bookmark(Timer *t, void *userdata) {
              (c = fake_store_change(s, w->resource->id, i)); i++)
                 add_change(w, c, &line);
         w->rv = MAX(w->rv, fake_store_rv(s));
-        strbuf_addf(&line, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
-                    "\"resourceVersion\":\"%" PRIu64 "\",\"creationTimestamp\":null}}}\n", w->resource->kind,
-                    fake_resource_api_version(w->resource), w->rv);
+        add_bookmark(w, "", &line);
         (void) watch_send(w, &line);
 }
 
@@ -231,8 +239,8 @@ static bool start_of(const FakeRequest *r, uint64_t *ret_rv, FakeReply *reply) {
         if (!fake_errors_reply_as(&e, "ListOptions.meta.k8s.io", "", reply))
                 return false;
         if (!isempty(text) && parse_uint64(text, ret_rv) < 0)
-                return fake_reply_bad_request(reply, "invalid resource version: strconv.ParseUint: parsing \"%s\": invalid "
-                                              "syntax", text);
+                return fake_reply_failure(reply, 500, NULL, "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: "
+                                          "parsing \"%s\": invalid syntax", text, text);
         return true;
 }
 
@@ -252,7 +260,8 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
         k = timer_new(a->loop, "fake-watch-timeout", on_timeout, w, &w->timeout);
         assert(k >= 0);
         timer_arm(w->timeout, w->end_usec);
-        if (fake_request_flag(r, "allowWatchBookmarks"))
+        w->bookmarks = fake_request_flag(r, "allowWatchBookmarks");
+        if (w->bookmarks)
                 arm_bookmark(w);
         list_append(&a->watches, &w->watches);
         return w;

@@ -42,6 +42,10 @@ static bool check_kind(const FakeRequest *r, const cJSON *body, FakeReply *reply
                 return fake_reply_bad_request(reply, "json: cannot unmarshal array into Go value");
         if (r->resource->custom && (isempty(kind) || isempty(version)))
                 return fake_reply_bad_request(reply, "Object 'Kind' is missing");
+        if (!isempty(version) && !streq(version, expected) && !r->resource->custom)
+                return fake_reply_bad_request(reply, "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is "
+                                              "registered for version \"%s\" in scheme \"pkg/runtime/scheme.go:110\"",
+                                              r->resource->kind, version, r->resource->kind, r->resource->kind, version);
         if (!isempty(version) && !streq(version, expected))
                 return fake_reply_bad_request(reply, "the API version in the data (%s) does not match the expected API "
                                               "version (%s)", version, expected);
