@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kube-kinds.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* JSON with ' for ", so that it can be read here. */
+static char *json_text(const char *text) {
+        char *copy = strdup(text);
+
+        assert_non_null(copy);
+        for (char *p = copy; *p; p++)
+                if (*p == '\'')
+                        *p = '"';
+        return copy;
+}
+
+static int decode(const KubeKind *kind, InternPool *pool, const char *text, KubeObject **ret) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *json = json_text(text);
+
+        assert_return_code(json_parse(json, strlen(json), strlen(json), &doc, NULL), 0);
+        return kube_object_decode(kind, json_root(doc), pool, ret);
+}
+
+static KubeObject *decode_ok(const KubeKind *kind, InternPool *pool, const char *text) {
+        KubeObject *o = NULL;
+
+        assert_return_code(decode(kind, pool, text, &o), 0);
+        if (o->invalid)
+                print_message("invalid: %s\n", o->invalid);
+        assert_null(o->invalid);
+        assert_ptr_equal(o->kind, kind);
+        return o;
+}
+
+static int setup(void **state) {
+        return intern_pool_new((InternPool **) state);
+}
+
+/* Every string of every object was given back. */
+static int teardown(void **state) {
+        assert_int_equal(intern_pool_size(*state), 0);
+        intern_pool_free(*state);
+        return 0;
+}
+
+/* -- metadata --------------------------------------------------------------------------------------------------------- */
+
+static void test_meta(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_free_ char *key = NULL;
+        const ObjectMeta *m;
+
+        o = decode_ok(&kube_pod_kind, *state,
+                      "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'web-1','namespace':'shop','uid':'u1',"
+                      "'resourceVersion':'77','generation':3,'creationTimestamp':'2026-11-21T05:03:00Z',"
+                      "'deletionTimestamp':'2026-11-21T05:04:00Z','deletionGracePeriodSeconds':45,"
+                      "'labels':{'tier':'front','app':'web','empty':''},"
+                      "'annotations':{'vesper.sh/do-not-evict':'true','big':'never kept'},"
+                      "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web','uid':'u0','controller':true},"
+                      "{'apiVersion':'v1','kind':'ConfigMap','name':'c','uid':'u9'}],"
+                      "'finalizers':['a/b','c/d'],'managedFields':[{'manager':'x'}]}}");
+        m = &o->meta;
+        assert_string_equal(m->name, "web-1");
+        assert_string_equal(m->ns, "shop");
+        assert_string_equal(m->uid, "u1");
+        assert_string_equal(m->resource_version, "77");
+        assert_int_equal(m->generation, 3);
+        assert_int_equal(m->deletion_usec - m->creation_usec, USEC_PER_MINUTE);
+        assert_int_equal(m->deletion_grace_sec, 45);
+        assert_int_equal(m->labels.n_items, 3);
+        assert_string_equal(m->labels.items[0].key, "app"); /* sorted */
+        assert_string_equal(object_meta_label(m, "app"), "web");
+        assert_string_equal(object_meta_label(m, "empty"), "");
+        assert_null(object_meta_label(m, "ap"));
+        assert_int_equal(m->annotations.n_items, 1);
+        assert_string_equal(object_meta_annotation(m, "vesper.sh/do-not-evict"), "true");
+        assert_int_equal(m->n_owners, 2);
+        assert_string_equal(object_meta_controller(m)->kind, "ReplicaSet");
+        assert_string_equal(object_meta_controller(m)->uid, "u0");
+        assert_true(object_meta_has_finalizer(m, "c/d"));
+        assert_false(object_meta_has_finalizer(m, "c"));
+        key = kube_object_key(o);
+        assert_string_equal(key, "shop/web-1");
+}
+
+static void test_bare_item(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *again = NULL;
+        _cleanup_free_ char *key = NULL;
+
+        o = decode_ok(&kube_node_kind, *state, "{'metadata':{'name':'n1'}}");
+        again = kube_object_ref(o);
+        assert_int_equal(o->n_ref, 2);
+        key = kube_object_key(o);
+        assert_string_equal(key, "n1");
+        assert_null(o->meta.ns);
+        assert_int_equal(o->meta.deletion_usec, 0);
+        assert_int_equal(o->meta.deletion_grace_sec, -1);
+        assert_null(object_meta_controller(&o->meta));
+        assert_null(kube_object_unref(NULL));
+}
+
+static void test_refused(void **state) {
+        static const struct {
+                const char *what;
+                const KubeKind *kind;
+                const char *json;
+        } rows[] = {
+                { "another kind", &kube_node_kind, "{'kind':'Pod','metadata':{'name':'a'}}" },
+                { "another group", &kube_pdb_kind, "{'apiVersion':'policy.example/v1','metadata':{'name':'a','namespace':'n'}}" },
+                { "another version", &kube_pdb_kind, "{'apiVersion':'policy/v1beta1','metadata':{'name':'a','namespace':'n'}}" },
+                { "a group in core", &kube_node_kind, "{'apiVersion':'x/v1','metadata':{'name':'a'}}" },
+                { "a prefix of the group", &kube_pdb_kind, "{'apiVersion':'policy','metadata':{'name':'a'}}" },
+                { "a kind that is a number", &kube_node_kind, "{'kind':1,'metadata':{'name':'a'}}" },
+                { "no metadata", &kube_node_kind, "{'kind':'Node'}" },
+                { "no name", &kube_node_kind, "{'metadata':{}}" },
+                { "an empty name", &kube_node_kind, "{'metadata':{'name':''}}" },
+                { "a name that is a number", &kube_node_kind, "{'metadata':{'name':7}}" },
+                { "a list", &kube_node_kind, "[]" },
+                { "a Status", &kube_node_kind, "{'kind':'Status','metadata':{},'status':'Failure'}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeObject *o = NULL;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(decode(rows[i].kind, *state, rows[i].json, &o), -EINVAL);
+                assert_null(o);
+        }
+}
+
+/* -- values that cannot be understood ------------------------------------------------------------------------------------ */
+
+#define POD "'metadata':{'name':'p','namespace':'n'}"
+#define CLUSTER "'metadata':{'name':'c'}"
+
+static void test_invalid(void **state) {
+        static const struct {
+                const char *what;
+                const KubeKind *kind;
+                const char *json, *invalid;
+        } rows[] = {
+                { "a namespaced object without a namespace", &kube_pod_kind, "{'metadata':{'name':'p'}}",
+                  "metadata.namespace is missing" },
+                { "a deletion time that is none", &kube_node_kind,
+                  "{'metadata':{'name':'c','deletionTimestamp':'soon'}}", "metadata.deletionTimestamp: 'soon' is no time" },
+                { "a generation with a fraction", &kube_node_kind, "{'metadata':{'name':'c','generation':1.5}}",
+                  "metadata.generation is no integer" },
+                { "labels as a list", &kube_node_kind, "{'metadata':{'name':'c','labels':[]}}", "metadata.labels is no map" },
+                { "a label that is a number", &kube_node_kind, "{'metadata':{'name':'c','labels':{'a':1}}}",
+                  "a value in metadata.labels is no string" },
+                { "an annotation of ours that is a map", &kube_node_kind,
+                  "{'metadata':{'name':'c','annotations':{'vesper.sh/deadline':{}}}}",
+                  "a value in metadata.annotations is no string" },
+                { "owners as a map", &kube_node_kind, "{'metadata':{'name':'c','ownerReferences':{}}}",
+                  "metadata.ownerReferences is no list" },
+                { "an owner without a kind", &kube_node_kind,
+                  "{'metadata':{'name':'c','ownerReferences':[{'apiVersion':'v1','name':'x'}]}}",
+                  "an owner in metadata.ownerReferences has no apiVersion, kind or name" },
+                { "a finalizer that is a number", &kube_node_kind, "{'metadata':{'name':'c','finalizers':[1]}}",
+                  "a value in metadata.finalizers is no string" },
+                { "unschedulable as a text", &kube_node_kind, "{" CLUSTER ",'spec':{'unschedulable':'true'}}",
+                  "spec.unschedulable is neither true nor false" },
+                { "a taint without an effect", &kube_node_kind, "{" CLUSTER ",'spec':{'taints':[{'key':'a'}]}}",
+                  "a taint in spec.taints has no key or effect" },
+                { "conditions as a map", &kube_node_kind, "{" CLUSTER ",'status':{'conditions':{}}}",
+                  "status.conditions is no list of conditions" },
+                { "a condition without a type", &kube_node_kind, "{" CLUSTER ",'status':{'conditions':[{'status':'True'}]}}",
+                  "status.conditions is no list of conditions" },
+                { "a volume without a name", &kube_node_kind, "{" CLUSTER ",'status':{'volumesAttached':[{}]}}",
+                  "an element of status.volumesAttached has no name" },
+                { "a grace that is a text", &kube_pod_kind, "{" POD ",'spec':{'terminationGracePeriodSeconds':'30'}}",
+                  "spec.terminationGracePeriodSeconds is no integer" },
+                { "a priority beyond every integer", &kube_pod_kind, "{" POD ",'spec':{'priority':1e300}}",
+                  "spec.priority is no integer in range" },
+                { "a phase that is a list", &kube_pod_kind, "{" POD ",'status':{'phase':[]}}", "status.phase is no string" },
+                { "a selector with an unknown operator", &kube_pdb_kind,
+                  "{" POD ",'spec':{'selector':{'matchExpressions':[{'key':'a','operator':'Near'}]}}}",
+                  "spec.selector is no label selector" },
+                { "a PDB that allows a text", &kube_pdb_kind, "{" POD ",'status':{'disruptionsAllowed':'1'}}",
+                  "status.disruptionsAllowed is no integer" },
+                { "attached, perhaps", &kube_volume_attachment_kind, "{" CLUSTER ",'status':{'attached':'maybe'}}",
+                  "status.attached is neither true nor false" },
+                { "a grace without a unit that we have", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'24x'}}",
+                  "spec.terminationGracePeriod: '24x' is no duration" },
+                { "a grace of a fraction", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'1.5h'}}",
+                  "spec.terminationGracePeriod: '1.5h' is no duration" },
+                { "an empty grace", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':''}}",
+                  "spec.terminationGracePeriod: '' is no duration" },
+                { "a grace without a unit", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'0'}}",
+                  "spec.terminationGracePeriod: '0' is no duration" },
+                { "a grace below zero", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'-1h'}}",
+                  "spec.terminationGracePeriod: '-1h' is no duration" },
+                { "a grace past every clock", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'99999999999999999999h'}}",
+                  "spec.terminationGracePeriod: '99999999999999999999h' is no duration" },
+                { "a grace of 300 years", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'2628000h'}}",
+                  "spec.terminationGracePeriod: '2628000h' is no duration" },
+                { "a grace that never ends is no grace", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'Never'}}", "spec.terminationGracePeriod: 'Never' is no duration" },
+                { "a deadline in words", &kube_node_claim_kind, "{" CLUSTER ",'status':{'deadline':'tomorrow'}}",
+                  "status.deadline: 'tomorrow' is no time" },
+                { "blockers as a text", &kube_node_claim_kind, "{" CLUSTER ",'status':{'blockers':'all'}}",
+                  "status.blockers is no list" },
+                { "a policy that we do not have", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'deletionPolicy':'Keep'}}",
+                  "spec.deletionPolicy is neither Release nor Delete" },
+                { "a pool whose selector is a text", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'selector':'a=b'}}",
+                  "spec.selector is no label selector" },
+                { "control characters are not handed on", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'1\\n2'}}", "spec.terminationGracePeriod: '1?2' is no duration" },
+                { "the first of two stays", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'nodePool':1,'terminationGracePeriod':'x'}}", "spec.nodePool is no string" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(decode(rows[i].kind, *state, rows[i].json, &o), 0);
+                assert_non_null(o->invalid);
+                assert_string_equal(o->invalid, rows[i].invalid);
+        }
+}
+
+/* What can be read of a bad object is read: who judges it sees the node it is about. */
+static void test_invalid_keeps_the_rest(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *pdb = NULL;
+        const KubeNodeClaim *c;
+
+        assert_return_code(decode(&kube_node_claim_kind, *state,
+                                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'x','providerID':'aws:///a/i-1'},"
+                                  "'status':{'nodeName':'n1','podsLeft':4}}",
+                                  &o),
+                           0);
+        c = (KubeNodeClaim *) o;
+        assert_non_null(o->invalid);
+        assert_int_equal(c->termination_grace_usec, USEC_INFINITY);
+        assert_string_equal(c->provider_id, "aws:///a/i-1");
+        assert_string_equal(c->node_name, "n1");
+        assert_int_equal(c->pods_left, 4);
+
+        assert_return_code(decode(&kube_pdb_kind, *state, "{" POD ",'spec':{'selector':7},'status':{'disruptionsAllowed':2}}", &pdb),
+                           0);
+        assert_null(((KubePdb *) pdb)->selector);
+        assert_int_equal(((KubePdb *) pdb)->disruptions_allowed, 2);
+}
+
+/* -- kinds ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_node(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        const KubeNode *n;
+
+        o = decode_ok(&kube_node_kind, *state,
+                      "{'kind':'Node','apiVersion':'v1','metadata':{'name':'n1','annotations':{'vesper.sh/interruption':'{}',"
+                      "'karpenter.sh/do-not-disrupt':'true','cluster-autoscaler.kubernetes.io/scale-down-disabled':'true',"
+                      "'node.alpha.kubernetes.io/ttl':'0','vesper.shop/x':'y'}},"
+                      "'spec':{'providerID':'aws:///eu-1a/i-1','unschedulable':true,'taints':["
+                      "{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule','timeAdded':'2026-11-21T05:03:00Z'},"
+                      "{'key':'dedicated','value':'db','effect':'NoExecute'}]},"
+                      "'status':{'conditions':["
+                      "{'type':'Ready','status':'True','reason':'KubeletReady','message':'long','lastTransitionTime':'2026-11-21T05:03:00Z'},"
+                      "{'type':'Drained','status':'False','reason':'vesper-agent','message':'3 pods left','lastTransitionTime':null},"
+                      "{'type':'vesper.sh/TerminationBlocked','status':'odd','message':'cloud'}],"
+                      "'volumesInUse':['v1','v2'],'volumesAttached':[{'name':'v1','devicePath':''}],"
+                      "'nodeInfo':{'bootID':'b-1','kernelVersion':'6'}}}");
+        n = (KubeNode *) o;
+        assert_string_equal(n->provider_id, "aws:///eu-1a/i-1");
+        assert_true(n->unschedulable);
+        assert_int_equal(n->n_taints, 2);
+        assert_string_equal(n->taints[0].value, "");
+        assert_string_equal(n->taints[1].value, "db");
+        assert_true(kube_node_has_taint(n, "dedicated", NULL));
+        assert_true(kube_node_has_taint(n, "dedicated", "NoExecute"));
+        assert_false(kube_node_has_taint(n, "dedicated", "NoSchedule"));
+        assert_false(kube_node_has_taint(n, "other", NULL));
+        assert_true(kube_node_is_ready(n));
+        assert_int_equal(n->n_conditions, 3);
+        assert_null(kube_node_condition(n, "Ready")->message);
+        assert_true(kube_node_condition(n, "Ready")->last_transition_usec > 0);
+        assert_string_equal(kube_node_condition(n, "Drained")->message, "3 pods left");
+        assert_string_equal(kube_node_condition(n, "Drained")->reason, "vesper-agent");
+        assert_int_equal(kube_node_condition(n, "Drained")->last_transition_usec, 0);
+        assert_int_equal(kube_node_condition(n, "vesper.sh/TerminationBlocked")->status, CONDITION_UNKNOWN);
+        assert_string_equal(kube_node_condition(n, "vesper.sh/TerminationBlocked")->message, "cloud");
+        assert_null(kube_node_condition(n, "MemoryPressure"));
+        assert_int_equal(strv_length(n->volumes_in_use), 2);
+        assert_int_equal(strv_length(n->volumes_attached), 1);
+        assert_string_equal(n->boot_id, "b-1");
+        assert_int_equal(o->meta.annotations.n_items, 3);
+}
+
+static void test_node_readiness(void **state) {
+        static const struct {
+                const char *what, *conditions;
+                bool ready;
+        } rows[] = {
+                { "no conditions", "[]", false },
+                { "Ready", "[{'type':'Ready','status':'True'}]", true },
+                { "not Ready", "[{'type':'Ready','status':'False'}]", false },
+                { "nobody knows", "[{'type':'Ready','status':'Unknown'}]", false },
+                { "no status", "[{'type':'Ready'}]", false },
+                { "something else is", "[{'type':'DiskPressure','status':'True'}]", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *json = strf("{" CLUSTER ",'status':{'conditions':%s}}", rows[i].conditions);
+
+                print_message("%s\n", rows[i].what);
+                o = decode_ok(&kube_node_kind, *state, json);
+                assert_int_equal(kube_node_is_ready((KubeNode *) o), rows[i].ready);
+        }
+}
+
+static void test_pod(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        const KubePod *p;
+
+        o = decode_ok(&kube_pod_kind, *state,
+                      "{" POD ",'spec':{'nodeName':'n1','priorityClassName':'system-node-critical','priority':2000001000,"
+                      "'terminationGracePeriodSeconds':0},'status':{'phase':'Running','startTime':'2026-11-21T05:03:00Z',"
+                      "'conditions':[{'type':'PodScheduled','status':'True'},{'type':'Ready','status':'True'}]}}");
+        p = (KubePod *) o;
+        assert_string_equal(p->node_name, "n1");
+        assert_string_equal(p->priority_class, "system-node-critical");
+        assert_int_equal(p->priority, 2000001000);
+        assert_int_equal(p->grace_sec, 0);
+        assert_int_equal(p->phase, POD_RUNNING);
+        assert_true(p->ready);
+        assert_true(p->start_usec > 0);
+        assert_false(p->is_static);
+        assert_false(p->is_daemon);
+
+        bare = decode_ok(&kube_pod_kind, *state, "{" POD ",'spec':{'nodeName':''},'status':{'phase':'Dreaming'}}");
+        p = (KubePod *) bare;
+        assert_null(p->node_name);
+        assert_null(p->priority_class);
+        assert_int_equal(p->grace_sec, 30);
+        assert_int_equal(p->phase, POD_PHASE_UNKNOWN);
+        assert_false(p->ready);
+        assert_int_equal(p->start_usec, 0);
+}
+
+static void test_pod_phases(void **state) {
+        static const struct {
+                const char *text;
+                PodPhase phase;
+        } rows[] = {
+                { "Pending", POD_PENDING },  { "Running", POD_RUNNING },       { "Succeeded", POD_SUCCEEDED },
+                { "Failed", POD_FAILED },    { "Unknown", POD_PHASE_UNKNOWN }, { "running", POD_PHASE_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *json = strf("{" POD ",'status':{'phase':'%s'}}", rows[i].text);
+
+                o = decode_ok(&kube_pod_kind, *state, json);
+                assert_int_equal(((KubePod *) o)->phase, rows[i].phase);
+        }
+}
+
+static void test_pod_owners(void **state) {
+        static const struct {
+                const char *what, *meta;
+                bool is_static, is_daemon;
+        } rows[] = {
+                { "of a DaemonSet",
+                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]", false, true },
+                { "of a DaemonSet of another version",
+                  "'ownerReferences':[{'apiVersion':'apps/v2','kind':'DaemonSet','name':'d','uid':'u','controller':true}]", false, true },
+                { "of a DaemonSet of another group",
+                  "'ownerReferences':[{'apiVersion':'apps.kruise.io/v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
+                  false, false },
+                { "a DaemonSet that does not control it",
+                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u'}]", false, false },
+                { "of a node",
+                  "'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n','uid':'u','controller':true}]", true, false },
+                { "a mirror pod", "'annotations':{'kubernetes.io/config.mirror':'h'}", true, false },
+                { "of nobody", "'labels':{}", false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *json = strf("{'metadata':{'name':'p','namespace':'n',%s}}", rows[i].meta);
+
+                print_message("%s\n", rows[i].what);
+                o = decode_ok(&kube_pod_kind, *state, json);
+                assert_int_equal(((KubePod *) o)->is_static, rows[i].is_static);
+                assert_int_equal(((KubePod *) o)->is_daemon, rows[i].is_daemon);
+        }
+}
+
+static void test_pod_tolerations(void **state) {
+        static const struct {
+                const char *what, *toleration;
+                bool unschedulable, disrupted;
+        } rows[] = {
+                { "everything", "{'operator':'Exists'}", true, true },
+                { "everything, with the effect", "{'operator':'Exists','effect':'NoSchedule'}", true, true },
+                { "everything, of another effect", "{'operator':'Exists','effect':'NoExecute'}", false, false },
+                { "the cordon", "{'key':'node.kubernetes.io/unschedulable','operator':'Exists','effect':'NoSchedule'}", true, false },
+                { "ours, by value", "{'key':'vesper.sh/disrupted','value':''}", false, true },
+                { "ours, by Equal", "{'key':'vesper.sh/disrupted','operator':'Equal'}", false, true },
+                { "ours, of another value", "{'key':'vesper.sh/disrupted','value':'x'}", false, false },
+                { "an operator of tomorrow", "{'key':'vesper.sh/disrupted','operator':'Lt','value':'3'}", false, false },
+                { "no key, but Equal", "{'operator':'Equal'}", false, false },
+                { "nothing", "{}", false, false },
+                { "a text", "'all'", false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+                _cleanup_free_ char *json = strf("{" POD ",'spec':{'tolerations':[%s]}}", rows[i].toleration);
+
+                print_message("%s\n", rows[i].what);
+                o = decode_ok(&kube_pod_kind, *state, json);
+                assert_int_equal(((KubePod *) o)->tolerates_unschedulable, rows[i].unschedulable);
+                assert_int_equal(((KubePod *) o)->tolerates_disrupted, rows[i].disrupted);
+        }
+}
+
+static void test_pdb(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *ours = NULL, *other = NULL, *none = NULL;
+        const KubePdb *p;
+
+        o = decode_ok(&kube_pdb_kind, *state,
+                      "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'name':'web','namespace':'n'},"
+                      "'spec':{'selector':{'matchLabels':{'app':'web'}},'unhealthyPodEvictionPolicy':'AlwaysAllow'},"
+                      "'status':{'disruptionsAllowed':1,'currentHealthy':3,'desiredHealthy':2,'expectedPods':4,'observedGeneration':5}}");
+        p = (KubePdb *) o;
+        assert_int_equal(p->disruptions_allowed, 1);
+        assert_int_equal(p->current_healthy, 3);
+        assert_int_equal(p->desired_healthy, 2);
+        assert_int_equal(p->expected_pods, 4);
+        assert_int_equal(p->observed_generation, 5);
+        assert_true(p->always_allow_unhealthy);
+
+        ours = decode_ok(&kube_pod_kind, *state, "{'metadata':{'name':'a','namespace':'n','labels':{'app':'web'}}}");
+        other = decode_ok(&kube_pod_kind, *state, "{'metadata':{'name':'a','namespace':'m','labels':{'app':'web'}}}");
+        assert_true(kube_pdb_matches(p, (KubePod *) ours));
+        assert_false(kube_pdb_matches(p, (KubePod *) other));
+
+        none = decode_ok(&kube_pdb_kind, *state, "{" POD "}");
+        assert_false(kube_pdb_matches((KubePdb *) none, (KubePod *) ours));
+        assert_false(((KubePdb *) none)->always_allow_unhealthy);
+}
+
+static void test_lease_and_volume(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *lease = NULL, *v = NULL, *inline_volume = NULL;
+
+        lease = decode_ok(&kube_lease_kind, *state,
+                          "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease'," POD ",'spec':{'holderIdentity':'x'}}");
+        assert_string_equal(lease->meta.name, "p");
+
+        v = decode_ok(&kube_volume_attachment_kind, *state,
+                      "{'apiVersion':'storage.k8s.io/v1'," CLUSTER
+                      ",'spec':{'nodeName':'n1','source':{'persistentVolumeName':'pv1'}},'status':{'attached':true}}");
+        assert_string_equal(((KubeVolumeAttachment *) v)->node_name, "n1");
+        assert_string_equal(((KubeVolumeAttachment *) v)->pv_name, "pv1");
+        assert_true(((KubeVolumeAttachment *) v)->attached);
+
+        inline_volume = decode_ok(&kube_volume_attachment_kind, *state,
+                                  "{" CLUSTER ",'spec':{'nodeName':'n1','source':{'inlineVolumeSpec':{}}}}");
+        assert_null(((KubeVolumeAttachment *) inline_volume)->pv_name);
+        assert_false(((KubeVolumeAttachment *) inline_volume)->attached);
+}
+
+static void test_node_pool(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        const KubeNodePool *p;
+
+        o = decode_ok(&kube_node_pool_kind, *state,
+                      "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'c','annotations':{'vesper.sh/x':'1','y':'2'}},"
+                      "'spec':{'selector':{'matchLabels':{'pool':'a'}},'template':{'terminationGracePeriod':'1h30m5s'},"
+                      "'provider':{'name':'asg','group':'workers'},'disruption':{'expireAfter':'720h'},'deletionPolicy':'Delete'}}");
+        p = (KubeNodePool *) o;
+        assert_false(selector_is_empty(p->selector));
+        assert_int_equal(p->termination_grace_usec, USEC_PER_HOUR + 30 * USEC_PER_MINUTE + 5 * USEC_PER_SEC);
+        assert_int_equal(p->expire_after_usec, 720 * USEC_PER_HOUR);
+        assert_string_equal(p->provider_name, "asg");
+        assert_string_equal(p->provider_group, "workers");
+        assert_int_equal(p->deletion_policy, DELETION_POLICY_DELETE);
+        assert_int_equal(o->meta.annotations.n_items, 1);
+
+        bare = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{'disruption':{'expireAfter':'Never'}}}");
+        p = (KubeNodePool *) bare;
+        assert_true(selector_is_empty(p->selector));
+        assert_int_equal(p->termination_grace_usec, USEC_INFINITY);
+        assert_int_equal(p->expire_after_usec, USEC_INFINITY);
+        assert_int_equal(p->deletion_policy, DELETION_POLICY_RELEASE);
+        assert_null(p->provider_name);
+}
+
+static void test_node_claim(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        const KubeNodeClaim *c;
+
+        o = decode_ok(&kube_node_claim_kind, *state,
+                      "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim'," CLUSTER
+                      ",'spec':{'nodePool':'a','providerID':'aws:///z/i-1','terminationGracePeriod':'0s','expireAfter':'24h'},"
+                      "'status':{'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','lastCloudError':'throttled',"
+                      "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/web','since':'2026-11-21T05:03:00Z'},"
+                      "{'pod':'n/q','reason':'Protected'}],"
+                      "'conditions':[{'type':'Drained','status':'False','reason':'Pods','message':'3 left'}]}}");
+        c = (KubeNodeClaim *) o;
+        assert_string_equal(c->node_pool, "a");
+        assert_string_equal(c->provider_id, "aws:///z/i-1");
+        assert_int_equal(c->termination_grace_usec, 0);
+        assert_int_equal(c->expire_after_usec, USEC_PER_DAY);
+        assert_string_equal(c->node_name, "n1");
+        assert_string_equal(c->phase, "Draining");
+        assert_true(c->deadline_usec > 0);
+        assert_string_equal(c->last_cloud_error, "throttled");
+        assert_int_equal(c->pods_left, 3);
+        assert_int_equal(c->n_blockers, 2);
+        assert_string_equal(c->blockers[0].pdb, "n/web");
+        assert_int_equal(c->blockers[0].since_usec, c->deadline_usec);
+        assert_null(c->blockers[1].pdb);
+        assert_string_equal(kube_node_claim_condition(c, "Drained")->message, "3 left");
+        assert_null(kube_node_claim_condition(c, "Launched"));
+
+        bare = decode_ok(&kube_node_claim_kind, *state, "{" CLUSTER "}");
+        c = (KubeNodeClaim *) bare;
+        assert_int_equal(c->termination_grace_usec, USEC_INFINITY);
+        assert_int_equal(c->pods_left, -1);
+        assert_int_equal(c->deadline_usec, 0);
+}
+
+static void test_condition_strings(void **state) {
+        (void) state;
+        for (ConditionStatus s = CONDITION_UNKNOWN; s <= CONDITION_TRUE; s++)
+                assert_int_equal(condition_status_from_string(condition_status_to_string(s)), s);
+        assert_int_equal(condition_status_from_string("true"), CONDITION_UNKNOWN);
+        assert_int_equal(condition_status_from_string(NULL), CONDITION_UNKNOWN);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                TEST(test_meta),
+                TEST(test_bare_item),
+                TEST(test_refused),
+                TEST(test_invalid),
+                TEST(test_invalid_keeps_the_rest),
+                TEST(test_node),
+                TEST(test_node_readiness),
+                TEST(test_pod),
+                TEST(test_pod_phases),
+                TEST(test_pod_owners),
+                TEST(test_pod_tolerations),
+                TEST(test_pdb),
+                TEST(test_lease_and_volume),
+                TEST(test_node_pool),
+                TEST(test_node_claim),
+                cmocka_unit_test(test_condition_strings),
+        };
+        return cmocka_run_group_tests_name("kube-object", tests, NULL, NULL);
+}
