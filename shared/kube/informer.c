@@ -39,8 +39,10 @@
 #define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
 #define BACKOFF_JITTER_PERMILLE 200u
 #define RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
-#define SETTLE_USEC (10 * USEC_PER_SEC) /* longer than a connection may take to fail */
-#define SHORT_WATCH_USEC USEC_PER_SEC   /* a watch that ends sooner, without an event, is a failure */
+/* Longer than a connection takes to fail: the transport gives unacknowledged bytes (and SYN) 15 s. */
+#define SETTLE_USEC (20 * USEC_PER_SEC)
+#define SHORT_WATCH_USEC USEC_PER_SEC /* a watch that ends sooner, without an event, is a failure */
+#define KICK_SPARES_USEC USEC_PER_SEC /* a call that began so lately is not begun again by a kick */
 
 /* namespace (63) '/' name (253): the API server takes no longer ones for what we read. */
 #define KEY_MAX (63 + 1 + 253 + 1)
@@ -84,12 +86,12 @@ struct Informer {
         char *continue_token;
         bool nameless; /* the list had an item that could be anything: delete nothing */
 
-        usec_t watch_usec; /* when the watch began */
-        bool watch_heard;  /* it brought something */
+        bool watch_heard; /* it brought something */
         bool has_watch_status;
         ApiError watch_status; /* an ERROR event */
 
         KubeCall *call;
+        usec_t call_usec;       /* when it began */
         Timer *retry_timer;     /* *_WAIT */
         Timer *settle_timer;    /* WATCHING, until it counts as standing */
         usec_t not_before_usec; /* the server's wish, which a kick respects */
@@ -277,12 +279,35 @@ static void on_retry(Timer *t, void *userdata) {
                 informer_watch(i, "trying again");
 }
 
+/* A call that may hang in a path that was lost: begun again, but not by each of many kicks. */
+static void kick_call(Informer *i) {
+        bool watching = i->state == INFORMER_WATCHING;
+
+        /* Without a call we are inside its answer. */
+        if (!i->call || i->health == HEALTH_CONNECTED ||
+            loop_now(i->loop) < usec_add(i->call_usec, KICK_SPARES_USEC))
+                return;
+        i->call = kube_call_free(i->call);
+        timer_disarm(i->settle_timer);
+        informer_set_state(i, watching ? INFORMER_WATCH_WAIT : INFORMER_LIST_WAIT, "the path came back");
+        timer_arm_in(i->retry_timer, 0);
+}
+
 void informer_kick(Informer *i) {
         assert(i);
-        if (i->state != INFORMER_LIST_WAIT && i->state != INFORMER_WATCH_WAIT)
-                return;
-        backoff_reset(&i->backoff);
-        timer_arm_earlier(i->retry_timer, i->not_before_usec);
+        switch (i->state) {
+        case INFORMER_LISTING:
+        case INFORMER_WATCHING:
+                kick_call(i);
+                break;
+        case INFORMER_LIST_WAIT:
+        case INFORMER_WATCH_WAIT:
+                backoff_reset(&i->backoff);
+                timer_arm_earlier(i->retry_timer, i->not_before_usec);
+                break;
+        case _INFORMER_STATE_MAX:
+                assert(false && "an informer in no state");
+        }
 }
 
 static bool is_gone(const ApiError *e) {
@@ -440,6 +465,7 @@ static void informer_list(Informer *i, const char *why) {
                 i->nameless = false;
         }
         informer_set_state(i, INFORMER_LISTING, why);
+        i->call_usec = loop_now(i->loop);
         r = kube_list(i->client, &target, &options, &call_options, on_page, i, &i->call);
         if (r < 0)
                 informer_wait(i, INFORMER_LIST_WAIT, 0, strerrordesc_np(-r));
@@ -499,6 +525,10 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
         if (streq(type, "ERROR"))
                 return watch_take_error(i, object);
 
+        if (!i->watch_heard) {
+                i->watch_heard = true;
+                watch_stands(i);
+        }
         if (streq(type, "ADDED") || streq(type, "MODIFIED"))
                 r = informer_take(i, object);
         else if (streq(type, "DELETED"))
@@ -514,16 +544,12 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
                 if (r < 0)
                         return r;
         }
-        if (!i->watch_heard) {
-                i->watch_heard = true;
-                watch_stands(i);
-        }
         return 0;
 }
 
 static void watch_failed(Informer *i, const ApiError *error) {
         _cleanup_free_ char *why = strf("The watch of %s failed: %s", i->kind->plural, error->message);
-        usec_t lasted = usec_sub(loop_now(i->loop), i->watch_usec);
+        usec_t lasted = usec_sub(loop_now(i->loop), i->call_usec);
 
         if (is_gone(error))
                 informer_relist(i, strempty(why));
@@ -553,7 +579,7 @@ static void on_watch_done(const KubeReply *reply, void *userdata) {
                 watch_failed(i, &status);
         else if (reply->error)
                 watch_failed(i, reply->error);
-        else if (!i->watch_heard && loop_now(i->loop) < i->watch_usec + SHORT_WATCH_USEC) {
+        else if (!i->watch_heard && loop_now(i->loop) < i->call_usec + SHORT_WATCH_USEC) {
                 why = strf("The watch of %s ended as soon as it began", i->kind->plural);
                 informer_wait(i, INFORMER_WATCH_WAIT, 0, strempty(why));
         } else
@@ -574,7 +600,7 @@ static void informer_watch(Informer *i, const char *why) {
 
         assert(!i->call && i->resource_version);
         informer_set_state(i, INFORMER_WATCHING, why);
-        i->watch_usec = loop_now(i->loop);
+        i->call_usec = loop_now(i->loop);
         i->watch_heard = false;
         timer_arm_in(i->settle_timer, SETTLE_USEC);
         r = kube_watch(i->client, &target, &options, on_watch_event, on_watch_done, i, &i->call);

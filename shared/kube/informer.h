@@ -19,7 +19,7 @@
  * removes nothing.
  *
  * Connected: the list or the watch was answered and has not failed since. A clean end of a watch and a relist that goes well are
- * no loss. A watch begun again after a failure counts once it brought something or has stood for 10 s (the API server sends no
+ * no loss. A watch begun again after a failure counts once it brought something or has stood for 20 s (the API server sends no
  * byte before the first event).
  */
 
@@ -61,7 +61,8 @@ bool informer_iterate(const Informer *i, HashmapIterator *it, KubeObject **ret);
         for (HashmapIterator _it_##o = { 0 }; informer_iterate((i), &_it_##o, &(o));)
 /* Objects passed over since the start, for metrics. */
 uint64_t informer_undecodable(const Informer *i);
-/* Cancels a backoff that is being waited for: the network came back. */
+/* The network came back: cancels a backoff that is being waited for, and begins a call again that may hang (nothing was heard
+ * since the last failure, and it is older than a second). A call that is doing well is left alone. */
 void informer_kick(Informer *i);
 /* The newest resourceVersion seen; NULL before the first list. */
 const char *informer_resource_version(const Informer *i);
