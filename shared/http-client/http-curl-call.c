@@ -571,6 +571,24 @@ static int errno_of_result(CurlCall *c, CURLcode result) {
         }
 }
 
+static unsigned http_version_of(CURL *easy) {
+        long version = CURL_HTTP_VERSION_NONE;
+
+        curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+        switch (version) {
+        case CURL_HTTP_VERSION_1_0:
+                return 10;
+        case CURL_HTTP_VERSION_1_1:
+                return 11;
+        case CURL_HTTP_VERSION_2_0:
+                return 20;
+        case CURL_HTTP_VERSION_3:
+                return 30;
+        default:
+                return 0;
+        }
+}
+
 void curl_call_complete(CurlCall *c, CURLcode result) {
         long status = 0;
         int error;
@@ -579,6 +597,7 @@ void curl_call_complete(CurlCall *c, CURLcode result) {
         c->sent = call_has_left(c);
         curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
         c->status = (unsigned) status;
+        c->http_version = http_version_of(c->easy);
         error = errno_of_result(c, result);
         if (error < 0) /* unless a callback of ours has said why */
                 call_set_error(c, error, c->curl_text[0] != 0 ? c->curl_text : curl_easy_strerror(result));
@@ -627,6 +646,7 @@ static void call_tell_done(CurlCall *c) {
                 log_debug_errno(c->t->log, c->error, "HTTP call failed: %s: %m", c->error_text);
         } else {
                 response.status = c->status;
+                response.http_version = c->http_version;
                 response.headers = headers;
                 response.n_headers = c->n_response_headers;
                 response.body = strbuf_str(&c->response_body);

@@ -66,7 +66,7 @@ struct CurlCall {
         size_t n_response_headers;
         bool headers_ended;
         StrBuf response_body; /* of streams: what on_data has not seen yet */
-        unsigned status;
+        unsigned status, http_version;
         int error;
         const char *error_text;
         char curl_text[CURL_ERROR_SIZE];

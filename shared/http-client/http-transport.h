@@ -92,6 +92,7 @@ typedef struct HttpResponse {
         const char *error_text; /* for people; never NULL */
         bool maybe_sent;        /* error != 0: the server may have acted on the request. False is certain. */
         unsigned status;
+        unsigned http_version; /* 10, 11, 20, 30; 0: nothing came over a network */
         const HttpHeader *headers;
         size_t n_headers;
         const char *body; /* NUL-terminated; "" for streams */
