@@ -15,7 +15,7 @@ static const char *object_name(const FakeRequest *r, const cJSON *new) {
         return name ? name : "Unknown";
 }
 
-/* -- labels that a kubelet may set on its node --------------------------------------------------------------------- */
+/* -- labels that a kubelet may set on its node --------------------------------------------------------- */
 
 static bool domain_is(const char *domain, const char *suffix) {
         const char *end = endswith(domain, suffix);
@@ -25,10 +25,17 @@ static bool domain_is(const char *domain, const char *suffix) {
 
 static bool label_is_forbidden(const char *key) {
         static const char *const allowed[] = {
-                "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-                "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-                "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "kubernetes.io/os",
-                "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+                "kubernetes.io/hostname",
+                "topology.kubernetes.io/zone",
+                "topology.kubernetes.io/region",
+                "failure-domain.beta.kubernetes.io/zone",
+                "failure-domain.beta.kubernetes.io/region",
+                "beta.kubernetes.io/instance-type",
+                "node.kubernetes.io/instance-type",
+                "kubernetes.io/os",
+                "kubernetes.io/arch",
+                "beta.kubernetes.io/os",
+                "beta.kubernetes.io/arch",
         };
         const char *slash = strchr(key, '/');
         _cleanup_free_ char *domain = NULL;
@@ -57,10 +64,10 @@ static char *forbidden_labels(const cJSON *new, const cJSON *old) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         const cJSON *l;
 
-        cJSON_ArrayForEach(l, new)
+        cJSON_ArrayForEach (l, new)
                 if (!fj_equal(l, fj_member(old, l->string)) && label_is_forbidden(l->string))
                         keys[n++] = l->string;
-        cJSON_ArrayForEach(l, old)
+        cJSON_ArrayForEach (l, old)
                 if (!fj_member(new, l->string) && label_is_forbidden(l->string))
                         keys[n++] = l->string;
         if (n == 0)
@@ -71,30 +78,35 @@ static char *forbidden_labels(const cJSON *new, const cJSON *old) {
         return MUST(strbuf_steal(&b));
 }
 
-/* -- NodeRestriction ----------------------------------------------------------------------------------------------- */
+/* -- NodeRestriction ----------------------------------------------------------------------------------- */
 
-static bool admit_node(const FakeRequest *r, const char *node, const cJSON *new, const cJSON *old, FakeReply *reply) {
+static bool admit_node(const FakeRequest *r, const char *node, const cJSON *new, const cJSON *old,
+                       FakeReply *reply) {
         const char *name = object_name(r, new);
         _cleanup_free_ char *labels = NULL;
 
         if (!streq(name, node))
-                return fake_reply_forbidden(reply, r->resource, name, "node \"%s\" is not allowed to modify node \"%s\"",
-                                            node, name);
+                return fake_reply_forbidden(reply, r->resource, name,
+                                            "node \"%s\" is not allowed to modify node \"%s\"", node, name);
         if (!new)
                 return true;
         if (old && !fj_equal(fj_get(new, "spec", "taints", NULL), fj_get(old, "spec", "taints", NULL)))
-                return fake_reply_forbidden(reply, r->resource, name, "node \"%s\" is not allowed to modify taints", node);
+                return fake_reply_forbidden(reply, r->resource, name,
+                                            "node \"%s\" is not allowed to modify taints", node);
         if (old && !fj_equal(fj_get(new, "metadata", "ownerReferences", NULL),
                              fj_get(old, "metadata", "ownerReferences", NULL)))
                 return fake_reply_forbidden(reply, r->resource, name,
                                             "node \"%s\" is not allowed to modify ownerReferences", node);
 
-        labels = forbidden_labels(fj_get(new, "metadata", "labels", NULL), fj_get(old, "metadata", "labels", NULL));
+        labels = forbidden_labels(fj_get(new, "metadata", "labels", NULL),
+                                  fj_get(old, "metadata", "labels", NULL));
         if (labels && old)
-                return fake_reply_forbidden(reply, r->resource, name, "is not allowed to modify labels: %s", labels);
+                return fake_reply_forbidden(reply, r->resource, name, "is not allowed to modify labels: %s",
+                                            labels);
         if (labels)
                 return fake_reply_forbidden(reply, r->resource, name,
-                                            "node \"%s\" is not allowed to set the following labels: %s", node, labels);
+                                            "node \"%s\" is not allowed to set the following labels: %s",
+                                            node, labels);
         return true;
 }
 
@@ -114,20 +126,25 @@ static bool admit_pod_create(const FakeRequest *r, const char *node, const cJSON
         const cJSON *owners = fj_get(new, "metadata", "ownerReferences", NULL);
 
         if (!fj_string(new, "metadata", "annotations", "kubernetes.io/config.mirror", NULL))
-                return fake_reply_forbidden(reply, r->resource, name,
-                                            "pod does not have \"kubernetes.io/config.mirror\" annotation, node \"%s\" can "
-                                            "only create mirror pods", node);
+                return fake_reply_forbidden(
+                        reply, r->resource, name,
+                        "pod does not have \"kubernetes.io/config.mirror\" annotation, node \"%s\" can "
+                        "only create mirror pods",
+                        node);
         if (!streq_ptr(fj_string(new, "spec", "nodeName", NULL), node))
-                return fake_reply_forbidden(reply, r->resource, name,
-                                            "node \"%s\" can only create pods with spec.nodeName set to itself", node);
+                return fake_reply_forbidden(
+                        reply, r->resource, name,
+                        "node \"%s\" can only create pods with spec.nodeName set to itself", node);
         if (cJSON_GetArraySize(owners) != 1 || !streq_ptr(fj_string(owners->child, "kind", NULL), "Node") ||
             !streq_ptr(fj_string(owners->child, "name", NULL), node))
-                return fake_reply_forbidden(reply, r->resource, name,
-                                            "node \"%s\" can only create pods with an owner reference set to itself", node);
+                return fake_reply_forbidden(
+                        reply, r->resource, name,
+                        "node \"%s\" can only create pods with an owner reference set to itself", node);
         return true;
 }
 
-static bool admit_pod(const FakeStore *s, const FakeRequest *r, const char *node, const cJSON *new, FakeReply *reply) {
+static bool admit_pod(const FakeStore *s, const FakeRequest *r, const char *node, const cJSON *new,
+                      FakeReply *reply) {
         const char *name = object_name(r, new), *bound;
         const cJSON *pod = fake_store_get(s, FAKE_PODS, r->ns, name);
 
@@ -140,23 +157,28 @@ static bool admit_pod(const FakeStore *s, const FakeRequest *r, const char *node
         if (streq_ptr(r->subresource, "eviction"))
                 return streq(bound, node) ||
                        fake_reply_forbidden(reply, r->resource, name,
-                                            "node %s can only evict pods with spec.nodeName set to itself", node);
+                                            "node %s can only evict pods with spec.nodeName set to itself",
+                                            node);
         if (streq_ptr(r->subresource, "status")) {
                 if (!streq(bound, node))
-                        return fake_reply_forbidden(reply, r->resource, name,
-                                                    "node \"%s\" can only update pod status for pods with spec.nodeName "
-                                                    "set to itself", node);
-                return fj_equal(fj_get(pod, "metadata", "labels", NULL), fj_get(new, "metadata", "labels", NULL)) ||
+                        return fake_reply_forbidden(
+                                reply, r->resource, name,
+                                "node \"%s\" can only update pod status for pods with spec.nodeName "
+                                "set to itself",
+                                node);
+                return fj_equal(fj_get(pod, "metadata", "labels", NULL),
+                                fj_get(new, "metadata", "labels", NULL)) ||
                        fake_reply_forbidden(reply, r->resource, name,
                                             "node \"%s\" cannot update labels through pod status", node);
         }
         if (r->verb == FAKE_DELETE)
                 return streq(bound, node) ||
-                       fake_reply_forbidden(reply, r->resource, name,
-                                            "node \"%s\" can only delete pods with spec.nodeName set to itself", node);
-        return fake_reply_forbidden(reply, r->resource, name,
-                                    "unexpected operation \"UPDATE\", node \"%s\" can only create and delete mirror pods",
-                                    node);
+                       fake_reply_forbidden(
+                               reply, r->resource, name,
+                               "node \"%s\" can only delete pods with spec.nodeName set to itself", node);
+        return fake_reply_forbidden(
+                reply, r->resource, name,
+                "unexpected operation \"UPDATE\", node \"%s\" can only create and delete mirror pods", node);
 }
 
 static bool admit_lease(const FakeRequest *r, const char *node, const cJSON *new, FakeReply *reply) {
@@ -167,8 +189,8 @@ static bool admit_lease(const FakeRequest *r, const char *node, const cJSON *new
                                     "can only access node lease with the same name as the requesting node");
 }
 
-static bool admit_kubelet(const FakeStore *s, const FakeRequest *r, const char *node, const cJSON *new, const cJSON *old,
-                          FakeReply *reply) {
+static bool admit_kubelet(const FakeStore *s, const FakeRequest *r, const char *node, const cJSON *new,
+                          const cJSON *old, FakeReply *reply) {
         if (r->resource->id == FAKE_NODES)
                 return admit_node(r, node, new, old, reply);
         if (r->resource->id == FAKE_PODS)
@@ -178,7 +200,7 @@ static bool admit_kubelet(const FakeStore *s, const FakeRequest *r, const char *
         return true;
 }
 
-/* -- NamespaceLifecycle -------------------------------------------------------------------------------------------- */
+/* -- NamespaceLifecycle -------------------------------------------------------------------------------- */
 
 static bool admit_namespace(const FakeStore *s, const FakeRequest *r, const cJSON *new, FakeReply *reply) {
         static const char *const immortal[] = { "default", "kube-system", "kube-public" };
@@ -200,15 +222,18 @@ static bool admit_namespace(const FakeStore *s, const FakeRequest *r, const cJSO
         if (r->verb == FAKE_CREATE && streq_ptr(fj_string(ns, "status", "phase", NULL), "Terminating")) {
                 _cleanup_free_ char *why = MUST(strf("namespace %s is being terminated", r->ns));
 
-                fake_reply_forbidden(reply, r->resource, object_name(r, new),
-                                     "unable to create new content in namespace %s because it is being terminated", r->ns);
+                fake_reply_forbidden(
+                        reply, r->resource, object_name(r, new),
+                        "unable to create new content in namespace %s because it is being terminated",
+                        r->ns);
                 fake_reply_add_cause(reply, "NamespaceTerminating", why, "metadata.namespace");
                 return false;
         }
         return true;
 }
 
-bool fake_admit(const FakeStore *s, const FakeRequest *r, const cJSON *new, const cJSON *old, FakeReply *reply) {
+bool fake_admit(const FakeStore *s, const FakeRequest *r, const cJSON *new, const cJSON *old,
+                FakeReply *reply) {
         const char *node = fake_user_node(&r->user);
 
         return admit_namespace(s, r, new, reply) && (!node || admit_kubelet(s, r, node, new, old, reply));

@@ -8,7 +8,8 @@
 #include "fake-handlers.h"
 
 #define VERSION_JSON \
-        "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.4\",\"gitTreeState\":\"clean\",\"goVersion\":\"go1.24.0\"," \
+        "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.4\",\"gitTreeState\":\"clean\"," \
+        "\"goVersion\":\"go1.24.0\"," \
         "\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}"
 
 /* A request that a fault holds back. */
@@ -26,7 +27,8 @@ static void delayed_free(Delayed *d) {
         free(d);
 }
 
-/* The answer began and never came: both faces can do that, and a client must think that it may have taken effect. */
+/* The answer began and never came: both faces can do that, and a client must think that it may have taken
+ * effect. */
 static void break_off(HttpExchange *x) {
         x->ops->stream_begin(x, 200, NULL, 0);
         x->ops->stream_end(x, false);
@@ -36,7 +38,8 @@ static void on_change(const FakeChange *change, void *userdata) {
         fake_watches_changed(userdata);
 }
 
-FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *authz, const FakeApiOptions *options) {
+FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *authz,
+                      const FakeApiOptions *options) {
         FakeApi *a = MUST(new0(FakeApi, 1));
         int r;
 
@@ -44,7 +47,7 @@ FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *a
         a->random = random;
         a->store = store;
         a->authz = authz;
-        a->options = options ? *options : (FakeApiOptions) { 0 };
+        a->options = options ? *options : (FakeApiOptions){ 0 };
         r = timer_new(loop, "fake-watch-pump", fake_watches_pump, a, &a->pump);
         assert(r >= 0);
         r = hashmap_new(0, &a->counters);
@@ -58,7 +61,7 @@ FakeApi *fake_api_free(FakeApi *a) {
                 return NULL;
 
         fake_watches_cut(a, false);
-        LIST_FOREACH(d, &a->delayed, Delayed, delayed) {
+        LIST_FOREACH (d, &a->delayed, Delayed, delayed) {
                 HttpExchange *x = d->x;
 
                 x->on_gone = NULL;
@@ -72,7 +75,7 @@ FakeApi *fake_api_free(FakeApi *a) {
         return mfree(a);
 }
 
-/* -- the answer ---------------------------------------------------------------------------------------------------- */
+/* -- the answer ---------------------------------------------------------------------------------------- */
 
 static void send_reply(HttpExchange *x, const FakeReply *reply) {
         _cleanup_free_ char *printed = reply->status ? fj_print(reply->status) : NULL;
@@ -100,7 +103,8 @@ static void no_such_resource(FakeReply *reply) {
 
 static bool version_is_served(const FakeRequest *r) {
         for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
-                if (streq(fake_resource(id)->group, r->group) && streq(fake_resource(id)->version, r->version))
+                if (streq(fake_resource(id)->group, r->group) &&
+                    streq(fake_resource(id)->version, r->version))
                         return true;
         return false;
 }
@@ -118,12 +122,15 @@ static const struct {
         { 401, "Unauthorized", "Unauthorized" },
         { 403, "Forbidden", "forbidden by a fault of the test" },
         { 404, "NotFound", "the server could not find the requested resource" },
-        { 409, "Conflict", "the object has been modified; please apply your changes to the latest version and try again" },
+        { 409, "Conflict",
+          "the object has been modified; please apply your changes to the latest version and try again" },
         { 410, "Expired", "too old resource version" },
-        { 429, "TooManyRequests", "the server has received too many requests and has asked us to try again later" },
+        { 429, "TooManyRequests",
+          "the server has received too many requests and has asked us to try again later" },
         { 500, "InternalError", "Internal error occurred: etcdserver: leader changed" },
         { 503, "ServiceUnavailable", "the server is currently unable to handle the request" },
-        { 504, "Timeout", "Timeout: request did not complete within requested timeout - context deadline exceeded" },
+        { 504, "Timeout",
+          "Timeout: request did not complete within requested timeout - context deadline exceeded" },
 };
 
 static void reply_fault(const FakeApiFault *f, FakeReply *reply) {
@@ -143,7 +150,7 @@ static void reply_fault(const FakeApiFault *f, FakeReply *reply) {
                 fake_reply_set_retry_after(reply, f->retry_after_sec);
 }
 
-/* -- routes -------------------------------------------------------------------------------------------------------- */
+/* -- routes -------------------------------------------------------------------------------------------- */
 
 static void handle_path(const FakeRequest *r, FakeReply *reply) {
         const char *path = r->x->path;
@@ -234,19 +241,22 @@ static void reply_denied(const FakeRequest *r, const char *reason, FakeReply *re
         cJSON *details;
 
         if (!r->is_resource) {
-                fake_reply_failure(reply, 403, "Forbidden", "forbidden: User \"%s\" cannot %s path \"%s\"", r->user.name,
-                                   r->method, r->x->path);
+                fake_reply_failure(reply, 403, "Forbidden", "forbidden: User \"%s\" cannot %s path \"%s\"",
+                                   r->user.name, r->method, r->x->path);
                 (void) fake_reply_details(reply);
                 return;
         }
         resource = MUST(r->subresource ? strf("%s/%s", r->plural, r->subresource) : strdup(r->plural));
-        where = MUST(isempty(r->ns) ? strdup("at the cluster scope") : strf("in the namespace \"%s\"", r->ns));
-        name = MUST(isempty(fake_request_authz_name(r)) ? strdup("") : strf(" \"%s\"", fake_request_authz_name(r)));
-        fake_reply_failure(reply, 403, "Forbidden",
-                           "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" %s%s%s",
-                           r->plural, isempty(r->group) ? "" : ".", r->group, name, r->user.name,
-                           strempty(fake_verb_to_string(r->verb)), resource, r->group, where, reason ? ": " : "",
-                           strempty(reason));
+        where = MUST(isempty(r->ns) ? strdup("at the cluster scope")
+                                    : strf("in the namespace \"%s\"", r->ns));
+        name = MUST(isempty(fake_request_authz_name(r)) ? strdup("")
+                                                        : strf(" \"%s\"", fake_request_authz_name(r)));
+        fake_reply_failure(
+                reply, 403, "Forbidden",
+                "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" %s%s%s",
+                r->plural, isempty(r->group) ? "" : ".", r->group, name, r->user.name,
+                strempty(fake_verb_to_string(r->verb)), resource, r->group, where, reason ? ": " : "",
+                strempty(reason));
         details = fake_reply_details(reply);
         if (!isempty(fake_request_authz_name(r)))
                 fj_set_string(details, "name", fake_request_authz_name(r));
@@ -283,7 +293,7 @@ static bool handle(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply
         return false;
 }
 
-/* -- from the wire ------------------------------------------------------------------------------------------------- */
+/* -- from the wire ------------------------------------------------------------------------------------- */
 
 static void serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault) {
         _cleanup_reply_ FakeReply reply = { 0 };
@@ -360,7 +370,7 @@ void fake_api_handle(HttpExchange *x, void *api) {
                 serve(a, x, &fault);
 }
 
-/* -- faults -------------------------------------------------------------------------------------------------------- */
+/* -- faults -------------------------------------------------------------------------------------------- */
 
 void fake_api_set_fault(FakeApi *a, fake_api_fault_t fault, void *userdata) {
         a->fault = fault;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The API server: fake_api_handle() is an http_handler_t (userdata: the FakeApi). Routing, authentication, faults and the
- * request log live in fake-api.c; each verb in a file of its own (fake-handlers.h).
+ * The API server: fake_api_handle() is an http_handler_t (userdata: the FakeApi). Routing, authentication,
+ * faults and the request log live in fake-api.c; each verb in a file of its own (fake-handlers.h).
  */
 
 #include "fake-authz.h"
@@ -15,21 +15,21 @@
 typedef struct FakeApi FakeApi;
 
 typedef struct FakeApiOptions {
-        usec_t bookmark_usec;      /* 0: 60 s */
-        usec_t min_watch_usec;     /* a watch without timeoutSeconds lasts 1-2 times this; 0: 30 min */
-        size_t log_limit;          /* newest requests kept; 0: 100,000 */
+        usec_t bookmark_usec;  /* 0: 60 s */
+        usec_t min_watch_usec; /* a watch without timeoutSeconds lasts 1-2 times this; 0: 30 min */
+        size_t log_limit;      /* newest requests kept; 0: 100,000 */
 } FakeApiOptions;
 
 /* What a test wants to happen to one request. */
 typedef struct FakeApiFault {
-        unsigned status;           /* != 0: answered so: 409, 429, 500, 503, 504, ... */
-        bool takes_effect;         /* ... after the request was carried out: the answer is a lie */
+        unsigned status;   /* != 0: answered so: 409, 429, 500, 503, 504, ... */
+        bool takes_effect; /* ... after the request was carried out: the answer is a lie */
         unsigned retry_after_sec;
-        const char *reason;        /* Status.reason; NULL: the usual one of that code */
+        const char *reason; /* Status.reason; NULL: the usual one of that code */
         const char *message;
-        bool plain;                /* no Status body, as from something in between */
-        bool drop;                 /* the connection breaks before an answer */
-        usec_t delay_usec;         /* before the server looks at it */
+        bool plain;        /* no Status body, as from something in between */
+        bool drop;         /* the connection breaks before an answer */
+        usec_t delay_usec; /* before the server looks at it */
 } FakeApiFault;
 
 /* Each request that is not for health; *ret_fault is zeroed. */
@@ -45,13 +45,14 @@ typedef struct FakeLogEntry {
         unsigned status;
 } FakeLogEntry;
 
-FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *authz, const FakeApiOptions *options);
+FakeApi *fake_api_new(Loop *loop, Random *random, FakeStore *store, FakeAuthz *authz,
+                      const FakeApiOptions *options);
 FakeApi *fake_api_free(FakeApi *a); /* open exchanges are cut */
 DEFINE_FREEP(FakeApi, fake_api_free);
 
 void fake_api_handle(HttpExchange *x, void *api);
 
-/* -- faults -------------------------------------------------------------------------------------------------------- */
+/* -- faults -------------------------------------------------------------------------------------------- */
 
 void fake_api_set_fault(FakeApi *a, fake_api_fault_t fault, void *userdata); /* NULL: none */
 /* Every request before this instant ends in a broken connection, and watches are cut. */
@@ -61,14 +62,16 @@ void fake_api_cut_watches(FakeApi *a);
 void fake_api_stall_watches(FakeApi *a, usec_t until_usec);
 size_t fake_api_n_watches(const FakeApi *a);
 
-/* -- the log ------------------------------------------------------------------------------------------------------- */
+/* -- the log ------------------------------------------------------------------------------------------- */
 
 size_t fake_api_log_size(const FakeApi *a);
 const FakeLogEntry *fake_api_log_at(const FakeApi *a, size_t i); /* oldest first; NULL past the end */
-/* All requests since the start (or the last reset) with that verb, resource and subresource (NULL: the object itself). */
+/* All requests since the start (or the last reset) with that verb, resource and subresource (NULL: the
+ * object itself). */
 uint64_t fake_api_count(const FakeApi *a, FakeVerb verb, FakeResourceId id, const char *subresource);
 /* The same among answers of this status (0: any). */
-uint64_t fake_api_count_status(const FakeApi *a, FakeVerb verb, FakeResourceId id, const char *subresource, unsigned status);
+uint64_t fake_api_count_status(const FakeApi *a, FakeVerb verb, FakeResourceId id, const char *subresource,
+                               unsigned status);
 uint64_t fake_api_count_all(const FakeApi *a);
 void fake_api_log_reset(FakeApi *a);
 /* [{time, user, verb, method, path, query, status}, ...] and {"create pods/eviction 201": 30, ...} */

@@ -7,7 +7,7 @@
 
 typedef struct Rule {
         char *subject, *group, *ns;
-        char **verbs, **resources;
+        char **verbs, **resources, **names; /* names NULL: all */
 } Rule;
 
 struct FakeAuthz {
@@ -35,6 +35,7 @@ FakeAuthz *fake_authz_free(FakeAuthz *a) {
                 free(a->rules[i].ns);
                 strv_free(a->rules[i].verbs);
                 strv_free(a->rules[i].resources);
+                strv_free(a->rules[i].names);
         }
         free(a->rules);
         return mfree(a);
@@ -48,8 +49,8 @@ void fake_authz_add_token(FakeAuthz *a, const char *token, const char *identity)
         free(old);
 }
 
-void fake_authz_allow(FakeAuthz *a, const char *subject, const char *verbs, const char *group, const char *resources,
-                      const char *ns) {
+void fake_authz_allow_named(FakeAuthz *a, const char *subject, const char *verbs, const char *group,
+                            const char *resources, const char *ns, const char *names) {
         Rule rule = { .subject = MUST(strdup(subject)), .group = MUST(strdup(group)) };
         int r = GREEDY_REALLOC(a->rules, a->rules_allocated, a->n_rules + 1);
 
@@ -58,11 +59,18 @@ void fake_authz_allow(FakeAuthz *a, const char *subject, const char *verbs, cons
         assert(r >= 0);
         r = strv_split(resources, ",", &rule.resources);
         assert(r >= 0);
+        r = names ? strv_split(names, ",", &rule.names) : 0;
+        assert(r >= 0);
         rule.ns = ns ? MUST(strdup(ns)) : NULL;
         a->rules[a->n_rules++] = rule;
 }
 
-/* -- authentication ------------------------------------------------------------------------------------------------ */
+void fake_authz_allow(FakeAuthz *a, const char *subject, const char *verbs, const char *group,
+                      const char *resources, const char *ns) {
+        fake_authz_allow_named(a, subject, verbs, group, resources, ns, NULL);
+}
+
+/* -- authentication ------------------------------------------------------------------------------------ */
 
 static void add_group(FakeUser *u, const char *group) {
         int r = strv_extend(&u->groups, group);
@@ -75,7 +83,7 @@ static bool user_from_identity(const char *identity, FakeUser *ret) {
         int r = strv_split(identity, ",", &parts);
 
         assert(r >= 0);
-        STRV_FOREACH(p, parts) {
+        STRV_FOREACH (p, parts) {
                 const char *v;
 
                 if ((v = startswith(*p, "CN=")) && !ret->name)
@@ -98,10 +106,11 @@ bool fake_authz_authenticate(const FakeAuthz *a, const HttpExchange *x, FakeUser
         return identity && user_from_identity(identity, ret);
 }
 
-/* -- authorization ------------------------------------------------------------------------------------------------- */
+/* -- authorization ------------------------------------------------------------------------------------- */
 
 const char *fake_user_node(const FakeUser *u) {
-        return u->name && strv_contains(u->groups, "system:nodes") ? startswith(u->name, "system:node:") : NULL;
+        return u->name && strv_contains(u->groups, "system:nodes") ? startswith(u->name, "system:node:")
+                                                                   : NULL;
 }
 
 static bool list_has(char **list, const char *word) {
@@ -109,12 +118,15 @@ static bool list_has(char **list, const char *word) {
 }
 
 static bool rule_allows(const Rule *rule, const FakeRequest *r) {
-        _cleanup_free_ char *resource = r->subresource ? MUST(strf("%s/%s", r->plural, r->subresource))
-                                                       : MUST(strdup(r->plural));
+        _cleanup_free_ char *resource =
+                r->subresource ? MUST(strf("%s/%s", r->plural, r->subresource)) : MUST(strdup(r->plural));
 
         return (streq(rule->subject, r->user.name) || strv_contains(r->user.groups, rule->subject)) &&
-               (streq(rule->group, "*") || streq(rule->group, r->group)) && (!rule->ns || streq_ptr(rule->ns, r->ns)) &&
-               list_has(rule->verbs, strempty(fake_verb_to_string(r->verb))) && list_has(rule->resources, resource);
+               (streq(rule->group, "*") || streq(rule->group, r->group)) &&
+               (!rule->ns || streq_ptr(rule->ns, r->ns)) &&
+               list_has(rule->verbs, strempty(fake_verb_to_string(r->verb))) &&
+               list_has(rule->resources, resource) &&
+               (!rule->names || strv_contains(rule->names, fake_request_authz_name(r)));
 }
 
 static bool rules_allow(const FakeAuthz *a, const FakeRequest *r) {
@@ -131,7 +143,7 @@ static bool is_read(FakeVerb v) {
 static bool pod_uses_claim(const cJSON *pod, const char *claim) {
         const cJSON *v;
 
-        cJSON_ArrayForEach(v, fj_get(pod, "spec", "volumes", NULL))
+        cJSON_ArrayForEach (v, fj_get(pod, "spec", "volumes", NULL))
                 if (streq_ptr(fj_string(v, "persistentVolumeClaim", "claimName", NULL), claim))
                         return true;
         return false;
@@ -140,7 +152,7 @@ static bool pod_uses_claim(const cJSON *pod, const char *claim) {
 static bool claim_related(const FakeStore *s, const char *ns, const char *claim, const char *node) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, s, FAKE_PODS, ns)
+        FAKE_STORE_FOREACH (pod, s, FAKE_PODS, ns)
                 if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) && pod_uses_claim(pod, claim))
                         return true;
         return false;
@@ -170,13 +182,15 @@ static bool because(char **ret_reason, char *reason) {
         return false;
 }
 
-static bool check_get_related(const FakeStore *s, const FakeRequest *r, const char *node, char **ret_reason) {
+static bool check_get_related(const FakeStore *s, const FakeRequest *r, const char *node,
+                              char **ret_reason) {
         if (r->verb != FAKE_GET)
                 return because(ret_reason, strdup("can only get individual resources of this type"));
         if (r->subresource)
                 return because(ret_reason, strdup("cannot get subresource"));
         if (!related(s, r, node))
-                return because(ret_reason, strf("no relationship found between node '%s' and this object", node));
+                return because(ret_reason,
+                               strf("no relationship found between node '%s' and this object", node));
         return true;
 }
 
@@ -194,7 +208,8 @@ static bool check_node_nodes(const FakeRequest *r, const char *node, char **ret_
         if (streq(name, node))
                 return true;
         if (isempty(name))
-                return because(ret_reason, strf("node '%s' cannot read all nodes, only its own Node object", node));
+                return because(ret_reason,
+                               strf("node '%s' cannot read all nodes, only its own Node object", node));
         return because(ret_reason, strf("node '%s' cannot read '%s', only its own Node object", node, name));
 }
 
@@ -215,19 +230,23 @@ static bool check_node_pods(const FakeStore *s, const FakeRequest *r, const char
                            streq_ptr(fake_field_selector_exact(&f, "spec.nodeName"), node);
 
                 fake_selector_done(&f);
-                return own || because(ret_reason, strdup("can only list/watch pods with spec.nodeName field selector"));
+                return own || because(ret_reason,
+                                      strdup("can only list/watch pods with spec.nodeName field selector"));
         }
         return r->verb == FAKE_CREATE || r->verb == FAKE_DELETE;
 }
 
 static bool check_node_leases(const FakeRequest *r, const char *node, char **ret_reason) {
         if (r->verb == FAKE_LIST || r->verb == FAKE_WATCH || r->verb == FAKE_DELETECOLLECTION)
-                return because(ret_reason, strdup("can only get, create, update, patch, or delete a node lease"));
-        if (!streq_ptr(r->ns, "kube-node-lease"))
-                return because(ret_reason, strdup("can only access leases in the \"kube-node-lease\" system namespace"));
-        if (r->verb != FAKE_CREATE && !streq_ptr(r->name, node))
                 return because(ret_reason,
-                               strdup("can only access node lease with the same name as the requesting node"));
+                               strdup("can only get, create, update, patch, or delete a node lease"));
+        if (!streq_ptr(r->ns, "kube-node-lease"))
+                return because(ret_reason,
+                               strdup("can only access leases in the \"kube-node-lease\" system namespace"));
+        if (r->verb != FAKE_CREATE && !streq_ptr(r->name, node))
+                return because(
+                        ret_reason,
+                        strdup("can only access node lease with the same name as the requesting node"));
         return true;
 }
 

@@ -15,7 +15,7 @@ static void *transport_free(void *p) {
 void fake_world_init(FakeWorld *w, const FakeClusterOptions *options) {
         int r;
 
-        *w = (FakeWorld) { 0 };
+        *w = (FakeWorld){ 0 };
         r = virtual_time_new(START_WALL_USEC, &w->time);
         assert(r >= 0);
         r = loop_new_virtual(w->time, &w->loop);
@@ -33,7 +33,7 @@ void fake_world_done(FakeWorld *w) {
         random_free(w->random);
         loop_free(w->loop);
         virtual_time_free(w->time);
-        *w = (FakeWorld) { 0 };
+        *w = (FakeWorld){ 0 };
 }
 
 void fake_world_run(FakeWorld *w, usec_t usec) {
@@ -43,25 +43,27 @@ void fake_world_run(FakeWorld *w, usec_t usec) {
                 ;
 }
 
-static HttpTransport *transport_of(FakeWorld *w, const char *identity) {
-        HttpTransport *t = hashmap_get(w->transports, strempty(identity));
-        int r;
+void fake_world_route(FakeWorld *w, const char *identity, http_handler_t handler, void *userdata) {
+        HttpTransport *t = NULL;
+        int r = http_inproc_new(w->loop, identity, NULL, &t);
 
-        if (t)
-                return t;
-        r = http_inproc_new(w->loop, identity, NULL, &t);
         assert(r >= 0);
-        r = http_inproc_route(t, FAKE_ORIGIN, fake_cluster_handle, w->cluster);
+        r = http_inproc_route(t, FAKE_ORIGIN, handler, userdata);
         assert(r >= 0);
         r = hashmap_put(w->transports, strempty(identity), t);
         assert(r >= 0);
-        return t;
+}
+
+static HttpTransport *transport_of(FakeWorld *w, const char *identity) {
+        if (!hashmap_contains(w->transports, strempty(identity)))
+                fake_world_route(w, identity, fake_cluster_handle, w->cluster);
+        return hashmap_get(w->transports, strempty(identity));
 }
 
 void fake_answer_done(FakeAnswer *a) {
         cJSON_Delete(a->json);
         free(a->body);
-        *a = (FakeAnswer) { 0 };
+        *a = (FakeAnswer){ 0 };
 }
 
 typedef struct Waiting {
@@ -82,8 +84,8 @@ static void on_answer(const HttpResponse *response, void *userdata) {
                 (void) parse_uint64(retry, &wait->answer.retry_after_sec);
 }
 
-FakeAnswer fake_call(FakeWorld *w, const char *identity, HttpMethod method, const char *path, const char *type,
-                     const char *body) {
+FakeAnswer fake_call(FakeWorld *w, const char *identity, HttpMethod method, const char *path,
+                     const char *type, const char *body) {
         _cleanup_free_ char *url = MUST(strf("%s%s", FAKE_ORIGIN, path));
         HttpHeader header = { "Content-Type", type ? type : "application/json" };
         HttpRequest request = {
@@ -115,7 +117,7 @@ FakeAnswer fake_ask(FakeWorld *w, HttpMethod method, const char *path, const cha
         return fake_call(w, FAKE_ADMIN, method, path, type, text);
 }
 
-/* -- watches ------------------------------------------------------------------------------------------------------- */
+/* -- watches ------------------------------------------------------------------------------------------- */
 
 static int on_data(const void *data, size_t size, void *userdata) {
         FakeTail *t = userdata;
@@ -144,7 +146,7 @@ void fake_tail_start(FakeTail *t, FakeWorld *w, const char *identity, const char
         };
         int r;
 
-        *t = (FakeTail) { 0 };
+        *t = (FakeTail){ 0 };
         r = http_call_start(transport_of(w, identity), &request, on_end, t, &t->call);
         assert(r >= 0);
 }
@@ -152,7 +154,7 @@ void fake_tail_start(FakeTail *t, FakeWorld *w, const char *identity, const char
 void fake_tail_done(FakeTail *t) {
         http_call_free(t->call);
         strbuf_done(&t->bytes);
-        *t = (FakeTail) { 0 };
+        *t = (FakeTail){ 0 };
 }
 
 char *fake_tail_take(FakeTail *t) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The whole cluster: API server and controllers on one loop. fake_cluster_handle() with the cluster as userdata is the
- * http_handler_t of both faces.
+ * The whole cluster: API server and controllers on one loop. fake_cluster_handle() with the cluster as
+ * userdata is the http_handler_t of both faces.
  *
  * Annotations of a pod that its kubelet obeys:
  *      fake.vesper.sh/stop-seconds: "20"   takes so long to stop, at most its grace (else it stops at once)
@@ -19,11 +19,11 @@ typedef enum FakeControllerId {
         FAKE_CONTROLLER_PDB,
         FAKE_CONTROLLER_REPLICASET,
         FAKE_CONTROLLER_SCHEDULER,
-        FAKE_CONTROLLER_KUBELET,      /* pods bound to nodes */
-        FAKE_CONTROLLER_NODE_STATUS,  /* the kubelets' word on their nodes, and its absence */
-        FAKE_CONTROLLER_NODE_TAINTS,  /* from unschedulable and the conditions */
-        FAKE_CONTROLLER_POD_GC,       /* pods of nodes that are gone or out of service */
-        FAKE_CONTROLLER_GC,           /* owners gone; foregroundDeletion and orphan finalizers */
+        FAKE_CONTROLLER_KUBELET,     /* pods bound to nodes */
+        FAKE_CONTROLLER_NODE_STATUS, /* the kubelets' word on their nodes, and its absence */
+        FAKE_CONTROLLER_NODE_TAINTS, /* from unschedulable and the conditions */
+        FAKE_CONTROLLER_POD_GC,      /* pods of nodes that are gone or out of service */
+        FAKE_CONTROLLER_GC,          /* owners gone; foregroundDeletion and orphan finalizers */
         FAKE_CONTROLLER_NAMESPACE,
         _FAKE_CONTROLLER_MAX,
         _FAKE_CONTROLLER_INVALID = -EINVAL,
@@ -33,17 +33,17 @@ typedef enum FakeControllerId {
 
 typedef struct FakeClusterOptions {
         FakeApiOptions api;
-        size_t history;            /* changes kept per resource; 0: 50,000 */
-        unsigned controllers_off;  /* bits 1u << FakeControllerId */
-        usec_t delay_usec;         /* of a controller's reaction, on average (half to one and a half); 0: 5 ms */
-        usec_t pod_start_usec;     /* bound to Running; 0: 50 ms */
-        usec_t node_grace_usec;    /* kubelet silent until Ready is Unknown; 0: 40 s */
-        usec_t heartbeat_usec;     /* of Leases in kube-node-lease; 0: none are written */
-        usec_t pod_gc_usec;        /* node gone until its pods are; 0: 40 s */
+        size_t history;           /* changes kept per resource; 0: 50,000 */
+        unsigned controllers_off; /* bits 1u << FakeControllerId */
+        usec_t delay_usec;     /* of a controller's reaction, on average (half to one and a half); 0: 5 ms */
+        usec_t pod_start_usec; /* bound to Running; 0: 50 ms */
+        usec_t node_grace_usec; /* kubelet silent until Ready is Unknown; 0: 40 s */
+        usec_t heartbeat_usec;  /* of Leases in kube-node-lease; 0: none are written */
+        usec_t pod_gc_usec;     /* node gone until its pods are; 0: 40 s */
 } FakeClusterOptions;
 
-/* Loop and random are borrowed and outlive the cluster. Namespaces default, kube-system, kube-public, kube-node-lease are
- * there. */
+/* Loop and random are borrowed and outlive the cluster. Namespaces default, kube-system, kube-public,
+ * kube-node-lease are there. */
 FakeCluster *fake_cluster_new(Loop *loop, Random *random, const FakeClusterOptions *options);
 FakeCluster *fake_cluster_free(FakeCluster *c);
 DEFINE_FREEP(FakeCluster, fake_cluster_free);
@@ -61,40 +61,44 @@ bool fake_cluster_kubelet_runs(const FakeCluster *c, const char *node);
 /* Compacts the history: watches from before get 410, continue tokens too. */
 void fake_cluster_compact(FakeCluster *c);
 
-/* -- direct access, past authorization and admission ---------------------------------------------------------------- */
+/* -- direct access, past authorization and admission --------------------------------------------------- */
 
 /* Borrowed until the next write; without kind and apiVersion. ns NULL for cluster-scoped ones. */
 const cJSON *fake_get(FakeCluster *c, FakeResourceId id, const char *ns, const char *name);
-/* Creates or replaces; the object is taken. Missing uid and creationTimestamp are made. kind and apiVersion are dropped. */
+/* Creates or replaces; the object is taken. Missing uid and creationTimestamp are made. kind and apiVersion
+ * are dropped. */
 void fake_put(FakeCluster *c, FakeResourceId id, cJSON *object);
 /* Merges the patch (RFC 7386, format as fj_parse()) into the stored object, status and all. */
-void fake_merge(FakeCluster *c, FakeResourceId id, const char *ns, const char *name, const char *fmt, ...) _printf_(5, 6);
+void fake_merge(FakeCluster *c, FakeResourceId id, const char *ns, const char *name, const char *fmt, ...)
+        _printf_(5, 6);
 /* As DELETE with that grace (< 0: the object's own): finalizers hold it. False if it was not there. */
 bool fake_delete(FakeCluster *c, FakeResourceId id, const char *ns, const char *name, int64_t grace_sec);
 /* Out of the store at once, whatever holds it. */
 bool fake_remove(FakeCluster *c, FakeResourceId id, const char *ns, const char *name);
 size_t fake_count(FakeCluster *c, FakeResourceId id);
-#define FAKE_FOREACH(object, c, id, ns) FAKE_STORE_FOREACH(object, fake_cluster_store(c), id, ns)
-/* A list of objects ({"items": [...]} or an array), each with kind and apiVersion. Number put; -EINVAL: one is of no kind. */
+#define FAKE_FOREACH(object, c, id, ns) FAKE_STORE_FOREACH (object, fake_cluster_store(c), id, ns)
+/* A list of objects ({"items": [...]} or an array), each with kind and apiVersion. Number put; -EINVAL: one
+ * is of no kind. */
 int fake_load(FakeCluster *c, const cJSON *list);
 
-/* -- makers -------------------------------------------------------------------------------------------------------- */
+/* -- makers -------------------------------------------------------------------------------------------- */
 
-/* Ready, providerID "aws:///ZONE/INSTANCE" if instance is given (zone NULL: "us-east-1a"), labelled with hostname and pool
- * (NULL: none: vesper.sh/pool). */
-void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance, const char *pool);
+/* Ready, providerID "aws:///ZONE/INSTANCE" if instance is given (zone NULL: "us-east-1a"), labelled with
+ * hostname and pool (NULL: none: vesper.sh/pool). */
+void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance,
+                   const char *pool);
 
 typedef struct FakePod {
-        const char *ns;           /* NULL: "default" */
+        const char *ns; /* NULL: "default" */
         const char *name;
-        const char *node;         /* NULL: the scheduler's */
-        const char *app;          /* label app; NULL: none */
-        const char *owner_kind;   /* "ReplicaSet", "DaemonSet"; NULL: none */
-        const char *owner;        /* its name */
-        int64_t grace_sec;        /* 0: 30 */
-        int64_t stop_sec;         /* 0: at once */
+        const char *node;             /* NULL: the scheduler's */
+        const char *app;              /* label app; NULL: none */
+        const char *owner_kind;       /* "ReplicaSet", "DaemonSet"; NULL: none */
+        const char *owner;            /* its name */
+        int64_t grace_sec;            /* 0: 30 */
+        int64_t stop_sec;             /* 0: at once */
         bool stuck, unready, pending; /* pending: not started by us, the kubelet will */
-        const char *annotations;  /* JSON object with ' for "; NULL: none */
+        const char *annotations;      /* JSON object with ' for "; NULL: none */
 } FakePod;
 
 /* Running and Ready if it has a node. */
@@ -102,6 +106,9 @@ void fake_add_pod(FakeCluster *c, const FakePod *pod);
 /* n pods of label app under a ReplicaSet that keeps them: the controller makes them. */
 void fake_add_replicaset(FakeCluster *c, const char *ns, const char *name, const char *app, int replicas);
 /* value: "2", "50%"; min: minAvailable, else maxUnavailable. */
-void fake_add_pdb(FakeCluster *c, const char *ns, const char *name, const char *app, bool min, const char *value);
-/* Selects the nodes with label vesper.sh/pool=name. termination_grace: "30m" or NULL; provider: name ("ec2", "exec"). */
-void fake_add_nodepool(FakeCluster *c, const char *name, const char *termination_grace, const char *provider);
+void fake_add_pdb(FakeCluster *c, const char *ns, const char *name, const char *app, bool min,
+                  const char *value);
+/* Selects the nodes with label vesper.sh/pool=name. termination_grace: "30m" or NULL; provider: name ("ec2",
+ * "exec"). */
+void fake_add_nodepool(FakeCluster *c, const char *name, const char *termination_grace,
+                       const char *provider);

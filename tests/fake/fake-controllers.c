@@ -23,7 +23,7 @@ static const FakeController *const controllers[_FAKE_CONTROLLER_MAX] = {
         [FAKE_CONTROLLER_NAMESPACE] = &fake_namespace_controller,
 };
 
-/* -- the queue ----------------------------------------------------------------------------------------------------- */
+/* -- the queue ----------------------------------------------------------------------------------------- */
 
 static const FakeController *controller_of(const FakeQueue *q) {
         return controllers[q - q->cluster->queues];
@@ -68,10 +68,11 @@ void fake_queue_add_in(FakeQueue *q, const char *key, usec_t delay_usec) {
 void fake_queue_add(FakeQueue *q, const char *key) {
         usec_t mean = q->cluster->options.delay_usec;
 
-        fake_queue_add_in(q, key, random_jitter(q->cluster->random, mean > 0 ? mean : DELAY_DEFAULT_USEC, 500));
+        fake_queue_add_in(q, key,
+                          random_jitter(q->cluster->random, mean > 0 ? mean : DELAY_DEFAULT_USEC, 500));
 }
 
-/* -- all of them --------------------------------------------------------------------------------------------------- */
+/* -- all of them --------------------------------------------------------------------------------------- */
 
 static void on_change(const FakeChange *change, void *userdata) {
         FakeCluster *c = userdata;
@@ -89,12 +90,13 @@ static Hashmap *map_new(void) {
 }
 
 FakeCluster *fake_cluster_new(Loop *loop, Random *random, const FakeClusterOptions *options) {
-        static const char *const namespaces[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
+        static const char *const namespaces[] = { "default", "kube-system", "kube-public",
+                                                  "kube-node-lease" };
         FakeCluster *c = MUST(new0(FakeCluster, 1));
 
         c->loop = loop;
         c->random = random;
-        c->options = options ? *options : (FakeClusterOptions) { 0 };
+        c->options = options ? *options : (FakeClusterOptions){ 0 };
         c->store = fake_store_new(loop, c->options.history);
         c->authz = fake_authz_new();
         c->stopped = map_new();
@@ -102,14 +104,14 @@ FakeCluster *fake_cluster_new(Loop *loop, Random *random, const FakeClusterOptio
         c->node_pods = map_new();
         c->unbound = map_new();
         for (FakeControllerId id = 0; id < _FAKE_CONTROLLER_MAX; id++)
-                c->queues[id] = (FakeQueue) { c, map_new(), !(c->options.controllers_off & 1u << id) };
+                c->queues[id] = (FakeQueue){ c, map_new(), !(c->options.controllers_off & 1u << id) };
         fake_store_observe(c->store, on_change, c);
         c->api = fake_api_new(loop, random, c->store, c->authz, &c->options.api);
         for (size_t i = 0; i < ELEMENTSOF(namespaces); i++)
                 fake_put(c, FAKE_NAMESPACES,
                          fj_parse("{'metadata':{'name':'%s','labels':{'kubernetes.io/metadata.name':'%s'}},"
-                                  "'spec':{'finalizers':['kubernetes']},'status':{'phase':'Active'}}", namespaces[i],
-                                  namespaces[i]));
+                                  "'spec':{'finalizers':['kubernetes']},'status':{'phase':'Active'}}",
+                                  namespaces[i], namespaces[i]));
         return c;
 }
 
@@ -163,12 +165,12 @@ void fake_cluster_set_controller(FakeCluster *c, FakeControllerId id, bool on) {
                 controllers[id]->resync(c, q);
                 return;
         }
-        HASHMAP_FOREACH(item, q->items)
+        HASHMAP_FOREACH (item, q->items)
                 item_free(item);
         hashmap_clear(q->items);
 }
 
-/* -- what several need --------------------------------------------------------------------------------------------- */
+/* -- what several need --------------------------------------------------------------------------------- */
 
 char *fake_change_key(const FakeChange *change) {
         return fake_object_key(fake_change_object(change));
@@ -184,15 +186,19 @@ bool fake_key_split(const char *key, char **ret_ns, char **ret_name) {
         return true;
 }
 
+/* value NULL: it shall not be there. */
 static bool replace_string(cJSON *o, const char *key, const char *value) {
-        if (streq(strempty(fj_string(o, key, NULL)), strempty(value)))
+        if (streq_ptr(fj_string(o, key, NULL), value))
                 return false;
-        fj_set_string(o, key, strempty(value));
+        if (value)
+                fj_set_string(o, key, value);
+        else
+                fj_remove(o, key);
         return true;
 }
 
-bool fake_set_condition(const FakeStore *s, cJSON *status, const char *type, const char *value, const char *reason,
-                        const char *message) {
+bool fake_set_condition(const FakeStore *s, cJSON *status, const char *type, const char *value,
+                        const char *reason, const char *message) {
         cJSON *conditions = fj_array(status, "conditions"), *c = fj_find(conditions, "type", type);
         char now[RFC3339_MAX];
         bool changed = !c;
@@ -219,7 +225,7 @@ bool fake_condition_is(const cJSON *object, const char *type, const char *value)
 const cJSON *fake_controller_of(const cJSON *object) {
         const cJSON *o;
 
-        cJSON_ArrayForEach(o, fj_get(object, "metadata", "ownerReferences", NULL))
+        cJSON_ArrayForEach (o, fj_get(object, "metadata", "ownerReferences", NULL))
                 if (fj_true(o, "controller", NULL))
                         return o;
         return NULL;
@@ -233,12 +239,14 @@ bool fake_pod_is_terminal(const cJSON *pod) {
 
 /* core/v1 Toleration.ToleratesTaint() */
 bool fake_tolerates(const cJSON *pod, const cJSON *taint) {
-        const char *key = strempty(fj_string(taint, "key", NULL)), *effect = strempty(fj_string(taint, "effect", NULL));
+        const char *key = strempty(fj_string(taint, "key", NULL)),
+                   *effect = strempty(fj_string(taint, "effect", NULL));
         const char *value = strempty(fj_string(taint, "value", NULL));
         const cJSON *t;
 
-        cJSON_ArrayForEach(t, fj_get(pod, "spec", "tolerations", NULL)) {
-                const char *k = strempty(fj_string(t, "key", NULL)), *e = strempty(fj_string(t, "effect", NULL));
+        cJSON_ArrayForEach (t, fj_get(pod, "spec", "tolerations", NULL)) {
+                const char *k = strempty(fj_string(t, "key", NULL)),
+                           *e = strempty(fj_string(t, "effect", NULL));
                 const char *op = fj_string(t, "operator", NULL);
 
                 if ((e[0] && !streq(e, effect)) || (k[0] && !streq(k, key)))

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * How the controllers live: each has a queue of keys ("ns/name" or "name"). A write marks keys; some time later, one at a
- * time, sync() looks at the store as it is then. A key that is marked twice is looked at once.
+ * How the controllers live: each has a queue of keys ("ns/name" or "name"). A write marks keys; some time
+ * later, one at a time, sync() looks at the store as it is then. A key that is marked twice is looked at
+ * once.
  */
 
 #include "fake-cluster.h"
@@ -36,15 +37,15 @@ struct FakeCluster {
         FakeAuthz *authz;
         FakeApi *api;
         FakeQueue queues[_FAKE_CONTROLLER_MAX];
-        Hashmap *stopped;    /* usec_t * by node: kubelets that do not run, since when */
-        Hashmap *stops;      /* FakeStop * by uid of the pod */
-        Hashmap *node_pods;  /* size_t * by node: pods bound and not terminal, for the scheduler */
-        Hashmap *unbound;    /* pods without node that no node would take: retried when nodes change */
+        Hashmap *stopped;   /* usec_t * by node: kubelets that do not run, since when */
+        Hashmap *stops;     /* FakeStop * by uid of the pod */
+        Hashmap *node_pods; /* size_t * by node: pods bound and not terminal, for the scheduler */
+        Hashmap *unbound;   /* pods without node that no node would take: retried when nodes change */
 };
 
 extern const FakeController fake_pdb_controller, fake_replicaset_controller, fake_scheduler_controller,
-        fake_kubelet_controller, fake_node_status_controller, fake_node_taints_controller, fake_pod_gc_controller,
-        fake_gc_controller, fake_namespace_controller;
+        fake_kubelet_controller, fake_node_status_controller, fake_node_taints_controller,
+        fake_pod_gc_controller, fake_gc_controller, fake_namespace_controller;
 
 /* After a controller's usual delay; at the latest. */
 void fake_queue_add(FakeQueue *q, const char *key);
@@ -57,11 +58,12 @@ static inline const cJSON *fake_change_object(const FakeChange *change) {
 /* "ns/name" in two; false: there is no ns. Free both. */
 bool fake_key_split(const char *key, char **ret_ns, char **ret_name);
 
-/* As POST by somebody who may do everything; the object is taken. What the server would refuse is a bug of the caller. */
+/* As POST by somebody who may do everything; the object is taken. What the server would refuse is a bug of
+ * the caller. */
 void fake_create(FakeCluster *c, FakeResourceId id, cJSON *object);
 /* Puts or changes a condition; lastTransitionTime moves with the status. True: something changed. */
-bool fake_set_condition(const FakeStore *s, cJSON *status, const char *type, const char *value, const char *reason,
-                        const char *message);
+bool fake_set_condition(const FakeStore *s, cJSON *status, const char *type, const char *value,
+                        const char *reason, const char *message);
 bool fake_condition_is(const cJSON *object, const char *type, const char *value);
 /* The owner with controller=true, or NULL. */
 const cJSON *fake_controller_of(const cJSON *object);

@@ -4,8 +4,8 @@
 #include "fake-handlers.h"
 
 /*
- * apiserver/pkg/registry/rest/delete.go BeforeDelete() and store.go Delete(): a pod goes after its grace, which a second
- * delete may only shorten; everything goes at once unless finalizers hold it.
+ * apiserver/pkg/registry/rest/delete.go BeforeDelete() and store.go Delete(): a pod goes after its grace,
+ * which a second delete may only shorten; everything goes at once unless finalizers hold it.
  */
 
 typedef enum Mode {
@@ -18,7 +18,7 @@ void fake_delete_options_done(FakeDeleteOptions *o) {
         free(o->uid);
         free(o->rv);
         free(o->propagation);
-        *o = (FakeDeleteOptions) { 0 };
+        *o = (FakeDeleteOptions){ 0 };
 }
 
 static bool check_options(const cJSON *json, FakeReply *reply) {
@@ -34,11 +34,12 @@ static bool check_options(const cJSON *json, FakeReply *reply) {
                                 "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
                                 "propagationPolicy");
         }
-        cJSON_ArrayForEach(v, dry_run)
+        cJSON_ArrayForEach (v, dry_run)
                 if (!cJSON_IsString(v) || !streq(v->valuestring, "All")) {
                         _cleanup_free_ char *shown = fj_print(dry_run);
 
-                        fake_errors_add(&e, FAKE_ERROR_NOT_SUPPORTED, shown, "supported values: \"All\"", "dryRun");
+                        fake_errors_add(&e, FAKE_ERROR_NOT_SUPPORTED, shown, "supported values: \"All\"",
+                                        "dryRun");
                 }
         return fake_errors_reply_as(&e, "DeleteOptions.meta.k8s.io", "", reply);
 }
@@ -50,9 +51,10 @@ static char *copy_or_null(const char *s) {
 bool fake_delete_options_parse(const cJSON *json, FakeDeleteOptions *ret, FakeReply *reply) {
         const cJSON *grace = fj_get(json, "gracePeriodSeconds", NULL);
 
-        *ret = (FakeDeleteOptions) { 0 };
+        *ret = (FakeDeleteOptions){ 0 };
         if (grace && !cJSON_IsNumber(grace) && !cJSON_IsNull(grace))
-                return fake_reply_failure(reply, 500, NULL, "json: cannot unmarshal string into Go struct field "
+                return fake_reply_failure(reply, 500, NULL,
+                                          "json: cannot unmarshal string into Go struct field "
                                           "DeleteOptions.gracePeriodSeconds of type int64");
         if (!check_options(json, reply))
                 return false;
@@ -94,16 +96,20 @@ bool fake_check_preconditions(const FakeResource *resource, const cJSON *object,
         cJSON *details;
 
         if (o->uid && !streq(o->uid, uid))
-                why = MUST(strf("the UID in the precondition (%s) does not match the UID in record (%s). The object might "
-                                "have been deleted and then recreated", o->uid, uid));
+                why = MUST(strf("the UID in the precondition (%s) does not match the UID in record (%s). "
+                                "The object might "
+                                "have been deleted and then recreated",
+                                o->uid, uid));
         else if (o->rv && !streq(o->rv, rv))
-                why = MUST(strf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record "
-                                "(%s). The object might have been modified", o->rv, rv));
+                why = MUST(strf("the ResourceVersion in the precondition (%s) does not match the "
+                                "ResourceVersion in record "
+                                "(%s). The object might have been modified",
+                                o->rv, rv));
         if (!why)
                 return true;
 
-        message = MUST(strf("Operation cannot be fulfilled on %s \"%s\": %s", fake_resource_qualified_kind(resource), name,
-                            why));
+        message = MUST(strf("Operation cannot be fulfilled on %s \"%s\": %s",
+                            fake_resource_qualified_kind(resource), name, why));
         fake_reply_failure(reply, 409, "Conflict", "%s", message);
         details = fake_reply_details(reply);
         fj_set_string(details, "name", name);
@@ -113,7 +119,7 @@ bool fake_check_preconditions(const FakeResource *resource, const cJSON *object,
         return false;
 }
 
-/* -- grace --------------------------------------------------------------------------------------------------------- */
+/* -- grace --------------------------------------------------------------------------------------------- */
 
 static void set_deletion(cJSON *meta, usec_t at_wall_usec, int64_t grace_sec) {
         char text[RFC3339_MAX];
@@ -148,9 +154,11 @@ static Mode shorten(FakeApi *a, cJSON *meta, FakeDeleteOptions *o) {
 /* pkg/registry/core/pod CheckGracefulDelete() */
 static int64_t pod_grace(const cJSON *pod, const FakeDeleteOptions *o) {
         const char *phase = strempty(fj_string(pod, "status", "phase", NULL));
-        int64_t grace = o->has_grace ? o->grace_sec : fj_int(pod, 0, "spec", "terminationGracePeriodSeconds", NULL);
+        int64_t grace =
+                o->has_grace ? o->grace_sec : fj_int(pod, 0, "spec", "terminationGracePeriodSeconds", NULL);
 
-        if (isempty(fj_string(pod, "spec", "nodeName", NULL)) || streq(phase, "Failed") || streq(phase, "Succeeded"))
+        if (isempty(fj_string(pod, "spec", "nodeName", NULL)) || streq(phase, "Failed") ||
+            streq(phase, "Succeeded"))
                 return 0;
         return grace < 0 ? 1 : grace;
 }
@@ -179,7 +187,7 @@ static Mode before_delete(FakeApi *a, const FakeResource *resource, cJSON *objec
         return MODE_GRACEFUL;
 }
 
-/* -- finalizers ---------------------------------------------------------------------------------------------------- */
+/* -- finalizers ---------------------------------------------------------------------------------------- */
 
 static void set_finalizer(cJSON *meta, const char *name, bool wanted) {
         cJSON *f = fj_member(meta, "finalizers"), *e, *next;
@@ -217,7 +225,7 @@ static void mark_as_deleting(FakeApi *a, cJSON *object) {
         fj_set_int(meta, "deletionGracePeriodSeconds", 0);
 }
 
-/* -- delete -------------------------------------------------------------------------------------------------------- */
+/* -- delete -------------------------------------------------------------------------------------------- */
 
 static void reply_gone(const FakeResource *resource, FakeVersion *v, FakeReply *reply) {
         cJSON *details;
@@ -253,10 +261,13 @@ static bool delete_namespace(FakeApi *a, FakeVersion *old, const FakeDeleteOptio
                 cJSON_Delete(object);
                 return true;
         }
-        return fake_reply_text(reply, 200, fake_version_print(resource, fake_store_update(a->store, FAKE_NAMESPACES, object)));
+        return fake_reply_text(
+                reply, 200,
+                fake_version_print(resource, fake_store_update(a->store, FAKE_NAMESPACES, object)));
 }
 
-static void remove_now(FakeApi *a, const FakeResource *resource, const char *ns, const char *name, FakeReply *reply) {
+static void remove_now(FakeApi *a, const FakeResource *resource, const char *ns, const char *name,
+                       FakeReply *reply) {
         FakeVersion *last = fake_version_ref(fake_store_version(a->store, resource->id, ns, name));
 
         fake_store_delete(a->store, resource->id, ns, name);
@@ -265,8 +276,8 @@ static void remove_now(FakeApi *a, const FakeResource *resource, const char *ns,
 }
 
 /* Writes what before_delete() and the finalizers made of the object, and removes it if nothing holds it. */
-static void carry_out(FakeApi *a, const FakeResource *resource, cJSON *object, Mode mode, const FakeDeleteOptions *o,
-                      FakeReply *reply) {
+static void carry_out(FakeApi *a, const FakeResource *resource, cJSON *object, Mode mode,
+                      const FakeDeleteOptions *o, FakeReply *reply) {
         _cleanup_free_ char *ns = copy_or_null(fj_string(object, "metadata", "namespace", NULL));
         _cleanup_free_ char *name = MUST(copy_or_null(fj_string(object, "metadata", "name", NULL)));
         bool held = cJSON_GetArraySize(fj_get(object, "metadata", "finalizers", NULL)) > 0;
@@ -291,8 +302,8 @@ static void carry_out(FakeApi *a, const FakeResource *resource, cJSON *object, M
                 remove_now(a, resource, ns, name, reply);
 }
 
-bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const char *name, FakeDeleteOptions *o, bool admit,
-                       FakeReply *reply) {
+bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const char *name,
+                       FakeDeleteOptions *o, bool admit, FakeReply *reply) {
         const FakeResource *resource = r->resource;
         FakeVersion *old = fake_store_version(a->store, resource->id, ns, name);
         cJSON *object;
@@ -349,7 +360,8 @@ void fake_handle_delete_collection(FakeApi *a, const FakeRequest *r, FakeReply *
                 if ((r->ns && !streq_ptr(ns, r->ns)) || !fake_field_selector_matches(&fields, json) ||
                     !fake_label_selector_matches(&labels, fj_get(json, "metadata", "labels", NULL)))
                         continue;
-                if (fake_write_delete(a, r, ns, fj_string(json, "metadata", "name", NULL), &each, true, &one) ||
+                if (fake_write_delete(a, r, ns, fj_string(json, "metadata", "name", NULL), &each, true,
+                                      &one) ||
                     one.code == 404)
                         fake_reply_done(&one);
                 else {

@@ -4,8 +4,16 @@
 
 /* /api, /apis and the lists of resources: enough for kubectl to find its way. */
 
+static const char *const short_names[_FAKE_RESOURCE_MAX] = {
+        [FAKE_NODES] = "no",      [FAKE_PODS] = "po",          [FAKE_NAMESPACES] = "ns",
+        [FAKE_EVENTS] = "ev",     [FAKE_PVS] = "pv",           [FAKE_PVCS] = "pvc",
+        [FAKE_PDBS] = "pdb",      [FAKE_REPLICASETS] = "rs",   [FAKE_DEPLOYMENTS] = "deploy",
+        [FAKE_DAEMONSETS] = "ds", [FAKE_STATEFULSETS] = "sts", [FAKE_NDBS] = "ndb",
+};
+
 static void add_verbs(cJSON *resource, bool status) {
-        static const char *const all[] = { "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch" };
+        static const char *const all[] = { "create", "delete", "deletecollection", "get",
+                                           "list",   "patch",  "update",           "watch" };
         static const char *const of_status[] = { "get", "patch", "update" };
         cJSON *verbs = fj_array(resource, "verbs");
 
@@ -14,10 +22,14 @@ static void add_verbs(cJSON *resource, bool status) {
 }
 
 static void add_resource(cJSON *resources, const FakeResource *r, const char *subresource) {
-        _cleanup_free_ char *name = MUST(subresource ? strf("%s/%s", r->plural, subresource) : strdup(r->plural));
+        _cleanup_free_ char *name =
+                MUST(subresource ? strf("%s/%s", r->plural, subresource) : strdup(r->plural));
         cJSON *o = fj_parse("{'name':'%s','singularName':'','namespaced':%s,'kind':'%s'}", name,
                             r->namespaced ? "true" : "false", r->kind);
 
+        if (!subresource && short_names[r->id])
+                cJSON_AddItemToArray(fj_array(o, "shortNames"),
+                                     MUST(cJSON_CreateString(short_names[r->id])));
         if (subresource && streq(subresource, "eviction")) {
                 fj_set_string(o, "kind", "Eviction");
                 fj_set_string(o, "group", "policy");
@@ -30,7 +42,8 @@ static void add_resource(cJSON *resources, const FakeResource *r, const char *su
 
 /* NULL: no such group and version. */
 static cJSON *resource_list(const char *api_version) {
-        cJSON *list = fj_parse("{'kind':'APIResourceList','apiVersion':'v1','groupVersion':'%s'}", api_version);
+        cJSON *list =
+                fj_parse("{'kind':'APIResourceList','apiVersion':'v1','groupVersion':'%s'}", api_version);
         cJSON *resources = fj_array(list, "resources");
 
         for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++) {
@@ -59,11 +72,11 @@ static cJSON *group_list(void) {
 
                 if (isempty(r->group) || fj_find(groups, "name", r->group))
                         continue;
-                cJSON_AddItemToArray(groups,
-                                     fj_parse("{'name':'%s','versions':[{'groupVersion':'%s','version':'%s'}],"
-                                              "'preferredVersion':{'groupVersion':'%s','version':'%s'}}", r->group,
-                                              fake_resource_api_version(r), r->version, fake_resource_api_version(r),
-                                              r->version));
+                cJSON_AddItemToArray(
+                        groups, fj_parse("{'name':'%s','versions':[{'groupVersion':'%s','version':'%s'}],"
+                                         "'preferredVersion':{'groupVersion':'%s','version':'%s'}}",
+                                         r->group, fake_resource_api_version(r), r->version,
+                                         fake_resource_api_version(r), r->version));
         }
         return list;
 }

@@ -13,7 +13,7 @@
  *      several budgets --> 500 without reason, permanent until somebody edits one
  *      not ready, AlwaysAllow, or the budget is whole without it -----------------> delete
  *      budget not observed --> 429, Retry-After 10;  allows none --> 429;  negative or overfull --> 403
- *      else charged: disruptionsAllowed - 1, disruptedPods, then condition DisruptionTarget and delete --> 201
+ *      else charged (disruptionsAllowed - 1, disruptedPods), then DisruptionTarget and delete --> 201
  */
 
 #define DISRUPTED_PODS_MAX 2000
@@ -23,16 +23,21 @@ static bool check_body(const FakeRequest *r, const cJSON *body, FakeReply *reply
         const char *kind = fj_string(body, "kind", NULL), *version = fj_string(body, "apiVersion", NULL);
 
         if (version && !streq(version, "policy/v1") && !streq(version, "policy/v1beta1"))
-                return fake_reply_bad_request(reply, "the API version in the data (%s) does not match the expected API "
-                                              "version (v1)", version);
+                return fake_reply_bad_request(
+                        reply,
+                        "the API version in the data (%s) does not match the expected API "
+                        "version (v1)",
+                        version);
         if (kind && !streq(kind, "Eviction"))
-                return fake_reply_bad_request(reply, "%s in version \"v1\" cannot be handled as a Eviction", kind);
+                return fake_reply_bad_request(reply, "%s in version \"v1\" cannot be handled as a Eviction",
+                                              kind);
         if (!streq(strempty(fj_string(body, "metadata", "name", NULL)), r->name))
                 return fake_reply_bad_request(reply, "name in URL does not match name in Eviction object");
         if (!isempty(fj_string(body, "metadata", "namespace", NULL)) &&
             !streq(fj_string(body, "metadata", "namespace", NULL), r->ns))
-                return fake_reply_bad_request(reply, "the namespace of the provided object does not match the namespace "
-                                              "sent on the request");
+                return fake_reply_bad_request(
+                        reply, "the namespace of the provided object does not match the namespace "
+                               "sent on the request");
         return true;
 }
 
@@ -54,7 +59,7 @@ static const cJSON *find_budget(FakeApi *a, const FakeRequest *r, const cJSON *p
         const cJSON *pdb, *found = NULL;
 
         *ret_n = 0;
-        FAKE_STORE_FOREACH(pdb, a->store, FAKE_PDBS, r->ns)
+        FAKE_STORE_FOREACH (pdb, a->store, FAKE_PDBS, r->ns)
                 if (fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL),
                                                  fj_get(pod, "metadata", "labels", NULL))) {
                         found = pdb;
@@ -63,12 +68,13 @@ static const cJSON *find_budget(FakeApi *a, const FakeRequest *r, const cJSON *p
         return found;
 }
 
-/* -- the budget ---------------------------------------------------------------------------------------------------- */
+/* -- the budget ---------------------------------------------------------------------------------------- */
 
 static bool refuse_forbidden(FakeReply *reply, const char *name, const char *why) {
         cJSON *details;
 
-        fake_reply_failure(reply, 403, "Forbidden", "poddisruptionbudget.policy \"%s\" is forbidden: %s", name, why);
+        fake_reply_failure(reply, 403, "Forbidden", "poddisruptionbudget.policy \"%s\" is forbidden: %s",
+                           name, why);
         details = fake_reply_details(reply);
         fj_set_string(details, "name", name);
         fj_set_string(details, "group", "policy");
@@ -77,7 +83,8 @@ static bool refuse_forbidden(FakeReply *reply, const char *name, const char *why
 }
 
 static bool refuse_unobserved(FakeReply *reply, const char *name) {
-        _cleanup_free_ char *cause = MUST(strf("The disruption budget %s is still being processed by the server.", name));
+        _cleanup_free_ char *cause =
+                MUST(strf("The disruption budget %s is still being processed by the server.", name));
 
         fake_reply_failure(reply, 429, "TooManyRequests", "%s", VIOLATES);
         fake_reply_add_cause(reply, "DisruptionBudget", cause, NULL);
@@ -86,8 +93,9 @@ static bool refuse_unobserved(FakeReply *reply, const char *name) {
 }
 
 static bool refuse_exhausted(FakeReply *reply, const cJSON *pdb, const char *name) {
-        _cleanup_free_ char *cause = MUST(strf("The disruption budget %s needs %" PRIi64 " healthy pods and has %" PRIi64
-                                               " currently", name, fj_int(pdb, 0, "status", "desiredHealthy", NULL),
+        _cleanup_free_ char *cause = MUST(strf("The disruption budget %s needs %" PRIi64
+                                               " healthy pods and has %" PRIi64 " currently",
+                                               name, fj_int(pdb, 0, "status", "desiredHealthy", NULL),
                                                fj_int(pdb, 0, "status", "currentHealthy", NULL)));
 
         fake_reply_failure(reply, 429, "TooManyRequests", "%s", VIOLATES);
@@ -96,7 +104,8 @@ static bool refuse_exhausted(FakeReply *reply, const cJSON *pdb, const char *nam
 }
 
 static void set_insufficient(FakeApi *a, cJSON *status) {
-        cJSON *conditions = fj_array(status, "conditions"), *c = fj_find(conditions, "type", "DisruptionAllowed");
+        cJSON *conditions = fj_array(status, "conditions"),
+              *c = fj_find(conditions, "type", "DisruptionAllowed");
         char now[RFC3339_MAX];
 
         if (!c) {
@@ -111,19 +120,23 @@ static void set_insufficient(FakeApi *a, cJSON *status) {
         fj_set_copy(c, "observedGeneration", fj_get(status, "observedGeneration", NULL));
 }
 
-static bool check_and_decrement(FakeApi *a, const FakeRequest *r, const cJSON *pdb, bool dry_run, FakeReply *reply) {
+static bool check_and_decrement(FakeApi *a, const FakeRequest *r, const cJSON *pdb, bool dry_run,
+                                FakeReply *reply) {
         const char *name = fj_string(pdb, "metadata", "name", NULL);
         int64_t allowed = fj_int(pdb, 0, "status", "disruptionsAllowed", NULL);
         cJSON *new, *status;
         char now[RFC3339_MAX];
 
-        if (fj_int(pdb, 0, "status", "observedGeneration", NULL) < fj_int(pdb, 0, "metadata", "generation", NULL))
+        if (fj_int(pdb, 0, "status", "observedGeneration", NULL) <
+            fj_int(pdb, 0, "metadata", "generation", NULL))
                 return refuse_unobserved(reply, name);
         if (allowed < 0)
                 return refuse_forbidden(reply, name, "pdb disruptions allowed is negative");
         if (cJSON_GetArraySize(fj_get(pdb, "status", "disruptedPods", NULL)) > DISRUPTED_PODS_MAX)
-                return refuse_forbidden(reply, name, "DisruptedPods map too big - too many evictions not confirmed by PDB "
-                                        "controller");
+                return refuse_forbidden(
+                        reply, name,
+                        "DisruptedPods map too big - too many evictions not confirmed by PDB "
+                        "controller");
         if (allowed == 0)
                 return refuse_exhausted(reply, pdb, name);
         if (dry_run)
@@ -147,7 +160,8 @@ static bool ask_budget(FakeApi *a, const FakeRequest *r, const cJSON *pod, bool 
         if (n == 0)
                 return true;
         if (n > 1)
-                return fake_reply_failure(reply, 500, NULL, "This pod has more than one PodDisruptionBudget, which the "
+                return fake_reply_failure(reply, 500, NULL,
+                                          "This pod has more than one PodDisruptionBudget, which the "
                                           "eviction subresource does not support.");
         if (!pod_ready(pod)) {
                 int64_t desired = fj_int(pdb, 0, "status", "desiredHealthy", NULL);
@@ -159,7 +173,7 @@ static bool ask_budget(FakeApi *a, const FakeRequest *r, const cJSON *pod, bool 
         return check_and_decrement(a, r, pdb, dry_run, reply);
 }
 
-/* -- the pod ------------------------------------------------------------------------------------------------------- */
+/* -- the pod ------------------------------------------------------------------------------------------- */
 
 static void set_disruption_target(FakeApi *a, const cJSON *pod) {
         cJSON *new = fj_copy(pod), *conditions = fj_array(fj_object(new, "status"), "conditions");

@@ -4,15 +4,15 @@
 #include "fake-controllers.h"
 #include "strv.h"
 
-/* What goes because something else went: pods of a node that is gone or out of service, dependents of a deleted owner, the
- * content of a namespace. */
+/* What goes because something else went: pods of a node that is gone or out of service, dependents of a
+ * deleted owner, the content of a namespace. */
 
 #define POD_GC_DEFAULT_USEC (40 * USEC_PER_SEC)
 
 static void resync_nothing(FakeCluster *c, FakeQueue *q) {
 }
 
-/* -- pods without a node (pkg/controller/podgc) --------------------------------------------------------------------- */
+/* -- pods without a node (pkg/controller/podgc) -------------------------------------------------------- */
 
 static bool out_of_service(const cJSON *node) {
         return fj_find(fj_get(node, "spec", "taints", NULL), "key", "node.kubernetes.io/out-of-service") &&
@@ -37,7 +37,7 @@ static void observe_pod_gc(FakeCluster *c, FakeQueue *q, const FakeChange *chang
 static void resync_pod_gc(FakeCluster *c, FakeQueue *q) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
                 const char *node = fj_string(pod, "spec", "nodeName", NULL);
 
                 if (!isempty(node) && !fake_store_get(c->store, FAKE_NODES, NULL, node))
@@ -49,12 +49,13 @@ static void resync_pod_gc(FakeCluster *c, FakeQueue *q) {
 static bool remove_one(FakeCluster *c, const char *node, bool terminating_only) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
                 _cleanup_free_ char *ns = NULL, *name = NULL;
                 bool held = cJSON_GetArraySize(fj_get(pod, "metadata", "finalizers", NULL)) > 0;
                 bool going = fj_get(pod, "metadata", "deletionTimestamp", NULL);
 
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) || (terminating_only && !going) ||
+                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) ||
+                    (terminating_only && !going) ||
                     (held && going && fj_int(pod, 1, "metadata", "deletionGracePeriodSeconds", NULL) == 0))
                         continue;
                 ns = MUST(strdup(fj_string(pod, "metadata", "namespace", NULL)));
@@ -76,7 +77,7 @@ static void sync_pod_gc(FakeCluster *c, FakeQueue *q, const char *key) {
 
 const FakeController fake_pod_gc_controller = { "fake-pod-gc", observe_pod_gc, sync_pod_gc, resync_pod_gc };
 
-/* -- owners and deletion finalizers (pkg/controller/garbagecollector) ------------------------------------------------ */
+/* -- owners and deletion finalizers (pkg/controller/garbagecollector) ---------------------------------- */
 
 static bool has_gc_finalizer(const cJSON *object) {
         const cJSON *f = fj_get(object, "metadata", "finalizers", NULL);
@@ -89,11 +90,14 @@ static void observe_gc(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
         const cJSON *object = fake_change_object(change);
         _cleanup_free_ char *key = NULL;
 
-        if (change->new && (!fj_get(object, "metadata", "deletionTimestamp", NULL) || !has_gc_finalizer(object)))
+        if (change->new &&
+            (!fj_get(object, "metadata", "deletionTimestamp", NULL) || !has_gc_finalizer(object)))
                 return;
-        key = MUST(strf("%d %s %s %s", change->resource->id, strempty(fj_string(object, "metadata", "uid", NULL)),
-                        fj_string(object, "metadata", "namespace", NULL) ? fj_string(object, "metadata", "namespace", NULL)
-                                                                         : "-",
+        key = MUST(strf("%d %s %s %s", change->resource->id,
+                        strempty(fj_string(object, "metadata", "uid", NULL)),
+                        fj_string(object, "metadata", "namespace", NULL)
+                                ? fj_string(object, "metadata", "namespace", NULL)
+                                : "-",
                         fj_string(object, "metadata", "name", NULL)));
         fake_queue_add(q, key);
 }
@@ -106,7 +110,7 @@ static bool owned_by(const cJSON *pod, const char *uid) {
 static bool delete_dependent(FakeCluster *c, const char *uid) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
                 _cleanup_free_ char *ns = NULL, *name = NULL;
 
                 if (!owned_by(pod, uid) || fj_get(pod, "metadata", "deletionTimestamp", NULL))
@@ -121,7 +125,8 @@ static bool delete_dependent(FakeCluster *c, const char *uid) {
 
 static void drop_gc_finalizers(FakeCluster *c, const FakeResource *r, const char *ns, const char *name) {
         static const char *const ours[] = { "foregroundDeletion", "orphan" };
-        cJSON *new = fj_copy(fake_store_get(c->store, r->id, ns, name)), *meta = fj_object(new, "metadata"), *f, *e, *next;
+        cJSON *new = fj_copy(fake_store_get(c->store, r->id, ns, name)), *meta = fj_object(new, "metadata"),
+              *f, *e, *next;
 
         f = fj_array(meta, "finalizers");
         for (e = f->child; e; e = next) {
@@ -159,24 +164,25 @@ static void sync_gc(FakeCluster *c, FakeQueue *q, const char *key) {
                 drop_gc_finalizers(c, r, ns, parts[3]);
                 return;
         }
-        if (r->id == FAKE_REPLICASETS || r->id == FAKE_DAEMONSETS || r->id == FAKE_STATEFULSETS || r->id == FAKE_NODES)
+        if (r->id == FAKE_REPLICASETS || r->id == FAKE_DAEMONSETS || r->id == FAKE_STATEFULSETS ||
+            r->id == FAKE_NODES)
                 while (delete_dependent(c, parts[1]))
                         ;
 }
 
 const FakeController fake_gc_controller = { "fake-gc", observe_gc, sync_gc, resync_nothing };
 
-/* -- namespaces (pkg/controller/namespace) --------------------------------------------------------------------------- */
+/* -- namespaces (pkg/controller/namespace) ------------------------------------------------------------- */
 
 static void observe_namespace(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
         const cJSON *object = fake_change_object(change);
         const char *ns = fj_string(object, "metadata", "namespace", NULL);
 
         if (change->resource->id == FAKE_NAMESPACES) {
-                if (change->new && fj_get(object, "metadata", "deletionTimestamp", NULL))
+                if (change->new &&fj_get(object, "metadata", "deletionTimestamp", NULL))
                         fake_queue_add(q, fj_string(object, "metadata", "name", NULL));
-        } else if (ns && !change->new &&
-                   fj_get(fake_store_get(c->store, FAKE_NAMESPACES, NULL, ns), "metadata", "deletionTimestamp", NULL))
+        } else if (ns && !change->new &&fj_get(fake_store_get(c->store, FAKE_NAMESPACES, NULL, ns),
+                                               "metadata", "deletionTimestamp", NULL))
                 fake_queue_add(q, ns);
 }
 
@@ -194,7 +200,8 @@ static bool empty_namespace(FakeCluster *c, const char *ns) {
                 for (size_t k = 0; k < n; k++)
                         if (streq_ptr(fj_string(all[k]->json, "metadata", "namespace", NULL), ns) &&
                             !fj_get(all[k]->json, "metadata", "deletionTimestamp", NULL))
-                                fake_delete(c, id, ns, fj_string(all[k]->json, "metadata", "name", NULL), -1);
+                                fake_delete(c, id, ns, fj_string(all[k]->json, "metadata", "name", NULL),
+                                            -1);
                 fake_versions_free(all, n);
                 left |= fake_store_in_ns(c->store, id, ns, fake_store_first(c->store, id, ns)) != NULL;
         }
@@ -208,4 +215,5 @@ static void sync_namespace(FakeCluster *c, FakeQueue *q, const char *key) {
                 fake_store_delete(c->store, FAKE_NAMESPACES, NULL, key);
 }
 
-const FakeController fake_namespace_controller = { "fake-namespace", observe_namespace, sync_namespace, resync_nothing };
+const FakeController fake_namespace_controller = { "fake-namespace", observe_namespace, sync_namespace,
+                                                   resync_nothing };

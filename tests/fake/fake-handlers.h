@@ -29,7 +29,8 @@ struct FakeApi {
 void fake_handle_get(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 void fake_handle_list(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 /* Both selectors of the query; false: 400. */
-bool fake_selectors_of(const FakeRequest *r, FakeSelector *ret_labels, FakeSelector *ret_fields, FakeReply *reply);
+bool fake_selectors_of(const FakeRequest *r, FakeSelector *ret_labels, FakeSelector *ret_fields,
+                       FakeReply *reply);
 /* Of an object that is or is not stored: text with kind and apiVersion. */
 char *fake_object_print(const FakeResource *r, const cJSON *object);
 
@@ -44,12 +45,13 @@ void fake_watches_pump(Timer *t, void *api);
 void fake_handle_create(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 void fake_handle_update(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 void fake_handle_patch(FakeApi *a, const FakeRequest *r, FakeReply *reply);
-/* The rest of an update once the new object is known (taken): admission, preconditions, strategy, storage. */
+/* The rest of an update once the new object is known (taken): admission, preconditions, strategy, storage.
+ */
 bool fake_write_update(FakeApi *a, const FakeRequest *r, cJSON *new, FakeVersion *old, FakeReply *reply);
 
 /* fake-delete.c */
 typedef struct FakeDeleteOptions {
-        char *uid, *rv;       /* preconditions */
+        char *uid, *rv; /* preconditions */
         bool has_grace;
         int64_t grace_sec;
         char *propagation;
@@ -61,13 +63,13 @@ bool fake_delete_options_parse(const cJSON *json, FakeDeleteOptions *ret, FakeRe
 void fake_handle_delete(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 void fake_handle_delete_collection(FakeApi *a, const FakeRequest *r, FakeReply *reply);
 /* Preconditions, admission (not for an eviction: admitted already), grace, finalizers. */
-bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const char *name, FakeDeleteOptions *o, bool admit,
-                       FakeReply *reply);
+bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const char *name,
+                       FakeDeleteOptions *o, bool admit, FakeReply *reply);
 bool fake_check_preconditions(const FakeResource *resource, const cJSON *object, const FakeDeleteOptions *o,
                               FakeReply *reply);
 
-/* fake-patch.c, fake-strategic.c: the patched object, new; NULL: the reply says why not. `current` has kind and
- * apiVersion. */
+/* fake-patch.c, fake-strategic.c: the patched object, new; NULL: the reply says why not. `current` has kind
+ * and apiVersion. */
 cJSON *fake_patch_apply(const FakeRequest *r, const cJSON *current, FakeReply *reply);
 bool fake_json_patch_apply(cJSON **object, const cJSON *operations, FakeReply *reply);
 bool fake_strategic_apply(cJSON *object, const cJSON *patch, FakeReply *reply);

@@ -133,7 +133,7 @@ cJSON *fj_parse(const char *fmt, ...) {
 bool fj_array_has(const cJSON *array, const char *s) {
         const cJSON *e;
 
-        cJSON_ArrayForEach(e, array)
+        cJSON_ArrayForEach (e, array)
                 if (cJSON_IsString(e) && streq(e->valuestring, s))
                         return true;
         return false;
@@ -142,7 +142,7 @@ bool fj_array_has(const cJSON *array, const char *s) {
 cJSON *fj_find(const cJSON *array, const char *key, const char *value) {
         cJSON *e;
 
-        cJSON_ArrayForEach(e, array)
+        cJSON_ArrayForEach (e, array)
                 if (streq_ptr(fj_string(e, key, NULL), value))
                         return e;
         return NULL;

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * fake/: one cluster in one process, for tests: an API server that answers as kube-apiserver 1.34 does in everything that
- * vesper touches, and just enough controllers. It shares no logic with vesper (only base/ and loop/), so that a mistake
- * of ours is not made twice. Two faces, one handler: in-process (http-inproc, virtual time) and real servers
- * (http-server). tests/contract runs the same cases against it and against the real thing.
+ * fake/: one cluster in one process, for tests: an API server that answers as kube-apiserver 1.34 does in
+ * everything that vesper touches, and just enough controllers. It shares no logic with vesper (only base/
+ * and loop/), so that a mistake of ours is not made twice. Two faces, one handler: in-process (http-inproc,
+ * virtual time) and real servers (http-server). tests/contract runs the same cases against it and against
+ * the real thing.
  *
  * This header: cJSON with paths. The fake is test code: memory that runs out ends the test (MUST).
  */

@@ -7,7 +7,7 @@
  * The life of pods on nodes whose kubelet runs:
  *
  *      bound, Pending --start delay--> Running, Ready
- *      deletionTimestamp --stop time (annotation), at most the grace counted from when the kubelet saw it--> deleted, grace 0
+ *      deletionTimestamp --stop time (annotation), at most the grace since the kubelet saw it--> deleted
  *
  * A grace that is shortened meanwhile counts from when that was seen.
  */
@@ -35,7 +35,7 @@ static usec_t stop_due(FakeCluster *c, const cJSON *pod) {
                 return USEC_INFINITY;
         if (!stop) {
                 stop = MUST(new0(FakeStop, 1));
-                *stop = (FakeStop) { now, USEC_INFINITY, INT64_MAX };
+                *stop = (FakeStop){ now, USEC_INFINITY, INT64_MAX };
                 r = hashmap_put(c->stops, uid, stop);
                 assert(r >= 0);
         }
@@ -62,7 +62,8 @@ static void consider(FakeCluster *c, FakeQueue *q, const cJSON *pod) {
         if (is_going(pod))
                 fake_queue_add(q, key);
         else if (needs_start(pod))
-                fake_queue_add_in(q, key, random_jitter(c->random, start > 0 ? start : START_DEFAULT_USEC, 300));
+                fake_queue_add_in(q, key,
+                                  random_jitter(c->random, start > 0 ? start : START_DEFAULT_USEC, 300));
 }
 
 static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
@@ -71,13 +72,14 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
         if (change->new)
                 consider(c, q, change->new->json);
         else
-                free(hashmap_remove(c->stops, strempty(fj_string(change->old->json, "metadata", "uid", NULL))));
+                free(hashmap_remove(c->stops,
+                                    strempty(fj_string(change->old->json, "metadata", "uid", NULL))));
 }
 
 static void resync(FakeCluster *c, FakeQueue *q) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL)
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL)
                 consider(c, q, pod);
 }
 

@@ -16,11 +16,12 @@ static void entry_done(FakeLogEntry *e) {
         free(e->path);
         free(e->query);
         free(e->subresource);
-        *e = (FakeLogEntry) { 0 };
+        *e = (FakeLogEntry){ 0 };
 }
 
 static char *counter_key(const char *verb, const char *resource, const char *subresource, unsigned status) {
-        return MUST(strf("%s %s%s%s %u", verb, resource, subresource ? "/" : "", strempty(subresource), status));
+        return MUST(
+                strf("%s %s%s%s %u", verb, resource, subresource ? "/" : "", strempty(subresource), status));
 }
 
 static void count(FakeApi *a, const FakeRequest *r, const FakeLogEntry *e) {
@@ -39,7 +40,7 @@ static void count(FakeApi *a, const FakeRequest *r, const FakeLogEntry *e) {
 }
 
 void fake_log_begin(FakeApi *a, const FakeRequest *r, FakeLogEntry *ret) {
-        *ret = (FakeLogEntry) {
+        *ret = (FakeLogEntry){
                 .at_usec = loop_now(a->loop),
                 .method = MUST(strdup(r->method)),
                 .path = MUST(strdup(r->x->path)),
@@ -69,7 +70,7 @@ void fake_log_end(FakeApi *a, const FakeRequest *r, FakeLogEntry *entry, unsigne
         k = GREEDY_REALLOC(a->log, a->log_allocated, a->n_log + 1);
         assert(k >= 0);
         a->log[a->n_log++] = *entry;
-        *entry = (FakeLogEntry) { 0 };
+        *entry = (FakeLogEntry){ 0 };
 }
 
 size_t fake_api_log_size(const FakeApi *a) {
@@ -86,14 +87,15 @@ void fake_api_log_reset(FakeApi *a) {
         for (size_t i = 0; i < a->n_log; i++)
                 entry_done(&a->log[i]);
         a->n_log = 0;
-        HASHMAP_FOREACH(n, a->counters)
+        HASHMAP_FOREACH (n, a->counters)
                 free(n);
         hashmap_clear(a->counters);
 }
 
 uint64_t fake_api_count_status(const FakeApi *a, FakeVerb verb, FakeResourceId id, const char *subresource,
                                unsigned status) {
-        _cleanup_free_ char *exact = counter_key(fake_verb_to_string(verb), fake_resource(id)->plural, subresource, status);
+        _cleanup_free_ char *exact =
+                counter_key(fake_verb_to_string(verb), fake_resource(id)->plural, subresource, status);
         size_t prefix = (size_t) (strrchr(exact, ' ') - exact) + 1;
         HashmapIterator it = { 0 };
         uint64_t sum = 0;
@@ -113,7 +115,7 @@ uint64_t fake_api_count(const FakeApi *a, FakeVerb verb, FakeResourceId id, cons
 uint64_t fake_api_count_all(const FakeApi *a) {
         uint64_t sum = 0, *n;
 
-        HASHMAP_FOREACH(n, a->counters)
+        HASHMAP_FOREACH (n, a->counters)
                 sum += *n;
         return sum;
 }
@@ -146,6 +148,6 @@ cJSON *fake_api_counters_json(const FakeApi *a) {
         void *n;
 
         while (hashmap_iterate(a->counters, &it, &key, &n))
-                fj_set_int(o, key, (int64_t) *(uint64_t *) n);
+                fj_set_int(o, key, (int64_t) * (uint64_t *) n);
         return o;
 }

@@ -4,8 +4,8 @@
 #include "fake-controllers.h"
 
 /*
- * Nodes: what their kubelets say of them, what is made of their silence (pkg/controller/nodelifecycle), and the taints that
- * follow from unschedulable and from the condition Ready.
+ * Nodes: what their kubelets say of them, what is made of their silence (pkg/controller/nodelifecycle), and
+ * the taints that follow from unschedulable and from the condition Ready.
  */
 
 #define GRACE_DEFAULT_USEC (40 * USEC_PER_SEC)
@@ -18,11 +18,11 @@ static void observe_nodes(FakeCluster *c, FakeQueue *q, const FakeChange *change
 static void resync_nodes(FakeCluster *c, FakeQueue *q) {
         const cJSON *node;
 
-        FAKE_STORE_FOREACH(node, c->store, FAKE_NODES, NULL)
+        FAKE_STORE_FOREACH (node, c->store, FAKE_NODES, NULL)
                 fake_queue_add(q, fj_string(node, "metadata", "name", NULL));
 }
 
-/* -- kubelets ------------------------------------------------------------------------------------------------------ */
+/* -- kubelets ------------------------------------------------------------------------------------------ */
 
 bool fake_cluster_kubelet_runs(const FakeCluster *c, const char *node) {
         return !hashmap_contains(c->stopped, node);
@@ -46,13 +46,14 @@ void fake_cluster_set_kubelet(FakeCluster *c, const char *node, bool running) {
         fake_queue_add(&c->queues[FAKE_CONTROLLER_NODE_STATUS], node);
 }
 
-/* -- status -------------------------------------------------------------------------------------------------------- */
+/* -- status -------------------------------------------------------------------------------------------- */
 
 static void renew_lease(FakeCluster *c, const char *node) {
         const cJSON *old = fake_store_get(c->store, FAKE_LEASES, "kube-node-lease", node);
-        cJSON *lease = old ? fj_copy(old) : fj_parse("{'metadata':{'name':'%s','namespace':'kube-node-lease'},"
-                                                     "'spec':{'holderIdentity':'%s','leaseDurationSeconds':40}}", node,
-                                                     node);
+        cJSON *lease = old ? fj_copy(old)
+                           : fj_parse("{'metadata':{'name':'%s','namespace':'kube-node-lease'},"
+                                      "'spec':{'holderIdentity':'%s','leaseDurationSeconds':40}}",
+                                      node, node);
         char now[RFC3339_MAX];
 
         rfc3339_format_micro(loop_wall(c->loop), now);
@@ -95,9 +96,10 @@ static void sync_status(FakeCluster *c, FakeQueue *q, const char *key) {
         fake_store_update(c->store, FAKE_NODES, new);
 }
 
-const FakeController fake_node_status_controller = { "fake-node-status", observe_nodes, sync_status, resync_nodes };
+const FakeController fake_node_status_controller = { "fake-node-status", observe_nodes, sync_status,
+                                                     resync_nodes };
 
-/* -- taints -------------------------------------------------------------------------------------------------------- */
+/* -- taints -------------------------------------------------------------------------------------------- */
 
 static void set_taint(FakeCluster *c, cJSON *node, const char *key, const char *effect, bool wanted) {
         cJSON *spec = fj_object(node, "spec"), *taints = fj_member(spec, "taints"), *t, *next;
@@ -105,7 +107,8 @@ static void set_taint(FakeCluster *c, cJSON *node, const char *key, const char *
 
         for (t = taints ? taints->child : NULL; t; t = next) {
                 next = t->next;
-                if (!streq_ptr(fj_string(t, "key", NULL), key) || !streq_ptr(fj_string(t, "effect", NULL), effect))
+                if (!streq_ptr(fj_string(t, "key", NULL), key) ||
+                    !streq_ptr(fj_string(t, "effect", NULL), effect))
                         continue;
                 if (wanted)
                         return;
@@ -130,7 +133,8 @@ static void sync_taints(FakeCluster *c, FakeQueue *q, const char *key) {
         status = ready ? strempty(fj_string(ready, "status", NULL)) : "False";
 
         new = fj_copy(node);
-        set_taint(c, new, "node.kubernetes.io/unschedulable", "NoSchedule", fj_true(node, "spec", "unschedulable", NULL));
+        set_taint(c, new, "node.kubernetes.io/unschedulable", "NoSchedule",
+                  fj_true(node, "spec", "unschedulable", NULL));
         set_taint(c, new, "node.kubernetes.io/not-ready", "NoSchedule", streq(status, "False"));
         set_taint(c, new, "node.kubernetes.io/not-ready", "NoExecute", streq(status, "False") && ready);
         set_taint(c, new, "node.kubernetes.io/unreachable", "NoSchedule", streq(status, "Unknown"));
@@ -138,4 +142,5 @@ static void sync_taints(FakeCluster *c, FakeQueue *q, const char *key) {
         fake_store_update(c->store, FAKE_NODES, new);
 }
 
-const FakeController fake_node_taints_controller = { "fake-node-taints", observe_nodes, sync_taints, resync_nodes };
+const FakeController fake_node_taints_controller = { "fake-node-taints", observe_nodes, sync_taints,
+                                                     resync_nodes };

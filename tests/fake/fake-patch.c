@@ -3,7 +3,8 @@
 
 #include "fake-handlers.h"
 
-/* Merge patch (RFC 7386) and JSON patch (RFC 6902, with the leniencies of evanphx/json-patch that the server uses). */
+/* Merge patch (RFC 7386) and JSON patch (RFC 6902, with the leniencies of evanphx/json-patch that the server
+ * uses). */
 
 typedef enum PatchType { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, _PATCH_MAX } PatchType;
 
@@ -13,12 +14,12 @@ static const char *const patch_types[_PATCH_MAX] = {
         [PATCH_STRATEGIC] = "application/strategic-merge-patch+json",
 };
 
-/* -- merge patch --------------------------------------------------------------------------------------------------- */
+/* -- merge patch --------------------------------------------------------------------------------------- */
 
 static void merge(cJSON *target, const cJSON *patch) {
         const cJSON *p;
 
-        cJSON_ArrayForEach(p, patch) {
+        cJSON_ArrayForEach (p, patch) {
                 cJSON *t = fj_member(target, p->string);
 
                 if (cJSON_IsNull(p))
@@ -32,11 +33,12 @@ static void merge(cJSON *target, const cJSON *patch) {
         }
 }
 
-/* -- JSON patch ---------------------------------------------------------------------------------------------------- */
+/* -- JSON patch ---------------------------------------------------------------------------------------- */
 
 /* Whatever cannot be applied is told to the client in the same words. */
 static bool cannot(FakeReply *reply) {
-        fake_reply_failure(reply, 422, "Invalid", "the server rejected our request due to an error in our request");
+        fake_reply_failure(reply, 422, "Invalid",
+                           "the server rejected our request due to an error in our request");
         (void) fake_reply_details(reply);
         return false;
 }
@@ -170,18 +172,20 @@ bool fake_json_patch_apply(cJSON **object, const cJSON *operations, FakeReply *r
         const cJSON *o;
 
         if (!cJSON_IsArray(operations))
-                return fake_reply_bad_request(reply, "error decoding patch: json: cannot unmarshal object into Go value of "
-                                              "type []handlers.jsonPatchOp");
-        cJSON_ArrayForEach(o, operations) {
+                return fake_reply_bad_request(
+                        reply, "error decoding patch: json: cannot unmarshal object into Go value of "
+                               "type []handlers.jsonPatchOp");
+        cJSON_ArrayForEach (o, operations) {
                 const char *op = fj_string(o, "op", NULL), *path = fj_string(o, "path", NULL);
 
-                if (!op || !path || !operate(*object, op, path, fj_string(o, "from", NULL), fj_get(o, "value", NULL)))
+                if (!op || !path ||
+                    !operate(*object, op, path, fj_string(o, "from", NULL), fj_get(o, "value", NULL)))
                         return cannot(reply);
         }
         return true;
 }
 
-/* -- which --------------------------------------------------------------------------------------------------------- */
+/* -- which --------------------------------------------------------------------------------------------- */
 
 static PatchType patch_type(const FakeRequest *r) {
         const char *type = strempty(http_header_find(r->x->headers, r->x->n_headers, "Content-Type"));
@@ -207,8 +211,10 @@ cJSON *fake_patch_apply(const FakeRequest *r, const cJSON *current, FakeReply *r
         }
         if (type == _PATCH_MAX) {
                 fake_reply_failure(reply, 415, "UnsupportedMediaType",
-                                   "the body of the request was in an unknown format - accepted media types include: %s, "
-                                   "%s, application/apply-patch+yaml", patch_types[PATCH_JSON], patch_types[PATCH_MERGE]);
+                                   "the body of the request was in an unknown format - accepted media types "
+                                   "include: %s, "
+                                   "%s, application/apply-patch+yaml",
+                                   patch_types[PATCH_JSON], patch_types[PATCH_MERGE]);
                 return NULL;
         }
         if (!current) {
@@ -222,8 +228,9 @@ cJSON *fake_patch_apply(const FakeRequest *r, const cJSON *current, FakeReply *r
         if (type == PATCH_JSON)
                 done = fake_json_patch_apply(&object, patch, reply);
         else if (!cJSON_IsObject(patch))
-                done = fake_reply_bad_request(reply, "error decoding patch: json: cannot unmarshal array into Go value of "
-                                              "type map[string]interface {}");
+                done = fake_reply_bad_request(
+                        reply, "error decoding patch: json: cannot unmarshal array into Go value of "
+                               "type map[string]interface {}");
         else if (type == PATCH_MERGE)
                 merge(object, patch);
         else

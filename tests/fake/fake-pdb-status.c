@@ -4,8 +4,9 @@
 #include "fake-controllers.h"
 
 /*
- * pkg/controller/disruption: status of PodDisruptionBudgets. maxUnavailable and percentages count against the scale of the
- * pods' controllers; a pod whose controller is not found makes the budget fail safe: nothing may be disrupted.
+ * pkg/controller/disruption: status of PodDisruptionBudgets. maxUnavailable and percentages count against
+ * the scale of the pods' controllers; a pod whose controller is not found makes the budget fail safe:
+ * nothing may be disrupted.
  */
 
 #define DELETION_TIMEOUT_USEC (2 * USEC_PER_MINUTE)
@@ -16,14 +17,15 @@ typedef struct Numbers {
 } Numbers;
 
 static bool pdb_matches(const cJSON *pdb, const cJSON *pod) {
-        return fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL), fj_get(pod, "metadata", "labels", NULL));
+        return fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL),
+                                            fj_get(pod, "metadata", "labels", NULL));
 }
 
 static void mark_for_pod(FakeCluster *c, FakeQueue *q, const cJSON *pod) {
         const char *ns = fj_string(pod, "metadata", "namespace", NULL);
         const cJSON *pdb;
 
-        FAKE_STORE_FOREACH(pdb, c->store, FAKE_PDBS, ns)
+        FAKE_STORE_FOREACH (pdb, c->store, FAKE_PDBS, ns)
                 if (pdb_matches(pdb, pod)) {
                         _cleanup_free_ char *key = fake_object_key(pdb);
 
@@ -34,7 +36,7 @@ static void mark_for_pod(FakeCluster *c, FakeQueue *q, const cJSON *pod) {
 static void mark_all(FakeCluster *c, FakeQueue *q, const char *ns) {
         const cJSON *pdb;
 
-        FAKE_STORE_FOREACH(pdb, c->store, FAKE_PDBS, ns) {
+        FAKE_STORE_FOREACH (pdb, c->store, FAKE_PDBS, ns) {
                 _cleanup_free_ char *key = fake_object_key(pdb);
 
                 fake_queue_add(q, key);
@@ -60,7 +62,7 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
                 mark_all(c, q, fj_string(fake_change_object(change), "metadata", "namespace", NULL));
 }
 
-/* -- counting ------------------------------------------------------------------------------------------------------ */
+/* -- counting ------------------------------------------------------------------------------------------ */
 
 /* The scale of a pod's controller; -1: not found. */
 static int64_t scale_of(FakeCluster *c, const char *ns, const cJSON *owner) {
@@ -78,7 +80,8 @@ static int64_t scale_of(FakeCluster *c, const char *ns, const cJSON *owner) {
                 if (streq_ptr(kind, kinds[i].kind)) {
                         const cJSON *o = fake_store_get(c->store, kinds[i].id, ns, name);
 
-                        if (o && streq_ptr(fj_string(o, "metadata", "uid", NULL), fj_string(owner, "uid", NULL)))
+                        if (o &&
+                            streq_ptr(fj_string(o, "metadata", "uid", NULL), fj_string(owner, "uid", NULL)))
                                 return fj_int(o, 1, "spec", "replicas", NULL);
                 }
         return -1;
@@ -93,7 +96,7 @@ static int64_t expected_scale(FakeCluster *c, const cJSON *pdb, Numbers *n) {
         int r = hashmap_new(0, &seen);
 
         assert(r >= 0);
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, ns) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, ns) {
                 const cJSON *owner = pdb_matches(pdb, pod) ? fake_controller_of(pod) : NULL;
                 const char *uid = fj_string(owner, "uid", NULL);
                 int64_t scale;
@@ -117,7 +120,8 @@ static int64_t scaled(const cJSON *v, int64_t total) {
 }
 
 static void count_expected(FakeCluster *c, const cJSON *pdb, int64_t matching, Numbers *n) {
-        const cJSON *max = fj_get(pdb, "spec", "maxUnavailable", NULL), *min = fj_get(pdb, "spec", "minAvailable", NULL);
+        const cJSON *max = fj_get(pdb, "spec", "maxUnavailable", NULL),
+                    *min = fj_get(pdb, "spec", "minAvailable", NULL);
 
         if (max) {
                 n->expected = expected_scale(c, pdb, n);
@@ -138,7 +142,7 @@ static Numbers count(FakeCluster *c, FakeQueue *q, const cJSON *pdb, const char 
         int64_t matching = 0;
         Numbers n = { 0 };
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, fj_string(pdb, "metadata", "namespace", NULL)) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, fj_string(pdb, "metadata", "namespace", NULL)) {
                 const char *name = fj_string(pod, "metadata", "name", NULL), *since;
                 bool expected_gone = false;
                 usec_t at;
@@ -161,7 +165,7 @@ static Numbers count(FakeCluster *c, FakeQueue *q, const cJSON *pdb, const char 
         return n;
 }
 
-/* -- writing ------------------------------------------------------------------------------------------------------- */
+/* -- writing ------------------------------------------------------------------------------------------- */
 
 static void set_allowed(FakeCluster *c, cJSON *status, const Numbers *n) {
         int64_t allowed = n->expected <= 0 ? 0 : MAX(n->healthy - n->desired, (int64_t) 0);
@@ -196,8 +200,8 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
         } else {
                 set_allowed(c, status, &n);
                 fj_set_copy(status, "observedGeneration", fj_get(pdb, "metadata", "generation", NULL));
-                fj_set_copy(fj_find(fj_get(status, "conditions", NULL), "type", "DisruptionAllowed"), "observedGeneration",
-                            fj_get(pdb, "metadata", "generation", NULL));
+                fj_set_copy(fj_find(fj_get(status, "conditions", NULL), "type", "DisruptionAllowed"),
+                            "observedGeneration", fj_get(pdb, "metadata", "generation", NULL));
                 if (disrupted->child)
                         fj_set(status, "disruptedPods", disrupted);
                 else {

@@ -7,13 +7,17 @@
 
 /*
  * get and list. A list in pages keeps to the version of its first page: the continue token is
- * base64url({"v":"meta.k8s.io/v1","rv":N,"start":"ns/name\0"}), as apiserver/pkg/storage/continue.go writes it.
+ * base64url({"v":"meta.k8s.io/v1","rv":N,"start":"ns/name\0"}), as apiserver/pkg/storage/continue.go writes
+ * it.
  */
 
 #define TOO_OLD_TO_CONTINUE \
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list without " \
-        "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " \
-        "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or " \
+        "The provided continue parameter is too old to display a consistent list result. You can start a " \
+        "new list without " \
+        "the continue parameter, or use the continue token in this response to retrieve the remainder of " \
+        "the results. " \
+        "Continuing with the provided token results in an inconsistent list - objects that were created, " \
+        "modified, or " \
         "deleted between the time the first chunk was returned and now may show up in the list."
 
 typedef struct Page {
@@ -40,8 +44,10 @@ void fake_handle_get(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
                 fake_reply_text(reply, 200, fake_version_print(r->resource, v));
 }
 
-bool fake_selectors_of(const FakeRequest *r, FakeSelector *ret_labels, FakeSelector *ret_fields, FakeReply *reply) {
-        const char *labels = fake_request_query(r, "labelSelector"), *fields = fake_request_query(r, "fieldSelector");
+bool fake_selectors_of(const FakeRequest *r, FakeSelector *ret_labels, FakeSelector *ret_fields,
+                       FakeReply *reply) {
+        const char *labels = fake_request_query(r, "labelSelector"),
+                   *fields = fake_request_query(r, "fieldSelector");
         _cleanup_free_ char *error = NULL;
 
         if (labels && !fake_label_selector_parse(labels, ret_labels, &error))
@@ -53,7 +59,7 @@ bool fake_selectors_of(const FakeRequest *r, FakeSelector *ret_labels, FakeSelec
         return true;
 }
 
-/* -- continue tokens ----------------------------------------------------------------------------------------------- */
+/* -- continue tokens ----------------------------------------------------------------------------------- */
 
 static char *token_make(uint64_t rv, bool inconsistent, const char *last_key) {
         _cleanup_free_ char *text = NULL;
@@ -63,7 +69,8 @@ static char *token_make(uint64_t rv, bool inconsistent, const char *last_key) {
         if (inconsistent)
                 text = MUST(strf("{\"v\":\"meta.k8s.io/v1\",\"rv\":-1,\"start\":\"%s\\u0000\"}", last_key));
         else
-                text = MUST(strf("{\"v\":\"meta.k8s.io/v1\",\"rv\":%" PRIu64 ",\"start\":\"%s\\u0000\"}", rv, last_key));
+                text = MUST(strf("{\"v\":\"meta.k8s.io/v1\",\"rv\":%" PRIu64 ",\"start\":\"%s\\u0000\"}", rv,
+                                 last_key));
         token = MUST(base64_encode(text, strlen(text)));
         for (char *p = token; *p; p++)
                 *p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
@@ -106,10 +113,11 @@ static bool token_read(const char *token, Page *ret) {
         return true;
 }
 
-/* -- list ---------------------------------------------------------------------------------------------------------- */
+/* -- list ---------------------------------------------------------------------------------------------- */
 
 static bool too_large(uint64_t rv, uint64_t current, FakeReply *reply) {
-        fake_reply_failure(reply, 504, "Timeout", "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv,
+        fake_reply_failure(reply, 504, "Timeout",
+                           "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv,
                            current);
         fake_reply_add_cause(reply, "ResourceVersionTooLarge", "Too large resource version", NULL);
         fake_reply_set_retry_after(reply, 1);
@@ -130,14 +138,16 @@ static bool check_list_options(const FakeRequest *r, FakeReply *reply) {
         if (isempty(match))
                 return true;
         if (isempty(fake_request_query(r, "resourceVersion")))
-                return options_forbidden(reply, "resourceVersionMatch",
-                                         "resourceVersionMatch is forbidden unless resourceVersion is provided");
+                return options_forbidden(
+                        reply, "resourceVersionMatch",
+                        "resourceVersionMatch is forbidden unless resourceVersion is provided");
         if (!isempty(fake_request_query(r, "continue")))
                 return options_forbidden(reply, "resourceVersionMatch",
                                          "resourceVersionMatch is forbidden when continue is provided");
         if (streq(match, "Exact") && streq(fake_request_query(r, "resourceVersion"), "0"))
-                return options_forbidden(reply, "resourceVersionMatch",
-                                         "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+                return options_forbidden(
+                        reply, "resourceVersionMatch",
+                        "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
         return true;
 }
 
@@ -145,7 +155,8 @@ static bool page_continue(FakeApi *a, const FakeRequest *r, const char *token, P
         const char *rv = fake_request_query(r, "resourceVersion");
 
         if (!isempty(rv) && !streq(rv, "0"))
-                return fake_reply_bad_request(reply, "specifying resource version is not allowed when using continue");
+                return fake_reply_bad_request(
+                        reply, "specifying resource version is not allowed when using continue");
         if (!token_read(token, p))
                 return fake_reply_bad_request(reply, "invalid continue token: continue key is not valid");
         if (p->inconsistent) {
@@ -170,7 +181,8 @@ static bool page_of(FakeApi *a, const FakeRequest *r, Page *p, FakeReply *reply)
         uint64_t now = fake_store_rv(a->store), rv = 0;
 
         if (!isempty(limit) && parse_uint64(limit, &p->limit) < 0)
-                return fake_reply_bad_request(reply, "strconv.ParseInt: parsing \"%s\": invalid syntax", limit);
+                return fake_reply_bad_request(reply, "strconv.ParseInt: parsing \"%s\": invalid syntax",
+                                              limit);
         if (!check_list_options(r, reply))
                 return false;
         if (!isempty(token))
@@ -180,8 +192,11 @@ static bool page_of(FakeApi *a, const FakeRequest *r, Page *p, FakeReply *reply)
         if (isempty(text))
                 return true;
         if (parse_uint64(text, &rv) < 0)
-                return fake_reply_bad_request(reply, "invalid resource version: resourceVersion: Invalid value: \"%s\": "
-                                              "strconv.ParseUint: parsing \"%s\": invalid syntax", text, text);
+                return fake_reply_bad_request(
+                        reply,
+                        "invalid resource version: resourceVersion: Invalid value: \"%s\": "
+                        "strconv.ParseUint: parsing \"%s\": invalid syntax",
+                        text, text);
         if (rv == 0) {
                 p->limit = 0; /* the watch cache answers, and knows no pages */
                 return true;
@@ -190,7 +205,8 @@ static bool page_of(FakeApi *a, const FakeRequest *r, Page *p, FakeReply *reply)
                 return too_large(rv, now, reply);
         if (streq_ptr(fake_request_query(r, "resourceVersionMatch"), "Exact")) {
                 if (rv < fake_store_compacted(a->store, r->resource->id))
-                        return fake_reply_expired(reply, "The resourceVersion for the provided list is too old.");
+                        return fake_reply_expired(reply,
+                                                  "The resourceVersion for the provided list is too old.");
                 p->rv = rv;
                 p->past = true;
         }
@@ -198,7 +214,8 @@ static bool page_of(FakeApi *a, const FakeRequest *r, Page *p, FakeReply *reply)
 }
 
 static bool in_namespace(const FakeRequest *r, const cJSON *object) {
-        return !r->ns || !r->resource->namespaced || streq_ptr(fj_string(object, "metadata", "namespace", NULL), r->ns);
+        return !r->ns || !r->resource->namespaced ||
+               streq_ptr(fj_string(object, "metadata", "namespace", NULL), r->ns);
 }
 
 static void add_item(StrBuf *b, const FakeRequest *r, FakeVersion *v, bool first) {
@@ -214,11 +231,14 @@ static void add_item(StrBuf *b, const FakeRequest *r, FakeVersion *v, bool first
 }
 
 /* The list's tail: what a page says about the rest. */
-static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const char *last_key, uint64_t left, bool filtered) {
+static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const char *last_key, uint64_t left,
+                    bool filtered) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         _cleanup_free_ char *token = last_key ? token_make(p->rv, false, last_key) : NULL;
 
-        strbuf_addf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"",
+        strbuf_addf(&b,
+                    "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
+                    "\"",
                     r->resource->kind, fake_resource_api_version(r->resource), p->rv);
         if (token)
                 strbuf_addf(&b, ",\"continue\":\"%s\"", token);
@@ -231,7 +251,8 @@ static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const ch
 }
 
 /* One walk over what is there now or was there then. */
-static char *list(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels, const FakeSelector *fields) {
+static char *list(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
+                  const FakeSelector *fields) {
         FakeResourceId id = r->resource->id;
         size_t n = fake_store_size(a->store, id), i = 0;
         FakeVersion **past = p->past ? fake_store_snapshot(a->store, id, p->rv, &n) : NULL;

@@ -11,7 +11,8 @@ static void mark_owner(FakeQueue *q, const cJSON *pod) {
 
         if (!streq_ptr(fj_string(owner, "kind", NULL), "ReplicaSet"))
                 return;
-        key = MUST(strf("%s/%s", fj_string(pod, "metadata", "namespace", NULL), fj_string(owner, "name", NULL)));
+        key = MUST(strf("%s/%s", fj_string(pod, "metadata", "namespace", NULL),
+                        fj_string(owner, "name", NULL)));
         fake_queue_add(q, key);
 }
 
@@ -27,7 +28,7 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
 static void resync(FakeCluster *c, FakeQueue *q) {
         const cJSON *rs;
 
-        FAKE_STORE_FOREACH(rs, c->store, FAKE_REPLICASETS, NULL) {
+        FAKE_STORE_FOREACH (rs, c->store, FAKE_REPLICASETS, NULL) {
                 _cleanup_free_ char *key = fake_object_key(rs);
 
                 fake_queue_add(q, key);
@@ -45,7 +46,8 @@ static bool is_active(const cJSON *pod) {
 /* From the template, as a client would create it: the strategy's defaults come on top. */
 static void create_pod(FakeCluster *c, const cJSON *rs) {
         const cJSON *template = fj_get(rs, "spec", "template", NULL);
-        const char *ns = fj_string(rs, "metadata", "namespace", NULL), *name = fj_string(rs, "metadata", "name", NULL);
+        const char *ns = fj_string(rs, "metadata", "namespace", NULL),
+                   *name = fj_string(rs, "metadata", "name", NULL);
         _cleanup_cjson_ cJSON *body = fj_parse("{}");
         _cleanup_free_ char *text = NULL;
         char suffix[6];
@@ -60,8 +62,8 @@ static void create_pod(FakeCluster *c, const cJSON *rs) {
         fj_set_string(meta, "namespace", ns);
         cJSON_AddItemToArray(fj_array(meta, "ownerReferences"),
                              fj_parse("{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s','uid':'%s',"
-                                      "'controller':true,'blockOwnerDeletion':true}", name,
-                                      fj_string(rs, "metadata", "uid", NULL)));
+                                      "'controller':true,'blockOwnerDeletion':true}",
+                                      name, fj_string(rs, "metadata", "uid", NULL)));
         if (!fake_store_get(c->store, FAKE_PODS, ns, text))
                 fake_create(c, FAKE_PODS, TAKE_PTR(body));
 }
@@ -70,21 +72,23 @@ static void create_pod(FakeCluster *c, const cJSON *rs) {
 static char *choose_victim(FakeCluster *c, const char *ns, const char *uid) {
         const cJSON *pod, *victim = NULL;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, ns) {
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, ns) {
                 if (!is_ours(pod, uid) || !is_active(pod))
                         continue;
-                if (!victim || (!fj_string(pod, "spec", "nodeName", NULL) && fj_string(victim, "spec", "nodeName", NULL)))
+                if (!victim || (!fj_string(pod, "spec", "nodeName", NULL) &&
+                                fj_string(victim, "spec", "nodeName", NULL)))
                         victim = pod;
         }
         return victim ? MUST(strdup(fj_string(victim, "metadata", "name", NULL))) : NULL;
 }
 
 static void write_status(FakeCluster *c, const char *ns, const char *name, const char *uid) {
-        cJSON *new = fj_copy(fake_store_get(c->store, FAKE_REPLICASETS, ns, name)), *status = fj_object(new, "status");
+        cJSON *new = fj_copy(fake_store_get(c->store, FAKE_REPLICASETS, ns, name)),
+              *status = fj_object(new, "status");
         int64_t replicas = 0, ready = 0;
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, ns)
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, ns)
                 if (is_ours(pod, uid) && is_active(pod)) {
                         replicas++;
                         ready += fake_condition_is(pod, "Ready", "True");
@@ -108,7 +112,7 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
 
         uid = MUST(strdup(fj_string(rs, "metadata", "uid", NULL)));
         want = fj_int(rs, 1, "spec", "replicas", NULL);
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, ns)
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, ns)
                 have += is_ours(pod, uid) && is_active(pod);
 
         for (; have < want; have++)

@@ -6,14 +6,10 @@
 #include "strv.h"
 
 static const char *const verbs[_FAKE_VERB_MAX] = {
-        [FAKE_GET] = "get",
-        [FAKE_LIST] = "list",
-        [FAKE_WATCH] = "watch",
-        [FAKE_CREATE] = "create",
-        [FAKE_UPDATE] = "update",
-        [FAKE_PATCH] = "patch",
-        [FAKE_DELETE] = "delete",
-        [FAKE_DELETECOLLECTION] = "deletecollection",
+        [FAKE_GET] = "get",       [FAKE_LIST] = "list",
+        [FAKE_WATCH] = "watch",   [FAKE_CREATE] = "create",
+        [FAKE_UPDATE] = "update", [FAKE_PATCH] = "patch",
+        [FAKE_DELETE] = "delete", [FAKE_DELETECOLLECTION] = "deletecollection",
 };
 
 const char *fake_verb_to_string(FakeVerb v) {
@@ -53,7 +49,7 @@ static void parse_query(FakeRequest *r, const char *query) {
         assert(k >= 0);
         k = hashmap_new(0, &r->query);
         assert(k >= 0);
-        STRV_FOREACH(part, parts) {
+        STRV_FOREACH (part, parts) {
                 const char *eq = strchr(*part, '=');
                 size_t n = eq ? (size_t) (eq - *part) : strlen(*part);
                 _cleanup_free_ char *key = url_decode(*part, n, true);
@@ -132,7 +128,9 @@ static FakeVerb verb_of(const FakeRequest *r, HttpMethod method) {
 }
 
 static const char *method_word(HttpMethod method) {
-        static const char *const words[_HTTP_METHOD_MAX] = { "get", "head", "post", "put", "patch", "delete" };
+        static const char *const words[_HTTP_METHOD_MAX] = {
+                "get", "head", "post", "put", "patch", "delete"
+        };
 
         return method >= 0 && method < _HTTP_METHOD_MAX ? words[method] : "";
 }
@@ -140,7 +138,7 @@ static const char *method_word(HttpMethod method) {
 void fake_request_init(FakeRequest *r, const HttpExchange *x) {
         const char *selector;
 
-        *r = (FakeRequest) { .x = x, .method = method_word(x->method) };
+        *r = (FakeRequest){ .x = x, .method = method_word(x->method) };
         parse_query(r, x->query);
         parse_path(r, x->path);
         r->verb = verb_of(r, x->method);
@@ -168,7 +166,7 @@ void fake_request_done(FakeRequest *r) {
         free(r->name);
         free(r->selected_name);
         hashmap_free_with(r->query, mfree);
-        *r = (FakeRequest) { 0 };
+        *r = (FakeRequest){ 0 };
 }
 
 const char *fake_request_query(const FakeRequest *r, const char *key) {
@@ -202,6 +200,9 @@ bool fake_request_json(const FakeRequest *r, cJSON **ret, FakeReply *reply) {
                         return true;
                 }
         }
-        return fake_reply_bad_request(reply, "the object provided is unrecognized (must be of type %s): couldn't get "
-                                      "version/kind; json parse error", kind);
+        return fake_reply_bad_request(
+                reply,
+                "the object provided is unrecognized (must be of type %s): couldn't get "
+                "version/kind; json parse error",
+                kind);
 }

@@ -27,7 +27,7 @@ typedef enum FakeVerb {
 const char *fake_verb_to_string(FakeVerb v);
 
 typedef struct FakeUser {
-        char *name;    /* NULL: anonymous */
+        char *name; /* NULL: anonymous */
         char **groups;
 } FakeUser;
 
@@ -41,7 +41,7 @@ typedef struct FakeRequest {
         char *ns, *name;                              /* NULL: none */
         const FakeResource *resource;                 /* NULL: not one that we serve */
         Hashmap *query;                               /* decoded values by key, the first of each */
-        char *selected_name;                          /* list, watch: the one name that a field selector picks */
+        char *selected_name; /* list, watch: the one name that a field selector picks */
         bool dry_run;
 } FakeRequest;
 

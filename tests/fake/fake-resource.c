@@ -17,8 +17,9 @@ static const FakeResource table[_FAKE_RESOURCE_MAX] = {
                           .create_on_put = true },
         [FAKE_PVS] = { FAKE_PVS, CORE, "persistentvolumes", "PersistentVolume", .has_status = true,
                        .unconditional = true, .delete_returns_object = true },
-        [FAKE_PVCS] = { FAKE_PVCS, CORE, "persistentvolumeclaims", "PersistentVolumeClaim", .namespaced = true,
-                        .has_status = true, .unconditional = true, .delete_returns_object = true },
+        [FAKE_PVCS] = { FAKE_PVCS, CORE, "persistentvolumeclaims", "PersistentVolumeClaim",
+                        .namespaced = true, .has_status = true, .unconditional = true,
+                        .delete_returns_object = true },
         [FAKE_PDBS] = { FAKE_PDBS, "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget",
                         .namespaced = true, .has_status = true, .has_generation = true },
         [FAKE_REPLICASETS] = { FAKE_REPLICASETS, APPS, "replicasets", "ReplicaSet", .namespaced = true,
@@ -33,8 +34,8 @@ static const FakeResource table[_FAKE_RESOURCE_MAX] = {
                           .create_on_put = true },
         [FAKE_VOLUMEATTACHMENTS] = { FAKE_VOLUMEATTACHMENTS, "storage.k8s.io", "v1", "volumeattachments",
                                      "VolumeAttachment", .has_status = true, .delete_returns_object = true },
-        [FAKE_NODEPOOLS] = { FAKE_NODEPOOLS, VESPER, "nodepools", "NodePool", .custom = true, .has_status = true,
-                             .has_generation = true },
+        [FAKE_NODEPOOLS] = { FAKE_NODEPOOLS, VESPER, "nodepools", "NodePool", .custom = true,
+                             .has_status = true, .has_generation = true },
         [FAKE_NODECLAIMS] = { FAKE_NODECLAIMS, VESPER, "nodeclaims", "NodeClaim", .custom = true,
                               .has_status = true, .has_generation = true },
         [FAKE_NDBS] = { FAKE_NDBS, VESPER, "nodedisruptionbudgets", "NodeDisruptionBudget", .custom = true,
@@ -86,7 +87,8 @@ const FakeResource *fake_resource(FakeResourceId id) {
 
 const FakeResource *fake_resource_find(const char *group, const char *version, const char *plural) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
-                if (streq(table[i].group, group) && streq(table[i].version, version) && streq(table[i].plural, plural))
+                if (streq(table[i].group, group) && streq(table[i].version, version) &&
+                    streq(table[i].plural, plural))
                         return &table[i];
         return NULL;
 }

@@ -36,7 +36,8 @@ typedef struct FakeResource {
         const char *plural;
         const char *kind;
         bool namespaced;
-        bool custom;         /* a CRD: no strategic merge patch, `kind` required in bodies, kind and apiVersion in list items */
+        bool custom; /* a CRD: no strategic merge patch, `kind` required in bodies, kind and apiVersion in
+                        list items */
         bool has_status;     /* subresource; writes to the object leave the status alone */
         bool has_generation; /* metadata.generation: 1 at creation, counts changes of the spec */
         bool unconditional;  /* PUT without resourceVersion is fine */

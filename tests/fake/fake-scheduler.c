@@ -4,9 +4,9 @@
 #include "fake-controllers.h"
 
 /*
- * Binds pending pods to the node with the fewest that will take them: not cordoned (unless the taint is tolerated), no taint
- * NoSchedule or NoExecute they do not tolerate, not being deleted is no criterion (as in life), Ready, nodeSelector, room for
- * one more pod. What fits nowhere waits for a node to change.
+ * Binds pending pods to the node with the fewest that will take them: not cordoned (unless the taint is
+ * tolerated), no taint NoSchedule or NoExecute they do not tolerate, not being deleted is no criterion (as
+ * in life), Ready, nodeSelector, room for one more pod. What fits nowhere waits for a node to change.
  */
 
 static size_t *pods_on(FakeCluster *c, const char *node) {
@@ -60,7 +60,7 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
         if (is)
                 (*pods_on(c, is))++;
         key = fake_change_key(change);
-        if (change->new && is_waiting(change->new->json))
+        if (change->new &&is_waiting(change->new->json))
                 fake_queue_add(q, key);
         else
                 hashmap_remove(c->unbound, key);
@@ -69,7 +69,7 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
 static void resync(FakeCluster *c, FakeQueue *q) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH(pod, c->store, FAKE_PODS, NULL)
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL)
                 if (is_waiting(pod)) {
                         _cleanup_free_ char *key = fake_object_key(pod);
 
@@ -80,14 +80,15 @@ static void resync(FakeCluster *c, FakeQueue *q) {
 static bool selector_fits(const cJSON *pod, const cJSON *node) {
         const cJSON *s;
 
-        cJSON_ArrayForEach(s, fj_get(pod, "spec", "nodeSelector", NULL))
+        cJSON_ArrayForEach (s, fj_get(pod, "spec", "nodeSelector", NULL))
                 if (!streq_ptr(fj_string(node, "metadata", "labels", s->string, NULL), s->valuestring))
                         return false;
         return true;
 }
 
 static bool fits(FakeCluster *c, const cJSON *pod, const cJSON *node) {
-        _cleanup_cjson_ cJSON *cordon = fj_parse("{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule'}");
+        _cleanup_cjson_ cJSON *cordon =
+                fj_parse("{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule'}");
         const char *room = fj_string(node, "status", "allocatable", "pods", NULL);
         const char *name = fj_string(node, "metadata", "name", NULL);
         const cJSON *t;
@@ -96,7 +97,7 @@ static bool fits(FakeCluster *c, const cJSON *pod, const cJSON *node) {
                 return false;
         if (!fake_condition_is(node, "Ready", "True"))
                 return false;
-        cJSON_ArrayForEach(t, fj_get(node, "spec", "taints", NULL))
+        cJSON_ArrayForEach (t, fj_get(node, "spec", "taints", NULL))
                 if (!streq_ptr(fj_string(t, "effect", NULL), "PreferNoSchedule") && !fake_tolerates(pod, t))
                         return false;
         if (room && *pods_on(c, name) >= (size_t) strtoull(room, NULL, 10))
@@ -115,7 +116,7 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
         if (!pod || !is_waiting(pod))
                 return;
 
-        FAKE_STORE_FOREACH(node, c->store, FAKE_NODES, NULL) {
+        FAKE_STORE_FOREACH (node, c->store, FAKE_NODES, NULL) {
                 size_t n = *pods_on(c, fj_string(node, "metadata", "name", NULL));
 
                 if ((!best || n < best_n) && fits(c, pod, node)) {
@@ -130,8 +131,8 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
                 fake_set_condition(c->store, fj_object(new, "status"), "PodScheduled", "True", NULL, NULL);
         } else {
                 (void) hashmap_put(c->unbound, key, q);
-                fake_set_condition(c->store, fj_object(new, "status"), "PodScheduled", "False", "Unschedulable",
-                                   "no node will take the pod");
+                fake_set_condition(c->store, fj_object(new, "status"), "PodScheduled", "False",
+                                   "Unschedulable", "no node will take the pod");
         }
         fake_store_update(c->store, FAKE_PODS, new);
 }

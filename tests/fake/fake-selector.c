@@ -12,15 +12,15 @@ void fake_selector_done(FakeSelector *s) {
                 strv_free(s->items[i].values);
         }
         free(s->items);
-        *s = (FakeSelector) { 0 };
+        *s = (FakeSelector){ 0 };
 }
 
 /* Takes key and values. */
-static void add(FakeSelector *s, char *key, FakeOperator operator, char **values) {
+static void add(FakeSelector *s, char *key, FakeOperator operator, char ** values) {
         int r = GREEDY_REALLOC(s->items, s->allocated, s->n_items + 1);
 
         assert(r >= 0);
-        s->items[s->n_items++] = (FakeRequirement) { MUST(key), operator, values };
+        s->items[s->n_items++] = (FakeRequirement){ MUST(key), operator, values };
 }
 
 static char **one(const char *value, size_t size) {
@@ -32,7 +32,7 @@ static char **one(const char *value, size_t size) {
         return l;
 }
 
-/* -- labels -------------------------------------------------------------------------------------------------------- */
+/* -- labels -------------------------------------------------------------------------------------------- */
 
 static const char *skip_space(const char *p) {
         while (isspace((unsigned char) *p))
@@ -88,7 +88,7 @@ static bool parse_requirement(const char **p, FakeSelector *ret) {
         bool negated = **p == '!';
         const char *begin = skip_space(negated ? *p + 1 : *p), *end = word_end(begin);
         size_t size = (size_t) (end - begin);
-        FakeOperator operator = negated ? FAKE_NOT_EXISTS : FAKE_EXISTS;
+        FakeOperator operator= negated ? FAKE_NOT_EXISTS : FAKE_EXISTS;
         char **values = NULL;
 
         if (size == 0)
@@ -98,18 +98,18 @@ static bool parse_requirement(const char **p, FakeSelector *ret) {
         if (!negated && (**p == '=' || (**p == '!' && (*p)[1] == '='))) {
                 const char *value;
 
-                operator = **p == '!' ? FAKE_NOT_IN : FAKE_IN;
+                operator= ** p == '!' ? FAKE_NOT_IN : FAKE_IN;
                 *p += (*p)[1] == '=' ? 2 : 1;
                 value = skip_space(*p);
                 *p = word_end(value);
                 values = one(value, (size_t) (*p - value));
                 *p = skip_space(*p);
         } else if (!negated && take_word(p, "in")) {
-                operator = FAKE_IN;
+                operator= FAKE_IN;
                 if (!parse_set(p, &values))
                         return false;
         } else if (!negated && take_word(p, "notin")) {
-                operator = FAKE_NOT_IN;
+                operator= FAKE_NOT_IN;
                 if (!parse_set(p, &values))
                         return false;
         }
@@ -155,7 +155,7 @@ bool fake_label_selector_matches(const FakeSelector *s, const cJSON *labels) {
         return true;
 }
 
-/* -- fields -------------------------------------------------------------------------------------------------------- */
+/* -- fields -------------------------------------------------------------------------------------------- */
 
 /* What pkg/apis/.../conversion.go of each kind knows. */
 static const char *const known_fields[_FAKE_RESOURCE_MAX][12] = {
@@ -164,8 +164,9 @@ static const char *const known_fields[_FAKE_RESOURCE_MAX][12] = {
                         "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
                         "status.podIP", "status.nominatedNodeName" },
         [FAKE_NAMESPACES] = { "metadata.name", "status.phase" },
-        [FAKE_EVENTS] = { "metadata.name", "metadata.namespace", "involvedObject.kind", "involvedObject.namespace",
-                          "involvedObject.name", "involvedObject.uid", "reason", "reportingComponent", "type" },
+        [FAKE_EVENTS] = { "metadata.name", "metadata.namespace", "involvedObject.kind",
+                          "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "reason",
+                          "reportingComponent", "type" },
 };
 
 static bool field_is_known(const FakeResource *r, const char *key, char **reterr) {
@@ -173,7 +174,8 @@ static bool field_is_known(const FakeResource *r, const char *key, char **reterr
                 if (streq(key, "metadata.name") || streq(key, "metadata.namespace"))
                         return true;
                 *reterr = MUST(strf("\"%s\" is not a known field selector: only \"metadata.name\", "
-                                    "\"metadata.namespace\"", key));
+                                    "\"metadata.namespace\"",
+                                    key));
                 return false;
         }
         for (size_t i = 0; i < ELEMENTSOF(known_fields[0]) && known_fields[r->id][i]; i++)
@@ -189,7 +191,7 @@ bool fake_field_selector_parse(const FakeResource *r, const char *text, FakeSele
         int k = strv_split(text, ",", &terms);
 
         assert(k >= 0);
-        STRV_FOREACH(term, terms) {
+        STRV_FOREACH (term, terms) {
                 const char *eq = strchr(*term, '=');
                 bool negated = eq && eq > *term && eq[-1] == '!';
                 _cleanup_free_ char *key = NULL;
@@ -228,7 +230,8 @@ static const char *field_value(const cJSON *object, const char *path) {
 
         if (cJSON_IsString(v))
                 return v->valuestring;
-        if (cJSON_IsBool(v) || (!v && (streq(path, "spec.unschedulable") || streq(path, "spec.hostNetwork"))))
+        if (cJSON_IsBool(v) ||
+            (!v && (streq(path, "spec.unschedulable") || streq(path, "spec.hostNetwork"))))
                 return cJSON_IsTrue(v) ? "true" : "false";
         return "";
 }
@@ -242,15 +245,15 @@ bool fake_field_selector_matches(const FakeSelector *s, const cJSON *object) {
 
 const char *fake_field_selector_exact(const FakeSelector *s, const char *key) {
         for (size_t i = 0; i < s->n_items; i++)
-                if (s->items[i].operator == FAKE_IN && streq(s->items[i].key, key) && s->items[i].values)
+                if (s->items[i].operator== FAKE_IN && streq(s->items[i].key, key) && s->items[i].values)
                         return s->items[i].values[0];
         return NULL;
 }
 
-/* -- LabelSelector objects ----------------------------------------------------------------------------------------- */
+/* -- LabelSelector objects ----------------------------------------------------------------------------- */
 
 static bool expression_matches(const cJSON *e, const cJSON *labels) {
-        const char *key = fj_string(e, "key", NULL), *operator = fj_string(e, "operator", NULL);
+        const char *key = fj_string(e, "key", NULL), *operator= fj_string(e, "operator", NULL);
         const cJSON *values = fj_get(e, "values", NULL);
         const char *value = key ? fj_string(labels, key, NULL) : NULL;
 
@@ -272,13 +275,13 @@ bool fake_object_selector_matches(const cJSON *selector, const cJSON *labels) {
 
         if (!cJSON_IsObject(selector))
                 return false;
-        cJSON_ArrayForEach(e, fj_get(selector, "matchLabels", NULL)) {
+        cJSON_ArrayForEach (e, fj_get(selector, "matchLabels", NULL)) {
                 const char *value = fj_string(labels, e->string, NULL);
 
                 if (!cJSON_IsString(e) || !value || !streq(value, e->valuestring))
                         return false;
         }
-        cJSON_ArrayForEach(e, fj_get(selector, "matchExpressions", NULL))
+        cJSON_ArrayForEach (e, fj_get(selector, "matchExpressions", NULL))
                 if (!expression_matches(e, labels))
                         return false;
         return true;

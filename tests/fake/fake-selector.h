@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Selectors as the API server reads them: labelSelector and fieldSelector of a query, metav1.LabelSelector of an object. */
+/* Selectors as the API server reads them: labelSelector and fieldSelector of a query, metav1.LabelSelector
+ * of an object. */
 
 #include "fake-json.h"
 #include "fake-resource.h"

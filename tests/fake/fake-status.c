@@ -6,7 +6,7 @@
 void fake_reply_done(FakeReply *r) {
         cJSON_Delete(r->status);
         free(r->text);
-        *r = (FakeReply) { 0 };
+        *r = (FakeReply){ 0 };
 }
 
 bool fake_reply_text(FakeReply *r, unsigned code, char *json) {
@@ -28,8 +28,8 @@ static void begin(FakeReply *r, unsigned code, const char *status, const char *m
                 fj_set_string(r->status, "reason", reason);
 }
 
-static bool failure(FakeReply *r, unsigned code, const char *reason, const FakeResource *resource, const char *name,
-                    const char *kind, const char *message) {
+static bool failure(FakeReply *r, unsigned code, const char *reason, const FakeResource *resource,
+                    const char *name, const char *kind, const char *message) {
         cJSON *details;
 
         begin(r, code, "Failure", message, reason);
@@ -66,35 +66,40 @@ bool fake_reply_failure(FakeReply *r, unsigned code, const char *reason, const c
 }
 
 bool fake_reply_not_found(FakeReply *r, const FakeResource *resource, const char *name) {
-        _cleanup_free_ char *message = MUST(strf("%s \"%s\" not found", fake_resource_qualified(resource), name));
+        _cleanup_free_ char *message =
+                MUST(strf("%s \"%s\" not found", fake_resource_qualified(resource), name));
 
         return failure(r, 404, "NotFound", resource, name, resource->plural, message);
 }
 
 bool fake_reply_exists(FakeReply *r, const FakeResource *resource, const char *name) {
-        _cleanup_free_ char *message = MUST(strf("%s \"%s\" already exists", fake_resource_qualified(resource), name));
+        _cleanup_free_ char *message =
+                MUST(strf("%s \"%s\" already exists", fake_resource_qualified(resource), name));
 
         return failure(r, 409, "AlreadyExists", resource, name, resource->plural, message);
 }
 
-bool fake_reply_conflict(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt, ...) {
+bool fake_reply_conflict(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt,
+                         ...) {
         _cleanup_free_ char *why = NULL, *message = NULL;
         va_list ap;
 
         va_start(ap, fmt);
         why = format(fmt, ap);
         va_end(ap);
-        message = MUST(strf("Operation cannot be fulfilled on %s \"%s\": %s", fake_resource_qualified(resource), name,
-                            why));
+        message = MUST(strf("Operation cannot be fulfilled on %s \"%s\": %s",
+                            fake_resource_qualified(resource), name, why));
         return failure(r, 409, "Conflict", resource, name, resource->plural, message);
 }
 
 bool fake_reply_stale(FakeReply *r, const FakeResource *resource, const char *name) {
-        return fake_reply_conflict(r, resource, name, "the object has been modified; please apply your changes to the "
+        return fake_reply_conflict(r, resource, name,
+                                   "the object has been modified; please apply your changes to the "
                                    "latest version and try again");
 }
 
-bool fake_reply_forbidden(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt, ...) {
+bool fake_reply_forbidden(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt,
+                          ...) {
         _cleanup_free_ char *why = NULL, *message = NULL;
         va_list ap;
 
@@ -104,7 +109,8 @@ bool fake_reply_forbidden(FakeReply *r, const FakeResource *resource, const char
         if (isempty(name))
                 message = MUST(strf("%s is forbidden: %s", fake_resource_qualified(resource), why));
         else
-                message = MUST(strf("%s \"%s\" is forbidden: %s", fake_resource_qualified(resource), name, why));
+                message = MUST(
+                        strf("%s \"%s\" is forbidden: %s", fake_resource_qualified(resource), name, why));
         return failure(r, 403, "Forbidden", resource, name, resource->plural, message);
 }
 
@@ -164,7 +170,7 @@ void fake_reply_set_retry_after(FakeReply *r, unsigned seconds) {
         r->retry_after_sec = seconds;
 }
 
-/* -- field errors -------------------------------------------------------------------------------------------------- */
+/* -- field errors -------------------------------------------------------------------------------------- */
 
 static const struct {
         const char *reason, *body;
@@ -183,8 +189,8 @@ void fake_errors_done(FakeErrors *e) {
         e->causes = NULL;
 }
 
-void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const char *detail, const char *field_fmt,
-                     ...) {
+void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const char *detail,
+                     const char *field_fmt, ...) {
         _cleanup_free_ char *field = NULL, *message = NULL;
         cJSON *cause, *other;
         va_list ap;
@@ -193,8 +199,8 @@ void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const
         field = format(field_fmt, ap);
         va_end(ap);
         message = MUST(strf("%s%s%s%s%s", error_types[type].body, error_types[type].shows_value ? ": " : "",
-                            error_types[type].shows_value ? strempty(value) : "", isempty(detail) ? "" : ": ",
-                            strempty(detail)));
+                            error_types[type].shows_value ? strempty(value) : "",
+                            isempty(detail) ? "" : ": ", strempty(detail)));
 
         if (!e->causes)
                 e->causes = MUST(cJSON_CreateArray());
@@ -202,7 +208,7 @@ void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const
         fj_set_string(cause, "reason", error_types[type].reason);
         fj_set_string(cause, "message", message);
         fj_set_string(cause, "field", field);
-        cJSON_ArrayForEach(other, e->causes)
+        cJSON_ArrayForEach (other, e->causes)
                 if (fj_equal(other, cause)) {
                         cJSON_Delete(cause);
                         return;
@@ -222,7 +228,7 @@ bool fake_errors_reply_as(FakeErrors *e, const char *qualified_kind, const char 
                 return true;
 
         strbuf_addf(&b, "%s \"%s\" is invalid: %s", qualified_kind, name, n > 1 ? "[" : "");
-        cJSON_ArrayForEach(c, e->causes)
+        cJSON_ArrayForEach (c, e->causes)
                 strbuf_addf(&b, "%s: %s%s", fj_string(c, "field", NULL), fj_string(c, "message", NULL),
                             c->next ? ", " : "");
         if (n > 1)

@@ -18,14 +18,17 @@ typedef struct FakeReply {
 void fake_reply_done(FakeReply *r);
 #define _cleanup_reply_ _cleanup_(fake_reply_done)
 
-/* Each drops what was there. Those that refuse return false, so that `return fake_reply_x(...)` reads well. */
+/* Each drops what was there. Those that refuse return false, so that `return fake_reply_x(...)` reads well.
+ */
 bool fake_reply_text(FakeReply *r, unsigned code, char *json);
-bool fake_reply_failure(FakeReply *r, unsigned code, const char *reason, const char *fmt, ...) _printf_(4, 5);
+bool fake_reply_failure(FakeReply *r, unsigned code, const char *reason, const char *fmt, ...)
+        _printf_(4, 5);
 bool fake_reply_not_found(FakeReply *r, const FakeResource *resource, const char *name);
 bool fake_reply_exists(FakeReply *r, const FakeResource *resource, const char *name);
 bool fake_reply_conflict(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt, ...)
         _printf_(4, 5);
-bool fake_reply_stale(FakeReply *r, const FakeResource *resource, const char *name); /* 409, a stale resourceVersion */
+bool fake_reply_stale(FakeReply *r, const FakeResource *resource,
+                      const char *name); /* 409, a stale resourceVersion */
 bool fake_reply_forbidden(FakeReply *r, const FakeResource *resource, const char *name, const char *fmt, ...)
         _printf_(4, 5);
 bool fake_reply_bad_request(FakeReply *r, const char *fmt, ...) _printf_(2, 3);
@@ -38,7 +41,7 @@ cJSON *fake_reply_details(FakeReply *r);
 void fake_reply_add_cause(FakeReply *r, const char *reason, const char *message, const char *field);
 void fake_reply_set_retry_after(FakeReply *r, unsigned seconds);
 
-/* -- field errors: 422 --------------------------------------------------------------------------------------------- */
+/* -- field errors: 422 --------------------------------------------------------------------------------- */
 
 typedef enum FakeErrorType {
         FAKE_ERROR_REQUIRED,
@@ -58,8 +61,8 @@ void fake_errors_done(FakeErrors *e);
 #define _cleanup_errors_ _cleanup_(fake_errors_done)
 
 /* value: as it stands in the message, quoted if a string ("\"x\"", "0"); NULL where the type shows none. */
-void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const char *detail, const char *field_fmt, ...)
-        _printf_(5, 6);
+void fake_errors_add(FakeErrors *e, FakeErrorType type, const char *value, const char *detail,
+                     const char *field_fmt, ...) _printf_(5, 6);
 /* True if there are none; else the reply is the 422. */
 bool fake_errors_reply(FakeErrors *e, const FakeResource *resource, const char *name, FakeReply *r);
 /* The same under another name than the kind's: "leases.coordination.k8s.io", "DeleteOptions.meta.k8s.io". */

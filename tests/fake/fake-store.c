@@ -12,7 +12,8 @@ typedef struct Entry {
         FakeVersion *version;
 } Entry;
 
-/* Indexes of changes never shift for their users within one loop iteration: the oldest are dropped in bulk, by a write. */
+/* Indexes of changes never shift for their users within one loop iteration: the oldest are dropped in bulk,
+ * by a write. */
 typedef struct Shelf {
         const FakeResource *resource;
         Entry *entries; /* sorted by key */
@@ -36,7 +37,7 @@ struct FakeStore {
         size_t n_observers, observers_allocated;
 };
 
-/* -- versions ------------------------------------------------------------------------------------------------------ */
+/* -- versions ------------------------------------------------------------------------------------------ */
 
 static FakeVersion *version_new(cJSON *json, uint64_t rv) {
         FakeVersion *v = MUST(new0(FakeVersion, 1));
@@ -78,7 +79,7 @@ char *fake_version_print(const FakeResource *r, FakeVersion *v) {
                          streq(text, "{}") ? "" : ",", text + 1));
 }
 
-/* -- keys ---------------------------------------------------------------------------------------------------------- */
+/* -- keys ---------------------------------------------------------------------------------------------- */
 
 static char *make_key(const char *ns, const char *name) {
         return MUST(isempty(ns) ? strdup(name) : strf("%s/%s", ns, name));
@@ -109,7 +110,7 @@ static Entry *find(const Shelf *shelf, const char *key) {
         return i < shelf->n_entries && streq(shelf->entries[i].key, key) ? &shelf->entries[i] : NULL;
 }
 
-/* -- life ---------------------------------------------------------------------------------------------------------- */
+/* -- life ---------------------------------------------------------------------------------------------- */
 
 static void change_done(FakeChange *c) {
         fake_version_unref(c->old);
@@ -165,10 +166,10 @@ void fake_store_observe(FakeStore *s, fake_store_observer_t observer, void *user
         int r = GREEDY_REALLOC(s->observers, s->observers_allocated, s->n_observers + 1);
 
         assert(r >= 0);
-        s->observers[s->n_observers++] = (Observer) { observer, userdata };
+        s->observers[s->n_observers++] = (Observer){ observer, userdata };
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------- */
+/* -- reading ------------------------------------------------------------------------------------------- */
 
 FakeVersion *fake_store_version(const FakeStore *s, FakeResourceId id, const char *ns, const char *name) {
         _cleanup_free_ char *key = make_key(ns, name);
@@ -215,7 +216,7 @@ const cJSON *fake_store_in_ns(const FakeStore *s, FakeResourceId id, const char 
         return shelf->entries[i].version->json;
 }
 
-/* -- writing ------------------------------------------------------------------------------------------------------- */
+/* -- writing ------------------------------------------------------------------------------------------- */
 
 static void trim(FakeStore *s, Shelf *shelf) {
         size_t drop;
@@ -258,7 +259,7 @@ FakeVersion *fake_store_create(FakeStore *s, FakeResourceId id, cJSON *object) {
 
         v = version_new(object, ++s->rv);
         memmove(shelf->entries + at + 1, shelf->entries + at, (shelf->n_entries - at) * sizeof(Entry));
-        shelf->entries[at] = (Entry) { key, v };
+        shelf->entries[at] = (Entry){ key, v };
         shelf->n_entries++;
         record(s, shelf, NULL, fake_version_ref(v), NULL);
         return v;
@@ -303,7 +304,7 @@ bool fake_store_delete(FakeStore *s, FakeResourceId id, const char *ns, const ch
         return true;
 }
 
-/* -- the past ------------------------------------------------------------------------------------------------------ */
+/* -- the past ------------------------------------------------------------------------------------------ */
 
 uint64_t fake_store_compacted(const FakeStore *s, FakeResourceId id) {
         return s->shelves[id].compacted;

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * What etcd and the watch cache are: objects by resource, in the order of their keys, one global resourceVersion, and a
- * bounded history of each resource for watches and for lists of the past.
+ * What etcd and the watch cache are: objects by resource, in the order of their keys, one global
+ * resourceVersion, and a bounded history of each resource for watches and for lists of the past.
  *
- * Every state of an object is an immutable, counted FakeVersion. Objects are kept without apiVersion and kind (a built-in
- * list leaves them out of its items, everything else writes them in front); metadata.resourceVersion is set here.
+ * Every state of an object is an immutable, counted FakeVersion. Objects are kept without apiVersion and
+ * kind (a built-in list leaves them out of its items, everything else writes them in front);
+ * metadata.resourceVersion is set here.
  */
 
 #include "fake-json.h"
@@ -22,7 +23,8 @@ typedef struct FakeVersion {
         char *text; /* printed once wanted */
 } FakeVersion;
 
-/* One write. Created: old NULL. Deleted: new NULL, and `gone` is the last state with the version of the deletion. */
+/* One write. Created: old NULL. Deleted: new NULL, and `gone` is the last state with the version of the
+ * deletion. */
 typedef struct FakeChange {
         const FakeResource *resource;
         uint64_t rv;
@@ -52,8 +54,9 @@ const char *fake_store_timestamp(const FakeStore *s, char ret[RFC3339_MAX]);
 /* ns NULL or "": cluster-scoped. Borrowed until the next write; NULL if absent. */
 FakeVersion *fake_store_version(const FakeStore *s, FakeResourceId id, const char *ns, const char *name);
 const cJSON *fake_store_get(const FakeStore *s, FakeResourceId id, const char *ns, const char *name);
-/* Takes the object, which must have its name and namespace in metadata. Creating what is there, or updating what is not,
- * is a bug of the caller. An update that changes nothing is none: no version, no event. Returns the state now, borrowed. */
+/* Takes the object, which must have its name and namespace in metadata. Creating what is there, or updating
+ * what is not, is a bug of the caller. An update that changes nothing is none: no version, no event. Returns
+ * the state now, borrowed. */
 FakeVersion *fake_store_create(FakeStore *s, FakeResourceId id, cJSON *object);
 FakeVersion *fake_store_update(FakeStore *s, FakeResourceId id, cJSON *object);
 /* True if it was there. */
@@ -72,7 +75,7 @@ size_t fake_store_lower_bound(const FakeStore *s, FakeResourceId id, const char 
 size_t fake_store_first(const FakeStore *s, FakeResourceId id, const char *ns);
 const cJSON *fake_store_in_ns(const FakeStore *s, FakeResourceId id, const char *ns, size_t i);
 
-/* -- the past ------------------------------------------------------------------------------------------------------ */
+/* -- the past ------------------------------------------------------------------------------------------ */
 
 /* Nothing at or before this version can be had any more (a watch may begin from it, though). */
 uint64_t fake_store_compacted(const FakeStore *s, FakeResourceId id);
@@ -81,7 +84,8 @@ void fake_store_compact(FakeStore *s);
 /* The changes of a resource after `rv`, oldest first: index of the first, and access. */
 size_t fake_store_changes_after(const FakeStore *s, FakeResourceId id, uint64_t rv);
 const FakeChange *fake_store_change(const FakeStore *s, FakeResourceId id, size_t i);
-/* All objects as they were at rv (> compacted): an array of n references to be freed with fake_versions_free(). */
+/* All objects as they were at rv (> compacted): an array of n references to be freed with
+ * fake_versions_free(). */
 FakeVersion **fake_store_snapshot(const FakeStore *s, FakeResourceId id, uint64_t rv, size_t *ret_n);
 void fake_versions_free(FakeVersion **v, size_t n);
 

@@ -4,16 +4,17 @@
 #include "fake-handlers.h"
 
 /*
- * Strategic merge patch, apimachinery/pkg/util/strategicpatch: as a merge patch, but a few lists are merged, element by
- * element with a key or as sets of words; all others (taints and tolerations among them) are replaced. Directives: $patch
- * (replace, delete, merge) in objects and elements, $deleteFromPrimitiveList/FIELD, $setElementOrder/FIELD (order only),
- * $retainKeys.
+ * Strategic merge patch, apimachinery/pkg/util/strategicpatch: as a merge patch, but a few lists are merged,
+ * element by element with a key or as sets of words; all others (taints and tolerations among them) are
+ * replaced. Directives: $patch (replace, delete, merge) in objects and elements,
+ * $deleteFromPrimitiveList/FIELD, $setElementOrder/FIELD (order only), $retainKeys.
  */
 
 #define ORDER "$setElementOrder/"
 #define DELETE_FROM "$deleteFromPrimitiveList/"
 
-/* The patchMergeKey tags of k8s.io/api; "": a set of words. By the path from the object, any index left out. */
+/* The patchMergeKey tags of k8s.io/api; "": a set of words. By the path from the object, any index left out.
+ */
 static const struct {
         const char *path, *key;
 } merged_lists[] = {
@@ -46,14 +47,14 @@ static char *sub_path(const char *path, const char *key) {
         return MUST(path[0] ? strf("%s.%s", path, key) : strdup(key));
 }
 
-/* -- order --------------------------------------------------------------------------------------------------------- */
+/* -- order --------------------------------------------------------------------------------------------- */
 
 /* Where an element stands in a list, by its key (or by itself); -1: nowhere. */
 static int place_of(const cJSON *list, const char *key, const cJSON *e) {
         const cJSON *value = key[0] ? fj_member(e, key) : e, *other;
         int i = 0;
 
-        cJSON_ArrayForEach(other, list) {
+        cJSON_ArrayForEach (other, list) {
                 if (fj_equal(key[0] ? fj_member(other, key) : other, value))
                         return i;
                 i++;
@@ -61,8 +62,8 @@ static int place_of(const cJSON *list, const char *key, const cJSON *e) {
         return -1;
 }
 
-/* normalizeElementOrder(): what the patch names keeps the patch's order, the rest its own; in between, what stood in front
- * before stays in front, and what is new comes first. */
+/* normalizeElementOrder(): what the patch names keeps the patch's order, the rest its own; in between, what
+ * stood in front before stays in front, and what is new comes first. */
 static void reorder(cJSON *list, const char *key, const cJSON *order, const cJSON *before) {
         int n = cJSON_GetArraySize(list), n_named = cJSON_GetArraySize(order), at = 0;
         _cleanup_free_ cJSON **named = MUST(new0(cJSON *, (size_t) n_named + 1));
@@ -87,20 +88,21 @@ static void reorder(cJSON *list, const char *key, const cJSON *order, const cJSO
                 if (at < n_named && *r) {
                         int left = place_of(before, key, *r), right = place_of(before, key, named[at]);
 
-                        cJSON_AddItemToArray(list, left >= 0 && right >= 0 && left < right ? *r++ : named[at++]);
+                        cJSON_AddItemToArray(list,
+                                             left >= 0 && right >= 0 && left < right ? *r++ : named[at++]);
                 } else
                         cJSON_AddItemToArray(list, *r ? *r++ : named[at++]);
         }
 }
 
-/* -- sets of words ------------------------------------------------------------------------------------------------- */
+/* -- sets of words ------------------------------------------------------------------------------------- */
 
 static void merge_words(cJSON *target, const char *key, const cJSON *words, const cJSON *order) {
         cJSON *list = fj_array(target, key);
         _cleanup_cjson_ cJSON *before = fj_copy(list);
         const cJSON *w;
 
-        cJSON_ArrayForEach(w, words)
+        cJSON_ArrayForEach (w, words)
                 if (cJSON_IsString(w) && !fj_array_has(list, w->valuestring))
                         cJSON_AddItemToArray(list, fj_copy(w));
         reorder(list, "", order ? order : words, before);
@@ -119,12 +121,12 @@ static bool delete_words(cJSON *target, const char *key, const cJSON *words, Fak
         return true;
 }
 
-/* -- lists of objects ---------------------------------------------------------------------------------------------- */
+/* -- lists of objects ---------------------------------------------------------------------------------- */
 
 static cJSON *find_element(cJSON *list, const char *key, const cJSON *value) {
         cJSON *e;
 
-        cJSON_ArrayForEach(e, list)
+        cJSON_ArrayForEach (e, list)
                 if (fj_equal(fj_member(e, key), value))
                         return e;
         return NULL;
@@ -133,7 +135,7 @@ static cJSON *find_element(cJSON *list, const char *key, const cJSON *value) {
 static bool list_is_replaced(const cJSON *patch) {
         const cJSON *e;
 
-        cJSON_ArrayForEach(e, patch)
+        cJSON_ArrayForEach (e, patch)
                 if (streq_ptr(fj_string(e, "$patch", NULL), "replace"))
                         return true;
         return false;
@@ -147,7 +149,8 @@ static bool merge_element(cJSON *list, const char *key, const cJSON *e, const ch
         if (!value) {
                 _cleanup_free_ char *shown = fj_print(e);
 
-                fake_reply_failure(reply, 500, NULL, "map: %s does not contain declared merge key: %s", shown, key);
+                fake_reply_failure(reply, 500, NULL, "map: %s does not contain declared merge key: %s",
+                                   shown, key);
                 return false;
         }
         there = find_element(list, key, value);
@@ -163,29 +166,29 @@ static bool merge_element(cJSON *list, const char *key, const cJSON *e, const ch
         return merge_object(there, e, path, reply);
 }
 
-static bool merge_list(cJSON *target, const char *name, const char *key, const cJSON *patch, const cJSON *order,
-                       const char *path, FakeReply *reply) {
+static bool merge_list(cJSON *target, const char *name, const char *key, const cJSON *patch,
+                       const cJSON *order, const char *path, FakeReply *reply) {
         _cleanup_cjson_ cJSON *before = NULL;
         const cJSON *e;
         cJSON *list;
 
         if (list_is_replaced(patch)) {
                 list = fj_set(target, name, MUST(cJSON_CreateArray()));
-                cJSON_ArrayForEach(e, patch)
+                cJSON_ArrayForEach (e, patch)
                         if (!fj_member(e, "$patch"))
                                 cJSON_AddItemToArray(list, fj_copy(e));
                 return true;
         }
         list = fj_array(target, name);
         before = fj_copy(list);
-        cJSON_ArrayForEach(e, patch)
+        cJSON_ArrayForEach (e, patch)
                 if (!merge_element(list, key, e, path, reply))
                         return false;
         reorder(list, key, order ? order : patch, before);
         return true;
 }
 
-/* -- objects ------------------------------------------------------------------------------------------------------- */
+/* -- objects ------------------------------------------------------------------------------------------- */
 
 static void clear(cJSON *o) {
         while (o->child)
@@ -202,7 +205,8 @@ static void retain_keys(cJSON *target, const cJSON *keys) {
         }
 }
 
-static bool merge_member(cJSON *target, const cJSON *patch, const cJSON *p, const char *path, FakeReply *reply) {
+static bool merge_member(cJSON *target, const cJSON *patch, const cJSON *p, const char *path,
+                         FakeReply *reply) {
         const char *name = p->string, *key, *rest;
         _cleanup_free_ char *inner = sub_path(path, name), *order = MUST(strf("%s%s", ORDER, name));
         cJSON *t = fj_member(target, name);
@@ -246,7 +250,7 @@ static bool merge_object(cJSON *target, const cJSON *patch, const char *path, Fa
         }
         if (streq_ptr(directive, "delete"))
                 return true;
-        cJSON_ArrayForEach(p, patch)
+        cJSON_ArrayForEach (p, patch)
                 if (!merge_member(target, patch, p, path, reply))
                         return false;
         return true;

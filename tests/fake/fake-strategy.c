@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake-strategy.h"
 
-/* -- decoding ------------------------------------------------------------------------------------------------------ */
+/* -- decoding ------------------------------------------------------------------------------------------ */
 
 static const cJSON *not_a_string(const cJSON *container) {
         const cJSON *v;
 
-        cJSON_ArrayForEach(v, container)
+        cJSON_ArrayForEach (v, container)
                 if (!cJSON_IsString(v) && !cJSON_IsNull(v))
                         return v;
         return NULL;
@@ -40,11 +40,12 @@ static const char *bad_time(const FakeResource *r, const cJSON *object) {
         if (r->id == FAKE_EVENTS) {
                 if (!is_micro_time(fj_get(object, "eventTime", NULL)))
                         return "eventTime";
-                if (!is_time(fj_get(object, "firstTimestamp", NULL)) || !is_time(fj_get(object, "lastTimestamp", NULL)))
+                if (!is_time(fj_get(object, "firstTimestamp", NULL)) ||
+                    !is_time(fj_get(object, "lastTimestamp", NULL)))
                         return "lastTimestamp";
         }
         if (!r->custom)
-                cJSON_ArrayForEach(c, fj_get(object, "status", "conditions", NULL))
+                cJSON_ArrayForEach (c, fj_get(object, "status", "conditions", NULL))
                         if (!is_time(fj_get(c, "lastTransitionTime", NULL)) ||
                             !is_time(fj_get(c, "lastHeartbeatTime", NULL)))
                                 return "status.conditions.lastTransitionTime";
@@ -58,11 +59,15 @@ bool fake_strategy_decode(const FakeResource *r, const cJSON *object, bool patch
         const char *field = bad_time(r, object);
 
         if (meta && !cJSON_IsObject(meta))
-                why = MUST(strf("json: cannot unmarshal into Go struct field %s.metadata of type v1.ObjectMeta", r->kind));
+                why = MUST(
+                        strf("json: cannot unmarshal into Go struct field %s.metadata of type v1.ObjectMeta",
+                             r->kind));
         for (size_t i = 0; !why && i < ELEMENTSOF(maps); i++)
                 if (not_a_string(fj_get(meta, maps[i], NULL)))
-                        why = MUST(strf("json: cannot unmarshal number into Go struct field ObjectMeta.metadata.%s of type "
-                                        "string", maps[i]));
+                        why = MUST(strf("json: cannot unmarshal number into Go struct field "
+                                        "ObjectMeta.metadata.%s of type "
+                                        "string",
+                                        maps[i]));
         if (!why && field)
                 why = MUST(strf("parsing time at %s: cannot parse", field));
         if (!why)
@@ -74,8 +79,8 @@ bool fake_strategy_decode(const FakeResource *r, const cJSON *object, bool patch
                 fake_errors_add(&e, FAKE_ERROR_INVALID, "\"...\"", why, "patch");
                 return fake_errors_reply_as(&e, "", "", reply);
         }
-        return fake_reply_bad_request(reply, "%s in version \"%s\" cannot be handled as a %s: %s", r->kind, r->version,
-                                      r->kind, why);
+        return fake_reply_bad_request(reply, "%s in version \"%s\" cannot be handled as a %s: %s", r->kind,
+                                      r->version, r->kind, why);
 }
 
 static void drop_nulls(cJSON *v) {
@@ -104,7 +109,7 @@ static void show_null_times(const FakeResource *r, cJSON *object) {
 
         if (r->id != FAKE_NODES && r->id != FAKE_PODS)
                 return;
-        cJSON_ArrayForEach(c, fj_get(object, "status", "conditions", NULL)) {
+        cJSON_ArrayForEach (c, fj_get(object, "status", "conditions", NULL)) {
                 if (!fj_member(c, second))
                         fj_set(c, second, cJSON_CreateNull());
                 if (!fj_member(c, "lastTransitionTime"))
@@ -113,7 +118,8 @@ static void show_null_times(const FakeResource *r, cJSON *object) {
 }
 
 void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
-        static const char *const of_meta[] = { "labels", "annotations", "finalizers", "ownerReferences", "managedFields" };
+        static const char *const of_meta[] = { "labels", "annotations", "finalizers", "ownerReferences",
+                                               "managedFields" };
         cJSON *meta = fj_object(object, "metadata"), *spec = fj_member(object, "spec");
 
         drop_nulls(object);
@@ -133,7 +139,7 @@ void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
         show_null_times(r, object);
 }
 
-/* -- before creation ----------------------------------------------------------------------------------------------- */
+/* -- before creation ----------------------------------------------------------------------------------- */
 
 static void default_string(cJSON *o, const char *key, const char *value) {
         if (isempty(fj_string(o, key, NULL)))
@@ -149,15 +155,16 @@ static void default_int(cJSON *o, const char *key, int64_t value) {
 static void add_default_toleration(cJSON *spec, const char *key) {
         const cJSON *t;
 
-        cJSON_ArrayForEach(t, fj_get(spec, "tolerations", NULL)) {
+        cJSON_ArrayForEach (t, fj_get(spec, "tolerations", NULL)) {
                 const char *k = fj_string(t, "key", NULL), *effect = fj_string(t, "effect", NULL);
 
                 if ((isempty(k) || streq(k, key)) && (isempty(effect) || streq(effect, "NoExecute")))
                         return;
         }
-        cJSON_AddItemToArray(fj_array(spec, "tolerations"),
-                             fj_parse("{'key':'%s','operator':'Exists','effect':'NoExecute','tolerationSeconds':300}",
-                                      key));
+        cJSON_AddItemToArray(
+                fj_array(spec, "tolerations"),
+                fj_parse("{'key':'%s','operator':'Exists','effect':'NoExecute','tolerationSeconds':300}",
+                         key));
 }
 
 static void prepare_pod(cJSON *pod) {
@@ -187,7 +194,8 @@ static void prepare_namespace(cJSON *ns) {
         fj_set(ns, "spec", fj_parse("{'finalizers':['kubernetes']}"));
         fj_set(ns, "status", fj_parse("{'phase':'Active'}"));
         if (name)
-                fj_set_string(fj_object(fj_object(ns, "metadata"), "labels"), "kubernetes.io/metadata.name", name);
+                fj_set_string(fj_object(fj_object(ns, "metadata"), "labels"), "kubernetes.io/metadata.name",
+                              name);
 }
 
 static void prepare_replicaset(cJSON *rs) {
@@ -195,12 +203,14 @@ static void prepare_replicaset(cJSON *rs) {
         fj_set(rs, "status", fj_parse("{'replicas':0}"));
 }
 
-/* Admission TaintNodesByCondition: a new node takes no pods until its lifecycle controller has looked at it. */
+/* Admission TaintNodesByCondition: a new node takes no pods until its lifecycle controller has looked at it.
+ */
 static void prepare_node(cJSON *node) {
         cJSON *taints = fj_array(fj_object(node, "spec"), "taints");
 
         if (!fj_find(taints, "key", "node.kubernetes.io/not-ready"))
-                cJSON_AddItemToArray(taints, fj_parse("{'key':'node.kubernetes.io/not-ready','effect':'NoSchedule'}"));
+                cJSON_AddItemToArray(
+                        taints, fj_parse("{'key':'node.kubernetes.io/not-ready','effect':'NoSchedule'}"));
 }
 
 void fake_strategy_prepare_create(const FakeStore *s, const FakeResource *r, cJSON *object) {
@@ -225,11 +235,12 @@ void fake_strategy_prepare_create(const FakeStore *s, const FakeResource *r, cJS
         else if (r->id == FAKE_REPLICASETS)
                 prepare_replicaset(object);
         else if (r->id == FAKE_PDBS)
-                fj_set(object, "status", fj_parse("{'currentHealthy':0,'desiredHealthy':0,'disruptionsAllowed':0,"
-                                                  "'expectedPods':0}"));
+                fj_set(object, "status",
+                       fj_parse("{'currentHealthy':0,'desiredHealthy':0,'disruptionsAllowed':0,"
+                                "'expectedPods':0}"));
 }
 
-/* -- before an update ---------------------------------------------------------------------------------------------- */
+/* -- before an update ---------------------------------------------------------------------------------- */
 
 /* Takes everything of `old` but its status. */
 static void keep_all_but_status(cJSON *new, const cJSON *old) {
@@ -247,10 +258,10 @@ static void keep_all_but_status(cJSON *new, const cJSON *old) {
 static bool same_but_metadata(const cJSON *a, const cJSON *b) {
         const cJSON *m;
 
-        cJSON_ArrayForEach(m, a)
+        cJSON_ArrayForEach (m, a)
                 if (!streq(m->string, "metadata") && !fj_equal(m, fj_member(b, m->string)))
                         return false;
-        cJSON_ArrayForEach(m, b)
+        cJSON_ArrayForEach (m, b)
                 if (!streq(m->string, "metadata") && !fj_member(a, m->string))
                         return false;
         return true;
@@ -268,10 +279,12 @@ static void keep_system_fields(cJSON *new, const cJSON *old) {
         if (fj_member(was, "deletionTimestamp"))
                 fj_set_copy(meta, "deletionTimestamp", fj_member(was, "deletionTimestamp"));
         if (fj_member(was, "deletionGracePeriodSeconds") && !fj_member(meta, "deletionGracePeriodSeconds"))
-                fj_set_copy(meta, "deletionGracePeriodSeconds", fj_member(was, "deletionGracePeriodSeconds"));
+                fj_set_copy(meta, "deletionGracePeriodSeconds",
+                            fj_member(was, "deletionGracePeriodSeconds"));
 }
 
-void fake_strategy_prepare_update(const FakeResource *r, const char *subresource, cJSON *new, const cJSON *old) {
+void fake_strategy_prepare_update(const FakeResource *r, const char *subresource, cJSON *new,
+                                  const cJSON *old) {
         bool status = streq_ptr(subresource, "status");
 
         if (status && (r->custom || r->id == FAKE_VOLUMEATTACHMENTS))
@@ -283,7 +296,9 @@ void fake_strategy_prepare_update(const FakeResource *r, const char *subresource
         keep_system_fields(new, old);
 
         if (status && r->id == FAKE_PODS)
-                fj_set_copy(fj_object(new, "metadata"), "ownerReferences", fj_get(old, "metadata", "ownerReferences", NULL));
+                fj_set_copy(fj_object(new, "metadata"), "ownerReferences",
+                            fj_get(old, "metadata", "ownerReferences", NULL));
         if (!status && r->has_generation && !same_but_metadata(new, old))
-                fj_set_int(fj_object(new, "metadata"), "generation", fj_int(old, 0, "metadata", "generation", NULL) + 1);
+                fj_set_int(fj_object(new, "metadata"), "generation",
+                           fj_int(old, 0, "metadata", "generation", NULL) + 1);
 }

@@ -8,22 +8,27 @@
  * apimachinery/pkg/util/validation and pkg/apis/.../validation. */
 
 #define NAME_RULE \
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start " \
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', " \
+        "and must start " \
         "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " \
         "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 #define LABEL_VALUE_RULE \
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and " \
-        "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is " \
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', " \
+        "and must start and " \
+        "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for " \
+        "validation is " \
         "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 #define QUALIFIED_RULE \
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric " \
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with " \
+        "an alphanumeric " \
         "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is " \
         "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 #define ANNOTATIONS_MAX (256u * 1024)
 
 /* [A-Za-z0-9] at both ends, [-A-Za-z0-9_.] between. */
 static bool is_name_part(const char *s, size_t size) {
-        if (size == 0 || size > 63 || !isalnum((unsigned char) s[0]) || !isalnum((unsigned char) s[size - 1]))
+        if (size == 0 || size > 63 || !isalnum((unsigned char) s[0]) ||
+            !isalnum((unsigned char) s[size - 1]))
                 return false;
         for (size_t i = 0; i < size; i++)
                 if (!isalnum((unsigned char) s[i]) && !strchr("-_.", s[i]))
@@ -53,17 +58,18 @@ static void check_maps(FakeErrors *e, const cJSON *meta) {
         const cJSON *v;
         size_t total = 0;
 
-        cJSON_ArrayForEach(v, fj_get(meta, "labels", NULL)) {
+        cJSON_ArrayForEach (v, fj_get(meta, "labels", NULL)) {
                 const char *why = check_qualified(v->string);
 
                 if (why)
                         add_quoted(e, v->string, why, "metadata.labels");
                 if (v->valuestring[0] && !is_name_part(v->valuestring, strlen(v->valuestring)))
                         add_quoted(e, v->valuestring,
-                                   strlen(v->valuestring) > 63 ? "must be no more than 63 characters" : LABEL_VALUE_RULE,
+                                   strlen(v->valuestring) > 63 ? "must be no more than 63 characters"
+                                                               : LABEL_VALUE_RULE,
                                    "metadata.labels");
         }
-        cJSON_ArrayForEach(v, fj_get(meta, "annotations", NULL)) {
+        cJSON_ArrayForEach (v, fj_get(meta, "annotations", NULL)) {
                 const char *why = check_qualified(v->string);
 
                 if (why)
@@ -79,7 +85,7 @@ static void check_owners(FakeErrors *e, const cJSON *meta) {
         static const char *const required[] = { "apiVersion", "kind", "name", "uid" };
         const cJSON *o;
 
-        cJSON_ArrayForEach(o, fj_get(meta, "ownerReferences", NULL))
+        cJSON_ArrayForEach (o, fj_get(meta, "ownerReferences", NULL))
                 for (size_t i = 0; i < ELEMENTSOF(required); i++)
                         if (isempty(fj_string(o, required[i], NULL)))
                                 fake_errors_add(e, FAKE_ERROR_INVALID, "\"\"",
@@ -92,15 +98,18 @@ static void check_finalizers(FakeErrors *e, const FakeResource *r, const cJSON *
         const cJSON *f;
         int i = 0;
 
-        cJSON_ArrayForEach(f, finalizers) {
+        cJSON_ArrayForEach (f, finalizers) {
                 const char *name = f->valuestring, *why = check_qualified(name);
-                bool standard = streq(name, "kubernetes") || streq(name, "orphan") || streq(name, "foregroundDeletion");
+                bool standard = streq(name, "kubernetes") || streq(name, "orphan") ||
+                                streq(name, "foregroundDeletion");
                 _cleanup_free_ char *field = MUST(strf("metadata.finalizers[%d]", i++));
 
                 if (why)
                         add_quoted(e, name, why, "metadata.finalizers");
                 else if (!r->custom && !standard && !strchr(name, '/'))
-                        add_quoted(e, name, "name is neither a standard finalizer name nor is it fully qualified", field);
+                        add_quoted(e, name,
+                                   "name is neither a standard finalizer name nor is it fully qualified",
+                                   field);
         }
 }
 
@@ -109,7 +118,8 @@ static void check_meta(FakeErrors *e, const FakeResource *r, const cJSON *object
         const char *name = fj_string(meta, "name", NULL);
 
         if (isempty(name))
-                fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, "name or generateName is required", "metadata.name");
+                fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, "name or generateName is required",
+                                "metadata.name");
         else if (!dns1123_subdomain_is_valid(name))
                 add_quoted(e, name, NAME_RULE, "metadata.name");
         if (r->namespaced && isempty(fj_string(meta, "namespace", NULL)))
@@ -119,14 +129,15 @@ static void check_meta(FakeErrors *e, const FakeResource *r, const cJSON *object
         check_finalizers(e, r, fj_get(meta, "finalizers", NULL));
 }
 
-/* -- kinds --------------------------------------------------------------------------------------------------------- */
+/* -- kinds --------------------------------------------------------------------------------------------- */
 
 static void check_taints(FakeErrors *e, const cJSON *node) {
         const cJSON *taints = fj_get(node, "spec", "taints", NULL), *t, *before;
         int i = 0;
 
-        cJSON_ArrayForEach(t, taints) {
-                const char *key = strempty(fj_string(t, "key", NULL)), *effect = fj_string(t, "effect", NULL);
+        cJSON_ArrayForEach (t, taints) {
+                const char *key = strempty(fj_string(t, "key", NULL)),
+                           *effect = fj_string(t, "effect", NULL);
                 const char *why = check_qualified(key);
                 _cleanup_free_ char *shown = MUST(strf("\"%s\"", strempty(effect)));
 
@@ -134,14 +145,17 @@ static void check_taints(FakeErrors *e, const cJSON *node) {
                         fake_errors_add(e, FAKE_ERROR_INVALID, "\"\"", why, "metadata.taints[%d].key", i);
                 if (isempty(effect))
                         fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "metadata.taints[%d].effect", i);
-                else if (!streq(effect, "NoSchedule") && !streq(effect, "PreferNoSchedule") && !streq(effect, "NoExecute"))
-                        fake_errors_add(e, FAKE_ERROR_NOT_SUPPORTED, shown,
-                                        "supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
-                                        "metadata.taints[%d].effect", i);
+                else if (!streq(effect, "NoSchedule") && !streq(effect, "PreferNoSchedule") &&
+                         !streq(effect, "NoExecute"))
+                        fake_errors_add(
+                                e, FAKE_ERROR_NOT_SUPPORTED, shown,
+                                "supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+                                "metadata.taints[%d].effect", i);
                 for (before = taints->child; before != t; before = before->next)
                         if (streq(strempty(fj_string(before, "key", NULL)), key) &&
                             streq_ptr(fj_string(before, "effect", NULL), effect))
-                                fake_errors_add(e, FAKE_ERROR_DUPLICATE, "{}", "taints must be unique by key and effect pair",
+                                fake_errors_add(e, FAKE_ERROR_DUPLICATE, "{}",
+                                                "taints must be unique by key and effect pair",
                                                 "metadata.taints[%d]", i);
                 i++;
         }
@@ -153,7 +167,7 @@ static void check_pod(FakeErrors *e, const cJSON *pod) {
 
         if (cJSON_GetArraySize(containers) == 0)
                 fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "spec.containers");
-        cJSON_ArrayForEach(c, containers) {
+        cJSON_ArrayForEach (c, containers) {
                 if (isempty(fj_string(c, "name", NULL)))
                         fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "spec.containers[%d].name", i);
                 if (isempty(fj_string(c, "image", NULL)))
@@ -167,16 +181,19 @@ static void check_pdb(FakeErrors *e, const cJSON *pdb) {
         _cleanup_free_ char *shown = spec ? fj_print(spec) : MUST(strdup("{}"));
 
         if (fj_member(spec, "minAvailable") && fj_member(spec, "maxUnavailable"))
-                fake_errors_add(e, FAKE_ERROR_INVALID, shown, "minAvailable and maxUnavailable cannot be both set", "spec");
+                fake_errors_add(e, FAKE_ERROR_INVALID, shown,
+                                "minAvailable and maxUnavailable cannot be both set", "spec");
 }
 
 static void check_lease(FakeErrors *e, const cJSON *lease) {
         const cJSON *duration = fj_get(lease, "spec", "leaseDurationSeconds", NULL);
 
         if (cJSON_IsNumber(duration) && duration->valuedouble <= 0)
-                fake_errors_add(e, FAKE_ERROR_INVALID, "0", "must be greater than 0", "spec.leaseDurationSeconds");
+                fake_errors_add(e, FAKE_ERROR_INVALID, "0", "must be greater than 0",
+                                "spec.leaseDurationSeconds");
         if (fj_int(lease, 0, "spec", "leaseTransitions", NULL) < 0)
-                fake_errors_add(e, FAKE_ERROR_INVALID, "-1", "must be greater than or equal to 0", "spec.leaseTransitions");
+                fake_errors_add(e, FAKE_ERROR_INVALID, "-1", "must be greater than or equal to 0",
+                                "spec.leaseTransitions");
 }
 
 static void check_event(FakeErrors *e, const cJSON *event) {
@@ -211,7 +228,7 @@ bool fake_strategy_validate_create(const FakeResource *r, const cJSON *object, F
         return fake_errors_reply(&e, r, strempty(fj_string(object, "metadata", "name", NULL)), reply);
 }
 
-/* -- updates ------------------------------------------------------------------------------------------------------- */
+/* -- updates ------------------------------------------------------------------------------------------- */
 
 static void check_immutable(FakeErrors *e, const cJSON *new, const cJSON *old, const char *key) {
         const cJSON *is = fj_get(new, "metadata", key, NULL), *was = fj_get(old, "metadata", key, NULL);
@@ -229,12 +246,14 @@ static void check_new_finalizers(FakeErrors *e, const cJSON *new, const cJSON *o
 
         if (!fj_get(old, "metadata", "deletionTimestamp", NULL))
                 return;
-        cJSON_ArrayForEach(f, fj_get(new, "metadata", "finalizers", NULL))
+        cJSON_ArrayForEach (f, fj_get(new, "metadata", "finalizers", NULL))
                 if (!fj_array_has(was, f->valuestring))
                         strbuf_addf(&b, "%s\"%s\"", b.size > 0 ? ", " : "", f->valuestring);
         if (b.size > 0) {
-                _cleanup_free_ char *detail = MUST(strf("no new finalizers can be added if the object is being deleted, "
-                                                        "found new finalizers []string{%s}", strbuf_str(&b)));
+                _cleanup_free_ char *detail =
+                        MUST(strf("no new finalizers can be added if the object is being deleted, "
+                                  "found new finalizers []string{%s}",
+                                  strbuf_str(&b)));
 
                 fake_errors_add(e, FAKE_ERROR_FORBIDDEN, NULL, detail, "metadata.finalizers");
         }
@@ -245,7 +264,8 @@ static void check_node_update(FakeErrors *e, const cJSON *new, const cJSON *old)
 
         if (!isempty(was) && !streq_ptr(was, fj_string(new, "spec", "providerID", NULL)))
                 fake_errors_add(e, FAKE_ERROR_FORBIDDEN, NULL,
-                                "node updates may not change providerID except from \"\" to valid", "spec.providerID");
+                                "node updates may not change providerID except from \"\" to valid",
+                                "spec.providerID");
 }
 
 /* Of a pod's spec only images, activeDeadlineSeconds and more tolerations may change. */
@@ -263,20 +283,23 @@ static void check_pod_update(FakeErrors *e, const cJSON *new, const cJSON *old) 
                 fj_remove(a, mutable[i]);
                 fj_remove(b, mutable[i]);
         }
-        cJSON_ArrayForEach(c, fj_member(a, "containers"))
+        cJSON_ArrayForEach (c, fj_member(a, "containers"))
                 fj_remove(c, "image");
-        cJSON_ArrayForEach(c, fj_member(b, "containers"))
+        cJSON_ArrayForEach (c, fj_member(b, "containers"))
                 fj_remove(c, "image");
         if (!fj_equal(a, b))
                 fake_errors_add(e, FAKE_ERROR_FORBIDDEN, NULL,
                                 "pod updates may not change fields other than `spec.containers[*].image`,"
-                                "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
-                                "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be "
-                                "set to 1 if it was previously negative)", "spec");
+                                "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec."
+                                "tolerations` (only "
+                                "additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+                                "(allow it to be "
+                                "set to 1 if it was previously negative)",
+                                "spec");
 }
 
-bool fake_strategy_validate_update(const FakeResource *r, const char *subresource, const cJSON *new, const cJSON *old,
-                                   FakeReply *reply) {
+bool fake_strategy_validate_update(const FakeResource *r, const char *subresource, const cJSON *new,
+                                   const cJSON *old, FakeReply *reply) {
         static const char *const immutable[] = { "name", "namespace", "uid", "deletionTimestamp",
                                                  "deletionGracePeriodSeconds" };
         _cleanup_errors_ FakeErrors e = { 0 };

@@ -7,13 +7,14 @@
 #include "parse-util.h"
 
 /*
- * A watch is a cursor in the history of its resource. Writes only arm the pump, which in the next iteration moves every
- * cursor on and sends what its selectors pass: so watches can be stalled without losing anything, and one that has fallen
- * behind a compaction gets its 410.
+ * A watch is a cursor in the history of its resource. Writes only arm the pump, which in the next iteration
+ * moves every cursor on and sends what its selectors pass: so watches can be stalled without losing
+ * anything, and one that has fallen behind a compaction gets its 410.
  *
- *      resourceVersion unset or "0": what is there comes as ADDED first.  Too old: 200, then an ERROR event with code 410.
- *      Bookmarks, where they were asked for: every minute, 2 s before the end, and after those first ADDED, with the
- *      annotation k8s.io/initial-events-end.
+ *      resourceVersion unset or "0": what is there comes as ADDED first
+ *      too old: 200, then an ERROR event with code 410
+ *      bookmarks, where asked for: every minute, 2 s before the end, and after those first ADDED (with the
+ *      annotation k8s.io/initial-events-end)
  */
 
 #define BOOKMARK_DEFAULT_USEC USEC_PER_MINUTE
@@ -77,7 +78,7 @@ static bool stalled(const FakeApi *a) {
         return loop_now(a->loop) < a->stalled_until_usec;
 }
 
-/* -- events -------------------------------------------------------------------------------------------------------- */
+/* -- events -------------------------------------------------------------------------------------------- */
 
 static bool passes(const FakeWatch *w, const FakeVersion *v) {
         return v && (!w->ns || streq_ptr(fj_string(v->json, "metadata", "namespace", NULL), w->ns)) &&
@@ -112,9 +113,10 @@ static void add_change(const FakeWatch *w, const FakeChange *c, StrBuf *lines) {
 }
 
 static void add_bookmark(const FakeWatch *w, const char *annotations, StrBuf *lines) {
-        strbuf_addf(lines, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
-                    "\"resourceVersion\":\"%" PRIu64 "\"%s}}}\n", w->resource->kind,
-                    fake_resource_api_version(w->resource), w->rv, annotations);
+        strbuf_addf(lines,
+                    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
+                    "\"resourceVersion\":\"%" PRIu64 "\"%s}}}\n",
+                    w->resource->kind, fake_resource_api_version(w->resource), w->rv, annotations);
 }
 
 static void add_initial(FakeWatch *w, StrBuf *lines) {
@@ -168,7 +170,7 @@ void fake_watches_pump(Timer *t, void *api) {
                 timer_arm(a->pump, a->stalled_until_usec);
                 return;
         }
-        LIST_FOREACH(w, &a->watches, FakeWatch, watches)
+        LIST_FOREACH (w, &a->watches, FakeWatch, watches)
                 watch_pump(w);
 }
 
@@ -178,11 +180,11 @@ void fake_watches_changed(FakeApi *a) {
 }
 
 void fake_watches_cut(FakeApi *a, bool clean) {
-        LIST_FOREACH(w, &a->watches, FakeWatch, watches)
+        LIST_FOREACH (w, &a->watches, FakeWatch, watches)
                 watch_end(w, clean);
 }
 
-/* -- time ---------------------------------------------------------------------------------------------------------- */
+/* -- time ---------------------------------------------------------------------------------------------- */
 
 static void arm_bookmark(FakeWatch *w) {
         usec_t now = loop_now(w->api->loop), every = w->api->options.bookmark_usec;
@@ -225,7 +227,7 @@ static usec_t duration_of(FakeApi *a, const FakeRequest *r) {
         return min + random_below(a->random, min);
 }
 
-/* -- the beginning ------------------------------------------------------------------------------------------------- */
+/* -- the beginning ------------------------------------------------------------------------------------- */
 
 static bool start_of(const FakeRequest *r, uint64_t *ret_rv, FakeReply *reply) {
         const char *text = fake_request_query(r, "resourceVersion");
@@ -233,14 +235,17 @@ static bool start_of(const FakeRequest *r, uint64_t *ret_rv, FakeReply *reply) {
 
         *ret_rv = 0;
         if (!isempty(fake_request_query(r, "resourceVersionMatch")))
-                fake_errors_add(&e, FAKE_ERROR_FORBIDDEN, NULL,
-                                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                                "resourceVersionMatch");
+                fake_errors_add(
+                        &e, FAKE_ERROR_FORBIDDEN, NULL,
+                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                        "resourceVersionMatch");
         if (!fake_errors_reply_as(&e, "ListOptions.meta.k8s.io", "", reply))
                 return false;
         if (!isempty(text) && parse_uint64(text, ret_rv) < 0)
-                return fake_reply_failure(reply, 500, NULL, "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: "
-                                          "parsing \"%s\": invalid syntax", text, text);
+                return fake_reply_failure(reply, 500, NULL,
+                                          "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: "
+                                          "parsing \"%s\": invalid syntax",
+                                          text, text);
         return true;
 }
 

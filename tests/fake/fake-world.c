@@ -44,7 +44,8 @@ void fake_put(FakeCluster *c, FakeResourceId id, cJSON *object) {
                 fj_remove(meta, "namespace");
         else if (isempty(fj_string(meta, "namespace", NULL)))
                 fj_set_string(meta, "namespace", "default");
-        old = fake_store_get(c->store, id, fj_string(meta, "namespace", NULL), fj_string(meta, "name", NULL));
+        old = fake_store_get(c->store, id, fj_string(meta, "namespace", NULL),
+                             fj_string(meta, "name", NULL));
         fill_meta(c, r, object, old);
         if (old)
                 fake_store_update(c->store, id, object);
@@ -68,7 +69,7 @@ void fake_create(FakeCluster *c, FakeResourceId id, cJSON *object) {
 static void merge(cJSON *target, const cJSON *patch) {
         const cJSON *p;
 
-        cJSON_ArrayForEach(p, patch)
+        cJSON_ArrayForEach (p, patch)
                 if (cJSON_IsNull(p))
                         fj_remove(target, p->string);
                 else if (cJSON_IsObject(p))
@@ -91,7 +92,8 @@ void fake_merge(FakeCluster *c, FakeResourceId id, const char *ns, const char *n
         assert(r >= 0);
         patch = fj_parse("%s", text);
         merge(object, patch);
-        if (fake_resource(id)->has_generation && !fj_equal(fj_member(object, "spec"), fj_member(old, "spec")))
+        if (fake_resource(id)->has_generation &&
+            !fj_equal(fj_member(object, "spec"), fj_member(old, "spec")))
                 fj_set_int(fj_object(object, "metadata"), "generation",
                            fj_int(old, 0, "metadata", "generation", NULL) + 1);
         fake_store_update(c->store, id, object);
@@ -113,8 +115,9 @@ int fake_load(FakeCluster *c, const cJSON *list) {
         const cJSON *items = cJSON_IsArray(list) ? list : fj_get(list, "items", NULL), *o;
         int n = 0;
 
-        cJSON_ArrayForEach(o, items) {
-                const FakeResource *r = fake_resource_of_kind(fj_string(o, "apiVersion", NULL), fj_string(o, "kind", NULL));
+        cJSON_ArrayForEach (o, items) {
+                const FakeResource *r =
+                        fake_resource_of_kind(fj_string(o, "apiVersion", NULL), fj_string(o, "kind", NULL));
 
                 if (!r || isempty(fj_string(o, "metadata", "name", NULL)))
                         return -EINVAL;
@@ -124,15 +127,17 @@ int fake_load(FakeCluster *c, const cJSON *list) {
         return n;
 }
 
-/* -- makers -------------------------------------------------------------------------------------------------------- */
+/* -- makers -------------------------------------------------------------------------------------------- */
 
-void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance, const char *pool) {
+void fake_add_node(FakeCluster *c, const char *name, const char *zone, const char *instance,
+                   const char *pool) {
         const char *in = zone ? zone : "us-east-1a";
         cJSON *node = fj_parse("{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s',"
                                "'topology.kubernetes.io/zone':'%s'}},'spec':{},"
                                "'status':{'capacity':{'cpu':'4','memory':'16Gi','pods':'110'},"
                                "'allocatable':{'cpu':'4','memory':'16Gi','pods':'110'},"
-                               "'nodeInfo':{'kubeletVersion':'v1.34.4','bootID':'%s-boot-1'}}}", name, name, in, name);
+                               "'nodeInfo':{'kubeletVersion':'v1.34.4','bootID':'%s-boot-1'}}}",
+                               name, name, in, name);
 
         if (instance) {
                 _cleanup_free_ char *id = MUST(strf("aws:///%s/%s", in, instance));
@@ -161,9 +166,10 @@ static void set_owner(FakeCluster *c, cJSON *pod, const char *ns, const FakePod 
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
                 if (streq(kinds[i].kind, p->owner_kind))
                         uid = fj_string(fake_get(c, kinds[i].id, ns, p->owner), "metadata", "uid", NULL);
-        cJSON_AddItemToArray(fj_array(fj_object(pod, "metadata"), "ownerReferences"),
-                             fj_parse("{'apiVersion':'%s','kind':'%s','name':'%s','uid':'%s','controller':true}",
-                                      api_version, p->owner_kind, p->owner, uid ? uid : made));
+        cJSON_AddItemToArray(
+                fj_array(fj_object(pod, "metadata"), "ownerReferences"),
+                fj_parse("{'apiVersion':'%s','kind':'%s','name':'%s','uid':'%s','controller':true}",
+                         api_version, p->owner_kind, p->owner, uid ? uid : made));
 }
 
 static void set_annotations(cJSON *pod, const FakePod *p) {
@@ -188,11 +194,13 @@ void fake_add_pod(FakeCluster *c, const FakePod *p) {
         const char *ns = p->ns ? p->ns : "default";
         bool runs = p->node && !p->pending;
         char now[RFC3339_MAX];
-        cJSON *pod = fj_parse("{'metadata':{'name':'%s','namespace':'%s'},"
-                              "'spec':{'containers':[{'name':'main','image':'app'}],'restartPolicy':'Always',"
-                              "'terminationGracePeriodSeconds':%lld,'schedulerName':'default-scheduler','priority':0},"
-                              "'status':{'phase':'%s','qosClass':'BestEffort'}}", p->name, ns,
-                              (long long) (p->grace_sec > 0 ? p->grace_sec : 30), runs ? "Running" : "Pending");
+        cJSON *pod = fj_parse(
+                "{'metadata':{'name':'%s','namespace':'%s'},"
+                "'spec':{'containers':[{'name':'main','image':'app'}],'restartPolicy':'Always',"
+                "'terminationGracePeriodSeconds':%lld,'schedulerName':'default-scheduler','priority':0},"
+                "'status':{'phase':'%s','qosClass':'BestEffort'}}",
+                p->name, ns, (long long) (p->grace_sec > 0 ? p->grace_sec : 30),
+                runs ? "Running" : "Pending");
 
         if (p->node)
                 fj_set_string(fj_object(pod, "spec"), "nodeName", p->node);
@@ -201,11 +209,13 @@ void fake_add_pod(FakeCluster *c, const FakePod *p) {
         if (p->owner_kind)
                 set_owner(c, pod, ns, p);
         if (streq_ptr(p->owner_kind, "DaemonSet"))
-                cJSON_AddItemToArray(fj_array(fj_object(pod, "spec"), "tolerations"), fj_parse("{'operator':'Exists'}"));
+                cJSON_AddItemToArray(fj_array(fj_object(pod, "spec"), "tolerations"),
+                                     fj_parse("{'operator':'Exists'}"));
         set_annotations(pod, p);
         if (runs) {
                 fj_set_string(fj_object(pod, "status"), "startTime", fake_store_timestamp(c->store, now));
-                fake_set_condition(c->store, fj_object(pod, "status"), "Ready", p->unready ? "False" : "True", NULL, NULL);
+                fake_set_condition(c->store, fj_object(pod, "status"), "Ready",
+                                   p->unready ? "False" : "True", NULL, NULL);
         }
         fake_put(c, FAKE_PODS, pod);
 }
@@ -213,26 +223,34 @@ void fake_add_pod(FakeCluster *c, const FakePod *p) {
 void fake_add_replicaset(FakeCluster *c, const char *ns, const char *name, const char *app, int replicas) {
         fake_put(c, FAKE_REPLICASETS,
                  fj_parse("{'metadata':{'name':'%s','namespace':'%s'},'spec':{'replicas':%d,"
-                          "'selector':{'matchLabels':{'app':'%s'}},'template':{'metadata':{'labels':{'app':'%s'}},"
-                          "'spec':{'containers':[{'name':'main','image':'app'}]}}},'status':{'replicas':0}}", name,
-                          ns ? ns : "default", replicas, app, app));
+                          "'selector':{'matchLabels':{'app':'%s'}},'template':{'metadata':{'labels':{'app':'"
+                          "%s'}},"
+                          "'spec':{'containers':[{'name':'main','image':'app'}]}}},'status':{'replicas':0}}",
+                          name, ns ? ns : "default", replicas, app, app));
 }
 
-void fake_add_pdb(FakeCluster *c, const char *ns, const char *name, const char *app, bool min, const char *value) {
+void fake_add_pdb(FakeCluster *c, const char *ns, const char *name, const char *app, bool min,
+                  const char *value) {
         bool percent = strchr(value, '%');
 
         fake_put(c, FAKE_PDBS,
                  fj_parse("{'metadata':{'name':'%s','namespace':'%s'},'spec':{'%s':%s%s%s,"
-                          "'selector':{'matchLabels':{'app':'%s'}}},'status':{'currentHealthy':0,'desiredHealthy':0,"
-                          "'disruptionsAllowed':0,'expectedPods':0}}", name, ns ? ns : "default",
-                          min ? "minAvailable" : "maxUnavailable", percent ? "'" : "", value, percent ? "'" : "", app));
+                          "'selector':{'matchLabels':{'app':'%s'}}},'status':{'currentHealthy':0,'"
+                          "desiredHealthy':0,"
+                          "'disruptionsAllowed':0,'expectedPods':0}}",
+                          name, ns ? ns : "default", min ? "minAvailable" : "maxUnavailable",
+                          percent ? "'" : "", value, percent ? "'" : "", app));
 }
 
-void fake_add_nodepool(FakeCluster *c, const char *name, const char *termination_grace, const char *provider) {
-        cJSON *pool = fj_parse("{'metadata':{'name':'%s'},'spec':{'selector':{'matchLabels':{'vesper.sh/pool':'%s'}},"
-                               "'template':{},'provider':{'name':'%s'}}}", name, name, provider ? provider : "ec2");
+void fake_add_nodepool(FakeCluster *c, const char *name, const char *termination_grace,
+                       const char *provider) {
+        cJSON *pool = fj_parse(
+                "{'metadata':{'name':'%s'},'spec':{'selector':{'matchLabels':{'vesper.sh/pool':'%s'}},"
+                "'template':{},'provider':{'name':'%s'}}}",
+                name, name, provider ? provider : "ec2");
 
         if (termination_grace)
-                fj_set_string(fj_object(fj_object(pool, "spec"), "template"), "terminationGracePeriod", termination_grace);
+                fj_set_string(fj_object(fj_object(pool, "spec"), "template"), "terminationGracePeriod",
+                              termination_grace);
         fake_put(c, FAKE_NODEPOOLS, pool);
 }

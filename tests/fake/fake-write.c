@@ -4,8 +4,8 @@
 #include "fake-handlers.h"
 #include "fake-strategy.h"
 
-/* create, update and patch, in the order of apiserver/pkg/registry/generic/registry/store.go: what is refused first there is
- * refused first here. */
+/* create, update and patch, in the order of apiserver/pkg/registry/generic/registry/store.go: what is
+ * refused first there is refused first here. */
 
 #define GENERATED_ALPHABET "bcdfghjklmnpqrstvwxz2456789"
 
@@ -27,10 +27,11 @@ static bool check_content_type(const FakeRequest *r, FakeReply *reply) {
 
         if (!type || startswith(type, "application/json"))
                 return true;
-        return fake_reply_failure(reply, 415, "UnsupportedMediaType",
-                                  "the body of the request was in an unknown format - accepted media types include: "
-                                  "application/json, application/yaml%s",
-                                  r->resource->custom ? "" : ", application/vnd.kubernetes.protobuf");
+        return fake_reply_failure(
+                reply, 415, "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json, application/yaml%s",
+                r->resource->custom ? "" : ", application/vnd.kubernetes.protobuf");
 }
 
 /* kind and apiVersion of what came: absent is fine but for a custom object, else they must be ours. */
@@ -43,16 +44,23 @@ static bool check_kind(const FakeRequest *r, const cJSON *body, FakeReply *reply
         if (r->resource->custom && (isempty(kind) || isempty(version)))
                 return fake_reply_bad_request(reply, "Object 'Kind' is missing");
         if (!isempty(version) && !streq(version, expected) && !r->resource->custom)
-                return fake_reply_bad_request(reply, "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is "
-                                              "registered for version \"%s\" in scheme \"pkg/runtime/scheme.go:110\"",
-                                              r->resource->kind, version, r->resource->kind, r->resource->kind, version);
+                return fake_reply_bad_request(
+                        reply,
+                        "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is "
+                        "registered for version \"%s\" in scheme \"pkg/runtime/scheme.go:110\"",
+                        r->resource->kind, version, r->resource->kind, r->resource->kind, version);
         if (!isempty(version) && !streq(version, expected))
-                return fake_reply_bad_request(reply, "the API version in the data (%s) does not match the expected API "
-                                              "version (%s)", version, expected);
+                return fake_reply_bad_request(
+                        reply,
+                        "the API version in the data (%s) does not match the expected API "
+                        "version (%s)",
+                        version, expected);
         if (!isempty(kind) && !streq(kind, r->resource->kind))
-                return fake_reply_bad_request(reply, "%s in version \"%s\" cannot be handled as a %s: converting (%s) to "
-                                              "(%s): unknown conversion", kind, r->resource->version, r->resource->kind,
-                                              kind, r->resource->kind);
+                return fake_reply_bad_request(
+                        reply,
+                        "%s in version \"%s\" cannot be handled as a %s: converting (%s) to "
+                        "(%s): unknown conversion",
+                        kind, r->resource->version, r->resource->kind, kind, r->resource->kind);
         return true;
 }
 
@@ -67,8 +75,9 @@ static bool check_namespace(const FakeRequest *r, cJSON *object, FakeReply *repl
         if (isempty(ns))
                 fj_set_string(meta, "namespace", r->ns);
         else if (!streq(ns, r->ns))
-                return fake_reply_bad_request(reply, "the namespace of the provided object does not match the namespace "
-                                              "sent on the request");
+                return fake_reply_bad_request(
+                        reply, "the namespace of the provided object does not match the namespace "
+                               "sent on the request");
         return true;
 }
 
@@ -76,14 +85,14 @@ static bool check_namespace(const FakeRequest *r, cJSON *object, FakeReply *repl
 static cJSON *take_body(const FakeRequest *r, FakeReply *reply) {
         _cleanup_cjson_ cJSON *body = NULL;
 
-        if (!check_content_type(r, reply) || !fake_request_json(r, &body, reply) || !check_kind(r, body, reply) ||
-            !fake_strategy_decode(r->resource, body, false, reply))
+        if (!check_content_type(r, reply) || !fake_request_json(r, &body, reply) ||
+            !check_kind(r, body, reply) || !fake_strategy_decode(r->resource, body, false, reply))
                 return NULL;
         fake_strategy_normalise(r->resource, body);
         return check_namespace(r, body, reply) ? TAKE_PTR(body) : NULL;
 }
 
-/* -- create -------------------------------------------------------------------------------------------------------- */
+/* -- create -------------------------------------------------------------------------------------------- */
 
 static void generate_name(FakeApi *a, const FakeRequest *r, cJSON *meta) {
         const char *prefix = fj_string(meta, "generateName", NULL);
@@ -95,7 +104,8 @@ static void generate_name(FakeApi *a, const FakeRequest *r, cJSON *meta) {
                 _cleanup_free_ char *name = NULL;
 
                 for (unsigned k = 0; k < 5; k++)
-                        suffix[k] = GENERATED_ALPHABET[random_below(a->random, sizeof(GENERATED_ALPHABET) - 1)];
+                        suffix[k] =
+                                GENERATED_ALPHABET[random_below(a->random, sizeof(GENERATED_ALPHABET) - 1)];
                 name = MUST(strf("%s%s", prefix, suffix));
                 fj_set_string(meta, "name", name);
                 if (!fake_store_get(a->store, r->resource->id, r->ns, name))
@@ -112,7 +122,8 @@ static void create(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeReply *re
         const char *name;
 
         if (!isempty(fj_string(meta, "resourceVersion", NULL))) {
-                fake_reply_failure(reply, 500, NULL, "resourceVersion should not be set on objects to be created");
+                fake_reply_failure(reply, 500, NULL,
+                                   "resourceVersion should not be set on objects to be created");
                 return;
         }
         if (!fake_admit(a->store, r, object, NULL, reply))
@@ -141,7 +152,8 @@ static void create(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeReply *re
                 return;
         }
         fake_reply_text(reply, 201,
-                        fake_version_print(r->resource, fake_store_create(a->store, r->resource->id, TAKE_PTR(object))));
+                        fake_version_print(r->resource,
+                                           fake_store_create(a->store, r->resource->id, TAKE_PTR(object))));
 }
 
 void fake_handle_create(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
@@ -154,7 +166,7 @@ void fake_handle_create(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
                 create(a, r, body, reply);
 }
 
-/* -- update -------------------------------------------------------------------------------------------------------- */
+/* -- update -------------------------------------------------------------------------------------------- */
 
 static bool check_version(const FakeRequest *r, cJSON *new, const FakeVersion *old, FakeReply *reply) {
         const char *rv = fj_string(new, "metadata", "resourceVersion", NULL);
@@ -163,7 +175,8 @@ static bool check_version(const FakeRequest *r, cJSON *new, const FakeVersion *o
         if (isempty(rv)) {
                 if (r->resource->unconditional)
                         return true;
-                fake_errors_add(&e, FAKE_ERROR_INVALID, "0", "must be specified for an update", "metadata.resourceVersion");
+                fake_errors_add(&e, FAKE_ERROR_INVALID, "0", "must be specified for an update",
+                                "metadata.resourceVersion");
                 return fake_errors_reply_as(&e, fake_resource_qualified(r->resource), r->name, reply);
         }
         return streq(rv, fj_string(old->json, "metadata", "resourceVersion", NULL)) ||
@@ -172,9 +185,11 @@ static bool check_version(const FakeRequest *r, cJSON *new, const FakeVersion *o
 
 /* store.go ShouldDeleteDuringUpdate(): the last finalizer went. */
 static bool should_delete(const FakeResource *resource, const cJSON *new, const cJSON *old) {
-        if (!fj_get(old, "metadata", "deletionTimestamp", NULL) || fj_get(new, "metadata", "finalizers", NULL))
+        if (!fj_get(old, "metadata", "deletionTimestamp", NULL) ||
+            fj_get(new, "metadata", "finalizers", NULL))
                 return false;
-        if (resource->id == FAKE_NAMESPACES && cJSON_GetArraySize(fj_get(new, "spec", "finalizers", NULL)) > 0)
+        if (resource->id == FAKE_NAMESPACES &&
+            cJSON_GetArraySize(fj_get(new, "spec", "finalizers", NULL)) > 0)
                 return false;
         return fj_int(old, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
 }
@@ -199,16 +214,18 @@ bool fake_write_update(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeVersi
                 fake_store_delete(a->store, resource->id, r->ns, r->name);
                 return true;
         }
-        return fake_reply_text(reply, 200,
-                               fake_version_print(resource, fake_store_update(a->store, resource->id, TAKE_PTR(new))));
+        return fake_reply_text(
+                reply, 200,
+                fake_version_print(resource, fake_store_update(a->store, resource->id, TAKE_PTR(new))));
 }
 
 static bool check_name(const FakeRequest *r, const cJSON *object, FakeReply *reply) {
         const char *name = strempty(fj_string(object, "metadata", "name", NULL));
 
         return streq(name, r->name) ||
-               fake_reply_bad_request(reply, "the name of the object (%s) does not match the name on the URL (%s)", name,
-                                      r->name);
+               fake_reply_bad_request(reply,
+                                      "the name of the object (%s) does not match the name on the URL (%s)",
+                                      name, r->name);
 }
 
 /* PUT: a uid in the body is a precondition of the storage, a name must be there. */
@@ -234,9 +251,12 @@ void fake_handle_update(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
                 fake_reply_not_found(reply, r->resource, r->name);
         } else if (!isempty(uid) && !streq(uid, is)) {
                 fake_reply_conflict(reply, r->resource, r->name,
-                                    "StorageError: invalid object, Code: 4, Key: /registry/%s/%s/%s, ResourceVersion: 0, "
-                                    "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: "
-                                    "%s", r->resource->plural, strempty(r->ns), r->name, uid, is);
+                                    "StorageError: invalid object, Code: 4, Key: /registry/%s/%s/%s, "
+                                    "ResourceVersion: 0, "
+                                    "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID "
+                                    "in object meta: "
+                                    "%s",
+                                    r->resource->plural, strempty(r->ns), r->name, uid, is);
                 cJSON_Delete(body);
         } else if (!old) {
                 fj_remove(fj_object(body, "metadata"), "resourceVersion");
@@ -245,7 +265,7 @@ void fake_handle_update(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
                 (void) fake_write_update(a, r, body, old, reply);
 }
 
-/* -- patch --------------------------------------------------------------------------------------------------------- */
+/* -- patch --------------------------------------------------------------------------------------------- */
 
 void fake_handle_patch(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
         FakeVersion *old = fake_store_version(a->store, r->resource->id, r->ns, r->name);

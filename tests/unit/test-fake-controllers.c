@@ -25,7 +25,8 @@ static const char *phase(FakeWorld *w, const char *name) {
 }
 
 static bool has_taint(FakeWorld *w, const char *node, const char *key) {
-        return fj_find(fj_get(fake_get(w->cluster, FAKE_NODES, NULL, node), "spec", "taints", NULL), "key", key);
+        return fj_find(fj_get(fake_get(w->cluster, FAKE_NODES, NULL, node), "spec", "taints", NULL), "key",
+                       key);
 }
 
 /* How many pods of the label run on that node (NULL: on any). */
@@ -33,12 +34,12 @@ static int running(FakeWorld *w, const char *app, const char *node) {
         const cJSON *p;
         int n = 0;
 
-        FAKE_FOREACH(p, w->cluster, FAKE_PODS, "default") {
+        FAKE_FOREACH (p, w->cluster, FAKE_PODS, "default") {
                 const char *on = strempty(fj_string(p, "spec", "nodeName", NULL));
 
                 n += streq_ptr(fj_string(p, "metadata", "labels", "app", NULL), app) &&
-                     streq_ptr(fj_string(p, "status", "phase", NULL), "Running") && (!node || streq(on, node)) &&
-                     !fj_get(p, "metadata", "deletionTimestamp", NULL);
+                     streq_ptr(fj_string(p, "status", "phase", NULL), "Running") &&
+                     (!node || streq(on, node)) && !fj_get(p, "metadata", "deletionTimestamp", NULL);
         }
         return n;
 }
@@ -51,7 +52,7 @@ static unsigned evict(FakeWorld *w, const char *name) {
         return a.status;
 }
 
-/* -- budgets ------------------------------------------------------------------------------------------------------- */
+/* -- budgets ------------------------------------------------------------------------------------------- */
 
 /* As kube-controller-manager counts. */
 static void test_budget_status(void **state) {
@@ -79,7 +80,8 @@ static void test_budget_status(void **state) {
                 FakeWorld w;
 
                 print_message("  %s\n", rows[i].what);
-                fake_world_init(&w, &(FakeClusterOptions) { .controllers_off = 1u << FAKE_CONTROLLER_REPLICASET });
+                fake_world_init(
+                        &w, &(FakeClusterOptions){ .controllers_off = 1u << FAKE_CONTROLLER_REPLICASET });
                 fake_add_node(w.cluster, "a", NULL, NULL, NULL);
                 if (rows[i].replicas > 0)
                         fake_add_replicaset(w.cluster, NULL, "web", "web", rows[i].replicas);
@@ -87,9 +89,13 @@ static void test_budget_status(void **state) {
                         char name[16];
 
                         snprintf(name, sizeof(name), "web-%d", k);
-                        fake_add_pod(w.cluster, &(FakePod) { .name = name, .node = "a", .app = "web",
-                                                             .owner_kind = rows[i].replicas > 0 ? "ReplicaSet" : NULL,
-                                                             .owner = "web", .unready = k < rows[i].unready });
+                        fake_add_pod(w.cluster,
+                                     &(FakePod){ .name = name,
+                                                 .node = "a",
+                                                 .app = "web",
+                                                 .owner_kind = rows[i].replicas > 0 ? "ReplicaSet" : NULL,
+                                                 .owner = "web",
+                                                 .unready = k < rows[i].unready });
                 }
                 fake_add_pdb(w.cluster, NULL, "web", "web", rows[i].min, rows[i].value);
                 assert_int_equal(pdb(&w, "observedGeneration"), -1);
@@ -109,8 +115,11 @@ static void test_budget_fails_safe(void **state) {
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
-        fake_add_pod(w.cluster, &(FakePod) { .name = "web-1", .node = "a", .app = "web", .owner_kind = "ReplicaSet",
-                                             .owner = "nobody" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "web-1",
+                                            .node = "a",
+                                            .app = "web",
+                                            .owner_kind = "ReplicaSet",
+                                            .owner = "nobody" });
         fake_add_pdb(w.cluster, NULL, "web", "web", false, "1");
         fake_world_run(&w, USEC_PER_SEC);
         assert_int_equal(pdb(&w, "disruptionsAllowed"), 0);
@@ -135,7 +144,7 @@ static void test_eviction_and_recovery(void **state) {
         assert_int_equal(running(&w, "web", "a"), 2);
         assert_int_equal(pdb(&w, "disruptionsAllowed"), 1);
 
-        FAKE_FOREACH(p, w.cluster, FAKE_PODS, "default")
+        FAKE_FOREACH (p, w.cluster, FAKE_PODS, "default")
                 if (!victim)
                         victim = strdup(fj_string(p, "metadata", "name", NULL));
         assert_int_equal(evict(&w, victim), 201);
@@ -144,11 +153,12 @@ static void test_eviction_and_recovery(void **state) {
         assert_null(pod(&w, victim));
         assert_int_equal(running(&w, "web", NULL), 4);
         assert_int_equal(pdb(&w, "disruptionsAllowed"), 1);
-        assert_null(fj_get(fake_get(w.cluster, FAKE_PDBS, "default", "web"), "status", "disruptedPods", NULL));
+        assert_null(
+                fj_get(fake_get(w.cluster, FAKE_PDBS, "default", "web"), "status", "disruptedPods", NULL));
         fake_world_done(&w);
 }
 
-/* -- pods ---------------------------------------------------------------------------------------------------------- */
+/* -- pods ---------------------------------------------------------------------------------------------- */
 
 static void test_kubelet_life(void **state) {
         static const struct {
@@ -157,10 +167,18 @@ static void test_kubelet_life(void **state) {
                 usec_t still_there_usec, gone_usec; /* after its deletion; USEC_INFINITY: does not go */
         } rows[] = {
                 { "stops at once", { .name = "p", .node = "a" }, 0, USEC_PER_SEC },
-                { "takes its time", { .name = "p", .node = "a", .stop_sec = 10 }, 9 * USEC_PER_SEC, 11 * USEC_PER_SEC },
-                { "at most its grace", { .name = "p", .node = "a", .stop_sec = 60, .grace_sec = 5 }, 4 * USEC_PER_SEC,
+                { "takes its time",
+                  { .name = "p", .node = "a", .stop_sec = 10 },
+                  9 * USEC_PER_SEC,
+                  11 * USEC_PER_SEC },
+                { "at most its grace",
+                  { .name = "p", .node = "a", .stop_sec = 60, .grace_sec = 5 },
+                  4 * USEC_PER_SEC,
                   6 * USEC_PER_SEC },
-                { "stuck", { .name = "p", .node = "a", .stuck = true, .grace_sec = 5 }, USEC_PER_HOUR, USEC_INFINITY },
+                { "stuck",
+                  { .name = "p", .node = "a", .stuck = true, .grace_sec = 5 },
+                  USEC_PER_HOUR,
+                  USEC_INFINITY },
                 { "held by a finalizer", { .name = "p", .node = "a" }, 0, USEC_INFINITY },
         };
         (void) state;
@@ -173,7 +191,8 @@ static void test_kubelet_life(void **state) {
                 fake_add_node(w.cluster, "a", NULL, NULL, NULL);
                 fake_add_pod(w.cluster, &rows[i].pod);
                 if (i == 4)
-                        fake_merge(w.cluster, FAKE_PODS, "default", "p", "{'metadata':{'finalizers':['example.com/x']}}");
+                        fake_merge(w.cluster, FAKE_PODS, "default", "p",
+                                   "{'metadata':{'finalizers':['example.com/x']}}");
                 fake_delete(w.cluster, FAKE_PODS, "default", "p", -1);
                 fake_world_run(&w, rows[i].still_there_usec);
                 assert_non_null(pod(&w, "p"));
@@ -196,14 +215,15 @@ static void test_shortened_grace(void **state) {
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
-        fake_add_pod(w.cluster, &(FakePod) { .name = "p", .node = "a", .stop_sec = 600, .grace_sec = 600 });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "a", .stop_sec = 600, .grace_sec = 600 });
         fake_delete(w.cluster, FAKE_PODS, "default", "p", -1);
         fake_world_run(&w, 100 * USEC_PER_SEC);
         fake_delete(w.cluster, FAKE_PODS, "default", "p", 150);
         fake_world_run(&w, 100 * USEC_PER_SEC);
         assert_int_equal(fj_int(pod(&w, "p"), 0, "metadata", "deletionGracePeriodSeconds", NULL), 150);
 
-        print_message("  the server counts from the first deletion: what has passed already becomes one second\n");
+        print_message(
+                "  the server counts from the first deletion: what has passed already becomes one second\n");
         fake_delete(w.cluster, FAKE_PODS, "default", "p", 10);
         assert_int_equal(fj_int(pod(&w, "p"), 0, "metadata", "deletionGracePeriodSeconds", NULL), 1);
         fake_world_run(&w, 900 * USEC_PER_MSEC);
@@ -220,8 +240,8 @@ static void test_scheduler(void **state) {
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
         fake_merge(w.cluster, FAKE_NODES, NULL, "a", "{'spec':{'unschedulable':true}}");
-        fake_add_pod(w.cluster, &(FakePod) { .name = "p" });
-        fake_add_pod(w.cluster, &(FakePod) { .name = "d", .owner_kind = "DaemonSet", .owner = "d" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "d", .owner_kind = "DaemonSet", .owner = "d" });
         fake_world_run(&w, USEC_PER_SEC);
         assert_string_equal(phase(&w, "p"), "Pending");
         assert_string_equal(phase(&w, "d"), "Running");
@@ -242,7 +262,7 @@ static void test_scheduler(void **state) {
         fake_world_done(&w);
 }
 
-/* -- nodes --------------------------------------------------------------------------------------------------------- */
+/* -- nodes --------------------------------------------------------------------------------------------- */
 
 static void test_dead_kubelet(void **state) {
         const cJSON *node;
@@ -251,14 +271,15 @@ static void test_dead_kubelet(void **state) {
 
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
-        fake_add_pod(w.cluster, &(FakePod) { .name = "p", .node = "a" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "a" });
         fake_cluster_set_kubelet(w.cluster, "a", false);
         fake_delete(w.cluster, FAKE_PODS, "default", "p", -1);
         fake_world_run(&w, 39 * USEC_PER_SEC);
         assert_false(has_taint(&w, "a", "node.kubernetes.io/unreachable"));
         fake_world_run(&w, 2 * USEC_PER_SEC);
         node = fake_get(w.cluster, FAKE_NODES, NULL, "a");
-        assert_string_equal(fj_string(fj_find(fj_get(node, "status", "conditions", NULL), "type", "Ready"), "status", NULL),
+        assert_string_equal(fj_string(fj_find(fj_get(node, "status", "conditions", NULL), "type", "Ready"),
+                                      "status", NULL),
                             "Unknown");
         assert_true(has_taint(&w, "a", "node.kubernetes.io/unreachable"));
         assert_non_null(pod(&w, "p"));
@@ -278,8 +299,8 @@ static void test_pod_gc(void **state) {
         fake_world_init(&w, NULL);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
         fake_add_node(w.cluster, "b", NULL, NULL, NULL);
-        fake_add_pod(w.cluster, &(FakePod) { .name = "p", .node = "a" });
-        fake_add_pod(w.cluster, &(FakePod) { .name = "q", .node = "b" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "a" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "q", .node = "b" });
         fake_remove(w.cluster, FAKE_NODES, NULL, "a");
         fake_world_run(&w, 30 * USEC_PER_SEC);
         assert_non_null(pod(&w, "p"));
@@ -292,7 +313,8 @@ static void test_pod_gc(void **state) {
         fake_world_run(&w, USEC_PER_MINUTE);
         assert_non_null(pod(&w, "q"));
         fake_merge(w.cluster, FAKE_NODES, NULL, "b",
-                   "{'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service','value':'x','effect':'NoExecute'}]}}");
+                   "{'spec':{'taints':[{'key':'node.kubernetes.io/"
+                   "out-of-service','value':'x','effect':'NoExecute'}]}}");
         fake_world_run(&w, USEC_PER_SEC);
         assert_null(pod(&w, "q"));
         fake_world_done(&w);
@@ -303,7 +325,7 @@ static void test_node_by_api(void **state) {
         FakeWorld w;
         (void) state;
 
-        fake_world_init(&w, &(FakeClusterOptions) { .heartbeat_usec = 10 * USEC_PER_SEC });
+        fake_world_init(&w, &(FakeClusterOptions){ .heartbeat_usec = 10 * USEC_PER_SEC });
         a = fake_ask(&w, HTTP_POST, "/api/v1/nodes", NULL, "{'metadata':{'name':'n'}}");
         assert_int_equal(a.status, 201);
         assert_true(has_taint(&w, "n", "node.kubernetes.io/not-ready"));
@@ -313,7 +335,7 @@ static void test_node_by_api(void **state) {
         fake_world_done(&w);
 }
 
-/* -- what goes with what ------------------------------------------------------------------------------------------- */
+/* -- what goes with what ------------------------------------------------------------------------------- */
 
 static void test_owner_and_namespace(void **state) {
         _cleanup_answer_ FakeAnswer a = { 0 }, b = { 0 };
@@ -327,7 +349,8 @@ static void test_owner_and_namespace(void **state) {
         assert_int_equal(running(&w, "web", "a"), 3);
 
         print_message("  scaled down\n");
-        a = fake_ask(&w, HTTP_PATCH, "/apis/apps/v1/namespaces/default/replicasets/web", MERGE, "{'spec':{'replicas':1}}");
+        a = fake_ask(&w, HTTP_PATCH, "/apis/apps/v1/namespaces/default/replicasets/web", MERGE,
+                     "{'spec':{'replicas':1}}");
         assert_int_equal(a.status, 200);
         fake_world_run(&w, 5 * USEC_PER_SEC);
         assert_int_equal(running(&w, "web", "a"), 1);
@@ -342,9 +365,10 @@ static void test_owner_and_namespace(void **state) {
         assert_int_equal(fake_count(w.cluster, FAKE_PODS), 0);
 
         print_message("  a namespace takes its content along\n");
-        fake_put(w.cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'other'},'spec':{'finalizers':['kubernetes']},"
-                                                      "'status':{'phase':'Active'}}"));
-        fake_add_pod(w.cluster, &(FakePod) { .ns = "other", .name = "p", .node = "a", .stop_sec = 10 });
+        fake_put(w.cluster, FAKE_NAMESPACES,
+                 fj_parse("{'metadata':{'name':'other'},'spec':{'finalizers':['kubernetes']},"
+                          "'status':{'phase':'Active'}}"));
+        fake_add_pod(w.cluster, &(FakePod){ .ns = "other", .name = "p", .node = "a", .stop_sec = 10 });
         fake_delete(w.cluster, FAKE_NAMESPACES, NULL, "other", -1);
         fake_world_run(&w, 5 * USEC_PER_SEC);
         assert_non_null(fake_get(w.cluster, FAKE_NAMESPACES, NULL, "other"));
@@ -371,8 +395,8 @@ static char *play(void) {
         for (size_t i = 0; i < fake_count(w.cluster, FAKE_PODS); i++) {
                 _cleanup_free_ char *before = path;
 
-                path = strf("%s%s\n", strempty(before), fake_version_text(fake_store_at(fake_cluster_store(w.cluster),
-                                                                                        FAKE_PODS, i)));
+                path = strf("%s%s\n", strempty(before),
+                            fake_version_text(fake_store_at(fake_cluster_store(w.cluster), FAKE_PODS, i)));
         }
         fake_world_done(&w);
         return path;
@@ -393,7 +417,7 @@ static void test_switched_off(void **state) {
         fake_world_init(&w, NULL);
         fake_cluster_set_controller(w.cluster, FAKE_CONTROLLER_SCHEDULER, false);
         fake_add_node(w.cluster, "a", NULL, NULL, NULL);
-        fake_add_pod(w.cluster, &(FakePod) { .name = "p" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p" });
         fake_world_run(&w, USEC_PER_MINUTE);
         assert_string_equal(phase(&w, "p"), "Pending");
         fake_cluster_set_controller(w.cluster, FAKE_CONTROLLER_SCHEDULER, true);
