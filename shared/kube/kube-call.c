@@ -94,7 +94,9 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
         if (!body_is_raw(c) && response->body_size > 0) {
                 r = json_parse(response->body, response->body_size, response->body_size, &doc, &where);
                 if (r < 0) {
-                        r = api_error_from_transport(r, r == -EBADMSG ? where.message : NULL, true, &e);
+                        _cleanup_free_ char *text = r == -EBADMSG ? strf("the answer is no JSON: %s", where.message) : NULL;
+
+                        r = api_error_from_transport(r, text, true, &e);
                         call_deliver_error(c, r, &e, &reply);
                         return;
                 }
