@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API server's own record of who asked what, when: exact counts and times of calls."""
+
+import json
+import os
+
+from daemons import seconds
+
+# What was asked is kept where the cases look into it; of the rest, who and when.
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "users": ["system:apiserver", "system:kube-scheduler"]},
+        {"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:masters"]},
+        {"level": "Request", "verbs": ["patch", "update"], "resources": [
+            {"group": "", "resources": ["nodes", "nodes/status"]},
+            {"group": "policy", "resources": ["poddisruptionbudgets/status"]}]},
+        {"level": "Metadata"}]}
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Call:
+    """One request, answered."""
+
+    def __init__(self, event):
+        self.event = event
+        self.user = event["user"]["username"]
+        self.verb = event["verb"]
+        reference = event.get("objectRef", {})
+        self.resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
+        self.name = reference.get("name", "")
+        self.status = event.get("responseStatus", {}).get("code", 0)
+        self.received = seconds(event["requestReceivedTimestamp"])
+        self.answered = seconds(event["stageTimestamp"])
+
+    @property
+    def body(self):
+        return self.event.get("requestObject") or {}
+
+    @property
+    def is_write(self):
+        return self.verb in WRITES
+
+    @property
+    def is_eviction(self):
+        return self.resource == "pods/eviction"
+
+    def __repr__(self):
+        return f"{self.verb} {self.resource} {self.name} {self.status}"
+
+
+class AuditLog:
+    """Grows with the API server's; mark() and since() cut out what belongs to one case."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "audit.log")
+        self.policy = os.path.join(directory, "audit.yaml")
+        with open(self.policy, "w", encoding="utf-8") as f:
+            json.dump(POLICY, f)
+
+    def arguments(self):
+        return [f"--audit-policy-file={self.policy}", f"--audit-log-path={self.path}",
+                "--audit-log-mode=blocking-strict"]
+
+    def mark(self):
+        return os.path.getsize(self.path)
+
+    def since(self, mark, user=None):
+        """Answered calls, in the order of their arrival."""
+        with open(self.path, "rb") as f:
+            f.seek(mark)
+            data = f.read()
+        events = [json.loads(raw) for raw in data[:data.rfind(b"\n") + 1].splitlines()]
+        calls = [Call(e) for e in events if e["stage"] in ("ResponseComplete", "Panic")]
+        return sorted((c for c in calls if user is None or c.user == user), key=lambda c: c.received)

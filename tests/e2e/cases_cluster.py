@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deleted nodes: two coordinators with their ServiceAccount, moto or a command as the cloud."""
+
+import time
+
+from world import COORDINATOR, LEASE, PDBS, FewestReady, WhenGone
+
+RUNS = 5
+# What the other replica may need: the lease, as it was last seen renewed, and a try to see that and to take it; each
+# try comes 2 to 4.4 s after the one before, as in client-go.
+TAKEOVER_SEC = 15 + 2 * 4.4
+
+
+def _evictions(calls, status=None):
+    return [c for c in calls if c.is_eviction and (status is None or c.status == status)]
+
+
+def _check_ended_once(world, instance):
+    assert world.ec2.state(instance) in ("shutting-down", "terminated"), world.ec2.state(instance)
+    calls = world.ec2log.terminations(instance)
+    assert len(calls) == 1 and calls[0].status == 200, calls
+
+
+def _gone_without_trace(world, node, instance):
+    world.cluster.wait_for(lambda: not world.claims(node), 10, f"the end of {node}'s claim")
+    _check_ended_once(world, instance)
+
+
+def deleted_node(world, figures):
+    """deleted node: drained with its PDB respected, instance ended, Node and NodeClaim gone, nothing leaked"""
+    pool = world.pool(world.unique("work"))
+    node, instance = world.node(pool)
+    world.replicas(pool, 4, pool)
+    world.cluster.create_pods(node, 6, prefix=f"{node}-free", stop=1)
+    world.daemon_set(f"{pool}-daemon", pool)
+    other, other_instance = world.node(pool)
+    world.budget(pool, pool, 3)
+    world.cluster.wait_for(lambda: len(world.pods_of(f"{pool}-daemon")) == 2, 20, "the DaemonSet's pods")
+    with world.coordinators() as (leader, _):
+        world.wait_adopted(node, other)
+        mark = world.audit.mark()
+        gone = WhenGone(world.admin, node)
+        with FewestReady(world.admin, pool) as watched:
+            begin = world.delete_node(node)
+            took = gone.wait() - begin
+        leader.wait_line("NODE_DRAINED", node=node)
+        _gone_without_trace(world, node, instance)
+        calls = world.audit.since(mark, COORDINATOR)
+        claim_left = [c["metadata"]["name"] for c in world.claims()]
+        running = world.running_instances()
+    evicted = [c.name for c in _evictions(calls, 201)]
+    figures.add(f"delete -> Node gone {took:.2f} s with pods that take 1 s to stop; evictions obeyed {len(evicted)}, "
+                f"refused {len(_evictions(calls, 429))}; fewest Ready of 4 with minAvailable 3: {watched.fewest}")
+    assert watched.fewest >= 3, "the PodDisruptionBudget was broken"
+    assert len(evicted) == 10 and not [n for n in evicted if "daemon" in n], evicted
+    assert not _evictions(calls, 429), "evictions were tried that the budget's status ruled out"
+    assert instance not in running and other_instance in running, "an instance was leaked or lost"
+    assert len(claim_left) == 1, claim_left
+    assert not world.get_node(other)["spec"].get("unschedulable"), "the other node was touched"
+
+
+def leader_killed(world, figures):
+    """leader killed in the middle of a drain: the other takes over within the lease time and finishes, once"""
+    pool = world.pool(world.unique("lead"))
+    node, instance = world.node(pool)
+    world.replicas(pool, 4, pool, start=2)
+    world.node(pool)
+    world.budget(pool, pool, 3)
+    with world.coordinators() as (leader, standby):
+        world.wait_adopted(node)
+        mark = world.audit.mark()
+        with FewestReady(world.admin, pool) as watched:
+            world.delete_node(node)
+            world.cluster.wait_for(lambda: _evictions(world.audit.since(mark, COORDINATOR), 201), 20, "an eviction",
+                                   interval=0.005)
+            leader.kill()
+            killed = time.time()
+            taken = standby.wait_line("LEASE_ACQUIRED", 40).time - killed
+            world.wait_gone(node, 60)
+        before = [c for c in _evictions(world.audit.since(mark, COORDINATOR), 201) if c.received < killed]
+        after = [c for c in _evictions(world.audit.since(mark, COORDINATOR), 201) if c.received >= killed]
+        _gone_without_trace(world, node, instance)
+        holder = world.admin.get(LEASE)["spec"]["holderIdentity"]
+    figures.add(f"SIGKILL of the leader -> the other leads {taken:.1f} s (limit {TAKEOVER_SEC:.1f} s); evictions before "
+                f"{len(before)}, after {len(after)}; fewest Ready {watched.fewest}; instance ended 1 time")
+    assert taken <= TAKEOVER_SEC, f"the takeover took {taken:.1f} s"
+    assert holder == standby.identity, holder
+    assert before and after, "the leader was not killed in the middle"
+    names = [c.name for c in before + after]
+    assert len(names) == len(set(names)) == 4, names
+    assert watched.fewest >= 3, "the PodDisruptionBudget was broken"
+
+
+def _status_raises(calls, name):
+    """The writes by which the budget gave way after it had allowed none."""
+    allowed, found = 0, []
+    for call in calls:
+        if call.resource == "poddisruptionbudgets/status" and call.name == name and call.status == 200:
+            now = call.body.get("status", {}).get("disruptionsAllowed", 0)
+            if now > 0 and allowed == 0:
+                found.append(call)
+            allowed = now
+    return found
+
+
+def budget_holds(world, figures):
+    """a PDB that allows none for 60 s: no refused eviction; when it gives way, the next leaves at once"""
+    pool = world.pool(world.unique("held"))
+    node, instance = world.node(pool)
+    world.replicas(pool, 6, pool)
+    world.node(pool)
+    world.budget(pool, pool, 6)
+    with world.coordinators() as (leader, _):
+        world.wait_adopted(node)
+        mark = world.audit.mark()
+        world.delete_node(node)
+        leader.wait_line("POD_EVICTION_BLOCKED", node=node)
+        held = time.monotonic()
+        status = world.ctl("status")
+        events = world.cluster.wait_for(lambda: world.events(node) if "DrainBlocked" in world.events(node) else None,
+                                        20, "the Event DrainBlocked")
+        time.sleep(max(0.0, held + 60 - time.monotonic()))
+        refused = _evictions(world.audit.since(mark, COORDINATOR))
+        assert len(world.pods_of(pool)) == 6
+        mark = world.audit.mark()
+        world.admin.patch(f"{PDBS}/{pool}", {"spec": {"minAvailable": 5}})
+        world.wait_gone(node)
+        calls = world.audit.since(mark)
+        _gone_without_trace(world, node, instance)
+    sent = _evictions([c for c in calls if c.user == COORDINATOR])
+    delays = []
+    for call in _status_raises(calls, pool):
+        following = [e.received for e in sent if e.received >= call.received]
+        if following:
+            delays.append((following[0] - call.answered) * 1000)
+    figures.add(f"60 s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; vesperctl status "
+                f"{'names the PDB' if pool in status.stdout else 'does not name the PDB'}")
+    figures.median("PDB status allows one -> next eviction arrives", delays, 50, "ms", 1)
+    figures.add(f"refused after it gave way: {len(_evictions(sent, 429))}")
+    assert not refused, refused
+    assert status.returncode == 0 and node in status.stdout and "Draining" in status.stdout, status
+    assert f"default/{pool}" in status.stdout, status.stdout
+    assert pool in events["DrainBlocked"]["message"], events["DrainBlocked"]["message"]
+    assert len(_evictions(sent, 201)) == 6, sent
+
+
+def empty_node(world, figures):
+    """empty node, provider answering at once: gone as soon as the API server can"""
+    pool = world.pool(world.unique("empty"))
+    nodes = [world.node(pool, f"metal://rack/{pool}-{i}")[0] for i in range(RUNS)]
+    took = []
+    with world.coordinators(provider="exec") as (leader, _):
+        world.wait_adopted(*nodes)
+        for node in nodes:
+            time.sleep(0.5)
+            gone = WhenGone(world.admin, node)
+            begin = time.time()
+            world.delete_node(node)
+            took.append(gone.wait() - begin)
+            leader.wait_line("NODE_DRAINED", node=node)
+        world.cluster.wait_for(lambda: not world.claims(), 10, "the end of the claims")
+    with open(world.path("calls"), encoding="utf-8") as f:
+        ended = [line.split()[1] for line in f if line.startswith("terminate")]
+    figures.median("delete -> Node gone", took, 0.3, "s", 3)
+    assert sorted(ended) == sorted(f"metal___rack_{pool}-{i}" for i in range(RUNS)), ended
+
+
+def wrong_region(world, figures):
+    """wrong region at EC2: the node stays, and its condition names the region; the right one ends it"""
+    pool = world.pool(world.unique("region"))
+    zoned, zoned_instance = world.node(pool)
+    bare_instance = world.ec2.create_instance()
+    bare, _ = world.node(pool, f"aws:////{bare_instance}")
+    with world.coordinators(region="eu-west-1"):
+        world.wait_adopted(zoned, bare)
+        world.delete_node(zoned)
+        world.delete_node(bare)
+        messages = [world.wait_condition(n, "vesper.sh/TerminationBlocked")["message"] for n in (zoned, bare)]
+        time.sleep(5)
+        assert world.get_node(zoned) and world.get_node(bare), "a node was let go"
+        events = world.events(zoned)
+    figures.add("; ".join(f'"{m}"' for m in messages))
+    assert all("eu-west-1" in m for m in messages), messages
+    assert "TerminationBlocked" in events, events.keys()
+    assert len(world.claims()) == 2
+    for instance in (zoned_instance, bare_instance):
+        assert world.ec2.state(instance) == "running", world.ec2.state(instance)
+    with world.coordinators():
+        world.wait_gone(zoned)
+        world.wait_gone(bare)
+        for node, instance in ((zoned, zoned_instance), (bare, bare_instance)):
+            world.cluster.wait_for(lambda n=node: not world.claims(n), 10, "the end of the claim")
+            assert world.ec2.state(instance) in ("shutting-down", "terminated")
+
+
+def termination_protection(world, figures):
+    """termination protection: the node stays and says why; lifted later, it ends"""
+    pool = world.pool(world.unique("protect"))
+    node, instance = world.node(pool)
+    world.ec2.set_termination_protection(instance)
+    with world.coordinators():
+        world.wait_adopted(node)
+        world.delete_node(node)
+        message = world.wait_condition(node, "vesper.sh/TerminationBlocked")["message"]
+        assert world.get_node(node) and world.ec2.state(instance) == "running"
+        world.ec2.set_termination_protection(instance, False)
+        lifted = time.monotonic()
+        world.wait_gone(node, 90)
+        took = time.monotonic() - lifted
+        world.cluster.wait_for(lambda: not world.claims(node), 10, "the end of the claim")
+    figures.add(f'"{message}"; lifted -> gone {took:.0f} s')
+    assert "protect" in message.lower(), message
+    assert world.ec2.state(instance) in ("shutting-down", "terminated")
+    obeyed = [c for c in world.ec2log.terminations(instance) if c.status == 200]
+    assert len(obeyed) == 1, obeyed
+
+
+def apiserver_away(world, figures):
+    """API server away for seconds in the middle of two drains: both go on when it is back"""
+    pool = world.pool(world.unique("away"))
+    deleted, instance = world.node(pool)
+    spot, _ = world.node(world.unique("away-spot"), "aws:///us-east-1a/i-0123456789abcdef0")
+    for node in (deleted, spot):
+        world.cluster.create_pods(node, 8, prefix=f"{node}-pod", stop=5)
+        world.cluster.wait_running(8, node)
+    mark = world.audit.mark()
+    with world.coordinators() as (leader, _), world.metadata() as metadata, world.agent(spot, metadata) as agent:
+        agent.wait_line("READY")
+        world.wait_adopted(deleted)
+        world.delete_node(deleted)
+        metadata.interrupt()
+        leader.wait_line("DRAIN_STARTED", node=deleted)
+        agent.wait_line("DRAIN_STARTED")
+        world.cluster.stop_process("kube-apiserver")
+        begin = time.monotonic()
+        time.sleep(4)
+        world.cluster.start_process("kube-apiserver")
+        away = time.monotonic() - begin
+        agent.wait_line("NODE_DRAINED", 60)
+        world.wait_condition(spot, "Drained")
+        world.wait_gone(deleted)
+        _gone_without_trace(world, deleted, instance)
+        calls = world.audit.since(mark, f"system:node:{spot}")
+    cordons = [c for c in calls if c.resource == "nodes" and c.body.get("spec", {}).get("unschedulable")]
+    names = [c.name for c in _evictions(calls, 201)]
+    figures.add(f"away {away:.1f} s; back -> both drained {time.monotonic() - begin - away:.1f} s; cordons "
+                f"{len(cordons)}, evictions obeyed {len(names)} of 8")
+    assert len(cordons) == 1, cordons
+    assert len(names) == len(set(names)), names
+    assert not world.cluster.pods(spot)
+
+
+def agent_and_coordinator(world, figures):
+    """a spot notice on a node that is deleted meanwhile: no pod evicted twice, the instance ended once"""
+    pool = world.pool(world.unique("both"))
+    node, instance = world.node(pool)
+    world.cluster.create_pods(node, 20, prefix=f"{node}-pod", stop=2)
+    world.cluster.wait_running(20, node)
+    mark = world.audit.mark()
+    with world.coordinators(), world.metadata(instance) as metadata, world.agent(node, metadata) as agent:
+        agent.wait_line("READY")
+        world.wait_adopted(node)
+        metadata.interrupt()
+        agent.wait_line("DRAIN_STARTED")
+        world.delete_node(node)
+        world.wait_gone(node)
+        _gone_without_trace(world, node, instance)
+        calls = world.audit.since(mark)
+        assert agent.alive(), agent.tail()
+    mine = [c for c in calls if c.user in (COORDINATOR, f"system:node:{node}")]
+    counts = {"agent": len(_evictions([c for c in mine if c.user != COORDINATOR])),
+              "coordinator": len(_evictions([c for c in mine if c.user == COORDINATOR]))}
+    figures.add(f"evictions by {counts}")
+    assert sorted(c.name for c in _evictions(mine, 201)) == sorted(f"{node}-pod-{i:04d}" for i in range(20))
+
+
+CASES = [deleted_node, empty_node, budget_holds, leader_killed, wrong_region, termination_protection,
+         apiserver_away, agent_and_coordinator]

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An interrupted node: the agent alone, with the credential of its kubelet."""
+
+import json
+import time
+
+from metadata import NOTICE
+from world import answered_at
+
+RUNS = 5
+PODS = 30
+
+
+def _user(node):
+    return f"system:node:{node}"
+
+
+def _is_cordon(call):
+    return call.verb == "patch" and call.resource == "nodes" and call.body.get("spec", {}).get("unschedulable")
+
+
+def _interruption(node):
+    return json.loads(node["metadata"]["annotations"]["vesper.sh/interruption"])
+
+
+def _wait_polls(metadata, count, timeout=30):
+    """Until the notice was asked for so many times."""
+    deadline = time.monotonic() + timeout
+    while sum(r.path == NOTICE for r in metadata.log()) < count:
+        assert time.monotonic() < deadline, f"the metadata service was not asked {count} times: {metadata.log()}"
+        time.sleep(0.005)
+
+
+class _Run:
+    """One interruption of a node with 30 pods, and what it took."""
+
+    def __init__(self, world):
+        self.world = world
+        self.node, _ = world.node(world.unique("spot"), "aws:///us-east-1a/i-0123456789abcdef0")
+        world.cluster.create_pods(self.node, PODS, prefix=self.node)
+        world.cluster.wait_running(PODS, self.node)
+        with world.metadata() as metadata, world.agent(self.node, metadata) as agent:
+            agent.wait_line("READY")
+            _wait_polls(metadata, 4)
+            mark = world.audit.mark()
+            metadata.interrupt()
+            self.drained = agent.wait_line("NODE_DRAINED")
+            world.wait_condition(self.node, "Drained")
+            _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
+            self.memory = agent.memory()
+            self.cordoned = agent.wait_line("NODE_CORDONED")
+            self.requests = metadata.log()
+            self.status = agent.stop()
+        self.calls = world.audit.since(mark, _user(self.node))
+        self._check()
+
+    def _check(self):
+        node = self.world.get_node(self.node)
+        assert node["spec"].get("unschedulable") is True, "the node is not cordoned"
+        assert _interruption(node)["phase"] == "Drained", node["metadata"]["annotations"]
+        assert self.world.condition(self.node, "DrainInProgress")["status"] == "False"
+        assert not self.world.cluster.pods(self.node), "pods are left"
+        assert "SpotInterruption" in self.world.events(self.node), self.world.events(self.node).keys()
+        assert self.status == 0, f"the agent ended with status {self.status}"
+
+        self.cordon = [c for c in self.calls if _is_cordon(c)]
+        assert len(self.cordon) == 1 and self.cordon[0].status == 200, self.cordon
+        evictions = [c for c in self.calls if c.is_eviction]
+        assert sorted(c.name for c in evictions) == sorted(f"{self.node}-{i:04d}" for i in range(PODS)), evictions
+        assert all(c.status == 201 for c in evictions), [c for c in evictions if c.status != 201]
+        self.last_eviction = answered_at(evictions) - self.cordon[0].answered
+        self.writes = [c for c in self.calls if c.is_write and not c.is_eviction and c.resource != "events"]
+        self.polls = self._steady_polls()
+
+    def _steady_polls(self):
+        """Times of the looks once the first is over; nothing else may be asked for in between."""
+        first = next(i for i, r in enumerate(self.requests) if r.path == NOTICE)
+        steady = self.requests[first:]
+        others = [r for r in steady if r.path != NOTICE]
+        assert not others, f"more than one metadata request a poll: {others}"
+        gaps = [b.time - a.time for a, b in zip(steady, steady[1:])]
+        assert min(gaps) > 0.5, f"metadata requests nearer to each other than a poll of 1 s: {gaps}"
+        return gaps
+
+
+def interrupted_node(world, figures):
+    """interrupted node with 30 pods: cordoned at once, all evicted together, reported Drained"""
+    runs = [_Run(world) for _ in range(RUNS)]
+    figures.median("metadata reply -> cordon patch leaves", [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs],
+                   20, "ms", 2)
+    figures.median("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
+    figures.median("agent, anonymous memory", [r.memory["Anonymous"] for r in runs], 3 * 1024, "kB")
+    figures.median("agent, Pss", [r.memory["Pss"] for r in runs], 12 * 1024, "kB")
+    figures.add("agent, RSS: " + " ".join(str(r.memory["Rss"]) for r in runs) + " kB")
+    figures.add(f"metadata requests: one a poll, {len(runs[0].polls)} gaps, "
+                f"mean {sum(map(sum, (r.polls for r in runs))) / sum(len(r.polls) for r in runs):.2f} s at PollSec=1s")
+    figures.add("writes besides evictions and Events: " + " ".join(str(len(r.writes)) for r in runs) +
+                f", bar 5; first run: {runs[0].writes}")
+    assert all(len(r.writes) <= 5 for r in runs), [r.writes for r in runs]
+
+
+def agent_killed(world, figures):
+    """agent killed in the middle of a drain and started again: cordons once, drains once"""
+    pool = world.unique("crash")
+    node, _ = world.node(pool, "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 10, prefix=f"{node}-free", stop=2)
+    world.cluster.create_pods(node, 1, prefix=f"{node}-held", labels={"app": pool})
+    world.cluster.wait_running(11, node)
+    world.budget(pool, pool, 1)
+    mark = world.audit.mark()
+    with world.metadata() as metadata, world.agent(node, metadata) as agent:
+        agent.wait_line("READY")
+        metadata.interrupt()
+        agent.wait_line("POD_EVICTION_BLOCKED")
+        agent.kill()
+        assert world.cluster.pods(node), "the drain was already over"
+        agent.start()
+        agent.wait_line("READY")
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
+        world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
+        agent.wait_line("NODE_DRAINED", 30)
+        world.wait_condition(node, "Drained")
+        # Once more, with all done: what was drained is not drained again.
+        agent.kill()
+        quiet = world.audit.mark()
+        agent.start()
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 3)
+        after = [c for c in world.audit.since(quiet, _user(node)) if c.is_write and c.resource != "events"]
+        agent.stop()
+    calls = world.audit.since(mark, _user(node))
+    cordons = [c for c in calls if _is_cordon(c)]
+    evicted = [c.name for c in calls if c.is_eviction and c.status == 201]
+    figures.add(f"cordon patches {len(cordons)}, evictions obeyed {len(evicted)} of 11 pods, "
+                f"writes after a restart with all done: {len(after)}")
+    assert len(cordons) == 1, cordons
+    assert sorted(evicted) == sorted(set(evicted)) and len(evicted) == 11, evicted
+    assert not after, after
+    assert _interruption(world.get_node(node))["phase"] == "Drained"
+
+
+def agent_stopped(world, figures):
+    """agent stopped by SIGTERM: ends cleanly, never drains, and takes nothing back"""
+    pool = world.unique("stop")
+    node, _ = world.node(pool, "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 3, prefix=f"{node}-free")
+    world.cluster.create_pods(node, 1, prefix=f"{node}-held", labels={"app": pool})
+    world.cluster.wait_running(4, node)
+    world.budget(pool, pool, 1)
+    with world.metadata() as metadata:
+        mark = world.audit.mark()
+        agent = world.agent(node, metadata).start()
+        agent.wait_line("READY")
+        _wait_polls(metadata, 2)
+        begin = time.monotonic()
+        status = agent.stop()
+        figures.add(f"idle: exit status {status} after {(time.monotonic() - begin) * 1000:.0f} ms, "
+                    f"writes {sum(c.is_write for c in world.audit.since(mark, _user(node)))}")
+        assert status == 0, agent.tail()
+        assert not [c for c in world.audit.since(mark, _user(node)) if c.is_write]
+        assert len(world.cluster.pods(node)) == 4, "it drained"
+
+        metadata.interrupt()
+        agent.start()
+        agent.wait_line("POD_EVICTION_BLOCKED")
+        begin = time.monotonic()
+        status = agent.stop()
+        stopped = world.audit.mark()
+        figures.add(f"in a drain: exit status {status} after {(time.monotonic() - begin) * 1000:.0f} ms")
+        assert status == 0, agent.tail()
+        time.sleep(1)
+        assert not world.audit.since(stopped, _user(node)), "calls after its end"
+        assert world.get_node(node)["spec"].get("unschedulable") is True, "it took its cordon back"
+        assert len(world.pods_of(pool)) == 1
+
+
+def person_uncordons(world, figures):
+    """a person un-cordons a node in its drain: the drain stops, the node stays open"""
+    pool = world.unique("person")
+    node, _ = world.node(pool, "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 1, prefix=f"{node}-held", labels={"app": pool})
+    world.cluster.wait_running(1, node)
+    world.budget(pool, pool, 1)
+    with world.metadata() as metadata, world.agent(node, metadata) as agent:
+        agent.wait_line("READY")
+        metadata.interrupt()
+        agent.wait_line("POD_EVICTION_BLOCKED")
+        world.cluster.kubectl("uncordon", node)
+        world.cluster.wait_for(lambda: "vesper.sh/cordoned-by-agent" not in world.get_node(node)["metadata"].get(
+            "annotations", {}), 10, "the agent's mark is gone")
+        world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 3)
+        assert agent.alive(), agent.tail()
+    assert not world.get_node(node)["spec"].get("unschedulable"), "it was cordoned again"
+    assert len(world.pods_of(pool)) == 1, "it was drained in spite of that"
+    figures.add("pods evicted after that: 0")
+
+
+CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The EC2 instance metadata service of one instance, version 2 only, on loopback: as strict as the real one about
+tokens, with a log of every request."""
+
+import dataclasses
+import http.server
+import json
+import secrets
+import threading
+import time
+
+_TTL = "X-aws-ec2-metadata-token-ttl-seconds"
+_TOKEN = "X-aws-ec2-metadata-token"
+NOTICE = "/latest/meta-data/spot/instance-action"
+_PAGE = ('<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional'
+         '//EN"\n\t"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd">\n<html xmlns="http://www.w3.org/1999/'
+         'xhtml" xml:lang="en" lang="en">\n <head>\n  <title>{0} - {1}</title>\n </head>\n <body>\n  <h1>{0} - {1}'
+         '</h1>\n </body>\n</html>\n')
+
+
+@dataclasses.dataclass
+class Request:
+    method: str
+    path: str
+    status: int
+    time: float  # when it was answered, seconds since 1970
+
+
+class Metadata:
+    """with Metadata("i-0123", "us-east-1a") as metadata: ... metadata.endpoint ... metadata.interrupt()"""
+
+    def __init__(self, instance, zone="us-east-1a"):
+        self.instance = instance
+        self.zone = zone
+        self.requests = []
+        self._tokens = {}
+        self._action = None
+        self._lock = threading.Lock()
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def endpoint(self):
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def interrupt(self, after=120, action="terminate"):
+        """The notice that a real one gives: the machine may be gone so many seconds from now."""
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + after))
+        with self._lock:
+            self._action = {"action": action, "time": when}
+
+    def calm(self):
+        with self._lock:
+            self._action = None
+
+    def log(self):
+        with self._lock:
+            return list(self.requests)
+
+    def _answer(self, method, path, headers):
+        """Status and body."""
+        if path == "/latest/api/token":
+            return self._token(method, headers)
+        if method != "GET":
+            return 405, _PAGE.format(405, "Method Not Allowed")
+        with self._lock:
+            ends = self._tokens.get(headers.get(_TOKEN))
+            action = self._action
+        if ends is None or ends < time.monotonic():
+            return 401, _PAGE.format(401, "Unauthorized")
+        pages = {"/latest/meta-data/instance-id": self.instance,
+                 "/latest/meta-data/placement/availability-zone": self.zone,
+                 "/latest/meta-data/placement/region": self.zone[:-1],
+                 "/latest/dynamic/instance-identity/document": json.dumps(
+                     {"instanceId": self.instance, "region": self.zone[:-1], "availabilityZone": self.zone,
+                      "accountId": "123456789012"})}
+        if action:
+            pages[NOTICE] = json.dumps(action)
+        if path not in pages:
+            return 404, _PAGE.format(404, "Not Found")
+        return 200, pages[path]
+
+    def _token(self, method, headers):
+        if method != "PUT":
+            return 405, _PAGE.format(405, "Method Not Allowed")
+        if "X-Forwarded-For" in headers:
+            return 403, _PAGE.format(403, "Forbidden")
+        ttl = headers.get(_TTL, "")
+        if not ttl.isdigit() or not 1 <= int(ttl) <= 21600:
+            return 400, _PAGE.format(400, "Bad Request")
+        token = secrets.token_urlsafe(40) + "=="
+        with self._lock:
+            self._tokens[token] = time.monotonic() + int(ttl)
+        return 200, token
+
+    def _handler(self):
+        owner = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            server_version, sys_version = "EC2ws", ""
+            disable_nagle_algorithm = True
+            wbufsize = -1  # head and body leave in one segment
+
+            def _serve(self):
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, body = owner._answer(self.command, self.path, self.headers)
+                data = body.encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "text/plain" if status == 200 else "text/html")
+                self.send_header("Content-Length", str(len(data)))
+                if self.command == "PUT" and status == 200:
+                    self.send_header(_TTL, self.headers[_TTL])
+                self.end_headers()
+                self.wfile.write(data)
+                self.wfile.flush()
+                with owner._lock:
+                    owner.requests.append(Request(self.command, self.path, status, time.time()))
+
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _serve
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
