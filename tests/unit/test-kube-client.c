@@ -773,7 +773,7 @@ DEFINE_FREEP(Identity, identity_free);
 static void test_held_until_credential(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } };
-        _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
+        _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
         usec_t start = virtual_time_now(w->time);
         (void) state;
 
@@ -790,7 +790,7 @@ static void test_held_until_credential(void **state) {
 static void test_held_in_vain(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .exit_status = 255, .errors = "starting\nno role\n" } };
-        _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
+        _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
         usec_t start = virtual_time_now(w->time);
         (void) state;
 
@@ -805,7 +805,7 @@ static void test_held_in_vain(void **state) {
 static void test_held_and_dropped(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } };
-        _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
+        _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 1);
         (void) state;
 
         assert_return_code(do_get(w), 0);
@@ -833,7 +833,7 @@ static void test_unauthorized_once(void **state) {
         for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
                 _cleanup_(world_freep) World *w = world_new();
                 const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") }, rows[k].second };
-                _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
+                _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
 
                 print_message("%s\n", rows[k].what);
                 run_for(w, SEC);
@@ -847,7 +847,7 @@ static void test_unauthorized_once(void **state) {
 static void test_unauthorized_not_again(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") }, { .output = CREDENTIAL("old") } };
-        _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
+        _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
         (void) state;
 
         run_for(w, SEC);
