@@ -22,7 +22,7 @@ void api_error_done(ApiError *e) {
         free(e->causes);
         free(e->reason);
         free(e->message);
-        *e = (ApiError) { 0 };
+        *e = (ApiError){ 0 };
 }
 
 /* A copy fit for people; NULL stays NULL. */
@@ -70,8 +70,8 @@ static int fill_from_status(const Json *status, ApiError *e) {
         if (!streq_ptr(json_string_or_null(json_get(status, "kind")), "Status"))
                 return 0;
         if (json_int64(json_get(details, "retryAfterSeconds"), &seconds) >= 0 && seconds > 0)
-                e->retry_after_usec = MAX(e->retry_after_usec,
-                                          (usec_t) MIN(seconds, RETRY_AFTER_MAX_SEC) * USEC_PER_SEC);
+                e->retry_after_usec =
+                        MAX(e->retry_after_usec, (usec_t) MIN(seconds, RETRY_AFTER_MAX_SEC) * USEC_PER_SEC);
 
         r = copy_member(status, "reason", WORD_BYTES_MAX, &e->reason);
         if (r >= 0)
@@ -93,7 +93,8 @@ static int message_from_text(const char *body, ApiError *e) {
         return e->message ? 0 : -ENOMEM;
 }
 
-int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec, ApiError *ret) {
+int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec,
+                        ApiError *ret) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(api_error_done) ApiError e = { .http = http, .retry_after_usec = retry_after_header_usec };
         _cleanup_free_ char *text = NULL;
@@ -119,7 +120,7 @@ int api_error_from_body(unsigned http, const char *body, size_t size, usec_t ret
                         return r;
         }
         *ret = e;
-        e = (ApiError) { 0 };
+        e = (ApiError){ 0 };
         return 0;
 }
 

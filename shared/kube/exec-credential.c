@@ -7,7 +7,7 @@
 
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* -- what the plugin is told -------------------------------------------------------------------------------------------- */
+/* -- what the plugin is told ---------------------------------------------------------------------------- */
 
 static void add_cluster(JsonWriter *w, const KubeConfig *c, const char *ca_base64) {
         json_open_object(w, "cluster");
@@ -62,13 +62,14 @@ static int environment_set(char ***environment, const char *name, const char *va
 static int environment_inherit(char ***environment, char *const *inherited) {
         int r = strv_extend(environment, DEFAULT_PATH);
 
-        STRV_FOREACH(i, inherited) {
+        STRV_FOREACH (i, inherited) {
                 const char *value = strchr(*i, '=');
                 _cleanup_free_ char *name = NULL;
 
                 if (r < 0)
                         return r;
-                if (!value || (!startswith(*i, "PATH=") && !startswith(*i, "HOME=") && !startswith(*i, "AWS_")))
+                if (!value ||
+                    (!startswith(*i, "PATH=") && !startswith(*i, "HOME=") && !startswith(*i, "AWS_")))
                         continue;
                 name = memdup_str(*i, (size_t) (value - *i));
                 r = name ? environment_set(environment, name, value + 1) : -ENOMEM;
@@ -76,7 +77,8 @@ static int environment_inherit(char ***environment, char *const *inherited) {
         return r;
 }
 
-int exec_environment(const KubeConfig *c, char *const *inherited, const void *ca_pem, size_t ca_pem_size, char ***ret) {
+int exec_environment(const KubeConfig *c, char *const *inherited, const void *ca_pem, size_t ca_pem_size,
+                     char ***ret) {
         _cleanup_strv_free_ char **environment = NULL;
         _cleanup_free_ char *info = NULL;
         int r;
@@ -98,7 +100,7 @@ int exec_environment(const KubeConfig *c, char *const *inherited, const void *ca
         return 0;
 }
 
-/* -- what it answers ----------------------------------------------------------------------------------------------------- */
+/* -- what it answers ------------------------------------------------------------------------------------ */
 
 static void erase_text(char *s) {
         erase_and_free(s, s ? strlen(s) : 0);
@@ -108,7 +110,7 @@ void exec_credential_done(ExecCredential *e) {
         erase_text(e->token);
         free(e->cert_pem);
         erase_text(e->key_pem);
-        *e = (ExecCredential) { 0 };
+        *e = (ExecCredential){ 0 };
 }
 
 /* NULL is fine; another type than a string is not. */
@@ -194,6 +196,6 @@ int exec_credential_parse(const char *output, size_t size, const char *api_versi
                 return *reterr_message ? -EBADMSG : -ENOMEM;
         }
         *ret = e;
-        e = (ExecCredential) { 0 };
+        e = (ExecCredential){ 0 };
         return 0;
 }

@@ -13,13 +13,13 @@
 #include "watched-file.h"
 
 /*
- * Two ways to a credential. Files (or data) are read when asked for: a stat() at most once a second, and what changed is taken
- * over only when it is whole: kubelet replaces certificate and key in one file, but others write two, and a pair that does not
- * match is a rotation in the middle. A plugin is run ahead of time:
+ * Two ways to a credential. Files (or data) are read when asked for: a stat() at most once a second, and
+ * what changed is taken over only when it is whole: kubelet replaces certificate and key in one file, but
+ * others write two, and a pair that does not match is a rotation in the middle. A plugin is run ahead of
+ * time:
  *
- *      (start) ---> RUNNING ---credential---> IDLE until max(60 s, 10 % of its life) before the end ---> RUNNING
- *                      |  ^
- *              failure +--+ backoff 1 s .. 60 s; the old credential serves until its end
+ *      (start) ---> RUNNING ---credential---> IDLE until max(60 s, 10 % of its life) before the end --->
+ * RUNNING |  ^ failure +--+ backoff 1 s .. 60 s; the old credential serves until its end
  *
  * A new TLS context makes new connections, so one is made only if what it holds differs.
  */
@@ -79,7 +79,7 @@ static void pem_set_done(PemSet *p) {
         erase_and_free(p->key, p->key_size);
 }
 
-/* -- messages ----------------------------------------------------------------------------------------------------------- */
+/* -- messages ------------------------------------------------------------------------------------------- */
 
 /* Takes `text` (NULL: no memory for it). Told once, not once a second. */
 static void set_problem(KubeAuth *a, char *text) {
@@ -98,10 +98,12 @@ static void describe(KubeAuth *a, usec_t cert_expires_usec) {
                 strbuf_addf(&b, "exec plugin %s", c->exec_command);
         else if (c->cert_file || c->cert_data) {
                 rfc3339_format(cert_expires_usec, until);
-                strbuf_addf(&b, "client certificate %s (expires %s)", c->cert_file ? c->cert_file : "of the kubeconfig", until);
+                strbuf_addf(&b, "client certificate %s (expires %s)",
+                            c->cert_file ? c->cert_file : "of the kubeconfig", until);
         }
         if (!a->by_exec && (c->token_file || c->token))
-                strbuf_addf(&b, "%stoken %s", b.size > 0 ? " and " : "", c->token_file ? c->token_file : "of the kubeconfig");
+                strbuf_addf(&b, "%stoken %s", b.size > 0 ? " and " : "",
+                            c->token_file ? c->token_file : "of the kubeconfig");
         if (b.size == 0)
                 strbuf_add(&b, "no credential");
         free(a->description);
@@ -118,7 +120,7 @@ const char *kube_auth_problem(const KubeAuth *a) {
         return a->problem;
 }
 
-/* -- TLS ---------------------------------------------------------------------------------------------------------------- */
+/* -- TLS ------------------------------------------------------------------------------------------------ */
 
 static bool server_is_https(const KubeAuth *a) {
         return startswith(strempty(a->config->server), "https://");
@@ -169,7 +171,8 @@ static int pem_problem(int error, char **ret_problem, char *message) {
 }
 
 /* From the file if there is one, else a copy of the data. */
-static int load_pem(WatchedFile *f, const void *data, size_t data_size, char **ret, size_t *ret_size, char **ret_problem) {
+static int load_pem(WatchedFile *f, const void *data, size_t data_size, char **ret, size_t *ret_size,
+                    char **ret_problem) {
         int r;
 
         if (data) {
@@ -179,7 +182,8 @@ static int load_pem(WatchedFile *f, const void *data, size_t data_size, char **r
         }
         r = watched_file_read(f, ret, ret_size);
         if (r < 0 && r != -ENOMEM)
-                return pem_problem(r, ret_problem, strf("%s: %s", f->path, strerrordesc_np(-r) ?: "cannot be read"));
+                return pem_problem(r, ret_problem,
+                                   strf("%s: %s", f->path, strerrordesc_np(-r) ?: "cannot be read"));
         return r;
 }
 
@@ -189,7 +193,8 @@ static int load_ca(KubeAuth *a, PemSet *p, char **ret_problem) {
 
         if (r >= 0 && p->ca && pem_check_certificate(p->ca, p->ca_size) < 0)
                 return pem_problem(-EBADMSG, ret_problem,
-                                   strf("%s: no certificate in PEM", a->ca.path ? a->ca.path : "certificate-authority-data"));
+                                   strf("%s: no certificate in PEM",
+                                        a->ca.path ? a->ca.path : "certificate-authority-data"));
         return r;
 }
 
@@ -207,10 +212,12 @@ static int load_pair(KubeAuth *a, PemSet *p, usec_t *ret_expires_usec, char **re
 
         r = pem_check_pair(p->cert, p->cert_size, p->key, p->key_size, ret_expires_usec);
         if (r == -EKEYREJECTED)
-                return pem_problem(r, ret_problem, strf("%s does not belong to the certificate %s", key_name, cert_name));
+                return pem_problem(r, ret_problem,
+                                   strf("%s does not belong to the certificate %s", key_name, cert_name));
         if (r < 0)
                 return pem_problem(r, ret_problem,
-                                   strf("%s and %s: not a certificate and a key without password, in PEM", cert_name, key_name));
+                                   strf("%s and %s: not a certificate and a key without password, in PEM",
+                                        cert_name, key_name));
         return 0;
 }
 
@@ -234,7 +241,7 @@ static int load_tls(KubeAuth *a, char **ret_problem) {
         return 0;
 }
 
-/* -- token -------------------------------------------------------------------------------------------------------------- */
+/* -- token ---------------------------------------------------------------------------------------------- */
 
 static int set_token(KubeAuth *a, const char *token) {
         char *authorization = strf("Bearer %s", token);
@@ -268,7 +275,8 @@ static int load_token(KubeAuth *a, char **ret_problem) {
         if (r < 0)
                 return r == -ENOMEM ? r
                                     : pem_problem(r, ret_problem,
-                                                  strf("%s: %s", a->token.path, strerrordesc_np(-r) ?: "cannot be read"));
+                                                  strf("%s: %s", a->token.path,
+                                                       strerrordesc_np(-r) ?: "cannot be read"));
         token = strlen(text) == size ? strstrip(text) : text + size; /* a NUL inside: not a text */
         if (token_is_valid(token))
                 r = set_token(a, token);
@@ -280,7 +288,7 @@ static int load_token(KubeAuth *a, char **ret_problem) {
         return r;
 }
 
-/* -- files: asked each time --------------------------------------------------------------------------------------------- */
+/* -- files: asked each time ----------------------------------------------------------------------------- */
 
 static void look_at_files(KubeAuth *a, bool force) {
         usec_t now = loop_now(a->loop);
@@ -291,10 +299,12 @@ static void look_at_files(KubeAuth *a, bool force) {
                 return;
         a->checked_usec = now;
 
-        if (force || watched_file_changed(&a->ca) || watched_file_changed(&a->cert) || watched_file_changed(&a->key))
+        if (force || watched_file_changed(&a->ca) || watched_file_changed(&a->cert) ||
+            watched_file_changed(&a->key))
                 r = load_tls(a, &problem);
         if (r >= 0 && a->token.path &&
-            (force || watched_file_changed(&a->token) || now >= usec_add(a->token_read_usec, TOKEN_REREAD_USEC)))
+            (force || watched_file_changed(&a->token) ||
+             now >= usec_add(a->token_read_usec, TOKEN_REREAD_USEC)))
                 r = load_token(a, &problem);
         /* What is in use stays in use; the next look comes in a second. */
         if (r < 0)
@@ -303,12 +313,12 @@ static void look_at_files(KubeAuth *a, bool force) {
                 a->problem = mfree(a->problem);
 }
 
-/* -- exec plugin -------------------------------------------------------------------------------------------------------- */
+/* -- exec plugin ---------------------------------------------------------------------------------------- */
 
 static void notify(KubeAuth *a) {
         if (a->ready)
                 a->ready(a->userdata);
-        LIST_FOREACH(l, &a->listeners, KubeAuthListener, listeners)
+        LIST_FOREACH (l, &a->listeners, KubeAuthListener, listeners)
                 l->ready(l->userdata);
 }
 
@@ -335,12 +345,15 @@ static char *exec_failure(const KubeAuth *a, const ChildResult *result) {
                 return NULL;
         switch (result->error) {
         case 0:
-                return strf("exec plugin %s: exit status %d%s%s", command, result->exit_status, *line ? ": " : "", line);
+                return strf("exec plugin %s: exit status %d%s%s", command, result->exit_status,
+                            *line ? ": " : "", line);
         case -ETIMEDOUT:
-                return strf("exec plugin %s: no answer in %u s", command, (unsigned) (EXEC_TIMEOUT_USEC / USEC_PER_SEC));
+                return strf("exec plugin %s: no answer in %u s", command,
+                            (unsigned) (EXEC_TIMEOUT_USEC / USEC_PER_SEC));
         case -ENOENT:
                 clean_hint = str_sanitize(strempty(hint), PROBLEM_BYTES_MAX);
-                return strf("exec plugin %s: not found%s%s", command, isempty(clean_hint) ? "" : "; ", strempty(clean_hint));
+                return strf("exec plugin %s: not found%s%s", command, isempty(clean_hint) ? "" : "; ",
+                            strempty(clean_hint));
         default:
                 return strf("exec plugin %s: %s", command, strerrordesc_np(-result->error) ?: "failed");
         }
@@ -375,8 +388,10 @@ static int exec_take(KubeAuth *a, const ExecCredential *e, char **ret_problem) {
                 p.cert_size = strlen(e->cert_pem);
                 p.key_size = strlen(e->key_pem);
                 if (pem_check_pair(e->cert_pem, p.cert_size, e->key_pem, p.key_size, &cert_end) < 0)
-                        return pem_problem(-EBADMSG, ret_problem,
-                                           strf("exec plugin %s: clientCertificateData and clientKeyData are no pair", command));
+                        return pem_problem(
+                                -EBADMSG, ret_problem,
+                                strf("exec plugin %s: clientCertificateData and clientKeyData are no pair",
+                                     command));
                 p.cert = memdup_str(e->cert_pem, p.cert_size);
                 p.key = memdup_str(e->key_pem, p.key_size);
                 if (!p.cert || !p.key)
@@ -393,7 +408,8 @@ static int exec_take(KubeAuth *a, const ExecCredential *e, char **ret_problem) {
                 erase_text(&a->authorization);
 
         /* One that has ended already was made by another clock than ours: the server is to decide. */
-        a->expires_usec = e->expires_usec == USEC_INFINITY ? USEC_INFINITY : loop_from_wall(a->loop, e->expires_usec);
+        a->expires_usec =
+                e->expires_usec == USEC_INFINITY ? USEC_INFINITY : loop_from_wall(a->loop, e->expires_usec);
         timer_arm(a->refresh, refresh_time(now, a->expires_usec));
         if (a->expires_usec <= now)
                 a->expires_usec = USEC_INFINITY;
@@ -411,7 +427,8 @@ static void on_exec_done(const ChildResult *result, void *userdata) {
         if (result->error < 0 || result->exit_status != 0)
                 exec_failed(a, exec_failure(a, result));
         else {
-                r = exec_credential_parse(result->output, result->output_size, a->config->exec_api_version, &e, &wrong);
+                r = exec_credential_parse(result->output, result->output_size, a->config->exec_api_version,
+                                          &e, &wrong);
                 if (r >= 0)
                         r = exec_take(a, &e, &problem);
                 if (wrong)
@@ -433,7 +450,7 @@ static char **exec_argv(const KubeConfig *c) {
 
         if (strv_extend(&argv, c->exec_command) < 0)
                 return NULL;
-        STRV_FOREACH(i, c->exec_args)
+        STRV_FOREACH (i, c->exec_args)
                 if (strv_extend(&argv, *i) < 0)
                         return NULL;
         return TAKE_PTR(argv);
@@ -500,7 +517,7 @@ static int exec_setup(KubeAuth *a, char **ret_problem) {
                 r = timer_new(a->loop, "exec plugin", on_refresh, a, &a->refresh);
         if (r < 0)
                 return r;
-        a->backoff = (Backoff) {
+        a->backoff = (Backoff){
                 .base_usec = USEC_PER_SEC,
                 .cap_usec = USEC_PER_MINUTE,
                 .jitter_permille = 200,
@@ -510,7 +527,7 @@ static int exec_setup(KubeAuth *a, char **ret_problem) {
         return 0;
 }
 
-/* -- face --------------------------------------------------------------------------------------------------------------- */
+/* -- face ----------------------------------------------------------------------------------------------- */
 
 static int setup(KubeAuth *a, char **ret_problem) {
         const KubeConfig *c = a->config;
@@ -520,7 +537,8 @@ static int setup(KubeAuth *a, char **ret_problem) {
         a->cert.path = c->cert_data ? NULL : c->cert_file;
         a->key.path = c->key_data ? NULL : c->key_file;
         a->token.path = c->token_file;
-        /* As client-go: a token that is there makes the plugin superfluous; a plugin goes before a certificate. */
+        /* As client-go: a token that is there makes the plugin superfluous; a plugin goes before a
+         * certificate. */
         a->by_exec = c->exec_command && !c->token && !c->token_file;
         if (a->by_exec)
                 return exec_setup(a, ret_problem);
@@ -530,8 +548,8 @@ static int setup(KubeAuth *a, char **ret_problem) {
         return r < 0 ? r : load_token(a, ret_problem);
 }
 
-int kube_auth_new(Loop *l, Log *log, ChildRunner *children, const KubeConfig *config, kube_auth_ready_t ready, void *userdata,
-                  KubeAuth **ret, char **reterr_message) {
+int kube_auth_new(Loop *l, Log *log, ChildRunner *children, const KubeConfig *config,
+                  kube_auth_ready_t ready, void *userdata, KubeAuth **ret, char **reterr_message) {
         _cleanup_(kube_auth_freep) KubeAuth *a = NULL;
         char *problem = NULL;
         int r;

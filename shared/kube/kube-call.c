@@ -6,8 +6,8 @@
  *        ^                     | ^
  *        +---401, first time---+ +--- GET or LIST on a connection that died, first time
  *
- * Whatever way it takes, it ends by its own deadline. A call that nobody holds (detached) is freed before its `done`, so that
- * `done` may do anything, free the client included.
+ * Whatever way it takes, it ends by its own deadline. A call that nobody holds (detached) is freed before
+ * its `done`, so that `done` may do anything, free the client included.
  */
 
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
@@ -40,7 +40,7 @@ KubeCall *kube_call_free(KubeCall *c) {
         return call_destroy(c);
 }
 
-/* -- the end ---------------------------------------------------------------------------------------------------------- */
+/* -- the end -------------------------------------------------------------------------------------------- */
 
 static void call_deliver(KubeCall *c, const KubeReply *reply) {
         kube_done_t done = c->done;
@@ -81,7 +81,8 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
         int r;
 
         if (response->error < 0) {
-                r = api_error_from_transport(response->error, response->error_text, response->maybe_sent, &e);
+                r = api_error_from_transport(response->error, response->error_text, response->maybe_sent,
+                                             &e);
                 call_deliver_error(c, r, &e, &reply);
                 return;
         }
@@ -94,7 +95,8 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
         if (!body_is_raw(c) && response->body_size > 0) {
                 r = json_parse(response->body, response->body_size, response->body_size, &doc, &where);
                 if (r < 0) {
-                        _cleanup_free_ char *text = r == -EBADMSG ? strf("the answer is no JSON: %s", where.message) : NULL;
+                        _cleanup_free_ char *text =
+                                r == -EBADMSG ? strf("the answer is no JSON: %s", where.message) : NULL;
 
                         r = api_error_from_transport(r, text, true, &e);
                         call_deliver_error(c, r, &e, &reply);
@@ -119,7 +121,7 @@ static void call_fail(KubeCall *c, int error, const char *text) {
         call_finish(c, &response);
 }
 
-/* -- watch ------------------------------------------------------------------------------------------------------------ */
+/* -- watch ---------------------------------------------------------------------------------------------- */
 
 static int on_line(const char *line, size_t size, void *userdata) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -151,7 +153,7 @@ static int on_data(const void *data, size_t size, void *userdata) {
         return r;
 }
 
-/* -- sending ---------------------------------------------------------------------------------------------------------- */
+/* -- sending -------------------------------------------------------------------------------------------- */
 
 static void on_response(const HttpResponse *response, void *userdata);
 
@@ -215,12 +217,12 @@ static int call_send(KubeCall *c) {
         q.timeout_usec = c->deadline_usec == USEC_INFINITY
                                  ? USEC_INFINITY
                                  : MAX(usec_sub(c->deadline_usec, loop_now(client->env->loop)), (usec_t) 1);
-        headers[q.n_headers++] = (HttpHeader) { "Accept", "application/json" };
-        headers[q.n_headers++] = (HttpHeader) { "User-Agent", client->user_agent };
+        headers[q.n_headers++] = (HttpHeader){ "Accept", "application/json" };
+        headers[q.n_headers++] = (HttpHeader){ "User-Agent", client->user_agent };
         if (c->content_type)
-                headers[q.n_headers++] = (HttpHeader) { "Content-Type", c->content_type };
+                headers[q.n_headers++] = (HttpHeader){ "Content-Type", c->content_type };
         if (authorization)
-                headers[q.n_headers++] = (HttpHeader) { "Authorization", authorization };
+                headers[q.n_headers++] = (HttpHeader){ "Authorization", authorization };
 
         r = http_call_start(client->env->transport, &q, on_response, c, &c->http);
         if (r < 0)
@@ -277,7 +279,8 @@ static void on_response(const HttpResponse *response, void *userdata) {
         call_finish(c, response);
 }
 
-int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata, KubeCall **ret) {
+int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata,
+                    KubeCall **ret) {
         KubeCall *call;
         int r;
 
@@ -288,7 +291,7 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
         if (!call)
                 return -ENOMEM;
 
-        *call = (KubeCall) {
+        *call = (KubeCall){
                 .client = c,
                 .verb = plan->verb,
                 .method = plan->method,

@@ -43,10 +43,10 @@ struct KubeCall {
         WatchLines lines;
 
         HttpCall *http;
-        Timer *hold;        /* made when it is first held */
-        bool held;          /* until the credential comes */
+        Timer *hold; /* made when it is first held */
+        bool held;   /* until the credential comes */
         int hold_error;
-        bool detached;      /* nobody else will free it */
+        bool detached; /* nobody else will free it */
         bool in_event;
         bool looked_again;  /* after a 401 */
         bool dialled_again; /* after a dead connection */
@@ -63,6 +63,7 @@ typedef struct KubeCallPlan {
 } KubeCallPlan;
 
 /* Takes the URL out of `url`. */
-int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata, KubeCall **ret);
+int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata,
+                    KubeCall **ret);
 /* The credential is there, or its look is over: a held call goes out. */
 void kube_call_release(KubeCall *c);

@@ -22,9 +22,10 @@ const char *kube_verb_to_string(KubeVerb v) {
         return (size_t) v < ELEMENTSOF(verb_table) ? verb_table[v] : NULL;
 }
 
-/* -- the client ------------------------------------------------------------------------------------------------------- */
+/* -- the client ----------------------------------------------------------------------------------------- */
 
-int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *field_manager, KubeClient **ret) {
+int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *field_manager,
+                    KubeClient **ret) {
         KubeClient *c;
         size_t n;
         int r;
@@ -50,7 +51,7 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
         r = intern_pool_new(&c->pool);
         if (r >= 0 && (!c->server || !c->field_manager || !c->user_agent))
                 r = -ENOMEM;
-        c->listener = (KubeAuthListener) { .ready = kube_client_auth_ready, .userdata = c };
+        c->listener = (KubeAuthListener){ .ready = kube_client_auth_ready, .userdata = c };
         kube_auth_listen(auth, &c->listener);
         if (r < 0) {
                 kube_client_free(c);
@@ -66,7 +67,7 @@ KubeClient *kube_client_free(KubeClient *c) {
 
         for (HttpLane lane = 0; lane < _HTTP_LANE_MAX; lane++)
                 timer_free(c->warm[lane].timer);
-        LIST_FOREACH(call, &c->calls, KubeCall, calls) {
+        LIST_FOREACH (call, &c->calls, KubeCall, calls) {
                 assert(call->detached);
                 kube_call_free(call);
         }
@@ -99,11 +100,11 @@ void kube_client_auth_ready(void *client) {
         KubeClient *c = client;
 
         assert(c);
-        LIST_FOREACH(call, &c->calls, KubeCall, calls)
+        LIST_FOREACH (call, &c->calls, KubeCall, calls)
                 kube_call_release(call);
 }
 
-/* -- warm connections --------------------------------------------------------------------------------------------------- */
+/* -- warm connections ----------------------------------------------------------------------------------- */
 
 static void on_lane_quiet(Timer *t, void *userdata) {
         _cleanup_strbuf_ StrBuf url = { 0 };
@@ -143,7 +144,7 @@ int kube_client_keep_warm(KubeClient *c, HttpLane lane, usec_t interval_usec) {
         return 0;
 }
 
-/* -- verbs -------------------------------------------------------------------------------------------------------------- */
+/* -- verbs ---------------------------------------------------------------------------------------------- */
 
 static KubeCallOptions options_or(const KubeCallOptions *o, KubeCallOptions otherwise) {
         return o ? *o : otherwise;
@@ -165,24 +166,25 @@ static int start_on_object(KubeClient *c, const KubeTarget *t, const KubeCallPla
         return kube_call_start(c, plan, &url, done, userdata, ret);
 }
 
-int kube_get(KubeClient *c, const KubeTarget *t, const KubeCallOptions *o, kube_done_t done, void *userdata, KubeCall **ret) {
+int kube_get(KubeClient *c, const KubeTarget *t, const KubeCallOptions *o, kube_done_t done, void *userdata,
+             KubeCall **ret) {
         const KubeCallPlan plan = {
                 .verb = KUBE_VERB_GET,
                 .method = HTTP_GET,
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
 
         return start_on_object(c, t, &plan, NULL, done, userdata, ret);
 }
 
-int kube_list(KubeClient *c, const KubeTarget *t, const KubeListOptions *l, const KubeCallOptions *o, kube_done_t done,
-              void *userdata, KubeCall **ret) {
+int kube_list(KubeClient *c, const KubeTarget *t, const KubeListOptions *l, const KubeCallOptions *o,
+              kube_done_t done, void *userdata, KubeCall **ret) {
         _cleanup_strbuf_ StrBuf url = { 0 };
         static const KubeListOptions all = { 0 };
         KubeCallPlan plan = {
                 .verb = KUBE_VERB_LIST,
                 .method = HTTP_GET,
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
         char limit[16] = "";
         int r;
@@ -208,8 +210,8 @@ int kube_list(KubeClient *c, const KubeTarget *t, const KubeListOptions *l, cons
         return kube_call_start(c, &plan, &url, done, userdata, ret);
 }
 
-int kube_patch(KubeClient *c, const KubeTarget *t, KubePatchType type, const char *body, const KubeCallOptions *o,
-               kube_done_t done, void *userdata, KubeCall **ret) {
+int kube_patch(KubeClient *c, const KubeTarget *t, KubePatchType type, const char *body,
+               const KubeCallOptions *o, kube_done_t done, void *userdata, KubeCall **ret) {
         static const char *const content_types[] = {
                 [KUBE_PATCH_MERGE] = "application/merge-patch+json",
                 [KUBE_PATCH_STRATEGIC] = "application/strategic-merge-patch+json",
@@ -220,22 +222,22 @@ int kube_patch(KubeClient *c, const KubeTarget *t, KubePatchType type, const cha
                 .method = HTTP_PATCH,
                 .body = body,
                 .content_type = content_types[type],
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
 
         assert(body);
         return start_on_object(c, t, &plan, c->field_manager, done, userdata, ret);
 }
 
-int kube_create(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o, kube_done_t done,
-                void *userdata, KubeCall **ret) {
+int kube_create(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o,
+                kube_done_t done, void *userdata, KubeCall **ret) {
         _cleanup_strbuf_ StrBuf url = { 0 };
         const KubeCallPlan plan = {
                 .verb = KUBE_VERB_CREATE,
                 .method = HTTP_POST,
                 .body = body,
                 .content_type = "application/json",
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
         int r;
 
@@ -250,22 +252,22 @@ int kube_create(KubeClient *c, const KubeTarget *t, const char *body, const Kube
         return kube_call_start(c, &plan, &url, done, userdata, ret);
 }
 
-int kube_update(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o, kube_done_t done,
-                void *userdata, KubeCall **ret) {
+int kube_update(KubeClient *c, const KubeTarget *t, const char *body, const KubeCallOptions *o,
+                kube_done_t done, void *userdata, KubeCall **ret) {
         const KubeCallPlan plan = {
                 .verb = KUBE_VERB_UPDATE,
                 .method = HTTP_PUT,
                 .body = body,
                 .content_type = "application/json",
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
 
         assert(body);
         return start_on_object(c, t, &plan, c->field_manager, done, userdata, ret);
 }
 
-int kube_delete(KubeClient *c, const KubeTarget *t, const KubeDeleteOptions *d, const KubeCallOptions *o, kube_done_t done,
-                void *userdata, KubeCall **ret) {
+int kube_delete(KubeClient *c, const KubeTarget *t, const KubeDeleteOptions *d, const KubeCallOptions *o,
+                kube_done_t done, void *userdata, KubeCall **ret) {
         static const KubeDeleteOptions plain = { .grace_sec = -1 };
         _cleanup_free_ char *body = kube_request_delete_body(d ? d : &plain);
         const KubeCallPlan plan = {
@@ -273,21 +275,23 @@ int kube_delete(KubeClient *c, const KubeTarget *t, const KubeDeleteOptions *d, 
                 .method = HTTP_DELETE,
                 .body = body,
                 .content_type = "application/json",
-                .options = options_or(o, (KubeCallOptions) { 0 }),
+                .options = options_or(o, (KubeCallOptions){ 0 }),
         };
 
         return body ? start_on_object(c, t, &plan, NULL, done, userdata, ret) : -ENOMEM;
 }
 
-int kube_evict(KubeClient *c, const char *ns, const char *name, const char *uid, int64_t grace_sec, const KubeCallOptions *o,
-               kube_done_t done, void *userdata, KubeCall **ret) {
-        const KubeTarget target = { .kind = &kube_pod_kind, .ns = ns, .name = name, .subresource = "eviction" };
+int kube_evict(KubeClient *c, const char *ns, const char *name, const char *uid, int64_t grace_sec,
+               const KubeCallOptions *o, kube_done_t done, void *userdata, KubeCall **ret) {
+        const KubeTarget target = {
+                .kind = &kube_pod_kind, .ns = ns, .name = name, .subresource = "eviction"
+        };
         _cleanup_free_ char *body = NULL;
         KubeCallPlan plan = {
                 .verb = KUBE_VERB_EVICT,
                 .method = HTTP_POST,
                 .content_type = "application/json",
-                .options = options_or(o, (KubeCallOptions) { .lane = HTTP_LANE_BULK }),
+                .options = options_or(o, (KubeCallOptions){ .lane = HTTP_LANE_BULK }),
         };
 
         assert(name);
@@ -301,8 +305,8 @@ int kube_evict(KubeClient *c, const char *ns, const char *name, const char *uid,
         return start_on_object(c, &target, &plan, NULL, done, userdata, ret);
 }
 
-int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,
-               void *userdata, KubeCall **ret) {
+int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event,
+               kube_done_t done, void *userdata, KubeCall **ret) {
         _cleanup_strbuf_ StrBuf url = { 0 };
         const KubeCallPlan plan = {
                 .verb = KUBE_VERB_WATCH,

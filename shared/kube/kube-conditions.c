@@ -96,7 +96,7 @@ int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size
         if (!list)
                 return -ENOMEM;
 
-        JSON_FOREACH(v, array) {
+        JSON_FOREACH (v, array) {
                 int r = condition_decode(v, pool, list + n++);
 
                 if (r < 0) {

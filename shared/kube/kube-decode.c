@@ -112,7 +112,10 @@ static int duration_parse_seed(const char *s, usec_t *ret) {
                 if (s == digits)
                         return -EINVAL;
 
-                unit = *s == 's' ? USEC_PER_SEC : *s == 'm' ? USEC_PER_MINUTE : *s == 'h' ? USEC_PER_HOUR : 0;
+                unit = *s == 's'   ? USEC_PER_SEC
+                       : *s == 'm' ? USEC_PER_MINUTE
+                       : *s == 'h' ? USEC_PER_HOUR
+                                   : 0;
                 if (unit == 0)
                         return -EINVAL;
                 s++;

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * How the decoders of this room read a field: a value that is absent leaves the default, one that cannot be understood leaves
- * the default too and becomes the object's `invalid` sentence (the first one stays), and lack of memory sticks. So a decoder
- * is a list of fields, and everything that can be read of a bad object is read. Private to kube/.
+ * How the decoders of this room read a field: a value that is absent leaves the default, one that cannot be
+ * understood leaves the default too and becomes the object's `invalid` sentence (the first one stays), and
+ * lack of memory sticks. So a decoder is a list of fields, and everything that can be read of a bad object
+ * is read. Private to kube/.
  */
 
 #include "kube-kinds.h"

@@ -14,7 +14,7 @@ static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
                 d->failed = true;
                 return;
         }
-        JSON_FOREACH(i, list) {
+        JSON_FOREACH (i, list) {
                 Taint *t = n->taints + n->n_taints++;
 
                 t->value = intern(d->pool, "");
@@ -33,7 +33,7 @@ static void decode_taints(Decoder *d, const Json *v, KubeNode *n) {
 static void decode_names(Decoder *d, const Json *v, const char *path, const char *member, char ***ret) {
         const Json *list = decode_array(d, v, path);
 
-        JSON_FOREACH(i, list) {
+        JSON_FOREACH (i, list) {
                 const char *name = json_string_or_null(member ? json_get(i, member) : i);
 
                 if (!name)
@@ -55,7 +55,8 @@ static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, &n->volumes_in_use);
         decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name",
                      &n->volumes_attached);
-        decode_string(&d, json_path(status, "nodeInfo", "bootID", NULL), "status.nodeInfo.bootID", &n->boot_id);
+        decode_string(&d, json_path(status, "nodeInfo", "bootID", NULL), "status.nodeInfo.bootID",
+                      &n->boot_id);
         return decoder_finish(&d);
 }
 

@@ -5,7 +5,7 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* -- labels, annotations -------------------------------------------------------------------------------------------- */
+/* -- labels, annotations -------------------------------------------------------------------------------- */
 
 static int key_value_compare(const void *a, const void *b) {
         return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
@@ -45,7 +45,7 @@ static void decode_key_values(Decoder *d, const Json *v, const char *path, bool 
                 decoder_invalid(d, "%s is no map", path);
                 return;
         }
-        JSON_FOREACH(i, v)
+        JSON_FOREACH (i, v)
                 n += key_wanted(json_key(i), all, wanted);
         if (n == 0)
                 return;
@@ -55,7 +55,7 @@ static void decode_key_values(Decoder *d, const Json *v, const char *path, bool 
                 d->failed = true;
                 return;
         }
-        JSON_FOREACH(i, v) {
+        JSON_FOREACH (i, v) {
                 KeyValue *item = kv->items + kv->n_items;
 
                 if (!key_wanted(json_key(i), all, wanted))
@@ -75,7 +75,7 @@ static void decode_key_values(Decoder *d, const Json *v, const char *path, bool 
         qsort(kv->items, kv->n_items, sizeof(KeyValue), key_value_compare);
 }
 
-/* -- metadata --------------------------------------------------------------------------------------------------------- */
+/* -- metadata ------------------------------------------------------------------------------------------- */
 
 static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
         const Json *list = decode_array(d, v, "metadata.ownerReferences");
@@ -87,23 +87,26 @@ static void decode_owners(Decoder *d, const Json *v, ObjectMeta *m) {
                 d->failed = true;
                 return;
         }
-        JSON_FOREACH(i, list) {
+        JSON_FOREACH (i, list) {
                 OwnerRef *o = m->owners + m->n_owners++;
 
-                decode_interned(d, json_get(i, "apiVersion"), "metadata.ownerReferences.apiVersion", &o->api_version);
+                decode_interned(d, json_get(i, "apiVersion"), "metadata.ownerReferences.apiVersion",
+                                &o->api_version);
                 decode_interned(d, json_get(i, "kind"), "metadata.ownerReferences.kind", &o->kind);
                 decode_interned(d, json_get(i, "name"), "metadata.ownerReferences.name", &o->name);
                 decode_string(d, json_get(i, "uid"), "metadata.ownerReferences.uid", &o->uid);
-                decode_bool(d, json_get(i, "controller"), "metadata.ownerReferences.controller", &o->controller);
+                decode_bool(d, json_get(i, "controller"), "metadata.ownerReferences.controller",
+                            &o->controller);
                 if (!d->failed && (!o->api_version || !o->kind || !o->name))
-                        decoder_invalid(d, "an owner in metadata.ownerReferences has no apiVersion, kind or name");
+                        decoder_invalid(
+                                d, "an owner in metadata.ownerReferences has no apiVersion, kind or name");
         }
 }
 
 static void decode_finalizers(Decoder *d, const Json *v, ObjectMeta *m) {
         const Json *list = decode_array(d, v, "metadata.finalizers");
 
-        JSON_FOREACH(i, list) {
+        JSON_FOREACH (i, list) {
                 if (!json_is_string(i))
                         decoder_invalid(d, "a value in metadata.finalizers is no string");
                 else if (strv_extend(&m->finalizers, json_string_or_null(i)) < 0)
@@ -123,8 +126,8 @@ static void decode_meta(Decoder *d, const Json *v, const KubeKind *kind, ObjectM
         decode_int64(d, json_get(v, "deletionGracePeriodSeconds"), "metadata.deletionGracePeriodSeconds",
                      &m->deletion_grace_sec);
         decode_key_values(d, json_get(v, "labels"), "metadata.labels", true, NULL, &m->labels);
-        decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false, kind->annotation_wanted,
-                          &m->annotations);
+        decode_key_values(d, json_get(v, "annotations"), "metadata.annotations", false,
+                          kind->annotation_wanted, &m->annotations);
         decode_owners(d, json_get(v, "ownerReferences"), m);
         decode_finalizers(d, json_get(v, "finalizers"), m);
 }
@@ -146,7 +149,7 @@ static void meta_done(ObjectMeta *m, InternPool *pool) {
         strv_free(m->finalizers);
 }
 
-/* -- object ----------------------------------------------------------------------------------------------------------- */
+/* -- object --------------------------------------------------------------------------------------------- */
 
 static bool api_version_matches(const KubeKind *kind, const char *v) {
         const char *rest;

@@ -9,13 +9,16 @@ static int pdb_decode(KubeObject *o, const Json *json, InternPool *pool) {
         KubePdb *p = (KubePdb *) o;
 
         decode_selector(&d, json_get(spec, "selector"), "spec.selector", &p->selector);
-        decode_string(&d, json_get(spec, "unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", &policy);
+        decode_string(&d, json_get(spec, "unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy",
+                      &policy);
         p->always_allow_unhealthy = streq_ptr(policy, "AlwaysAllow");
-        decode_int64(&d, json_get(status, "disruptionsAllowed"), "status.disruptionsAllowed", &p->disruptions_allowed);
+        decode_int64(&d, json_get(status, "disruptionsAllowed"), "status.disruptionsAllowed",
+                     &p->disruptions_allowed);
         decode_int64(&d, json_get(status, "currentHealthy"), "status.currentHealthy", &p->current_healthy);
         decode_int64(&d, json_get(status, "desiredHealthy"), "status.desiredHealthy", &p->desired_healthy);
         decode_int64(&d, json_get(status, "expectedPods"), "status.expectedPods", &p->expected_pods);
-        decode_int64(&d, json_get(status, "observedGeneration"), "status.observedGeneration", &p->observed_generation);
+        decode_int64(&d, json_get(status, "observedGeneration"), "status.observedGeneration",
+                     &p->observed_generation);
         return decoder_finish(&d);
 }
 

@@ -15,8 +15,8 @@ static const char *const annotations_wanted[] = {
 };
 
 static const char *const phase_table[] = {
-        [POD_PENDING] = "Pending",     [POD_RUNNING] = "Running",           [POD_SUCCEEDED] = "Succeeded",
-        [POD_FAILED] = "Failed",       [POD_PHASE_UNKNOWN] = "Unknown",
+        [POD_PENDING] = "Pending", [POD_RUNNING] = "Running",       [POD_SUCCEEDED] = "Succeeded",
+        [POD_FAILED] = "Failed",   [POD_PHASE_UNKNOWN] = "Unknown",
 };
 
 static void decode_phase(Decoder *d, const Json *v, PodPhase *ret) {
@@ -36,7 +36,7 @@ static bool condition_is_ready(const Json *c) {
 static void decode_ready(Decoder *d, const Json *v, bool *ret) {
         const Json *list = decode_array(d, v, "status.conditions");
 
-        JSON_FOREACH(c, list)
+        JSON_FOREACH (c, list)
                 if (condition_is_ready(c))
                         *ret = true;
 }
@@ -48,7 +48,8 @@ static bool tolerates(const Json *t, const char *taint_key) {
         const char *op = strempty(json_string_or_null(json_get(t, "operator")));
         const char *value = strempty(json_string_or_null(json_get(t, "value")));
 
-        if (!json_is_object(t) || (*effect && !streq(effect, "NoSchedule")) || (*key && !streq(key, taint_key)))
+        if (!json_is_object(t) || (*effect && !streq(effect, "NoSchedule")) ||
+            (*key && !streq(key, taint_key)))
                 return false;
         if (streq(op, "Exists"))
                 return true;
@@ -58,7 +59,7 @@ static bool tolerates(const Json *t, const char *taint_key) {
 static void decode_tolerations(Decoder *d, const Json *v, KubePod *p) {
         const Json *list = decode_array(d, v, "spec.tolerations");
 
-        JSON_FOREACH(t, list) {
+        JSON_FOREACH (t, list) {
                 p->tolerates_unschedulable |= tolerates(t, TAINT_UNSCHEDULABLE);
                 p->tolerates_disrupted |= tolerates(t, TAINT_DISRUPTED);
         }
@@ -89,10 +90,11 @@ static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
                 intern_unref(pool, p->node_name);
                 p->node_name = NULL;
         }
-        decode_interned(&d, json_get(spec, "priorityClassName"), "spec.priorityClassName", &p->priority_class);
+        decode_interned(&d, json_get(spec, "priorityClassName"), "spec.priorityClassName",
+                        &p->priority_class);
         decode_int64(&d, json_get(spec, "priority"), "spec.priority", &p->priority);
-        decode_int64(&d, json_get(spec, "terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds",
-                     &p->grace_sec);
+        decode_int64(&d, json_get(spec, "terminationGracePeriodSeconds"),
+                     "spec.terminationGracePeriodSeconds", &p->grace_sec);
         p->grace_sec = p->grace_sec < 0 ? 1 : p->grace_sec; /* as the API server reads a negative one */
         decode_tolerations(&d, json_get(spec, "tolerations"), p);
         decode_phase(&d, json_get(status, "phase"), &p->phase);

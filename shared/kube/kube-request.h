@@ -6,8 +6,8 @@
 #include "kube-client.h"
 #include "string-util.h"
 
-/* SERVER/api/v1/... or SERVER/apis/GROUP/VERSION/..., percent-encoded, into `b`. -EINVAL for a target that has no URL: a
- * subresource without a name, a name without the namespace that its kind needs. */
+/* SERVER/api/v1/... or SERVER/apis/GROUP/VERSION/..., percent-encoded, into `b`. -EINVAL for a target that
+ * has no URL: a subresource without a name, a name without the namespace that its kind needs. */
 int kube_request_url(StrBuf *b, const char *server, const KubeTarget *t);
 /* Appends ?key=value or &key=value; value NULL: nothing. */
 void kube_request_query(StrBuf *b, const char *key, const char *value);

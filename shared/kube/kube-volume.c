@@ -8,8 +8,8 @@ static int volume_attachment_decode(KubeObject *o, const Json *json, InternPool 
         KubeVolumeAttachment *v = (KubeVolumeAttachment *) o;
 
         decode_interned(&d, json_get(spec, "nodeName"), "spec.nodeName", &v->node_name);
-        decode_string(&d, json_path(spec, "source", "persistentVolumeName", NULL), "spec.source.persistentVolumeName",
-                      &v->pv_name);
+        decode_string(&d, json_path(spec, "source", "persistentVolumeName", NULL),
+                      "spec.source.persistentVolumeName", &v->pv_name);
         decode_bool(&d, json_path(json, "status", "attached", NULL), "status.attached", &v->attached);
         return decoder_finish(&d);
 }

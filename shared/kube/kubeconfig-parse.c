@@ -7,9 +7,10 @@
 #include "yaml-tree.h"
 
 /*
- * From the tree of a kubeconfig to the one context that is current. What client-go would silently do for us and we do not
- * (basic auth, auth-provider, impersonation, proxies) is refused, never passed over: acting as somebody else than the file says
- * would be worse than not starting. Unknown keys are passed over, as client-go does.
+ * From the tree of a kubeconfig to the one context that is current. What client-go would silently do for us
+ * and we do not (basic auth, auth-provider, impersonation, proxies) is refused, never passed over: acting as
+ * somebody else than the file says would be worse than not starting. Unknown keys are passed over, as
+ * client-go does.
  *
  * https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
  */
@@ -24,7 +25,8 @@ typedef struct KubeConfigParser {
         char *message;
 } KubeConfigParser;
 
-static int refuse(KubeConfigParser *p, int error, const YamlTree *where, const char *fmt, ...) _printf_(4, 5);
+static int refuse(KubeConfigParser *p, int error, const YamlTree *where, const char *fmt, ...)
+        _printf_(4, 5);
 
 static int refuse(KubeConfigParser *p, int error, const YamlTree *where, const char *fmt, ...) {
         _cleanup_strbuf_ StrBuf b = { 0 };
@@ -43,7 +45,7 @@ static int refuse(KubeConfigParser *p, int error, const YamlTree *where, const c
         return p->message ? error : -ENOMEM;
 }
 
-/* -- fields ----------------------------------------------------------------------------------------------------------- */
+/* -- fields --------------------------------------------------------------------------------------------- */
 
 static int take_string(KubeConfigParser *p, const YamlTree *map, const char *key, char **ret) {
         const YamlTree *v = yaml_tree_get(map, key);
@@ -62,7 +64,8 @@ static int take_bool(KubeConfigParser *p, const YamlTree *map, const char *key, 
 
         if (!v)
                 return 0;
-        if (v->type != YAML_SCALAR || !v->plain || (*v->text >= '0' && *v->text <= '9') || parse_bool(v->text, ret) < 0)
+        if (v->type != YAML_SCALAR || !v->plain || (*v->text >= '0' && *v->text <= '9') ||
+            parse_bool(v->text, ret) < 0)
                 return refuse(p, -EBADMSG, v, "%s is neither true nor false", key);
         return 0;
 }
@@ -77,7 +80,8 @@ static int take_path(KubeConfigParser *p, const YamlTree *map, const char *key, 
         return *ret ? 0 : -ENOMEM;
 }
 
-static int take_base64(KubeConfigParser *p, const YamlTree *map, const char *key, void **ret, size_t *ret_size) {
+static int take_base64(KubeConfigParser *p, const YamlTree *map, const char *key, void **ret,
+                       size_t *ret_size) {
         const YamlTree *v = yaml_tree_get(map, key);
         int r;
 
@@ -91,7 +95,8 @@ static int take_base64(KubeConfigParser *p, const YamlTree *map, const char *key
         return r == -EBADMSG ? refuse(p, r, v, "%s is no base64", key) : r;
 }
 
-static int refuse_keys(KubeConfigParser *p, const YamlTree *map, const char *const *keys, size_t n_keys, const char *why) {
+static int refuse_keys(KubeConfigParser *p, const YamlTree *map, const char *const *keys, size_t n_keys,
+                       const char *why) {
         for (size_t i = 0; i < n_keys; i++) {
                 const YamlTree *v = yaml_tree_get(map, keys[i]);
 
@@ -101,7 +106,7 @@ static int refuse_keys(KubeConfigParser *p, const YamlTree *map, const char *con
         return 0;
 }
 
-/* -- cluster ------------------------------------------------------------------------------------------------------------ */
+/* -- cluster -------------------------------------------------------------------------------------------- */
 
 static int check_server(KubeConfigParser *p, const YamlTree *cluster) {
         char *s = p->config->server;
@@ -115,7 +120,8 @@ static int check_server(KubeConfigParser *p, const YamlTree *cluster) {
         if (!host)
                 host = startswith(s, "http://");
         if (!host || *host == 0 || *host == '/' || strpbrk(host, " @?#\\"))
-                return refuse(p, -EBADMSG, where, "server is no http:// or https:// address without user and query");
+                return refuse(p, -EBADMSG, where,
+                              "server is no http:// or https:// address without user and query");
         for (const char *c = host; *c; c++)
                 if ((unsigned char) *c < ' ' || (unsigned char) *c >= 0x7f)
                         return refuse(p, -EBADMSG, where, "server contains a character that no address has");
@@ -130,7 +136,8 @@ static int take_cluster(KubeConfigParser *p, const YamlTree *cluster) {
         KubeConfig *c = p->config;
         int r;
 
-        r = refuse_keys(p, cluster, unsupported, ELEMENTSOF(unsupported), "connections to the API server are direct");
+        r = refuse_keys(p, cluster, unsupported, ELEMENTSOF(unsupported),
+                        "connections to the API server are direct");
         if (r >= 0)
                 r = take_string(p, cluster, "server", &c->server);
         if (r >= 0)
@@ -154,7 +161,7 @@ static int take_cluster(KubeConfigParser *p, const YamlTree *cluster) {
         return 0;
 }
 
-/* -- user --------------------------------------------------------------------------------------------------------------- */
+/* -- user ----------------------------------------------------------------------------------------------- */
 
 static int take_exec_args(KubeConfigParser *p, const YamlTree *exec) {
         const YamlTree *args = yaml_tree_get(exec, "args");
@@ -244,7 +251,8 @@ static int take_exec(KubeConfigParser *p, const YamlTree *exec) {
 
         if (!streq_ptr(c->exec_api_version, "client.authentication.k8s.io/v1") &&
             !streq_ptr(c->exec_api_version, "client.authentication.k8s.io/v1beta1"))
-                return refuse(p, -ENOTSUP, exec, "exec.apiVersion is neither client.authentication.k8s.io/v1 nor v1beta1");
+                return refuse(p, -ENOTSUP, exec,
+                              "exec.apiVersion is neither client.authentication.k8s.io/v1 nor v1beta1");
         if (streq_ptr(mode, "Always"))
                 return refuse(p, -ENOTSUP, exec, "exec.interactiveMode is Always, but there is no terminal");
         return 0;
@@ -300,11 +308,11 @@ static int take_user(KubeConfigParser *p, const YamlTree *user) {
         return 0;
 }
 
-/* -- the file ------------------------------------------------------------------------------------------------------------ */
+/* -- the file ------------------------------------------------------------------------------------------- */
 
 /* The map `member` of the element of the list `list` whose name is `name`. */
-static int find_named(KubeConfigParser *p, const YamlTree *root, const char *list, const char *member, const char *name,
-                      const YamlTree **ret) {
+static int find_named(KubeConfigParser *p, const YamlTree *root, const char *list, const char *member,
+                      const char *name, const YamlTree **ret) {
         const YamlTree *l = yaml_tree_get(root, list);
         _cleanup_free_ char *clean = NULL;
 
@@ -391,7 +399,8 @@ static int parse(KubeConfigParser *p, const char *data, size_t size) {
         return p->config ? take_config(p, root) : -ENOMEM;
 }
 
-static int parse_and_hand_over(KubeConfigParser *p, const char *data, size_t size, KubeConfig **ret, char **reterr_message) {
+static int parse_and_hand_over(KubeConfigParser *p, const char *data, size_t size, KubeConfig **ret,
+                               char **reterr_message) {
         int r = parse(p, data, size);
 
         if (r < 0) {
@@ -406,7 +415,8 @@ static int parse_and_hand_over(KubeConfigParser *p, const char *data, size_t siz
         return 0;
 }
 
-int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret, char **reterr_message) {
+int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret,
+                     char **reterr_message) {
         KubeConfigParser p = { .name = "kubeconfig", .directory = directory };
 
         assert(data || size == 0);
@@ -426,7 +436,9 @@ int kubeconfig_load(const char *path, KubeConfig **ret, char **reterr_message) {
         assert(ret);
 
         slash = strrchr(path, '/');
-        directory = !slash ? strdup(".") : slash == path ? strdup("/") : memdup_str(path, (size_t) (slash - path));
+        directory = !slash          ? strdup(".")
+                    : slash == path ? strdup("/")
+                                    : memdup_str(path, (size_t) (slash - path));
         if (!directory)
                 return -ENOMEM;
         p.directory = directory;

@@ -127,7 +127,7 @@ int kubeconfig_plain(const char *server, KubeConfig **ret) {
         return kubeconfig_copy(&plain, ret);
 }
 
-/* -- from inside a pod ---------------------------------------------------------------------------------------------------- */
+/* -- from inside a pod ---------------------------------------------------------------------------------- */
 
 static int refuse(int error, char **reterr_message, char *message) {
         if (!message)
@@ -158,16 +158,20 @@ int kubeconfig_in_cluster(const char *host, const char *port, const char *direct
         assert(ret);
         if (isempty(host) || isempty(port))
                 return refuse(-ENOENT, reterr_message,
-                              strdup("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not in a pod"));
+                              strdup("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not "
+                                     "in a pod"));
         if (strpbrk(host, "/?#@ []") || parse_uint64_range(port, 1, 65535, &number) < 0)
-                return refuse(-EBADMSG, reterr_message,
-                              strf("KUBERNETES_SERVICE_HOST '%s' and KUBERNETES_SERVICE_PORT '%s' are no address", host, port));
+                return refuse(
+                        -EBADMSG, reterr_message,
+                        strf("KUBERNETES_SERVICE_HOST '%s' and KUBERNETES_SERVICE_PORT '%s' are no address",
+                             host, port));
 
         c = new0(KubeConfig, 1);
         if (!c)
                 return -ENOMEM;
         directory = directory ? directory : SERVICE_ACCOUNT_DIRECTORY;
-        c->server = strchr(host, ':') ? strf("https://[%s]:%s", host, port) : strf("https://%s:%s", host, port);
+        c->server =
+                strchr(host, ':') ? strf("https://[%s]:%s", host, port) : strf("https://%s:%s", host, port);
         c->ca_file = strf("%s/ca.crt", directory);
         c->token_file = strf("%s/token", directory);
         c->user_name = strdup("service account");

@@ -61,7 +61,8 @@ int pem_check_certificate(const void *pem, size_t size) {
         return x ? 0 : -EBADMSG;
 }
 
-int pem_check_pair(const void *cert_pem, size_t cert_size, const void *key_pem, size_t key_size, usec_t *ret_expires_usec) {
+int pem_check_pair(const void *cert_pem, size_t cert_size, const void *key_pem, size_t key_size,
+                   usec_t *ret_expires_usec) {
         _cleanup_(x509_freep) X509 *x = read_certificate(cert_pem, cert_size);
         _cleanup_(evp_pkey_freep) EVP_PKEY *key = read_key(key_pem, key_size);
         int pair = x && key ? X509_check_private_key(x, key) : 0;

@@ -5,13 +5,19 @@
 #include "string-util.h"
 
 /*
- * The rules of k8s.io/apimachinery: pkg/apis/meta/v1/validation (what is refused) and pkg/labels (what matches). A label that
- * is absent satisfies NotIn and DoesNotExist.
+ * The rules of k8s.io/apimachinery: pkg/apis/meta/v1/validation (what is refused) and pkg/labels (what
+ * matches). A label that is absent satisfies NotIn and DoesNotExist.
  */
 
 #define LABEL_NAME_BYTES_MAX 63u
 
-typedef enum SelectorOp { SELECTOR_IN, SELECTOR_NOT_IN, SELECTOR_EXISTS, SELECTOR_DOES_NOT_EXIST, _SELECTOR_OP_MAX } SelectorOp;
+typedef enum SelectorOp {
+        SELECTOR_IN,
+        SELECTOR_NOT_IN,
+        SELECTOR_EXISTS,
+        SELECTOR_DOES_NOT_EXIST,
+        _SELECTOR_OP_MAX
+} SelectorOp;
 
 typedef struct Requirement {
         const char *key; /* interned, as the values */
@@ -133,7 +139,7 @@ static int parse_expression(Requirement *q, InternPool *pool, const Json *v) {
         q->values = new0(const char *, json_size(values));
         if (!q->values)
                 return -ENOMEM;
-        JSON_FOREACH(i, values) {
+        JSON_FOREACH (i, values) {
                 r = requirement_add_value(q, pool, i);
                 if (r < 0)
                         return r;
@@ -142,7 +148,8 @@ static int parse_expression(Requirement *q, InternPool *pool, const Json *v) {
 }
 
 int selector_parse(const Json *json, InternPool *pool, Selector **ret) {
-        const Json *labels = json_get(json, "matchLabels"), *expressions = json_get(json, "matchExpressions");
+        const Json *labels = json_get(json, "matchLabels"),
+                   *expressions = json_get(json, "matchExpressions");
         _cleanup_(selector_freep) Selector *s = NULL;
         bool nothing = !json || json_is_null(json);
         int r;
@@ -162,12 +169,12 @@ int selector_parse(const Json *json, InternPool *pool, Selector **ret) {
         s->pool = pool;
         s->nothing = nothing;
 
-        JSON_FOREACH(i, labels) {
+        JSON_FOREACH (i, labels) {
                 r = parse_match_label(s->requirements + s->n_requirements++, pool, i);
                 if (r < 0)
                         return r;
         }
-        JSON_FOREACH(i, expressions) {
+        JSON_FOREACH (i, expressions) {
                 r = parse_expression(s->requirements + s->n_requirements++, pool, i);
                 if (r < 0)
                         return r;

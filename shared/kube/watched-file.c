@@ -10,7 +10,7 @@ static int stamp_of(const char *path, FileStamp *ret) {
 
         if (stat(path, &st) < 0)
                 return -errno;
-        *ret = (FileStamp) { st.st_dev, st.st_ino, st.st_size, st.st_mtim };
+        *ret = (FileStamp){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
         return 0;
 }
 

@@ -156,7 +156,8 @@ static int builder_open(YamlBuilder *b, const yaml_event_t *e, YamlType type) {
         return 0;
 }
 
-/* 1: the end. Tags other than the implied ones would say that a text is something else: refused, as no kubeconfig has any. */
+/* 1: the end. Tags other than the implied ones would say that a text is something else: refused, as no
+ * kubeconfig has any. */
 static int builder_event(YamlBuilder *b, const yaml_event_t *e) {
         size_t line = e->start_mark.line + 1;
 
@@ -199,8 +200,9 @@ static int builder_run(YamlBuilder *b) {
                 if (!yaml_parser_parse(&b->parser, &e)) {
                         if (b->parser.error == YAML_MEMORY_ERROR)
                                 return -ENOMEM;
-                        return builder_refuse(b, b->parser.problem_mark.line + 1,
-                                              strf("no YAML: %s", b->parser.problem ? b->parser.problem : "unreadable"));
+                        return builder_refuse(
+                                b, b->parser.problem_mark.line + 1,
+                                strf("no YAML: %s", b->parser.problem ? b->parser.problem : "unreadable"));
                 }
                 r = builder_event(b, &e);
                 if (e.type == YAML_SCALAR_EVENT)
@@ -211,7 +213,8 @@ static int builder_run(YamlBuilder *b) {
         }
 }
 
-int yaml_tree_parse(const char *data, size_t size, YamlTree **ret, size_t *reterr_line, char **reterr_message) {
+int yaml_tree_parse(const char *data, size_t size, YamlTree **ret, size_t *reterr_line,
+                    char **reterr_message) {
         YamlBuilder b = { 0 };
         int r;
 

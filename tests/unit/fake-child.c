@@ -27,7 +27,8 @@ static void on_over(Timer *t, void *userdata) {
         c->done(&result, c->userdata);
 }
 
-static int fake_start(ChildRunner *r, const ChildRequest *request, child_done_t done, void *userdata, Child **ret) {
+static int fake_start(ChildRunner *r, const ChildRequest *request, child_done_t done, void *userdata,
+                      Child **ret) {
         FakeChildren *f = CONTAINER_OF(r, FakeChildren, runner);
         FakeChildAnswer answer = { .after_usec = USEC_INFINITY };
         FakeChild *c;
@@ -104,7 +105,7 @@ void fake_children_answer(FakeChildren *f, FakeChildAnswer answer) {
 const char *fake_children_env(const FakeChildren *f, const char *name) {
         size_t n = strlen(name);
 
-        STRV_FOREACH(i, f->environment)
+        STRV_FOREACH (i, f->environment)
                 if (strncmp(*i, name, n) == 0 && (*i)[n] == '=')
                         return *i + n + 1;
         return NULL;

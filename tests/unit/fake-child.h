@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A ChildRunner that runs nothing: each start takes the next answer of a script and gives it after a while of the loop's time. */
+/* A ChildRunner that runs nothing: each start takes the next answer of a script and gives it after a while
+ * of the loop's time. */
 
 #include "child-runner.h"
 #include "list.h"

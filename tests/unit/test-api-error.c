@@ -22,40 +22,51 @@ static void test_body(void **state) {
                 int error;
         } rows[] = {
                 { "a conflict", 409,
-                  "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"changed\",\"code\":409}", 0, "Conflict",
-                  "changed", 0, -EBUSY },
-                { "it is there already", 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"m\"}", 0,
-                  "AlreadyExists", "m", 0, -EEXIST },
-                { "not found", 404, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"pods \\\"a\\\" not found\"}", 0,
-                  "NotFound", "pods \"a\" not found", 0, -ENOENT },
+                  "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"message\":\"changed\",\"code\":409}", 0,
+                  "Conflict", "changed", 0, -EBUSY },
+                { "it is there already", 409,
+                  "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"message\":\"m\"}", 0, "AlreadyExists",
+                  "m", 0, -EEXIST },
+                { "not found", 404,
+                  "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"pods \\\"a\\\" not found\"}",
+                  0, "NotFound", "pods \"a\" not found", 0, -ENOENT },
                 { "too many: the body says longer than the header", 429,
-                  "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":10}}",
+                  "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"m\",\"details\":{"
+                  "\"retryAfterSeconds\":10}}",
                   USEC_PER_SEC, "TooManyRequests", "m", 10 * USEC_PER_SEC, -EAGAIN },
                 { "too many: the header says longer than the body", 429,
-                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":1}}", 7 * USEC_PER_SEC, NULL, "m",
-                  7 * USEC_PER_SEC, -EAGAIN },
+                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":1}}",
+                  7 * USEC_PER_SEC, NULL, "m", 7 * USEC_PER_SEC, -EAGAIN },
                 { "a wait below zero is none", 503,
-                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":-5}}", 0, NULL, "m", 0, -EAGAIN },
+                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":-5}}", 0, NULL,
+                  "m", 0, -EAGAIN },
                 { "a wait past a day is a day", 503,
-                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":9007199254740991}}", 0, NULL, "m",
-                  USEC_PER_DAY, -EAGAIN },
-                { "the resource version is gone", 410, "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old\"}", 0,
-                  "Expired", "too old", 0, -ESTALE },
-                { "refused by admission", 422, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"no\"}", 0, "Invalid",
-                  "no", 0, -EINVAL },
-                { "forbidden, as text", 403, "Forbidden: kubelet\n", 0, NULL, "Forbidden: kubelet", 0, -EACCES },
-                { "unauthorized", 401, "{\"kind\":\"Status\",\"reason\":\"Unauthorized\",\"message\":\"Unauthorized\"}", 0,
+                  "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"retryAfterSeconds\":"
+                  "9007199254740991}}",
+                  0, NULL, "m", USEC_PER_DAY, -EAGAIN },
+                { "the resource version is gone", 410,
+                  "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old\"}", 0, "Expired",
+                  "too old", 0, -ESTALE },
+                { "refused by admission", 422,
+                  "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"no\"}", 0, "Invalid", "no", 0,
+                  -EINVAL },
+                { "forbidden, as text", 403, "Forbidden: kubelet\n", 0, NULL, "Forbidden: kubelet", 0,
+                  -EACCES },
+                { "unauthorized", 401,
+                  "{\"kind\":\"Status\",\"reason\":\"Unauthorized\",\"message\":\"Unauthorized\"}", 0,
                   "Unauthorized", "Unauthorized", 0, -EACCES },
-                { "a proxy's page", 502, "<html><body>bad</body></html>", 0, NULL, "HTTP status 502 without a message", 0,
-                  -EREMOTEIO },
+                { "a proxy's page", 502, "<html><body>bad</body></html>", 0, NULL,
+                  "HTTP status 502 without a message", 0, -EREMOTEIO },
                 { "nothing", 500, "", 0, NULL, "HTTP status 500 without a message", 0, -EREMOTEIO },
                 { "white space", 500, " \n ", 0, NULL, "HTTP status 500 without a message", 0, -EREMOTEIO },
                 { "JSON, but no Status", 500, "{\"reason\":\"Conflict\",\"message\":\"m\"}", 0, NULL,
                   "HTTP status 500 without a message", 0, -EREMOTEIO },
-                { "texts of other types", 400, "{\"kind\":\"Status\",\"reason\":7,\"message\":[],\"details\":\"x\"}", 0, NULL,
+                { "texts of other types", 400,
+                  "{\"kind\":\"Status\",\"reason\":7,\"message\":[],\"details\":\"x\"}", 0, NULL,
                   "HTTP status 400 without a message", 0, -EINVAL },
-                { "control characters do not reach a log", 400, "{\"kind\":\"Status\",\"message\":\"a\\nb\\u001b[31m\"}", 0, NULL,
-                  "a?b?[31m", 0, -EINVAL },
+                { "control characters do not reach a log", 400,
+                  "{\"kind\":\"Status\",\"message\":\"a\\nb\\u001b[31m\"}", 0, NULL, "a?b?[31m", 0,
+                  -EINVAL },
         };
         (void) state;
 
@@ -63,8 +74,9 @@ static void test_body(void **state) {
                 _cleanup_(api_error_done) ApiError e = { 0 };
 
                 print_message("%s\n", rows[i].what);
-                assert_return_code(
-                        api_error_from_body(rows[i].http, rows[i].body, strlen(rows[i].body), rows[i].header_usec, &e), 0);
+                assert_return_code(api_error_from_body(rows[i].http, rows[i].body, strlen(rows[i].body),
+                                                       rows[i].header_usec, &e),
+                                   0);
                 assert_int_equal(e.http, rows[i].http);
                 assert_true(streq_ptr(e.reason, rows[i].reason));
                 assert_string_equal(e.message, rows[i].message);
@@ -74,10 +86,11 @@ static void test_body(void **state) {
 }
 
 static void test_causes(void **state) {
-        static const char body[] =
-                "{\"kind\":\"Status\",\"message\":\"Cannot evict pod\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":["
-                "{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web needs 3 healthy pods\"},"
-                "{\"field\":\"spec\"},7,{},{},{},{},{},{},{\"reason\":\"TheNinth\"}]}}";
+        static const char body[] = "{\"kind\":\"Status\",\"message\":\"Cannot evict "
+                                   "pod\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":["
+                                   "{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget "
+                                   "web needs 3 healthy pods\"},"
+                                   "{\"field\":\"spec\"},7,{},{},{},{},{},{},{\"reason\":\"TheNinth\"}]}}";
         _cleanup_(api_error_done) ApiError e = { 0 };
         (void) state;
 
@@ -107,7 +120,8 @@ static void test_transport(void **state) {
         _cleanup_(api_error_done) ApiError e = { 0 }, bare = { 0 };
         (void) state;
 
-        assert_return_code(api_error_from_transport(-ECONNREFUSED, "connect to api:443: refused\n", false, &e), 0);
+        assert_return_code(
+                api_error_from_transport(-ECONNREFUSED, "connect to api:443: refused\n", false, &e), 0);
         assert_int_equal(e.http, 0);
         assert_int_equal(e.error, -ECONNREFUSED);
         assert_false(e.maybe_sent);

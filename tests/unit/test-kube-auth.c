@@ -26,7 +26,7 @@
 #define SEC USEC_PER_SEC
 #define V1 "client.authentication.k8s.io/v1"
 
-/* -- certificates of our own ---------------------------------------------------------------------------------------------- */
+/* -- certificates of our own ---------------------------------------------------------------------------- */
 
 typedef struct Pair {
         char *cert, *key; /* PEM */
@@ -58,7 +58,7 @@ static Pair pair_new(long serial) {
         assert_true(X509_sign(x, key, EVP_sha256()) > 0);
         assert_int_equal(PEM_write_bio_X509(cert_pem, x), 1);
         assert_int_equal(PEM_write_bio_PrivateKey(key_pem, key, NULL, NULL, 0, NULL, NULL), 1);
-        p = (Pair) { bio_text(cert_pem), bio_text(key_pem) };
+        p = (Pair){ bio_text(cert_pem), bio_text(key_pem) };
         X509_free(x);
         EVP_PKEY_free(key);
         return p;
@@ -69,7 +69,7 @@ static void pair_done(Pair *p) {
         free(p->key);
 }
 
-/* -- a folder of files, one identity, virtual time -------------------------------------------------------------------------- */
+/* -- a folder of files, one identity, virtual time ------------------------------------------------------ */
 
 typedef struct World {
         char folder[64];
@@ -153,7 +153,7 @@ static int start(World *w, const KubeConfig *c) {
         int r = kube_auth_new(w->loop, NULL, &w->children->runner, c, on_ready, w, &w->auth, &w->message);
 
         if (r >= 0) {
-                w->listener = (KubeAuthListener) { .ready = on_heard, .userdata = w };
+                w->listener = (KubeAuthListener){ .ready = on_heard, .userdata = w };
                 kube_auth_listen(w->auth, &w->listener);
         }
         return r;
@@ -195,10 +195,10 @@ static HttpTls *assert_pair(World *w, const Pair *p) {
         return tls;
 }
 
-/* -- files ------------------------------------------------------------------------------------------------------------------- */
+/* -- files ---------------------------------------------------------------------------------------------- */
 
 static KubeConfig cert_config(const World *w) {
-        return (KubeConfig) {
+        return (KubeConfig){
                 .server = (char *) "https://api",
                 .ca_file = w->ca_file,
                 .cert_file = w->cert_file,
@@ -226,7 +226,8 @@ static void test_none(void **state) {
 static void test_certificate(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = cert_config(w);
-        _cleanup_free_ char *expected = strf("client certificate %s (expires 2030-11-21T05:03:00Z)", w->cert_file);
+        _cleanup_free_ char *expected =
+                strf("client certificate %s (expires 2030-11-21T05:03:00Z)", w->cert_file);
         const HttpTlsConfig *t;
         (void) state;
 
@@ -283,7 +284,9 @@ static void test_certificate_rotates(void **state) {
 static void test_kubelet_file(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_free_ char *a = strf("%s%s", w->a.cert, w->a.key), *b = strf("%s%s", w->b.cert, w->b.key);
-        const KubeConfig c = { .server = (char *) "https://api", .cert_file = w->cert_file, .key_file = w->cert_file };
+        const KubeConfig c = { .server = (char *) "https://api",
+                               .cert_file = w->cert_file,
+                               .key_file = w->cert_file };
         const Pair first = { a, a }, second = { b, b };
         (void) state;
 
@@ -345,7 +348,9 @@ static void test_token(void **state) {
 
 static void test_token_file(void **state) {
         _cleanup_(world_freep) World *w = world_new();
-        const KubeConfig c = { .server = (char *) "https://api", .ca_file = w->ca_file, .token_file = w->token_file };
+        const KubeConfig c = { .server = (char *) "https://api",
+                               .ca_file = w->ca_file,
+                               .token_file = w->token_file };
         _cleanup_free_ char *described = strf("token %s", w->token_file);
         (void) state;
 
@@ -429,18 +434,24 @@ static void test_refused(void **state) {
                 int error;
                 const char *message; /* %s is the folder */
         } rows[] = {
-                { "no CA file", NULL, "a", "a", NULL, false, -ENOENT, "%s/ca.crt: No such file or directory" },
-                { "a CA that is none", "hello", "a", "a", NULL, false, -EBADMSG, "%s/ca.crt: no certificate in PEM" },
-                { "no certificate", "b", NULL, "a", NULL, false, -ENOENT, "%s/tls.crt: No such file or directory" },
+                { "no CA file", NULL, "a", "a", NULL, false, -ENOENT,
+                  "%s/ca.crt: No such file or directory" },
+                { "a CA that is none", "hello", "a", "a", NULL, false, -EBADMSG,
+                  "%s/ca.crt: no certificate in PEM" },
+                { "no certificate", "b", NULL, "a", NULL, false, -ENOENT,
+                  "%s/tls.crt: No such file or directory" },
                 { "no key", "b", "a", NULL, NULL, false, -ENOENT, "%s/tls.key: No such file or directory" },
                 { "another key", "b", "a", "b", NULL, false, -EKEYREJECTED,
                   "%1$s/tls.key does not belong to the certificate %1$s/tls.crt" },
                 { "a key that is none", "b", "a", "hello", NULL, false, -EBADMSG,
                   "%1$s/tls.crt and %1$s/tls.key: not a certificate and a key without password, in PEM" },
-                { "no token file", "b", NULL, NULL, NULL, true, -ENOENT, "%s/token: No such file or directory" },
+                { "no token file", "b", NULL, NULL, NULL, true, -ENOENT,
+                  "%s/token: No such file or directory" },
                 { "an empty token file", "b", NULL, NULL, "\n", true, -EBADMSG, "%s/token: no token in it" },
-                { "a token of two words", "b", NULL, NULL, "a b", true, -EBADMSG, "%s/token: no token in it" },
-                { "a token of two lines", "b", NULL, NULL, "a\nX-Evil: b", true, -EBADMSG, "%s/token: no token in it" },
+                { "a token of two words", "b", NULL, NULL, "a b", true, -EBADMSG,
+                  "%s/token: no token in it" },
+                { "a token of two lines", "b", NULL, NULL, "a\nX-Evil: b", true, -EBADMSG,
+                  "%s/token: no token in it" },
         };
         (void) state;
 
@@ -464,7 +475,9 @@ static void test_refused(void **state) {
                                                    : streq(files[k].content, "b") ? files[k].b
                                                                                   : files[k].content);
                 if (rows[i].by_token)
-                        c = (KubeConfig) { .server = c.server, .ca_file = c.ca_file, .token_file = w->token_file };
+                        c = (KubeConfig){ .server = c.server,
+                                          .ca_file = c.ca_file,
+                                          .token_file = w->token_file };
 
                 for (const char *p = rows[i].message; *p;) {
                         const char *rest = startswith(p, "%s") ?: startswith(p, "%1$s");
@@ -481,7 +494,7 @@ static void test_refused(void **state) {
         }
 }
 
-/* -- exec plugin, virtual time ---------------------------------------------------------------------------------------------------- */
+/* -- exec plugin, virtual time -------------------------------------------------------------------------- */
 
 #define ANSWER(status) "{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"status\":{" status "}}"
 #define TOKEN(t) ANSWER("\"token\":\"" t "\"")
@@ -499,7 +512,7 @@ static int start_exec(World *w) {
 }
 
 static void answer(World *w, const char *output) {
-        fake_children_answer(w->children, (FakeChildAnswer) { .after_usec = SEC, .output = output });
+        fake_children_answer(w->children, (FakeChildAnswer){ .after_usec = SEC, .output = output });
 }
 
 static void test_exec(void **state) {
@@ -542,7 +555,8 @@ static void test_exec_refreshes_ahead(void **state) {
                 usec_t at_usec; /* since 08:00:00 */
         } rows[] = {
                 { "an hour: a tenth ahead", "2027-01-15T09:00:01Z", SEC + 54 * USEC_PER_MINUTE },
-                { "a quarter: a minute and a half ahead", "2027-01-15T08:15:01Z", SEC + 13 * USEC_PER_MINUTE + 30 * SEC },
+                { "a quarter: a minute and a half ahead", "2027-01-15T08:15:01Z",
+                  SEC + 13 * USEC_PER_MINUTE + 30 * SEC },
                 { "five minutes: a minute ahead", "2027-01-15T08:05:01Z", SEC + 4 * USEC_PER_MINUTE },
                 { "90 seconds: at half its life", "2027-01-15T08:01:31Z", SEC + 45 * SEC },
                 { "5 seconds: not more often than every ten", "2027-01-15T08:00:06Z", SEC + 10 * SEC },
@@ -552,7 +566,8 @@ static void test_exec_refreshes_ahead(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(world_freep) World *w = world_new();
-                _cleanup_free_ char *output = strf(ANSWER("\"token\":\"t1\",\"expirationTimestamp\":\"%s\""), rows[i].until);
+                _cleanup_free_ char *output =
+                        strf(ANSWER("\"token\":\"t1\",\"expirationTimestamp\":\"%s\""), rows[i].until);
 
                 print_message("%s\n", rows[i].what);
                 answer(w, output);
@@ -573,7 +588,9 @@ static void test_exec_failing_keeps_the_old(void **state) {
 
         answer(w, TOKEN_UNTIL("t1", "2027-01-15T08:10:01Z"));
         for (size_t i = 0; i < 14; i++)
-                fake_children_answer(w->children, (FakeChildAnswer) { .after_usec = SEC, .exit_status = 254, .errors = "throttled\n" });
+                fake_children_answer(
+                        w->children,
+                        (FakeChildAnswer){ .after_usec = SEC, .exit_status = 254, .errors = "throttled\n" });
         assert_return_code(start_exec(w), 0);
 
         /* It fails from 08:09:01 on, again and again, but ever more slowly. */
@@ -594,11 +611,12 @@ static void test_exec_recovers(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         (void) state;
 
-        fake_children_answer(w->children, (FakeChildAnswer) { .start_error = -EAGAIN });
-        fake_children_answer(w->children, (FakeChildAnswer) { .error = -ETIMEDOUT });
+        fake_children_answer(w->children, (FakeChildAnswer){ .start_error = -EAGAIN });
+        fake_children_answer(w->children, (FakeChildAnswer){ .error = -ETIMEDOUT });
         answer(w, TOKEN("t1"));
         assert_return_code(start_exec(w), 0);
-        assert_string_equal(kube_auth_problem(w->auth), "exec plugin login: Resource temporarily unavailable");
+        assert_string_equal(kube_auth_problem(w->auth),
+                            "exec plugin login: Resource temporarily unavailable");
         assert_false(has_credential(w));
         run_for(w, 10 * SEC);
         assert_token(w, "Bearer t1");
@@ -615,25 +633,38 @@ static void test_exec_bad_answers(void **state) {
                 { "no answer", { .error = -ETIMEDOUT }, "exec plugin login: no answer in 30 s" },
                 { "a signal", { .error = -ECHILD }, "exec plugin login: No child processes" },
                 { "a failure", { .exit_status = 1 }, "exec plugin login: exit status 1" },
-                { "a failure that tells a secret", { .exit_status = 1, .errors = "Authorization: Bearer abcdefghijklmnop" }, NULL },
+                { "a failure that tells a secret",
+                  { .exit_status = 1, .errors = "Authorization: Bearer abcdefghijklmnop" },
+                  NULL },
                 { "nothing", { .output = "" }, "exec plugin login: its output is no JSON" },
                 { "a text", { .output = "token" }, "exec plugin login: its output is no JSON" },
-                { "another kind", { .output = "{\"kind\":\"Pod\"}" }, "exec plugin login: its output is no ExecCredential" },
+                { "another kind",
+                  { .output = "{\"kind\":\"Pod\"}" },
+                  "exec plugin login: its output is no ExecCredential" },
                 { "another version",
-                  { .output = "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"status\":{}}" },
+                  { .output = "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                              "v1beta1\",\"status\":{}}" },
                   "exec plugin login: its apiVersion is not the one in the kubeconfig" },
-                { "no status", { .output = "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\"}" },
+                { "no status",
+                  { .output = "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\"}" },
                   "exec plugin login: its output has no status" },
-                { "an empty status", { .output = ANSWER("") },
+                { "an empty status",
+                  { .output = ANSWER("") },
                   "exec plugin login: status holds neither a token nor a client certificate" },
-                { "a token that is a number", { .output = ANSWER("\"token\":7") }, "exec plugin login: a field of status is no text" },
-                { "a token that would end the header", { .output = TOKEN("a\\r\\nX: b") },
+                { "a token that is a number",
+                  { .output = ANSWER("\"token\":7") },
+                  "exec plugin login: a field of status is no text" },
+                { "a token that would end the header",
+                  { .output = TOKEN("a\\r\\nX: b") },
                   "exec plugin login: the token contains a character that no token has" },
-                { "an end that is no time", { .output = TOKEN_UNTIL("t", "soon") },
+                { "an end that is no time",
+                  { .output = TOKEN_UNTIL("t", "soon") },
                   "exec plugin login: status.expirationTimestamp is no time" },
-                { "a certificate without its key", { .output = ANSWER("\"clientCertificateData\":\"x\"") },
+                { "a certificate without its key",
+                  { .output = ANSWER("\"clientCertificateData\":\"x\"") },
                   "exec plugin login: of clientCertificateData and clientKeyData only one is there" },
-                { "a certificate that is none", { .output = ANSWER("\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"") },
+                { "a certificate that is none",
+                  { .output = ANSWER("\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"") },
                   "exec plugin login: clientCertificateData and clientKeyData are no pair" },
         };
         (void) state;
@@ -719,8 +750,10 @@ static void test_exec_environment(void **state) {
         assert_string_equal(fake_children_env(w->children, "AWS_REGION"), "eu-central-1");
         assert_null(fake_children_env(w->children, "HOME"));
         assert_null(fake_children_env(w->children, "SECRET_OF_OURS"));
-        info = strf("{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false,\"cluster\":{"
-                    "\"server\":\"https://api:6443\",\"tls-server-name\":\"kubernetes\",\"certificate-authority-data\":\"%s\"}}}",
+        info = strf("{\"apiVersion\":\"" V1
+                    "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false,\"cluster\":{"
+                    "\"server\":\"https://"
+                    "api:6443\",\"tls-server-name\":\"kubernetes\",\"certificate-authority-data\":\"%s\"}}}",
                     ca);
         assert_string_equal(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"), info);
         assert_int_equal(strv_length(w->children->environment), 4);
@@ -732,7 +765,8 @@ static void test_exec_without_cluster_info(void **state) {
 
         assert_return_code(start_exec(w), 0);
         assert_string_equal(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"),
-                            "{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false}}");
+                            "{\"apiVersion\":\"" V1
+                            "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false}}");
 }
 
 /* As client-go: a token that is there makes the plugin superfluous. */
@@ -753,16 +787,17 @@ static void test_exec_superfluous(void **state) {
 
 static void test_exec_without_runner(void **state) {
         _cleanup_(world_freep) World *w = world_new();
-        const KubeConfig c = {
-                .server = (char *) "https://api", .exec_command = (char *) "login", .exec_api_version = (char *) V1
-        };
+        const KubeConfig c = { .server = (char *) "https://api",
+                               .exec_command = (char *) "login",
+                               .exec_api_version = (char *) V1 };
         (void) state;
 
-        assert_int_equal(kube_auth_new(w->loop, NULL, NULL, &c, NULL, NULL, &w->auth, &w->message), -ENOTSUP);
+        assert_int_equal(kube_auth_new(w->loop, NULL, NULL, &c, NULL, NULL, &w->auth, &w->message),
+                         -ENOTSUP);
         assert_string_equal(w->message, "exec plugins cannot be run here");
 }
 
-/* -- a real plugin ------------------------------------------------------------------------------------------------------------------ */
+/* -- a real plugin -------------------------------------------------------------------------------------- */
 
 typedef struct Real {
         Loop *loop;
@@ -784,7 +819,10 @@ static void on_late(Timer *t, void *userdata) {
 static void test_exec_real(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         KubeExecEnv env[] = { { (char *) "WHO", (char *) "me" } };
-        KubeConfig c = { .server = (char *) "https://api", .exec_api_version = (char *) V1, .exec_env = env, .n_exec_env = 1 };
+        KubeConfig c = { .server = (char *) "https://api",
+                         .exec_api_version = (char *) V1,
+                         .exec_env = env,
+                         .n_exec_env = 1 };
         Real real = { 0 };
         ChildRunner *children;
         KubeAuth *auth;
@@ -798,7 +836,8 @@ static void test_exec_real(void **state) {
                            "*'\"interactive\":false'*) ;;\n"
                            "*) echo 'not told' >&2; exit 3 ;;\n"
                            "esac\n"
-                           "printf '{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s\"}}' \"$WHO\"\n");
+                           "printf '{\"apiVersion\":\"" V1
+                           "\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s\"}}' \"$WHO\"\n");
         assert_return_code(chmod(w->token_file, 0700), errno);
         c.exec_command = w->token_file;
 
@@ -806,7 +845,8 @@ static void test_exec_real(void **state) {
         assert_return_code(child_runner_new(real.loop, &children), 0);
         assert_return_code(timer_new(real.loop, "late", on_late, &real, &real.timer), 0);
         timer_arm_in(real.timer, 20 * SEC);
-        assert_return_code(kube_auth_new(real.loop, NULL, children, &c, on_real_ready, &real, &auth, &w->message), 0);
+        assert_return_code(
+                kube_auth_new(real.loop, NULL, children, &c, on_real_ready, &real, &auth, &w->message), 0);
         assert_false(kube_auth_get(auth, &tls, &authorization));
         assert_return_code(loop_run(real.loop), 0);
         assert_false(real.late);

@@ -23,8 +23,8 @@ typedef struct World {
         HttpFault fault;
         void (*serve)(struct World *w, HttpExchange *x);
         unsigned n_requests;
-        StrBuf seen;   /* by the server: METHOD path?query [content type] body */
-        StrBuf told;   /* to the caller */
+        StrBuf seen; /* by the server: METHOD path?query [content type] body */
+        StrBuf told; /* to the caller */
         KubeCall *call;
         bool free_in_done, free_in_event;
         int event_result;
@@ -120,10 +120,13 @@ static void on_done(const KubeReply *reply, void *userdata) {
         if (reply->error)
                 strbuf_addf(&w->told, "error %u %s%s%s: %s ", reply->error->http,
                             reply->error->error < 0 ? strerrorname_np(-reply->error->error) : "",
-                            reply->error->maybe_sent ? "?" : "", strempty(reply->error->reason), reply->error->message);
+                            reply->error->maybe_sent ? "?" : "", strempty(reply->error->reason),
+                            reply->error->message);
         else
                 strbuf_addf(&w->told, "%u %s %s ", reply->status,
-                            reply->object ? strempty(json_string_or_null(json_get(reply->object, "kind"))) : "raw", reply->body);
+                            reply->object ? strempty(json_string_or_null(json_get(reply->object, "kind")))
+                                          : "raw",
+                            reply->body);
         assert_int_equal(strlen(reply->body), reply->body_size);
         assert_true(reply->finished_usec >= reply->started_usec);
 }
@@ -131,7 +134,8 @@ static void on_done(const KubeReply *reply, void *userdata) {
 static int on_event(const char *type, const Json *object, void *userdata) {
         World *w = userdata;
 
-        strbuf_addf(&w->told, "%s:%s ", type, json_string_or_null(json_path(object, "metadata", "name", NULL)));
+        strbuf_addf(&w->told, "%s:%s ", type,
+                    json_string_or_null(json_path(object, "metadata", "name", NULL)));
         if (w->free_in_event)
                 w->call = kube_call_free(w->call);
         return w->event_result;
@@ -167,12 +171,14 @@ static const KubeTarget nodes = { .kind = &kube_node_kind };
 static const KubeTarget pod = { .kind = &kube_pod_kind, .ns = "shop", .name = "web" };
 static const KubeTarget pods = { .kind = &kube_pod_kind };
 static const KubeTarget shop_pods = { .kind = &kube_pod_kind, .ns = "shop" };
-static const KubeTarget claim_status = { .kind = &kube_node_claim_kind, .name = "c1", .subresource = "status" };
+static const KubeTarget claim_status = { .kind = &kube_node_claim_kind,
+                                         .name = "c1",
+                                         .subresource = "status" };
 static const KubeTarget lease = { .kind = &kube_lease_kind, .ns = "kube-system", .name = "l" };
 static const KubeTarget leases = { .kind = &kube_lease_kind, .ns = "kube-system" };
 static const KubeTarget strange = { .kind = &kube_pod_kind, .ns = "a b", .name = "x/y?z%" };
 
-/* -- what goes over the wire ---------------------------------------------------------------------------------------------- */
+/* -- what goes over the wire ---------------------------------------------------------------------------- */
 
 static int do_get(World *w) {
         return kube_get(w->host->client, &node, NULL, on_done, w, &w->call);
@@ -208,7 +214,8 @@ static int do_list_page(World *w) {
 }
 
 static int do_patch_merge(World *w) {
-        return kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{\"spec\":{}}", NULL, on_done, w, &w->call);
+        return kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{\"spec\":{}}", NULL, on_done, w,
+                          &w->call);
 }
 
 static int do_patch_strategic(World *w) {
@@ -261,34 +268,45 @@ static void test_verbs(void **state) {
                 { "get", do_get, KUBE_VERB_GET, "GET /api/v1/nodes/n1 " },
                 { "what is no letter is encoded", do_get_strange, KUBE_VERB_GET,
                   "GET /api/v1/namespaces/a%20b/pods/x%2Fy%3Fz%25 " },
-                { "get of a subresource", do_get_status, KUBE_VERB_GET, "GET /apis/vesper.sh/v1alpha1/nodeclaims/c1/status " },
+                { "get of a subresource", do_get_status, KUBE_VERB_GET,
+                  "GET /apis/vesper.sh/v1alpha1/nodeclaims/c1/status " },
                 { "list", do_list, KUBE_VERB_LIST, "GET /api/v1/nodes " },
-                { "list of one namespace", do_list_namespaced, KUBE_VERB_LIST, "GET /api/v1/namespaces/shop/pods " },
+                { "list of one namespace", do_list_namespaced, KUBE_VERB_LIST,
+                  "GET /api/v1/namespaces/shop/pods " },
                 { "list of one page of all namespaces", do_list_page, KUBE_VERB_LIST,
-                  "GET /api/v1/pods?limit=500&continue=a%2Bb%2Fc%3D&resourceVersion=0&resourceVersionMatch=NotOlderThan"
+                  "GET "
+                  "/api/v1/"
+                  "pods?limit=500&continue=a%2Bb%2Fc%3D&resourceVersion=0&resourceVersionMatch=NotOlderThan"
                   "&labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&fieldSelector=spec.nodeName%3Dn1 " },
                 { "merge patch", do_patch_merge, KUBE_VERB_PATCH,
                   "PATCH /api/v1/nodes/n1?fieldManager=test [application/merge-patch+json] {\"spec\":{}} " },
                 { "strategic patch", do_patch_strategic, KUBE_VERB_PATCH,
                   "PATCH /api/v1/nodes/n1?fieldManager=test [application/strategic-merge-patch+json] {} " },
                 { "JSON patch of a status", do_patch_json_status, KUBE_VERB_PATCH,
-                  "PATCH /apis/vesper.sh/v1alpha1/nodeclaims/c1/status?fieldManager=test [application/json-patch+json] [] " },
+                  "PATCH /apis/vesper.sh/v1alpha1/nodeclaims/c1/status?fieldManager=test "
+                  "[application/json-patch+json] [] " },
                 { "create", do_create, KUBE_VERB_CREATE,
-                  "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?fieldManager=test [application/json] {\"a\":1} " },
+                  "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?fieldManager=test "
+                  "[application/json] {\"a\":1} " },
                 { "update", do_update, KUBE_VERB_UPDATE,
-                  "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l?fieldManager=test [application/json] {\"a\":1} " },
+                  "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l?fieldManager=test "
+                  "[application/json] {\"a\":1} " },
                 { "delete", do_delete, KUBE_VERB_DELETE,
-                  "DELETE /api/v1/namespaces/shop/pods/web [application/json] {\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\"} " },
+                  "DELETE /api/v1/namespaces/shop/pods/web [application/json] "
+                  "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\"} " },
                 { "delete with preconditions", do_delete_precise, KUBE_VERB_DELETE,
-                  "DELETE /api/v1/namespaces/shop/pods/web [application/json] {\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
+                  "DELETE /api/v1/namespaces/shop/pods/web [application/json] "
+                  "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                   "\"gracePeriodSeconds\":0,\"preconditions\":{\"uid\":\"u1\",\"resourceVersion\":\"7\"},"
                   "\"propagationPolicy\":\"Background\",\"dryRun\":[\"All\"]} " },
                 { "evict", do_evict, KUBE_VERB_EVICT,
-                  "POST /api/v1/namespaces/shop/pods/web/eviction [application/json] {\"apiVersion\":\"policy/v1\","
+                  "POST /api/v1/namespaces/shop/pods/web/eviction [application/json] "
+                  "{\"apiVersion\":\"policy/v1\","
                   "\"kind\":\"Eviction\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},"
                   "\"deleteOptions\":{\"preconditions\":{\"uid\":\"u1\"}}} " },
                 { "evict with less grace", do_evict_clipped, KUBE_VERB_EVICT,
-                  "POST /api/v1/namespaces/shop/pods/web/eviction [application/json] {\"apiVersion\":\"policy/v1\","
+                  "POST /api/v1/namespaces/shop/pods/web/eviction [application/json] "
+                  "{\"apiVersion\":\"policy/v1\","
                   "\"kind\":\"Eviction\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},"
                   "\"deleteOptions\":{\"gracePeriodSeconds\":12,\"preconditions\":{\"uid\":\"u1\"}}} " },
         };
@@ -302,8 +320,9 @@ static void test_verbs(void **state) {
                 assert_string_equal(strbuf_str(&w->told), ""); /* never inside the call */
                 run_for(w, SEC);
                 assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
-                assert_string_equal(strbuf_str(&w->told), rows[i].verb == KUBE_VERB_LIST ? "200 raw {\"kind\":\"Reply\"} "
-                                                                                         : "200 Reply {\"kind\":\"Reply\"} ");
+                assert_string_equal(strbuf_str(&w->told), rows[i].verb == KUBE_VERB_LIST
+                                                                  ? "200 raw {\"kind\":\"Reply\"} "
+                                                                  : "200 Reply {\"kind\":\"Reply\"} ");
                 for (KubeVerb v = 0; v < _KUBE_VERB_MAX; v++)
                         assert_int_equal(kube_client_requests(w->host->client, v), v == rows[i].verb);
         }
@@ -362,7 +381,7 @@ static void test_refused_at_once(void **state) {
         }
 }
 
-/* -- what comes back -------------------------------------------------------------------------------------------------------- */
+/* -- what comes back ------------------------------------------------------------------------------------ */
 
 static void test_answers(void **state) {
         static const struct {
@@ -499,14 +518,17 @@ static void test_fire_and_forget(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         (void) state;
 
-        assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, on_done, w, NULL), 0);
-        assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, NULL, NULL, NULL), 0);
+        assert_return_code(
+                kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, on_done, w, NULL), 0);
+        assert_return_code(
+                kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, NULL, NULL, NULL), 0);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, 2);
         assert_string_equal(strbuf_str(&w->told), "200 Reply {\"kind\":\"Reply\"} ");
 
         /* Still under way when the client goes. */
-        assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, on_done, w, NULL), 0);
+        assert_return_code(
+                kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", NULL, on_done, w, NULL), 0);
 }
 
 static bool may_not_send(void *userdata) {
@@ -518,13 +540,14 @@ static void test_guard(void **state) {
         const KubeCallOptions o = { .guard = { may_not_send, NULL } };
         (void) state;
 
-        assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", &o, on_done, w, &w->call), 0);
+        assert_return_code(
+                kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", &o, on_done, w, &w->call), 0);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, 0);
         assert_memory_equal(strbuf_str(&w->told), "error 0 ESTALE:", 15);
 }
 
-/* -- watch -------------------------------------------------------------------------------------------------------------------- */
+/* -- watch ---------------------------------------------------------------------------------------------- */
 
 #define EVENT(type, name) "{\"type\":\"" type "\",\"object\":{\"metadata\":{\"name\":\"" name "\"}}}\n"
 
@@ -554,11 +577,13 @@ static void test_watch(void **state) {
         (void) state;
 
         start_watch(w);
-        assert_string_equal(strbuf_str(&w->seen),
-                            "GET /api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=77&timeoutSeconds=480"
-                            "&labelSelector=a%3Db&fieldSelector=spec.nodeName%3Dn1 ");
+        assert_string_equal(
+                strbuf_str(&w->seen),
+                "GET /api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=77&timeoutSeconds=480"
+                "&labelSelector=a%3Db&fieldSelector=spec.nodeName%3Dn1 ");
         assert_string_equal(strbuf_str(&w->told), "");
-        say(w, EVENT("ADDED", "a") "\r\n\n" EVENT("BOOKMARK", "b"), strlen(EVENT("ADDED", "a") "\r\n\n" EVENT("BOOKMARK", "b")));
+        say(w, EVENT("ADDED", "a") "\r\n\n" EVENT("BOOKMARK", "b"),
+            strlen(EVENT("ADDED", "a") "\r\n\n" EVENT("BOOKMARK", "b")));
         assert_string_equal(strbuf_str(&w->told), "ADDED:a BOOKMARK:b ");
         w->open->ops->stream_end(w->open, true);
         w->open = NULL;
@@ -670,7 +695,8 @@ static void test_watch_refused(void **state) {
 
         w->serve = serve_status;
         w->status = 410;
-        w->status_body = "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old resource version\"}";
+        w->status_body =
+                "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old resource version\"}";
         assert_return_code(kube_watch(w->host->client, &pods, &o, on_event, on_done, w, &w->call), 0);
         run_for(w, SEC);
         assert_string_equal(strbuf_str(&w->told), "error 410 Expired: too old resource version ");
@@ -701,7 +727,7 @@ static void test_watch_freed_inside(void **state) {
         assert_int_equal(http_inproc_pending(w->host->transport), 0);
 }
 
-/* -- warm connections ----------------------------------------------------------------------------------------------------------- */
+/* -- warm connections ----------------------------------------------------------------------------------- */
 
 static void test_keep_warm(void **state) {
         _cleanup_(world_freep) World *w = world_new();
@@ -725,10 +751,11 @@ static void test_keep_warm(void **state) {
         assert_int_equal(w->n_requests, 5);
 }
 
-/* -- credentials ------------------------------------------------------------------------------------------------------------------ */
+/* -- credentials ---------------------------------------------------------------------------------------- */
 
 #define CREDENTIAL(token) \
-        "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"" token "\"}}"
+        "{\"apiVersion\":\"client.authentication.k8s.io/" \
+        "v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"" token "\"}}"
 
 /* The same server, by a plugin's credential. */
 typedef struct Identity {
@@ -751,8 +778,9 @@ static Identity *identity_new(World *w, const FakeChildAnswer *answers, size_t n
         i->children = fake_children_new(w->host->loop);
         for (size_t k = 0; k < n; k++)
                 fake_children_answer(i->children, answers[k]);
-        assert_return_code(
-                kube_auth_new(w->host->loop, NULL, &i->children->runner, &config, NULL, NULL, &i->auth, NULL), 0);
+        assert_return_code(kube_auth_new(w->host->loop, NULL, &i->children->runner, &config, NULL, NULL,
+                                         &i->auth, NULL),
+                           0);
         assert_return_code(kube_client_new(&w->host->env, i->auth, RIG_SERVER "/", "test", &i->client), 0);
         i->plain = w->host->client;
         w->host->client = i->client;
@@ -798,8 +826,8 @@ static void test_held_in_vain(void **state) {
         run_for(w, USEC_PER_MINUTE);
         assert_int_equal(w->n_requests, 0);
         assert_int_equal(w->done_usec - start, 10 * SEC);
-        assert_string_equal(strbuf_str(&w->told),
-                            "error 0 ETIMEDOUT: no credential came in time: exec plugin login: exit status 255: no role ");
+        assert_string_equal(strbuf_str(&w->told), "error 0 ETIMEDOUT: no credential came in time: exec "
+                                                  "plugin login: exit status 255: no role ");
 }
 
 static void test_held_and_dropped(void **state) {
@@ -821,12 +849,18 @@ static void test_unauthorized_once(void **state) {
                 FakeChildAnswer second;
                 const char *seen, *told;
         } rows[] = {
-                { "the plugin gives another one", { .after_usec = SEC, .output = CREDENTIAL("new") },
-                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer new) ", "200 Reply {\"kind\":\"Reply\"} " },
-                { "the plugin gives the same", { .after_usec = SEC, .output = CREDENTIAL("old") },
-                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer old) ", "error 401 : Unauthorized " },
-                { "the plugin fails", { .after_usec = SEC, .exit_status = 1 },
-                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer old) ", "error 401 : Unauthorized " },
+                { "the plugin gives another one",
+                  { .after_usec = SEC, .output = CREDENTIAL("new") },
+                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer new) ",
+                  "200 Reply {\"kind\":\"Reply\"} " },
+                { "the plugin gives the same",
+                  { .after_usec = SEC, .output = CREDENTIAL("old") },
+                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer old) ",
+                  "error 401 : Unauthorized " },
+                { "the plugin fails",
+                  { .after_usec = SEC, .exit_status = 1 },
+                  "GET /api/v1/nodes/n1 (Bearer old) GET /api/v1/nodes/n1 (Bearer old) ",
+                  "error 401 : Unauthorized " },
         };
         (void) state;
 
@@ -846,7 +880,8 @@ static void test_unauthorized_once(void **state) {
 
 static void test_unauthorized_not_again(void **state) {
         _cleanup_(world_freep) World *w = world_new();
-        static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") }, { .output = CREDENTIAL("old") } };
+        static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") },
+                                                   { .output = CREDENTIAL("old") } };
         _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
         (void) state;
 

@@ -54,22 +54,24 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* -- metadata --------------------------------------------------------------------------------------------------------- */
+/* -- metadata ------------------------------------------------------------------------------------------- */
 
 static void test_meta(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         _cleanup_free_ char *key = NULL;
         const ObjectMeta *m;
 
-        o = decode_ok(&kube_pod_kind, *state,
-                      "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'web-1','namespace':'shop','uid':'u1',"
-                      "'resourceVersion':'77','generation':3,'creationTimestamp':'2026-11-21T05:03:00Z',"
-                      "'deletionTimestamp':'2026-11-21T05:04:00Z','deletionGracePeriodSeconds':45,"
-                      "'labels':{'tier':'front','app':'web','empty':''},"
-                      "'annotations':{'vesper.sh/do-not-evict':'true','big':'never kept'},"
-                      "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web','uid':'u0','controller':true},"
-                      "{'apiVersion':'v1','kind':'ConfigMap','name':'c','uid':'u9'}],"
-                      "'finalizers':['a/b','c/d'],'managedFields':[{'manager':'x'}]}}");
+        o = decode_ok(
+                &kube_pod_kind, *state,
+                "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'web-1','namespace':'shop','uid':'u1',"
+                "'resourceVersion':'77','generation':3,'creationTimestamp':'2026-11-21T05:03:00Z',"
+                "'deletionTimestamp':'2026-11-21T05:04:00Z','deletionGracePeriodSeconds':45,"
+                "'labels':{'tier':'front','app':'web','empty':''},"
+                "'annotations':{'vesper.sh/do-not-evict':'true','big':'never kept'},"
+                "'ownerReferences':[{'apiVersion':'apps/"
+                "v1','kind':'ReplicaSet','name':'web','uid':'u0','controller':true},"
+                "{'apiVersion':'v1','kind':'ConfigMap','name':'c','uid':'u9'}],"
+                "'finalizers':['a/b','c/d'],'managedFields':[{'manager':'x'}]}}");
         m = &o->meta;
         assert_string_equal(m->name, "web-1");
         assert_string_equal(m->ns, "shop");
@@ -117,10 +119,13 @@ static void test_refused(void **state) {
                 const char *json;
         } rows[] = {
                 { "another kind", &kube_node_kind, "{'kind':'Pod','metadata':{'name':'a'}}" },
-                { "another group", &kube_pdb_kind, "{'apiVersion':'policy.example/v1','metadata':{'name':'a','namespace':'n'}}" },
-                { "another version", &kube_pdb_kind, "{'apiVersion':'policy/v1beta1','metadata':{'name':'a','namespace':'n'}}" },
+                { "another group", &kube_pdb_kind,
+                  "{'apiVersion':'policy.example/v1','metadata':{'name':'a','namespace':'n'}}" },
+                { "another version", &kube_pdb_kind,
+                  "{'apiVersion':'policy/v1beta1','metadata':{'name':'a','namespace':'n'}}" },
                 { "a group in core", &kube_node_kind, "{'apiVersion':'x/v1','metadata':{'name':'a'}}" },
-                { "a prefix of the group", &kube_pdb_kind, "{'apiVersion':'policy','metadata':{'name':'a'}}" },
+                { "a prefix of the group", &kube_pdb_kind,
+                  "{'apiVersion':'policy','metadata':{'name':'a'}}" },
                 { "a kind that is a number", &kube_node_kind, "{'kind':1,'metadata':{'name':'a'}}" },
                 { "no metadata", &kube_node_kind, "{'kind':'Node'}" },
                 { "no name", &kube_node_kind, "{'metadata':{}}" },
@@ -139,7 +144,7 @@ static void test_refused(void **state) {
         }
 }
 
-/* -- values that cannot be understood ------------------------------------------------------------------------------------ */
+/* -- values that cannot be understood ------------------------------------------------------------------- */
 
 #define POD "'metadata':{'name':'p','namespace':'n'}"
 #define CLUSTER "'metadata':{'name':'c'}"
@@ -153,10 +158,12 @@ static void test_invalid(void **state) {
                 { "a namespaced object without a namespace", &kube_pod_kind, "{'metadata':{'name':'p'}}",
                   "metadata.namespace is missing" },
                 { "a deletion time that is none", &kube_node_kind,
-                  "{'metadata':{'name':'c','deletionTimestamp':'soon'}}", "metadata.deletionTimestamp: 'soon' is no time" },
-                { "a generation with a fraction", &kube_node_kind, "{'metadata':{'name':'c','generation':1.5}}",
-                  "metadata.generation is no integer" },
-                { "labels as a list", &kube_node_kind, "{'metadata':{'name':'c','labels':[]}}", "metadata.labels is no map" },
+                  "{'metadata':{'name':'c','deletionTimestamp':'soon'}}",
+                  "metadata.deletionTimestamp: 'soon' is no time" },
+                { "a generation with a fraction", &kube_node_kind,
+                  "{'metadata':{'name':'c','generation':1.5}}", "metadata.generation is no integer" },
+                { "labels as a list", &kube_node_kind, "{'metadata':{'name':'c','labels':[]}}",
+                  "metadata.labels is no map" },
                 { "a label that is a number", &kube_node_kind, "{'metadata':{'name':'c','labels':{'a':1}}}",
                   "a value in metadata.labels is no string" },
                 { "an annotation of ours that is a map", &kube_node_kind,
@@ -167,59 +174,79 @@ static void test_invalid(void **state) {
                 { "an owner without a kind", &kube_node_kind,
                   "{'metadata':{'name':'c','ownerReferences':[{'apiVersion':'v1','name':'x'}]}}",
                   "an owner in metadata.ownerReferences has no apiVersion, kind or name" },
-                { "a finalizer that is a number", &kube_node_kind, "{'metadata':{'name':'c','finalizers':[1]}}",
+                { "a finalizer that is a number", &kube_node_kind,
+                  "{'metadata':{'name':'c','finalizers':[1]}}",
                   "a value in metadata.finalizers is no string" },
-                { "unschedulable as a text", &kube_node_kind, "{" CLUSTER ",'spec':{'unschedulable':'true'}}",
+                { "unschedulable as a text", &kube_node_kind,
+                  "{" CLUSTER ",'spec':{'unschedulable':'true'}}",
                   "spec.unschedulable is neither true nor false" },
-                { "a taint without an effect", &kube_node_kind, "{" CLUSTER ",'spec':{'taints':[{'key':'a'}]}}",
+                { "a taint without an effect", &kube_node_kind,
+                  "{" CLUSTER ",'spec':{'taints':[{'key':'a'}]}}",
                   "a taint in spec.taints has no key or effect" },
                 { "conditions as a map", &kube_node_kind, "{" CLUSTER ",'status':{'conditions':{}}}",
                   "status.conditions is no list of conditions" },
-                { "a condition without a type", &kube_node_kind, "{" CLUSTER ",'status':{'conditions':[{'status':'True'}]}}",
+                { "a condition without a type", &kube_node_kind,
+                  "{" CLUSTER ",'status':{'conditions':[{'status':'True'}]}}",
                   "status.conditions is no list of conditions" },
-                { "a volume without a name", &kube_node_kind, "{" CLUSTER ",'status':{'volumesAttached':[{}]}}",
+                { "a volume without a name", &kube_node_kind,
+                  "{" CLUSTER ",'status':{'volumesAttached':[{}]}}",
                   "an element of status.volumesAttached has no name" },
-                { "a grace that is a text", &kube_pod_kind, "{" POD ",'spec':{'terminationGracePeriodSeconds':'30'}}",
+                { "a grace that is a text", &kube_pod_kind,
+                  "{" POD ",'spec':{'terminationGracePeriodSeconds':'30'}}",
                   "spec.terminationGracePeriodSeconds is no integer" },
                 { "a priority beyond every integer", &kube_pod_kind, "{" POD ",'spec':{'priority':1e300}}",
                   "spec.priority is no integer in range" },
-                { "a phase that is a list", &kube_pod_kind, "{" POD ",'status':{'phase':[]}}", "status.phase is no string" },
+                { "a phase that is a list", &kube_pod_kind, "{" POD ",'status':{'phase':[]}}",
+                  "status.phase is no string" },
                 { "a selector with an unknown operator", &kube_pdb_kind,
                   "{" POD ",'spec':{'selector':{'matchExpressions':[{'key':'a','operator':'Near'}]}}}",
                   "spec.selector is no label selector" },
-                { "a PDB that allows a text", &kube_pdb_kind, "{" POD ",'status':{'disruptionsAllowed':'1'}}",
+                { "a PDB that allows a text", &kube_pdb_kind,
+                  "{" POD ",'status':{'disruptionsAllowed':'1'}}",
                   "status.disruptionsAllowed is no integer" },
-                { "attached, perhaps", &kube_volume_attachment_kind, "{" CLUSTER ",'status':{'attached':'maybe'}}",
+                { "attached, perhaps", &kube_volume_attachment_kind,
+                  "{" CLUSTER ",'status':{'attached':'maybe'}}",
                   "status.attached is neither true nor false" },
-                { "a grace without a unit that we have", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'24x'}}",
+                { "a grace without a unit that we have", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'24x'}}",
                   "spec.terminationGracePeriod: '24x' is no duration" },
-                { "a grace of a fraction", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'1.5h'}}",
+                { "a grace of a fraction", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'1.5h'}}",
                   "spec.terminationGracePeriod: '1.5h' is no duration" },
-                { "an empty grace", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':''}}",
+                { "an empty grace", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':''}}",
                   "spec.terminationGracePeriod: '' is no duration" },
-                { "a grace without a unit", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'0'}}",
+                { "a grace without a unit", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'0'}}",
                   "spec.terminationGracePeriod: '0' is no duration" },
-                { "a grace below zero", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'-1h'}}",
+                { "a grace below zero", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'-1h'}}",
                   "spec.terminationGracePeriod: '-1h' is no duration" },
                 { "a grace past every clock", &kube_node_claim_kind,
                   "{" CLUSTER ",'spec':{'terminationGracePeriod':'99999999999999999999h'}}",
                   "spec.terminationGracePeriod: '99999999999999999999h' is no duration" },
-                { "a grace of 300 years", &kube_node_claim_kind, "{" CLUSTER ",'spec':{'terminationGracePeriod':'2628000h'}}",
+                { "a grace of 300 years", &kube_node_claim_kind,
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'2628000h'}}",
                   "spec.terminationGracePeriod: '2628000h' is no duration" },
                 { "a grace that never ends is no grace", &kube_node_claim_kind,
-                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'Never'}}", "spec.terminationGracePeriod: 'Never' is no duration" },
-                { "a deadline in words", &kube_node_claim_kind, "{" CLUSTER ",'status':{'deadline':'tomorrow'}}",
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'Never'}}",
+                  "spec.terminationGracePeriod: 'Never' is no duration" },
+                { "a deadline in words", &kube_node_claim_kind,
+                  "{" CLUSTER ",'status':{'deadline':'tomorrow'}}",
                   "status.deadline: 'tomorrow' is no time" },
                 { "blockers as a text", &kube_node_claim_kind, "{" CLUSTER ",'status':{'blockers':'all'}}",
                   "status.blockers is no list" },
-                { "a policy that we do not have", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'deletionPolicy':'Keep'}}",
+                { "a policy that we do not have", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'deletionPolicy':'Keep'}}",
                   "spec.deletionPolicy is neither Release nor Delete" },
-                { "a pool whose selector is a text", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'selector':'a=b'}}",
-                  "spec.selector is no label selector" },
+                { "a pool whose selector is a text", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'selector':'a=b'}}", "spec.selector is no label selector" },
                 { "control characters are not handed on", &kube_node_claim_kind,
-                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'1\\n2'}}", "spec.terminationGracePeriod: '1?2' is no duration" },
+                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'1\\n2'}}",
+                  "spec.terminationGracePeriod: '1?2' is no duration" },
                 { "the first of two stays", &kube_node_claim_kind,
-                  "{" CLUSTER ",'spec':{'nodePool':1,'terminationGracePeriod':'x'}}", "spec.nodePool is no string" },
+                  "{" CLUSTER ",'spec':{'nodePool':1,'terminationGracePeriod':'x'}}",
+                  "spec.nodePool is no string" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -238,7 +265,8 @@ static void test_invalid_keeps_the_rest(void **state) {
         const KubeNodeClaim *c;
 
         assert_return_code(decode(&kube_node_claim_kind, *state,
-                                  "{" CLUSTER ",'spec':{'terminationGracePeriod':'x','providerID':'aws:///a/i-1'},"
+                                  "{" CLUSTER
+                                  ",'spec':{'terminationGracePeriod':'x','providerID':'aws:///a/i-1'},"
                                   "'status':{'nodeName':'n1','podsLeft':4}}",
                                   &o),
                            0);
@@ -249,28 +277,34 @@ static void test_invalid_keeps_the_rest(void **state) {
         assert_string_equal(c->node_name, "n1");
         assert_int_equal(c->pods_left, 4);
 
-        assert_return_code(decode(&kube_pdb_kind, *state, "{" POD ",'spec':{'selector':7},'status':{'disruptionsAllowed':2}}", &pdb),
+        assert_return_code(decode(&kube_pdb_kind, *state,
+                                  "{" POD ",'spec':{'selector':7},'status':{'disruptionsAllowed':2}}", &pdb),
                            0);
         assert_null(((KubePdb *) pdb)->selector);
         assert_int_equal(((KubePdb *) pdb)->disruptions_allowed, 2);
 }
 
-/* -- kinds ---------------------------------------------------------------------------------------------------------------- */
+/* -- kinds ---------------------------------------------------------------------------------------------- */
 
 static void test_node(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         const KubeNode *n;
 
         o = decode_ok(&kube_node_kind, *state,
-                      "{'kind':'Node','apiVersion':'v1','metadata':{'name':'n1','annotations':{'vesper.sh/interruption':'{}',"
-                      "'karpenter.sh/do-not-disrupt':'true','cluster-autoscaler.kubernetes.io/scale-down-disabled':'true',"
+                      "{'kind':'Node','apiVersion':'v1','metadata':{'name':'n1','annotations':{'vesper.sh/"
+                      "interruption':'{}',"
+                      "'karpenter.sh/do-not-disrupt':'true','cluster-autoscaler.kubernetes.io/"
+                      "scale-down-disabled':'true',"
                       "'node.alpha.kubernetes.io/ttl':'0','vesper.shop/x':'y'}},"
                       "'spec':{'providerID':'aws:///eu-1a/i-1','unschedulable':true,'taints':["
-                      "{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule','timeAdded':'2026-11-21T05:03:00Z'},"
+                      "{'key':'node.kubernetes.io/"
+                      "unschedulable','effect':'NoSchedule','timeAdded':'2026-11-21T05:03:00Z'},"
                       "{'key':'dedicated','value':'db','effect':'NoExecute'}]},"
                       "'status':{'conditions':["
-                      "{'type':'Ready','status':'True','reason':'KubeletReady','message':'long','lastTransitionTime':'2026-11-21T05:03:00Z'},"
-                      "{'type':'Drained','status':'False','reason':'vesper-agent','message':'3 pods left','lastTransitionTime':null},"
+                      "{'type':'Ready','status':'True','reason':'KubeletReady','message':'long','"
+                      "lastTransitionTime':'2026-11-21T05:03:00Z'},"
+                      "{'type':'Drained','status':'False','reason':'vesper-agent','message':'3 pods "
+                      "left','lastTransitionTime':null},"
                       "{'type':'vesper.sh/TerminationBlocked','status':'odd','message':'cloud'}],"
                       "'volumesInUse':['v1','v2'],'volumesAttached':[{'name':'v1','devicePath':''}],"
                       "'nodeInfo':{'bootID':'b-1','kernelVersion':'6'}}}");
@@ -315,7 +349,8 @@ static void test_node_readiness(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
-                _cleanup_free_ char *json = strf("{" CLUSTER ",'status':{'conditions':%s}}", rows[i].conditions);
+                _cleanup_free_ char *json =
+                        strf("{" CLUSTER ",'status':{'conditions':%s}}", rows[i].conditions);
 
                 print_message("%s\n", rows[i].what);
                 o = decode_ok(&kube_node_kind, *state, json);
@@ -327,10 +362,13 @@ static void test_pod(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
         const KubePod *p;
 
-        o = decode_ok(&kube_pod_kind, *state,
-                      "{" POD ",'spec':{'nodeName':'n1','priorityClassName':'system-node-critical','priority':2000001000,"
-                      "'terminationGracePeriodSeconds':0},'status':{'phase':'Running','startTime':'2026-11-21T05:03:00Z',"
-                      "'conditions':[{'type':'PodScheduled','status':'True'},{'type':'Ready','status':'True'}]}}");
+        o = decode_ok(
+                &kube_pod_kind, *state,
+                "{" POD
+                ",'spec':{'nodeName':'n1','priorityClassName':'system-node-critical','priority':2000001000,"
+                "'terminationGracePeriodSeconds':0},'status':{'phase':'Running','startTime':'2026-11-21T05:"
+                "03:00Z',"
+                "'conditions':[{'type':'PodScheduled','status':'True'},{'type':'Ready','status':'True'}]}}");
         p = (KubePod *) o;
         assert_string_equal(p->node_name, "n1");
         assert_string_equal(p->priority_class, "system-node-critical");
@@ -342,7 +380,8 @@ static void test_pod(void **state) {
         assert_false(p->is_static);
         assert_false(p->is_daemon);
 
-        bare = decode_ok(&kube_pod_kind, *state, "{" POD ",'spec':{'nodeName':''},'status':{'phase':'Dreaming'}}");
+        bare = decode_ok(&kube_pod_kind, *state,
+                         "{" POD ",'spec':{'nodeName':''},'status':{'phase':'Dreaming'}}");
         p = (KubePod *) bare;
         assert_null(p->node_name);
         assert_null(p->priority_class);
@@ -357,8 +396,9 @@ static void test_pod_phases(void **state) {
                 const char *text;
                 PodPhase phase;
         } rows[] = {
-                { "Pending", POD_PENDING },  { "Running", POD_RUNNING },       { "Succeeded", POD_SUCCEEDED },
-                { "Failed", POD_FAILED },    { "Unknown", POD_PHASE_UNKNOWN }, { "running", POD_PHASE_UNKNOWN },
+                { "Pending", POD_PENDING },       { "Running", POD_RUNNING },
+                { "Succeeded", POD_SUCCEEDED },   { "Failed", POD_FAILED },
+                { "Unknown", POD_PHASE_UNKNOWN }, { "running", POD_PHASE_UNKNOWN },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -376,23 +416,32 @@ static void test_pod_owners(void **state) {
                 bool is_static, is_daemon;
         } rows[] = {
                 { "of a DaemonSet",
-                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]", false, true },
+                  "'ownerReferences':[{'apiVersion':'apps/"
+                  "v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
+                  false, true },
                 { "of a DaemonSet of another version",
-                  "'ownerReferences':[{'apiVersion':'apps/v2','kind':'DaemonSet','name':'d','uid':'u','controller':true}]", false, true },
+                  "'ownerReferences':[{'apiVersion':'apps/"
+                  "v2','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
+                  false, true },
                 { "of a DaemonSet of another group",
-                  "'ownerReferences':[{'apiVersion':'apps.kruise.io/v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
+                  "'ownerReferences':[{'apiVersion':'apps.kruise.io/"
+                  "v1','kind':'DaemonSet','name':'d','uid':'u','controller':true}]",
                   false, false },
                 { "a DaemonSet that does not control it",
-                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u'}]", false, false },
+                  "'ownerReferences':[{'apiVersion':'apps/v1','kind':'DaemonSet','name':'d','uid':'u'}]",
+                  false, false },
                 { "of a node",
-                  "'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n','uid':'u','controller':true}]", true, false },
+                  "'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n','uid':'u','controller':"
+                  "true}]",
+                  true, false },
                 { "a mirror pod", "'annotations':{'kubernetes.io/config.mirror':'h'}", true, false },
                 { "of nobody", "'labels':{}", false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
-                _cleanup_free_ char *json = strf("{'metadata':{'name':'p','namespace':'n',%s}}", rows[i].meta);
+                _cleanup_free_ char *json =
+                        strf("{'metadata':{'name':'p','namespace':'n',%s}}", rows[i].meta);
 
                 print_message("%s\n", rows[i].what);
                 o = decode_ok(&kube_pod_kind, *state, json);
@@ -408,12 +457,16 @@ static void test_pod_tolerations(void **state) {
         } rows[] = {
                 { "everything", "{'operator':'Exists'}", true, true },
                 { "everything, with the effect", "{'operator':'Exists','effect':'NoSchedule'}", true, true },
-                { "everything, of another effect", "{'operator':'Exists','effect':'NoExecute'}", false, false },
-                { "the cordon", "{'key':'node.kubernetes.io/unschedulable','operator':'Exists','effect':'NoSchedule'}", true, false },
+                { "everything, of another effect", "{'operator':'Exists','effect':'NoExecute'}", false,
+                  false },
+                { "the cordon",
+                  "{'key':'node.kubernetes.io/unschedulable','operator':'Exists','effect':'NoSchedule'}",
+                  true, false },
                 { "ours, by value", "{'key':'vesper.sh/disrupted','value':''}", false, true },
                 { "ours, by Equal", "{'key':'vesper.sh/disrupted','operator':'Equal'}", false, true },
                 { "ours, of another value", "{'key':'vesper.sh/disrupted','value':'x'}", false, false },
-                { "an operator of tomorrow", "{'key':'vesper.sh/disrupted','operator':'Lt','value':'3'}", false, false },
+                { "an operator of tomorrow", "{'key':'vesper.sh/disrupted','operator':'Lt','value':'3'}",
+                  false, false },
                 { "no key, but Equal", "{'operator':'Equal'}", false, false },
                 { "nothing", "{}", false, false },
                 { "a text", "'all'", false, false },
@@ -421,7 +474,8 @@ static void test_pod_tolerations(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
-                _cleanup_free_ char *json = strf("{" POD ",'spec':{'tolerations':[%s]}}", rows[i].toleration);
+                _cleanup_free_ char *json =
+                        strf("{" POD ",'spec':{'tolerations':[%s]}}", rows[i].toleration);
 
                 print_message("%s\n", rows[i].what);
                 o = decode_ok(&kube_pod_kind, *state, json);
@@ -435,9 +489,12 @@ static void test_pdb(void **state) {
         const KubePdb *p;
 
         o = decode_ok(&kube_pdb_kind, *state,
-                      "{'apiVersion':'policy/v1','kind':'PodDisruptionBudget','metadata':{'name':'web','namespace':'n'},"
-                      "'spec':{'selector':{'matchLabels':{'app':'web'}},'unhealthyPodEvictionPolicy':'AlwaysAllow'},"
-                      "'status':{'disruptionsAllowed':1,'currentHealthy':3,'desiredHealthy':2,'expectedPods':4,'observedGeneration':5}}");
+                      "{'apiVersion':'policy/"
+                      "v1','kind':'PodDisruptionBudget','metadata':{'name':'web','namespace':'n'},"
+                      "'spec':{'selector':{'matchLabels':{'app':'web'}},'unhealthyPodEvictionPolicy':'"
+                      "AlwaysAllow'},"
+                      "'status':{'disruptionsAllowed':1,'currentHealthy':3,'desiredHealthy':2,'expectedPods'"
+                      ":4,'observedGeneration':5}}");
         p = (KubePdb *) o;
         assert_int_equal(p->disruptions_allowed, 1);
         assert_int_equal(p->current_healthy, 3);
@@ -446,8 +503,10 @@ static void test_pdb(void **state) {
         assert_int_equal(p->observed_generation, 5);
         assert_true(p->always_allow_unhealthy);
 
-        ours = decode_ok(&kube_pod_kind, *state, "{'metadata':{'name':'a','namespace':'n','labels':{'app':'web'}}}");
-        other = decode_ok(&kube_pod_kind, *state, "{'metadata':{'name':'a','namespace':'m','labels':{'app':'web'}}}");
+        ours = decode_ok(&kube_pod_kind, *state,
+                         "{'metadata':{'name':'a','namespace':'n','labels':{'app':'web'}}}");
+        other = decode_ok(&kube_pod_kind, *state,
+                          "{'metadata':{'name':'a','namespace':'m','labels':{'app':'web'}}}");
         assert_true(kube_pdb_matches(p, (KubePod *) ours));
         assert_false(kube_pdb_matches(p, (KubePod *) other));
 
@@ -460,12 +519,14 @@ static void test_lease_and_volume(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *lease = NULL, *v = NULL, *inline_volume = NULL;
 
         lease = decode_ok(&kube_lease_kind, *state,
-                          "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease'," POD ",'spec':{'holderIdentity':'x'}}");
+                          "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease'," POD
+                          ",'spec':{'holderIdentity':'x'}}");
         assert_string_equal(lease->meta.name, "p");
 
         v = decode_ok(&kube_volume_attachment_kind, *state,
                       "{'apiVersion':'storage.k8s.io/v1'," CLUSTER
-                      ",'spec':{'nodeName':'n1','source':{'persistentVolumeName':'pv1'}},'status':{'attached':true}}");
+                      ",'spec':{'nodeName':'n1','source':{'persistentVolumeName':'pv1'}},'status':{'"
+                      "attached':true}}");
         assert_string_equal(((KubeVolumeAttachment *) v)->node_name, "n1");
         assert_string_equal(((KubeVolumeAttachment *) v)->pv_name, "pv1");
         assert_true(((KubeVolumeAttachment *) v)->attached);
@@ -481,9 +542,13 @@ static void test_node_pool(void **state) {
         const KubeNodePool *p;
 
         o = decode_ok(&kube_node_pool_kind, *state,
-                      "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodePool','metadata':{'name':'c','annotations':{'vesper.sh/x':'1','y':'2'}},"
-                      "'spec':{'selector':{'matchLabels':{'pool':'a'}},'template':{'terminationGracePeriod':'1h30m5s'},"
-                      "'provider':{'name':'asg','group':'workers'},'disruption':{'expireAfter':'720h'},'deletionPolicy':'Delete'}}");
+                      "{'apiVersion':'vesper.sh/"
+                      "v1alpha1','kind':'NodePool','metadata':{'name':'c','annotations':{'vesper.sh/"
+                      "x':'1','y':'2'}},"
+                      "'spec':{'selector':{'matchLabels':{'pool':'a'}},'template':{'terminationGracePeriod':"
+                      "'1h30m5s'},"
+                      "'provider':{'name':'asg','group':'workers'},'disruption':{'expireAfter':'720h'},'"
+                      "deletionPolicy':'Delete'}}");
         p = (KubeNodePool *) o;
         assert_false(selector_is_empty(p->selector));
         assert_int_equal(p->termination_grace_usec, USEC_PER_HOUR + 30 * USEC_PER_MINUTE + 5 * USEC_PER_SEC);
@@ -493,7 +558,8 @@ static void test_node_pool(void **state) {
         assert_int_equal(p->deletion_policy, DELETION_POLICY_DELETE);
         assert_int_equal(o->meta.annotations.n_items, 1);
 
-        bare = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{'disruption':{'expireAfter':'Never'}}}");
+        bare = decode_ok(&kube_node_pool_kind, *state,
+                         "{" CLUSTER ",'spec':{'disruption':{'expireAfter':'Never'}}}");
         p = (KubeNodePool *) bare;
         assert_true(selector_is_empty(p->selector));
         assert_int_equal(p->termination_grace_usec, USEC_INFINITY);
@@ -506,13 +572,17 @@ static void test_node_claim(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
         const KubeNodeClaim *c;
 
-        o = decode_ok(&kube_node_claim_kind, *state,
-                      "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim'," CLUSTER
-                      ",'spec':{'nodePool':'a','providerID':'aws:///z/i-1','terminationGracePeriod':'0s','expireAfter':'24h'},"
-                      "'status':{'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','lastCloudError':'throttled',"
-                      "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/web','since':'2026-11-21T05:03:00Z'},"
-                      "{'pod':'n/q','reason':'Protected'}],"
-                      "'conditions':[{'type':'Drained','status':'False','reason':'Pods','message':'3 left'}]}}");
+        o = decode_ok(
+                &kube_node_claim_kind, *state,
+                "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim'," CLUSTER
+                ",'spec':{'nodePool':'a','providerID':'aws:///z/"
+                "i-1','terminationGracePeriod':'0s','expireAfter':'24h'},"
+                "'status':{'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
+                "lastCloudError':'throttled',"
+                "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/"
+                "web','since':'2026-11-21T05:03:00Z'},"
+                "{'pod':'n/q','reason':'Protected'}],"
+                "'conditions':[{'type':'Drained','status':'False','reason':'Pods','message':'3 left'}]}}");
         c = (KubeNodeClaim *) o;
         assert_string_equal(c->node_pool, "a");
         assert_string_equal(c->provider_id, "aws:///z/i-1");

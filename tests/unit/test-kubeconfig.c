@@ -15,7 +15,9 @@
 #include "strv.h"
 
 /* The beginning that most rows share; a cluster's and a user's members follow with this indentation. */
-#define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: here\n  context: {cluster: c, user: u}\n"
+#define HEAD \
+        "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: here\n  context: " \
+        "{cluster: c, user: u}\n"
 #define CLUSTER "clusters:\n- name: c\n  cluster:\n    server: https://api:6443\n"
 #define USER "users:\n- name: u\n  user:\n"
 
@@ -24,38 +26,48 @@ static void test_good(void **state) {
                 const char *what, *text;
                 const char *server, *ca_file, *cert_file, *key_file, *token, *token_file, *namespace;
         } rows[] = {
-                { "a kubelet's", HEAD CLUSTER "    certificate-authority: /pki/ca.crt\n" USER
-                                 "    client-certificate: /pki/current.pem\n    client-key: /pki/current.pem\n",
-                  "https://api:6443", "/pki/ca.crt", "/pki/current.pem", "/pki/current.pem", NULL, NULL, NULL },
+                { "a kubelet's",
+                  HEAD CLUSTER
+                  "    certificate-authority: /pki/ca.crt\n" USER
+                  "    client-certificate: /pki/current.pem\n    client-key: /pki/current.pem\n",
+                  "https://api:6443", "/pki/ca.crt", "/pki/current.pem", "/pki/current.pem", NULL, NULL,
+                  NULL },
                 { "relative paths are taken from the file's folder",
-                  HEAD CLUSTER "    certificate-authority: ca.crt\n" USER "    tokenFile: sub/token\n", "https://api:6443",
-                  "/etc/vesper/ca.crt", NULL, NULL, NULL, "/etc/vesper/sub/token", NULL },
+                  HEAD CLUSTER "    certificate-authority: ca.crt\n" USER "    tokenFile: sub/token\n",
+                  "https://api:6443", "/etc/vesper/ca.crt", NULL, NULL, NULL, "/etc/vesper/sub/token",
+                  NULL },
                 { "JSON is YAML",
-                  "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"c\",\"user\":\"u\","
-                  "\"namespace\":\"shop\"}}],\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://127.0.0.1:8080/\"}}],"
+                  "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"c\","
+                  "\"user\":\"u\","
+                  "\"namespace\":\"shop\"}}],\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://"
+                  "127.0.0.1:8080/\"}}],"
                   "\"users\":[{\"name\":\"u\",\"user\":{\"token\":\"abc\"}}]}",
                   "http://127.0.0.1:8080", NULL, NULL, NULL, "abc", NULL, "shop" },
                 { "the current one of several contexts",
                   "current-context: b\ncontexts:\n- {name: a, context: {cluster: ca, user: ua}}\n"
-                  "- {name: b, context: {cluster: cb, user: ub}}\nclusters:\n- {name: ca, cluster: {server: 'https://a'}}\n"
+                  "- {name: b, context: {cluster: cb, user: ub}}\nclusters:\n- {name: ca, cluster: {server: "
+                  "'https://a'}}\n"
                   "- {name: cb, cluster: {server: 'https://b'}}\nusers:\n- {name: ua, user: {token: a}}\n"
                   "- {name: ub, user: {token: b}}\n",
                   "https://b", NULL, NULL, NULL, "b", NULL, NULL },
                 { "no user at all: as anonymous",
-                  "current-context: a\ncontexts:\n- {name: a, context: {cluster: c}}\n" CLUSTER, "https://api:6443", NULL, NULL,
-                  NULL, NULL, NULL, NULL },
-                { "a user without a credential", HEAD CLUSTER "users:\n- name: u\n  user: {}\n", "https://api:6443", NULL, NULL, NULL,
-                  NULL, NULL, NULL },
-                { "null and empty are unset", HEAD CLUSTER "    certificate-authority: null\n    proxy-url: ''\n" USER
-                                              "    token: ''\n    tokenFile: ~\n    username:\n",
+                  "current-context: a\ncontexts:\n- {name: a, context: {cluster: c}}\n" CLUSTER,
+                  "https://api:6443", NULL, NULL, NULL, NULL, NULL, NULL },
+                { "a user without a credential", HEAD CLUSTER "users:\n- name: u\n  user: {}\n",
+                  "https://api:6443", NULL, NULL, NULL, NULL, NULL, NULL },
+                { "null and empty are unset",
+                  HEAD CLUSTER "    certificate-authority: null\n    proxy-url: ''\n" USER
+                               "    token: ''\n    tokenFile: ~\n    username:\n",
                   "https://api:6443", NULL, NULL, NULL, NULL, NULL, NULL },
                 { "unknown keys are passed over",
-                  HEAD CLUSTER "    extensions: [{name: x, extension: {a: b}}]\n" USER "    token: t\npreferences: {colors: true}\n",
+                  HEAD CLUSTER "    extensions: [{name: x, extension: {a: b}}]\n" USER
+                               "    token: t\npreferences: {colors: true}\n",
                   "https://api:6443", NULL, NULL, NULL, "t", NULL, NULL },
-                { "a token of digits is a text", HEAD CLUSTER USER "    token: 12345\n", "https://api:6443", NULL, NULL, NULL,
-                  "12345", NULL, NULL },
-                { "a path in the address", "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
-                                           "clusters: [{name: c, cluster: {server: 'https://rancher/k8s/clusters/c-1/'}}]\n",
+                { "a token of digits is a text", HEAD CLUSTER USER "    token: 12345\n", "https://api:6443",
+                  NULL, NULL, NULL, "12345", NULL, NULL },
+                { "a path in the address",
+                  "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
+                  "clusters: [{name: c, cluster: {server: 'https://rancher/k8s/clusters/c-1/'}}]\n",
                   "https://rancher/k8s/clusters/c-1", NULL, NULL, NULL, NULL, NULL, NULL },
         };
         (void) state;
@@ -80,9 +92,11 @@ static void test_good(void **state) {
 }
 
 static void test_embedded(void **state) {
-        static const char text[] = HEAD CLUSTER
-                "    certificate-authority: /ignored\n    certificate-authority-data: Y2E=\n    tls-server-name: kubernetes\n" USER
-                "    client-certificate: /ignored\n    client-certificate-data: Y2VydA==\n    client-key-data: a2V5\n";
+        static const char text[] =
+                HEAD CLUSTER "    certificate-authority: /ignored\n    certificate-authority-data: Y2E=\n   "
+                             " tls-server-name: kubernetes\n" USER
+                             "    client-certificate: /ignored\n    client-certificate-data: Y2VydA==\n    "
+                             "client-key-data: a2V5\n";
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL;
         (void) state;
 
@@ -101,8 +115,10 @@ static void test_embedded(void **state) {
 static void test_exec(void **state) {
         static const char text[] = HEAD CLUSTER USER
                 "    exec:\n      apiVersion: client.authentication.k8s.io/v1beta1\n      command: aws\n"
-                "      args: [eks, get-token, --cluster-name, prod]\n      env:\n      - {name: AWS_PROFILE, value: node}\n"
-                "      - {name: EMPTY, value: ''}\n      provideClusterInfo: true\n      interactiveMode: IfAvailable\n"
+                "      args: [eks, get-token, --cluster-name, prod]\n      env:\n      - {name: "
+                "AWS_PROFILE, value: node}\n"
+                "      - {name: EMPTY, value: ''}\n      provideClusterInfo: true\n      interactiveMode: "
+                "IfAvailable\n"
                 "      installHint: install aws\n";
         static const char relative[] = HEAD CLUSTER USER
                 "    exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/login, env: null}\n";
@@ -139,47 +155,66 @@ static void test_bad(void **state) {
                 { "only a comment", "# nothing\n", -EBADMSG, "kubeconfig:1: current-context is not set" },
                 { "a text", "hello", -EBADMSG, "kubeconfig:1: no map: no kubeconfig" },
                 { "a list", "- a\n", -EBADMSG, "kubeconfig:1: no map: no kubeconfig" },
-                { "no YAML", "a: [1, 2\nb: }", -EBADMSG, "kubeconfig:2: no YAML: did not find expected ',' or ']'" },
+                { "no YAML", "a: [1, 2\nb: }", -EBADMSG,
+                  "kubeconfig:2: no YAML: did not find expected ',' or ']'" },
                 { "a tab", "a:\n\t- b\n", -EBADMSG,
                   "kubeconfig:2: no YAML: found character that cannot start any token" },
-                { "another kind", "kind: Secret\napiVersion: v1\n", -EBADMSG, "kubeconfig:1: kind is not Config: no kubeconfig" },
-                { "another version", "kind: Config\napiVersion: v2\n", -EBADMSG, "kubeconfig:2: apiVersion is not v1: no kubeconfig" },
-                { "an alias", "a: &x {b: c}\nd: *x\n", -EBADMSG, "kubeconfig:2: aliases (*name) are not supported" },
+                { "another kind", "kind: Secret\napiVersion: v1\n", -EBADMSG,
+                  "kubeconfig:1: kind is not Config: no kubeconfig" },
+                { "another version", "kind: Config\napiVersion: v2\n", -EBADMSG,
+                  "kubeconfig:2: apiVersion is not v1: no kubeconfig" },
+                { "an alias", "a: &x {b: c}\nd: *x\n", -EBADMSG,
+                  "kubeconfig:2: aliases (*name) are not supported" },
                 { "a tag", "a: !!binary abc\n", -EBADMSG, "kubeconfig:1: tags are not supported" },
                 { "two documents", "a: b\n---\na: c\n", -EBADMSG, "kubeconfig:2: more than one document" },
                 { "a key twice", "kind: Config\nusers: []\nkind: Config\n", -EBADMSG,
                   "kubeconfig:3: the key 'kind' is there twice" },
                 { "a key that is a list", "? [a]\n: b\n", -EBADMSG, "kubeconfig:1: a key is no text" },
-                { "33 lists in each other", "a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", -EBADMSG, "kubeconfig:1: nested too deeply" },
+                { "33 lists in each other", "a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", -EBADMSG,
+                  "kubeconfig:1: nested too deeply" },
                 { "a NUL in a value", "a: \"b\\0c\"\n", -EBADMSG, "kubeconfig:1: a value contains a NUL" },
-                { "the context is a list", "current-context: [a]\n", -EBADMSG, "kubeconfig:1: current-context is no text" },
-                { "contexts as a map", "current-context: a\ncontexts: {a: b}\n", -EBADMSG, "kubeconfig:2: contexts is no list" },
+                { "the context is a list", "current-context: [a]\n", -EBADMSG,
+                  "kubeconfig:1: current-context is no text" },
+                { "contexts as a map", "current-context: a\ncontexts: {a: b}\n", -EBADMSG,
+                  "kubeconfig:2: contexts is no list" },
                 { "no such context", "current-context: a\ncontexts:\n- {name: b, context: {}}\n", -EBADMSG,
                   "kubeconfig:3: there is no context 'a'" },
-                { "a context without a cluster", "current-context: a\ncontexts:\n- {name: a, context: {user: u}}\n", -EBADMSG,
+                { "a context without a cluster",
+                  "current-context: a\ncontexts:\n- {name: a, context: {user: u}}\n", -EBADMSG,
                   "kubeconfig:3: the context names no cluster" },
-                { "no such cluster", HEAD "clusters: []\n", -EBADMSG, "kubeconfig:7: there is no cluster 'c'" },
-                { "no such user", HEAD CLUSTER "users: []\n", -EBADMSG, "kubeconfig:11: there is no user 'u'" },
-                { "a cluster without a server", HEAD "clusters:\n- name: c\n  cluster: {certificate-authority: /a}\n", -EBADMSG,
+                { "no such cluster", HEAD "clusters: []\n", -EBADMSG,
+                  "kubeconfig:7: there is no cluster 'c'" },
+                { "no such user", HEAD CLUSTER "users: []\n", -EBADMSG,
+                  "kubeconfig:11: there is no user 'u'" },
+                { "a cluster without a server",
+                  HEAD "clusters:\n- name: c\n  cluster: {certificate-authority: /a}\n", -EBADMSG,
                   "kubeconfig:9: the cluster has no server" },
-                { "a server without a scheme", HEAD "clusters: [{name: c, cluster: {server: 'api:6443'}}]\n", -EBADMSG,
+                { "a server without a scheme", HEAD "clusters: [{name: c, cluster: {server: 'api:6443'}}]\n",
+                  -EBADMSG,
                   "kubeconfig:7: server is no http:// or https:// address without user and query" },
-                { "a server with a password", HEAD "clusters: [{name: c, cluster: {server: 'https://me:pw@api'}}]\n", -EBADMSG,
+                { "a server with a password",
+                  HEAD "clusters: [{name: c, cluster: {server: 'https://me:pw@api'}}]\n", -EBADMSG,
                   "kubeconfig:7: server is no http:// or https:// address without user and query" },
-                { "a server with a control character", HEAD "clusters: [{name: c, cluster: {server: \"https://api\\u0001\"}}]\n",
-                  -EBADMSG, "kubeconfig:7: server contains a character that no address has" },
-                { "insecure, in quotes", HEAD CLUSTER "    insecure-skip-tls-verify: 'true'\n" USER "    token: a\n", -EBADMSG,
+                { "a server with a control character",
+                  HEAD "clusters: [{name: c, cluster: {server: \"https://api\\u0001\"}}]\n", -EBADMSG,
+                  "kubeconfig:7: server contains a character that no address has" },
+                { "insecure, in quotes",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: 'true'\n" USER "    token: a\n", -EBADMSG,
                   "kubeconfig:11: insecure-skip-tls-verify is neither true nor false" },
-                { "insecure with a CA", HEAD CLUSTER "    insecure-skip-tls-verify: true\n    certificate-authority: /ca\n", -EBADMSG,
+                { "insecure with a CA",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: true\n    certificate-authority: /ca\n",
+                  -EBADMSG,
                   "kubeconfig:10: insecure-skip-tls-verify and a certificate authority exclude each other" },
-                { "CA data that is no base64", HEAD CLUSTER "    certificate-authority-data: '%%%'\n", -EBADMSG,
-                  "kubeconfig:11: certificate-authority-data is no base64" },
+                { "CA data that is no base64", HEAD CLUSTER "    certificate-authority-data: '%%%'\n",
+                  -EBADMSG, "kubeconfig:11: certificate-authority-data is no base64" },
                 { "a proxy", HEAD CLUSTER "    proxy-url: http://proxy:3128\n", -ENOTSUP,
                   "kubeconfig:11: proxy-url is not supported: connections to the API server are direct" },
                 { "a password", HEAD CLUSTER USER "    username: admin\n    password: secret\n", -ENOTSUP,
-                  "kubeconfig:14: username is not supported: a client certificate, a token, a token file or an exec plugin is" },
+                  "kubeconfig:14: username is not supported: a client certificate, a token, a token file or "
+                  "an exec plugin is" },
                 { "an auth provider", HEAD CLUSTER USER "    auth-provider: {name: gcp}\n", -ENOTSUP,
-                  "kubeconfig:14: auth-provider is not supported: a client certificate, a token, a token file or an exec plugin is" },
+                  "kubeconfig:14: auth-provider is not supported: a client certificate, a token, a token "
+                  "file or an exec plugin is" },
                 { "impersonation", HEAD CLUSTER USER "    token: a\n    as: root\n", -ENOTSUP,
                   "kubeconfig:15: as is not supported: we act as ourselves" },
                 { "a certificate without a key", HEAD CLUSTER USER "    client-certificate: /a\n", -EBADMSG,
@@ -188,22 +223,29 @@ static void test_bad(void **state) {
                   "kubeconfig:14: the user has a client key, but no client certificate" },
                 { "a token on two lines", HEAD CLUSTER USER "    token: \"a\\nb\"\n", -EBADMSG,
                   "kubeconfig:14: token contains a line break" },
-                { "a user that is a text", HEAD CLUSTER "users:\n- name: u\n  user: me\n", -EBADMSG, "kubeconfig:13: user is no map" },
-                { "exec without a command", HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1}\n", -EBADMSG,
+                { "a user that is a text", HEAD CLUSTER "users:\n- name: u\n  user: me\n", -EBADMSG,
+                  "kubeconfig:13: user is no map" },
+                { "exec without a command",
+                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1}\n", -EBADMSG,
                   "kubeconfig:14: exec has no command" },
-                { "exec as a text", HEAD CLUSTER USER "    exec: aws\n", -EBADMSG, "kubeconfig:14: exec is no map" },
+                { "exec as a text", HEAD CLUSTER USER "    exec: aws\n", -EBADMSG,
+                  "kubeconfig:14: exec is no map" },
                 { "exec of an old version",
-                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: a}\n", -ENOTSUP,
+                  HEAD CLUSTER USER
+                  "    exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: a}\n",
+                  -ENOTSUP,
                   "kubeconfig:14: exec.apiVersion is neither client.authentication.k8s.io/v1 nor v1beta1" },
                 { "exec that asks a person",
-                  HEAD CLUSTER USER
-                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, interactiveMode: Always}\n",
+                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, "
+                                    "interactiveMode: Always}\n",
                   -ENOTSUP, "kubeconfig:14: exec.interactiveMode is Always, but there is no terminal" },
                 { "exec with arguments as a text",
-                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, args: b c}\n", -EBADMSG,
-                  "kubeconfig:14: exec.args is no list" },
+                  HEAD CLUSTER USER
+                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, args: b c}\n",
+                  -EBADMSG, "kubeconfig:14: exec.args is no list" },
                 { "exec with a variable without a name",
-                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, env: [{value: b}]}\n",
+                  HEAD CLUSTER USER
+                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, env: [{value: b}]}\n",
                   -EBADMSG, "kubeconfig:14: an element of exec.env has no usable name" },
         };
         (void) state;
@@ -213,10 +255,12 @@ static void test_bad(void **state) {
                 KubeConfig *c = NULL;
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(kubeconfig_parse(rows[i].text, strlen(rows[i].text), NULL, &c, &message), rows[i].error);
+                assert_int_equal(kubeconfig_parse(rows[i].text, strlen(rows[i].text), NULL, &c, &message),
+                                 rows[i].error);
                 assert_null(c);
                 assert_string_equal(message, rows[i].message);
-                assert_int_equal(kubeconfig_parse(rows[i].text, strlen(rows[i].text), NULL, &c, NULL), rows[i].error);
+                assert_int_equal(kubeconfig_parse(rows[i].text, strlen(rows[i].text), NULL, &c, NULL),
+                                 rows[i].error);
         }
 }
 
@@ -238,7 +282,7 @@ static void test_bounds(void **state) {
         assert_string_equal(too_many, "kubeconfig:1001: more than 1000 keys in one map");
 }
 
-/* -- files ---------------------------------------------------------------------------------------------------------------- */
+/* -- files ---------------------------------------------------------------------------------------------- */
 
 typedef struct Folder {
         char path[64];
@@ -278,12 +322,14 @@ static char *write_file(const Folder *f, const char *name, const char *text) {
 }
 
 static void test_load(void **state) {
-        _cleanup_free_ char *path = NULL, *ca = NULL, *message = NULL, *expected = NULL, *second = NULL, *missing = NULL;
+        _cleanup_free_ char *path = NULL, *ca = NULL, *message = NULL, *expected = NULL, *second = NULL,
+                            *missing = NULL;
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
         const Folder *f = *state;
         KubeConfig *none = NULL;
 
-        path = write_file(f, "config", HEAD CLUSTER "    certificate-authority: ca.crt\n" USER "    token: t\n");
+        path = write_file(f, "config",
+                          HEAD CLUSTER "    certificate-authority: ca.crt\n" USER "    token: t\n");
         assert_return_code(kubeconfig_load(path, &c, &message), 0);
         ca = strf("%s/ca.crt", f->path);
         assert_string_equal(c->ca_file, ca);
@@ -323,7 +369,8 @@ static void test_in_cluster(void **state) {
                 _cleanup_free_ char *message = NULL;
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(kubeconfig_in_cluster(rows[i].host, rows[i].port, f->path, &c, &message), rows[i].error);
+                assert_int_equal(kubeconfig_in_cluster(rows[i].host, rows[i].port, f->path, &c, &message),
+                                 rows[i].error);
                 assert_int_equal(!message, rows[i].error == 0);
                 if (!c)
                         continue;
