@@ -250,46 +250,79 @@ static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const ch
         return MUST(strbuf_steal(&b));
 }
 
-/* One walk over what is there now or was there then. */
-static char *list(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
+/* What a list walks over: what is there now, or what was there then. */
+typedef struct Source {
+        const FakeStore *store;
+        FakeResourceId id;
+        FakeVersion **past; /* NULL: now */
+        size_t n;
+} Source;
+
+static FakeVersion *source_at(const Source *s, size_t i) {
+        return s->past ? s->past[i] : fake_store_at(s->store, s->id, i);
+}
+
+/* The first to look at: keys are in order, so a page begins behind the last key of the one before. */
+static size_t source_begin(const Source *s, const FakeRequest *r, const Page *p) {
+        size_t low =
+                r->ns && r->resource->namespaced && !s->past ? fake_store_first(s->store, s->id, r->ns) : 0;
+        size_t high = s->n;
+
+        while (p->start && low < high) {
+                size_t mid = low + (high - low) / 2;
+                _cleanup_free_ char *key = fake_object_key(source_at(s, mid)->json);
+
+                if (strcmp(key, p->start) <= 0)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        return low;
+}
+
+static char *list(const Source *s, const FakeRequest *r, const Page *p, const FakeSelector *labels,
                   const FakeSelector *fields) {
-        FakeResourceId id = r->resource->id;
-        size_t n = fake_store_size(a->store, id), i = 0;
-        FakeVersion **past = p->past ? fake_store_snapshot(a->store, id, p->rv, &n) : NULL;
+        bool filtered = labels->n_items + fields->n_items > 0;
         _cleanup_strbuf_ StrBuf items = { 0 };
         _cleanup_free_ char *last = NULL;
         uint64_t taken = 0, left = 0;
-        char *text;
 
-        if (!past && r->ns && r->resource->namespaced)
-                i = fake_store_first(a->store, id, r->ns);
-        for (; i < n; i++) {
-                FakeVersion *v = past ? past[i] : fake_store_at(a->store, id, i);
-                _cleanup_free_ char *key = NULL;
+        for (size_t i = source_begin(s, r, p); i < s->n; i++) {
+                FakeVersion *v = source_at(s, i);
 
                 if (!in_namespace(r, v->json)) {
-                        if (!past)
+                        if (!s->past)
                                 break;
                         continue;
                 }
-                if (p->start || p->limit > 0)
-                        key = fake_object_key(v->json);
-                if (p->start && strcmp(key, p->start) <= 0)
-                        continue;
                 if (!fake_label_selector_matches(labels, fj_get(v->json, "metadata", "labels", NULL)) ||
                     !fake_field_selector_matches(fields, v->json))
                         continue;
                 if (p->limit > 0 && taken == p->limit) {
                         left++;
+                        if (filtered) /* how many more is not told then */
+                                break;
                         continue;
                 }
                 add_item(&items, r, v, taken++ == 0);
                 if (p->limit > 0 && taken == p->limit)
-                        last = TAKE_PTR(key);
+                        last = fake_object_key(v->json);
         }
-        text = finish(r, p, &items, left > 0 ? last : NULL, left, labels->n_items + fields->n_items > 0);
-        if (past)
-                fake_versions_free(past, n);
+        return finish(r, p, &items, left > 0 ? last : NULL, left, filtered);
+}
+
+static char *list_at(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
+                     const FakeSelector *fields) {
+        Source s = { .store = a->store,
+                     .id = r->resource->id,
+                     .n = fake_store_size(a->store, r->resource->id) };
+        char *text;
+
+        if (p->past && fake_store_change(a->store, s.id, fake_store_changes_after(a->store, s.id, p->rv)))
+                s.past = fake_store_snapshot(a->store, s.id, p->rv, &s.n);
+        text = list(&s, r, p, labels, fields);
+        if (s.past)
+                fake_versions_free(s.past, s.n);
         return text;
 }
 
@@ -298,7 +331,7 @@ void fake_handle_list(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
         Page p = { 0 };
 
         if (fake_selectors_of(r, &labels, &fields, reply) && page_of(a, r, &p, reply))
-                fake_reply_text(reply, 200, list(a, r, &p, &labels, &fields));
+                fake_reply_text(reply, 200, list_at(a, r, &p, &labels, &fields));
         free(p.start);
         fake_selector_done(&labels);
         fake_selector_done(&fields);

@@ -342,27 +342,53 @@ const FakeChange *fake_store_change(const FakeStore *s, FakeResourceId id, size_
         return i < shelf->n_changes ? &shelf->changes[i] : NULL;
 }
 
-static int compare_versions(const void *a, const void *b) {
-        FakeVersion *const *x = a, *const *y = b;
-        _cleanup_free_ char *kx = fake_object_key((*x)->json), *ky = fake_object_key((*y)->json);
+/* A state of the past with its key, for sorting. */
+typedef struct Keyed {
+        char *key;
+        FakeVersion *version;
+} Keyed;
 
-        return strcmp(kx, ky);
+static int compare_keyed(const void *a, const void *b) {
+        return strcmp(((const Keyed *) a)->key, ((const Keyed *) b)->key);
 }
 
-/* What is now, undone backwards: each object's state before its first change after rv. */
+/* The states at rv of everything that was changed since, by key: each object's before its first change. */
+static Keyed *changed_since(const Shelf *shelf, size_t after, uint64_t rv, size_t *ret_n) {
+        Keyed *all = MUST(new0(Keyed, shelf->n_changes - after + 1));
+        size_t n = 0;
+
+        for (size_t i = after; i < shelf->n_changes; i++) {
+                FakeVersion *old = shelf->changes[i].old;
+
+                if (old && old->rv <= rv)
+                        all[n++] = (Keyed){ fake_object_key(old->json), old };
+        }
+        if (n > 0)
+                qsort(all, n, sizeof(*all), compare_keyed);
+        *ret_n = n;
+        return all;
+}
+
+/* What is now and was then already, and what has been changed since: two sorted lines become one. */
 FakeVersion **fake_store_snapshot(const FakeStore *s, FakeResourceId id, uint64_t rv, size_t *ret_n) {
         const Shelf *shelf = &s->shelves[id];
-        size_t after = fake_store_changes_after(s, id, rv), n = 0;
-        FakeVersion **all = MUST(new0(FakeVersion *, shelf->n_entries + (shelf->n_changes - after) + 1));
+        size_t n_changed, n = 0, k = 0;
+        Keyed *changed = changed_since(shelf, fake_store_changes_after(s, id, rv), rv, &n_changed);
+        FakeVersion **all = MUST(new0(FakeVersion *, shelf->n_entries + n_changed + 1));
 
-        for (size_t i = 0; i < shelf->n_entries; i++)
-                if (shelf->entries[i].version->rv <= rv)
-                        all[n++] = fake_version_ref(shelf->entries[i].version);
-        for (size_t i = after; i < shelf->n_changes; i++)
-                if (shelf->changes[i].old && shelf->changes[i].old->rv <= rv)
-                        all[n++] = fake_version_ref(shelf->changes[i].old);
-        if (n > 0)
-                qsort(all, n, sizeof(*all), compare_versions);
+        for (size_t i = 0; i <= shelf->n_entries; i++) {
+                const Entry *e = i < shelf->n_entries ? &shelf->entries[i] : NULL;
+
+                if (e && e->version->rv > rv)
+                        continue;
+                for (; k < n_changed && (!e || strcmp(changed[k].key, e->key) < 0); k++)
+                        all[n++] = fake_version_ref(changed[k].version);
+                if (e)
+                        all[n++] = fake_version_ref(e->version);
+        }
+        for (k = 0; k < n_changed; k++)
+                free(changed[k].key);
+        free(changed);
         *ret_n = n;
         return all;
 }
