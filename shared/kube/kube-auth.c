@@ -18,8 +18,9 @@
  * others write two, and a pair that does not match is a rotation in the middle. A plugin is run ahead of
  * time:
  *
- *      (start) ---> RUNNING ---credential---> IDLE until max(60 s, 10 % of its life) before the end --->
- * RUNNING |  ^ failure +--+ backoff 1 s .. 60 s; the old credential serves until its end
+ *      RUNNING --credential--> IDLE --max(60 s, 10 % of its life) before its end--> RUNNING
+ *        | ^
+ *        +-+ failure: again after 1 s .. 60 s; the old credential serves until its end
  *
  * A new TLS context makes new connections, so one is made only if what it holds differs.
  */
