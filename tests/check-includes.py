@@ -25,8 +25,8 @@ def room(path):
     parts = path.split("/")
     if parts[0] == "shared":
         return ("shared", SHARED.index(parts[1]))
-    if path == "coordinator/coordinator-config.h":
-        return ("coordinator", -1)  # plain settings: below every room, so that each can read its own
+    if path in ("coordinator/coordinator-config.h", "coordinator/coordinator-metrics.h"):
+        return ("coordinator", -1)  # plain settings and names: below every room, so that each can use its own
     if parts[0] == "coordinator":
         return ("coordinator", COORDINATOR[parts[1] if len(parts) > 2 else "."])
     return (parts[0], 0)

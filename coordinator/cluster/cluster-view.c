@@ -294,6 +294,18 @@ bool cluster_view_synced(const ClusterView *v) {
         return v->synced;
 }
 
+bool cluster_view_healthy(const ClusterView *v) {
+        return v->healthy;
+}
+
+size_t cluster_view_n_nodes(const ClusterView *v) {
+        return informer_size(v->informers[VIEW_NODES]);
+}
+
+size_t cluster_view_n_claims(const ClusterView *v) {
+        return informer_size(v->informers[VIEW_CLAIMS]);
+}
+
 void cluster_view_kick(ClusterView *v) {
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
                 informer_kick(v->informers[k]);
@@ -341,6 +353,10 @@ bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const
 
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret) {
         return informer_iterate(v->informers[VIEW_CLAIMS], it, (KubeObject **) ret);
+}
+
+bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret) {
+        return informer_iterate(v->informers[VIEW_PDBS], it, (KubeObject **) ret);
 }
 
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it, const KubePod **ret) {

@@ -33,6 +33,9 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
 ClusterView *cluster_view_free(ClusterView *v);
 DEFINE_FREEP(ClusterView, cluster_view_free);
 bool cluster_view_synced(const ClusterView *v);
+bool cluster_view_healthy(const ClusterView *v); /* all watches stand */
+size_t cluster_view_n_nodes(const ClusterView *v);
+size_t cluster_view_n_claims(const ClusterView *v);
 void cluster_view_kick(ClusterView *v); /* the network came back */
 
 /* All borrowed until the next loop iteration; NULL if absent. */
@@ -47,6 +50,7 @@ const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const cha
 bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret);
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret);
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret);
+bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret);
 /* Pods bound to this node. */
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it, const KubePod **ret);
 /* VolumeAttachments of this node. */

@@ -98,6 +98,8 @@ typedef struct KubeNodePool {
         usec_t expire_after_usec;       /* spec.disruption.expireAfter; USEC_INFINITY: unset or Never */
         char *provider_name, *provider_group;
         DeletionPolicy deletion_policy;
+        Condition *conditions;
+        size_t n_conditions;
 } KubeNodePool;
 
 extern const KubeKind kube_node_pool_kind;
@@ -126,6 +128,7 @@ typedef struct KubeNodeClaim {
 
 extern const KubeKind kube_node_claim_kind;
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type);
+const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type);
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */
 

@@ -35,6 +35,7 @@ static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_string(&d, json_path(spec, "provider", "name", NULL), "spec.provider.name", &p->provider_name);
         decode_string(&d, json_path(spec, "provider", "group", NULL), "spec.provider.group", &p->provider_group);
         decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
+        decode_conditions(&d, json_path(json, "status", "conditions", NULL), &p->conditions, &p->n_conditions);
         return decoder_finish(&d);
 }
 
@@ -44,6 +45,7 @@ static void node_pool_done(KubeObject *o, InternPool *pool) {
         selector_free(p->selector);
         free(p->provider_name);
         free(p->provider_group);
+        conditions_free(p->conditions, p->n_conditions, pool);
 }
 
 const KubeKind kube_node_pool_kind = {
@@ -133,10 +135,19 @@ const KubeKind kube_node_claim_kind = {
         .annotation_wanted = vesper_annotation_wanted,
 };
 
+static const Condition *find_condition(const Condition *list, size_t n, const char *type) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].type, type))
+                        return list + i;
+        return NULL;
+}
+
+const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type) {
+        assert(p);
+        return find_condition(p->conditions, p->n_conditions, type);
+}
+
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type) {
         assert(c);
-        for (size_t i = 0; i < c->n_conditions; i++)
-                if (streq(c->conditions[i].type, type))
-                        return c->conditions + i;
-        return NULL;
+        return find_condition(c->conditions, c->n_conditions, type);
 }

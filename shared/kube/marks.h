@@ -47,6 +47,9 @@
 #define CLAIM_DRAINED "Drained"
 #define CLAIM_VOLUMES_DETACHED "VolumesDetached"
 #define CLAIM_INSTANCE_TERMINATING "InstanceTerminating"
+/* Its machine may be there, its Node is not. */
+#define CLAIM_NODE_ABSENT VESPER_GROUP "/NodeAbsent"
 
-/* NodePool condition: a node is matched by two pools and adopted by neither. */
+/* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood. */
 #define POOL_CONFLICT "Conflicting"
+#define POOL_INVALID "Invalid"

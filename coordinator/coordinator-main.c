@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "coordinator.h"
+#include "kube-process.h"
+#include "log-catalog.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define DEFAULT_CONFIG "/etc/vesper/coordinator.conf"
+
+typedef struct Arguments {
+        const char *config_path;
+        bool config_required, dump_config;
+        char **settings;
+} Arguments;
+
+typedef struct Program {
+        KubeProcess process;
+        CoordinatorConfig config;
+        CloudProvider *provider;
+        Coordinator *coordinator;
+        char *identity;
+} Program;
+
+static void help(void) {
+        printf("vesper-coordinator [OPTIONS...]\n\n"
+               "Takes the nodes of this cluster's NodePools out of service gracefully. Run two: one leads by Lease.\n\n"
+               "  -c --config=FILE              Read FILE and FILE.d/*.conf instead of " DEFAULT_CONFIG "\n"
+               "  -s --set=SECTION.KEY=VALUE    Set one value; may be given several times\n"
+               "     --dump-config              Print the configuration that would be used, and exit\n"
+               "  -h --help                     Show this help\n"
+               "     --version                  Show the version\n");
+}
+
+/* 1: go on; 0: done; negative: wrong usage. */
+static int parse_arguments(int argc, char **argv, Arguments *a) {
+        enum { ARG_DUMP = 256, ARG_VERSION };
+        static const struct option options[] = {
+                { "config", required_argument, NULL, 'c' },      { "set", required_argument, NULL, 's' },
+                { "dump-config", no_argument, NULL, ARG_DUMP },  { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },   {},
+        };
+        int o;
+
+        while ((o = getopt_long(argc, argv, "c:s:h", options, NULL)) >= 0)
+                switch (o) {
+                case 'c':
+                        a->config_path = optarg;
+                        a->config_required = true;
+                        break;
+                case 's':
+                        if (strv_extend(&a->settings, optarg) < 0)
+                                return -ENOMEM;
+                        break;
+                case ARG_DUMP:
+                        a->dump_config = true;
+                        break;
+                case 'h':
+                        help();
+                        return 0;
+                case ARG_VERSION:
+                        printf("vesper-coordinator %s\n", VESPER_VERSION);
+                        return 0;
+                default:
+                        return -EINVAL; /* getopt said why */
+                }
+        if (optind < argc) {
+                fprintf(stderr, "vesper-coordinator: unexpected argument '%s', see --help\n", argv[optind]);
+                return -EINVAL;
+        }
+        return 1;
+}
+
+static void on_notify(const char *text, void *userdata) {
+        (void) sd_notify(0, text);
+}
+
+static const char *on_getenv(const char *name, void *userdata) {
+        return secure_getenv(name);
+}
+
+static LogTarget log_target(const CoordinatorConfig *c) {
+        return c->log_target >= _LOG_TARGET_MAX ? log_target_auto() : (LogTarget) c->log_target;
+}
+
+static LogLevel log_level(const CoordinatorConfig *c) {
+        return (LogLevel) (LOG_LEVEL_ERROR + c->log_level);
+}
+
+/* Messages about the configuration itself go where standard error is, before anybody could say otherwise. */
+static int load_config(Program *p, const Arguments *a) {
+        _cleanup_(log_freep) Log *log = NULL;
+        int r;
+
+        r = log_new(log_target_auto(), LOG_LEVEL_INFO, "vesper-coordinator", &log);
+        if (r < 0)
+                return r;
+        return config_load(log, coordinator_config_table, coordinator_config_table_size, a->config_path, a->config_required,
+                           a->settings, &p->config);
+}
+
+static int make_provider(Program *p) {
+        const CloudConfig c = {
+                .name = p->config.provider_name, .endpoint = p->config.provider_endpoint,
+                .region = p->config.provider_region, .command = p->config.provider_command, .getenv = on_getenv,
+        };
+        const char *message = NULL;
+        int r;
+
+        r = cloud_provider_new(&p->process.env, &c, &p->provider, &message);
+        if (r < 0)
+                log_full(p->process.env.log, LOG_LEVEL_ERROR, r, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                         "Failed to set up provider '%s' ([Provider] Name=): %s", strempty(p->config.provider_name),
+                         message ? message : "out of memory");
+        return r;
+}
+
+static int make_identity(Program *p) {
+        char host[256] = "localhost", uuid[UUID_MAX];
+
+        if (!isempty(p->config.lease_identity))
+                return free_and_strdup(&p->identity, p->config.lease_identity);
+        (void) gethostname(host, sizeof(host) - 1);
+        random_uuid(p->process.env.random, uuid);
+        p->identity = strf("%s_%s", host, uuid);
+        return p->identity ? 0 : -ENOMEM;
+}
+
+static void on_stopped(void *userdata) {
+        Program *p = userdata;
+
+        loop_exit(p->process.env.loop, 0);
+}
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        Program *p = userdata;
+
+        log_info(p->process.env.log, "Got %s, stopping", strsignal((int) si->ssi_signo));
+        coordinator_stop(p->coordinator, on_stopped, p);
+        return 0;
+}
+
+static int watch_signals(Program *p) {
+        static const int signals[] = { SIGTERM, SIGINT };
+        sd_event *e = loop_sd_event(p->process.env.loop);
+        sigset_t set;
+        int r;
+
+        sigemptyset(&set);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                sigaddset(&set, signals[i]);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+                return -errno;
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
+                r = sd_event_add_signal(e, NULL, signals[i], on_signal, p);
+                if (r < 0)
+                        return r;
+        }
+        return sd_event_set_watchdog(e, true);
+}
+
+static int run(Program *p) {
+        int r;
+
+        r = kube_process_open(&p->process, "vesper-coordinator", log_target(&p->config), log_level(&p->config));
+        if (r < 0)
+                return r;
+        p->process.env.notify = on_notify;
+        r = kube_process_load(&p->process, p->config.kubeconfig, true, false);
+        if (r < 0)
+                return r;
+        r = kube_process_connect(&p->process, "vesper-coordinator");
+        if (r < 0)
+                return r;
+        r = make_provider(p);
+        if (r < 0)
+                return r;
+        r = make_identity(p);
+        if (r < 0)
+                return r;
+        r = coordinator_new(&p->process.env, &p->config, p->process.client, p->provider, p->identity, &p->coordinator);
+        if (r < 0)
+                return r;
+        r = watch_signals(p);
+        if (r < 0)
+                return log_error_errno(p->process.env.log, r, "Failed to watch signals: %m");
+        r = coordinator_start(p->coordinator);
+        if (r < 0)
+                return r;
+        log_info(p->process.env.log, "vesper-coordinator %s at %s, %s", VESPER_VERSION, p->process.kubeconfig->server,
+                 kube_auth_describe(p->process.auth));
+        return loop_run(p->process.env.loop);
+}
+
+static void program_done(Program *p) {
+        coordinator_free(p->coordinator);
+        cloud_provider_free(p->provider);
+        kube_process_done(&p->process);
+        free(p->identity);
+        config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
+}
+
+int main(int argc, char **argv) {
+        Arguments a = { .config_path = DEFAULT_CONFIG };
+        Program p = {};
+        int r;
+
+        r = parse_arguments(argc, argv, &a);
+        if (r > 0) {
+                r = load_config(&p, &a);
+                if (r >= 0 && a.dump_config)
+                        r = config_dump(stdout, coordinator_config_table, coordinator_config_table_size, &p.config);
+                else if (r >= 0)
+                        r = run(&p);
+        }
+        program_done(&p);
+        strv_free(a.settings);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

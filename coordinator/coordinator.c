@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator.h"
+
+#include "cluster-view.h"
+#include "coordinator-metrics.h"
+#include "event-recorder.h"
+#include "http-server.h"
+#include "leader-elector.h"
+#include "leading.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "parse-util.h"
+#include "string-util.h"
+
+#define BEGIN_AGAIN_USEC USEC_PER_SEC
+#define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
+#define REQUEST_MAX_BYTES 4096u
+
+struct Coordinator {
+        Env *env;
+        const CoordinatorConfig *config;
+        KubeClient *client;
+        CloudProvider *provider;
+        char *identity;
+        Metrics *metrics;
+        EventRecorder *recorder;
+        LeaderElector *elector;
+        ClusterView *view;  /* NULL before the start */
+        Leading *leading;   /* while we lead and the view is complete */
+        Timer *begin_timer;
+        HttpServer *server;
+        bool elected, stopping;
+        void (*stopped)(void *userdata);
+        void *stopped_userdata;
+};
+
+static void tell(Coordinator *c, const char *text) {
+        if (c->env->notify)
+                c->env->notify(text, c->env->notify_userdata);
+}
+
+/* -- leading ------------------------------------------------------------------------------------------------------------------ */
+
+static void begin_leading(Coordinator *c) {
+        LeadingOptions o = {
+                .env = c->env, .config = c->config, .client = c->client, .view = c->view, .provider = c->provider,
+                .recorder = c->recorder, .metrics = c->metrics, .guard = leader_elector_guard(c->elector),
+        };
+        int r;
+
+        if (c->leading || !c->elected || !coordinator_is_synced(c))
+                return;
+        r = leading_new(&o, &c->leading);
+        if (r < 0) {
+                log_error_errno(c->env->log, r, "Failed to begin to lead, trying again: %m");
+                timer_arm_in(c->begin_timer, BEGIN_AGAIN_USEC);
+                return;
+        }
+        tell(c, "STATUS=Leading");
+}
+
+static void on_begin_again(Timer *t, void *userdata) {
+        begin_leading(userdata);
+}
+
+static void on_started(void *userdata) {
+        Coordinator *c = userdata;
+
+        log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_LEASE_ACQUIRED, LOG_FIELDS({ "IDENTITY", c->identity }),
+                  "Leading, as %s", c->identity);
+        c->elected = true;
+        metrics_set(c->metrics, METRIC_LEADER, 0, 1);
+        begin_leading(c);
+}
+
+static void end_leading(Coordinator *c) {
+        c->elected = false;
+        timer_disarm(c->begin_timer);
+        c->leading = leading_free(c->leading);
+        metrics_set(c->metrics, METRIC_LEADER, 0, 0);
+}
+
+static void on_stopped(const char *why, void *userdata) {
+        Coordinator *c = userdata;
+
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_LEASE_LOST, LOG_FIELDS({ "IDENTITY", c->identity }, { "REASON", why }),
+                  "Not leading any more: %s. What was under way is dropped; the next leader goes on with it", why);
+        end_leading(c);
+        tell(c, "STATUS=Standing by");
+}
+
+static void on_observed(const char *holder, void *userdata) {
+        Coordinator *c = userdata;
+
+        log_info(c->env->log, "%s leads", holder);
+}
+
+/* -- the view ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_node_dirty(const char *node, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_node_dirty(c->leading, node);
+}
+
+static void on_pool_dirty(const char *pool, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_pool_dirty(c->leading, pool);
+}
+
+static void on_claim_dirty(const char *claim, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_claim_dirty(c->leading, claim);
+}
+
+static void on_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_on_pod(c->leading, node, old, new);
+}
+
+static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_on_pdb(c->leading, old, new);
+}
+
+static void on_synced(void *userdata) {
+        Coordinator *c = userdata;
+
+        log_event(c->env->log, LOG_LEVEL_INFO, MESSAGE_READY, NULL, 0, "The view of the cluster is complete: %zu nodes, %zu claims",
+                  cluster_view_n_nodes(c->view), cluster_view_n_claims(c->view));
+        metrics_set(c->metrics, METRIC_SYNCED, 0, 1);
+        tell(c, "READY=1");
+        if (!c->elected)
+                tell(c, "STATUS=Standing by");
+        begin_leading(c);
+}
+
+static void on_health(bool connected, const char *why, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (connected)
+                log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, NULL, 0, "Every watch at the API server stands");
+        else
+                log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE, LOG_FIELDS({ "REASON", why }),
+                          "A watch at the API server is down, trying again: %s", why);
+        if (c->leading)
+                leading_view_health(c->leading, connected);
+}
+
+/* -- metrics and health over HTTP ------------------------------------------------------------------------------------------------ */
+
+static void measure(Coordinator *c) {
+        for (size_t i = 0; i < _KUBE_VERB_MAX; i++) {
+                uint64_t n = kube_client_requests(c->client, (KubeVerb) i);
+
+                metrics_add(c->metrics, METRIC_API_REQUESTS, i,
+                            n - (uint64_t) metrics_value(c->metrics, METRIC_API_REQUESTS, i));
+        }
+        metrics_set(c->metrics, METRIC_NODES, 0, (double) cluster_view_n_nodes(c->view));
+        metrics_set(c->metrics, METRIC_CLAIMS, 0, (double) cluster_view_n_claims(c->view));
+        if (c->leading)
+                leading_measure(c->leading);
+}
+
+static void answer(HttpExchange *x, unsigned status, const char *type, const char *body) {
+        HttpHeader header = { "Content-Type", type };
+
+        x->ops->reply(x, status, &header, 1, body, strlen(body));
+}
+
+static void on_request(HttpExchange *x, void *userdata) {
+        Coordinator *c = userdata;
+        _cleanup_strbuf_ StrBuf b = {};
+
+        if (x->method != HTTP_GET && x->method != HTTP_HEAD)
+                answer(x, 405, "text/plain", "method not allowed\n");
+        else if (streq(x->path, "/healthz"))
+                answer(x, 200, "text/plain", "ok\n");
+        else if (streq(x->path, "/readyz") && coordinator_is_synced(c))
+                answer(x, 200, "text/plain", coordinator_is_leader(c) ? "leading\n" : "standing by\n");
+        else if (streq(x->path, "/readyz"))
+                answer(x, 503, "text/plain", "the view of the cluster is not complete yet\n");
+        else if (streq(x->path, "/metrics")) {
+                measure(c);
+                metrics_format(c->metrics, &b);
+                answer(x, b.failed ? 500 : 200, "text/plain; version=0.0.4", strbuf_str(&b));
+        } else
+                answer(x, 404, "text/plain", "not found\n");
+}
+
+/* "127.0.0.1:9464", "[::1]:9464", ":9464" is every address. */
+static int split_listen(const char *listen, char **ret_address, uint16_t *ret_port) {
+        const char *colon = strrchr(listen, ':');
+        uint64_t port;
+        size_t n;
+        int r;
+
+        if (!colon)
+                return -EINVAL;
+        r = parse_uint64_range(colon + 1, 0, UINT16_MAX, &port);
+        if (r < 0)
+                return r;
+        n = (size_t) (colon - listen);
+        if (n >= 2 && listen[0] == '[' && listen[n - 1] == ']') {
+                listen++;
+                n -= 2;
+        }
+        *ret_address = n == 0 ? strdup("0.0.0.0") : strndup(listen, n);
+        if (!*ret_address)
+                return -ENOMEM;
+        *ret_port = (uint16_t) port;
+        return 0;
+}
+
+static int start_server(Coordinator *c) {
+        _cleanup_free_ char *address = NULL;
+        HttpServerOptions o = { .listen_fd = -EBADF, .max_body_bytes = REQUEST_MAX_BYTES, .max_connections = 16 };
+        int r;
+
+        if (isempty(c->config->metrics_listen))
+                return 0;
+        r = split_listen(c->config->metrics_listen, &address, &o.port);
+        if (r >= 0) {
+                o.address = address;
+                r = http_server_new(c->env->loop, &o, on_request, c, &c->server);
+        }
+        if (r < 0)
+                return log_error_errno(c->env->log, r, "Failed to listen on [Metrics] Listen=%s (it is ADDRESS:PORT): %m",
+                                       c->config->metrics_listen);
+        log_info(c->env->log, "Serving metrics at http://%s:%u/metrics", address, http_server_port(c->server));
+        return 0;
+}
+
+/* -- life ------------------------------------------------------------------------------------------------------------------------ */
+
+int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
+                    const char *identity, Coordinator **ret) {
+        _cleanup_(coordinator_freep) Coordinator *c = NULL;
+        LeaderConfig lease = { .ns = config->lease_namespace, .name = config->lease_name, .identity = identity };
+        LeaderHandler handler = { .on_started = on_started, .on_stopped = on_stopped, .on_observed = on_observed };
+        int r;
+
+        assert(env && client && provider && identity && ret);
+        c = new0(Coordinator, 1);
+        if (!c)
+                return -ENOMEM;
+        c->env = env;
+        c->config = config;
+        c->client = client;
+        c->provider = provider;
+        handler.userdata = c;
+        r = free_and_strdup(&c->identity, identity);
+        if (r < 0)
+                return r;
+        r = coordinator_metrics_new(&c->metrics);
+        if (r < 0)
+                return r;
+        r = timer_new(env->loop, "begin-leading", on_begin_again, c, &c->begin_timer);
+        if (r < 0)
+                return r;
+        r = event_recorder_new(client, "vesper-coordinator", identity, &c->recorder);
+        if (r < 0)
+                return r;
+        r = leader_elector_new(client, &lease, &handler, &c->elector);
+        if (r < 0)
+                return log_error_errno(env->log, r, "Failed to stand for election with Lease '%s/%s' as '%s': %m",
+                                       strempty(lease.ns), strempty(lease.name), identity);
+
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Coordinator *coordinator_free(Coordinator *c) {
+        if (!c)
+                return NULL;
+        http_server_free(c->server);
+        leading_free(c->leading);
+        leader_elector_free(c->elector);
+        cluster_view_free(c->view);
+        event_recorder_free(c->recorder);
+        timer_free(c->begin_timer);
+        metrics_free(c->metrics);
+        free(c->identity);
+        free(c);
+        return NULL;
+}
+
+int coordinator_start(Coordinator *c) {
+        ClusterViewHandler h = {
+                .on_node_dirty = on_node_dirty, .on_pool_dirty = on_pool_dirty, .on_claim_dirty = on_claim_dirty,
+                .on_pod = on_pod, .on_pdb = on_pdb, .on_synced = on_synced, .on_health = on_health, .userdata = c,
+        };
+        int r;
+
+        assert(c && !c->view);
+        r = cluster_view_new(c->client, &h, &c->view);
+        if (r < 0)
+                return log_error_errno(c->env->log, r, "Failed to begin to watch the cluster: %m");
+        r = start_server(c);
+        if (r < 0)
+                return r;
+        /* Renewals keep the urgent lane open; the first eviction finds its connection, too. */
+        r = kube_client_keep_warm(c->client, HTTP_LANE_BULK, KEEP_WARM_USEC);
+        if (r < 0)
+                return log_error_errno(c->env->log, r, "Failed to keep a connection to the API server open: %m");
+        leader_elector_start(c->elector);
+        return 0;
+}
+
+static void on_released(void *userdata) {
+        Coordinator *c = userdata;
+
+        log_event(c->env->log, LOG_LEVEL_INFO, MESSAGE_STOPPING, NULL, 0, "Stopped");
+        if (c->stopped)
+                c->stopped(c->stopped_userdata);
+}
+
+void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata) {
+        assert(c);
+        if (c->stopping)
+                return;
+        c->stopping = true;
+        c->stopped = done;
+        c->stopped_userdata = userdata;
+        tell(c, "STOPPING=1");
+        end_leading(c);
+        leader_elector_release(c->elector, on_released, c);
+}
+
+bool coordinator_is_leader(const Coordinator *c) {
+        return leader_elector_is_leader(c->elector);
+}
+
+bool coordinator_is_synced(const Coordinator *c) {
+        return c->view && cluster_view_synced(c->view);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube-process.h"
+
+#include <stdlib.h>
+#include <systemd/sd-id128.h>
+#include <unistd.h>
+
+#include "http-curl.h"
+#include "string-util.h"
+
+int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
+        _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
+        HttpCurlOptions curl = { .user_agent = agent };
+        sd_id128_t boot;
+        int r;
+
+        *p = (KubeProcess){ .env = { .version = VESPER_VERSION } };
+        if (!agent)
+                return -ENOMEM;
+        r = log_new(target, level, name, &p->env.log);
+        if (r < 0)
+                return r;
+        r = loop_new(&p->env.loop);
+        if (r < 0)
+                return log_error_errno(p->env.log, r, "Failed to make the event loop: %m");
+        r = random_new_from_system(&p->env.random);
+        if (r < 0)
+                return log_error_errno(p->env.log, r, "Failed to get randomness: %m");
+        r = http_curl_new(p->env.loop, p->env.log, &curl, &p->env.transport);
+        if (r < 0)
+                return log_error_errno(p->env.log, r, "Failed to make the HTTP transport: %m");
+        r = child_runner_new(p->env.loop, &p->env.children);
+        if (r < 0)
+                return log_error_errno(p->env.log, r, "Failed to get ready for child processes: %m");
+        if (sd_id128_get_boot(&boot) >= 0)
+                sd_id128_to_string(boot, p->boot_id);
+        p->env.boot_id = p->boot_id;
+        return 0;
+}
+
+static int load_file(KubeProcess *p, const char *path) {
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = kubeconfig_load(path, &p->kubeconfig, &message);
+        if (r < 0)
+                log_error_errno(p->env.log, r, "Failed to read kubeconfig '%s': %s", path,
+                                message ? message : "out of memory");
+        return r;
+}
+
+static int load_in_cluster(KubeProcess *p) {
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), NULL, &p->kubeconfig,
+                                  &message);
+        if (r < 0)
+                log_error_errno(p->env.log, r, "Failed to use the pod's own ServiceAccount: %s",
+                                message ? message : "out of memory");
+        return r;
+}
+
+/* KUBECONFIG may name several files, to be merged by kubectl: we read one. */
+static int load_environment(KubeProcess *p, const char *value) {
+        if (strchr(value, ':'))
+                return log_error_errno(p->env.log, -EINVAL,
+                                       "KUBECONFIG names several files ('%s'): name one, or merge them by kubectl config view "
+                                       "--flatten", value);
+        return load_file(p, value);
+}
+
+int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home) {
+        const char *environment = getenv("KUBECONFIG"), *folder = getenv("HOME");
+        bool in_cluster = !isempty(getenv("KUBERNETES_SERVICE_HOST"));
+        _cleanup_free_ char *usual = home && !isempty(folder) ? strf("%s/.kube/config", folder) : NULL;
+
+        if (!isempty(path))
+                return load_file(p, path);
+        if (in_cluster && in_cluster_first)
+                return load_in_cluster(p);
+        if (!isempty(environment))
+                return load_environment(p, environment);
+        if (usual && access(usual, F_OK) == 0)
+                return load_file(p, usual);
+        if (in_cluster)
+                return load_in_cluster(p);
+        return log_error_errno(p->env.log, -ENOENT, "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or "
+                                                    "run in a pod with a ServiceAccount", home ? " by --kubeconfig" : "");
+}
+
+int kube_process_connect(KubeProcess *p, const char *name) {
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = kube_auth_new(p->env.loop, p->env.log, p->env.children, p->kubeconfig, NULL, NULL, &p->auth, &message);
+        if (r < 0) {
+                log_error_errno(p->env.log, r, "Failed to get a credential for %s: %s", p->kubeconfig->server,
+                                message ? message : "out of memory");
+                return r;
+        }
+        r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, name, &p->client);
+        if (r < 0)
+                return log_error_errno(p->env.log, r, "Failed to make a client of %s: %m", p->kubeconfig->server);
+        log_debug(p->env.log, "API server %s, %s", p->kubeconfig->server, kube_auth_describe(p->auth));
+        return 0;
+}
+
+void kube_process_done(KubeProcess *p) {
+        kube_client_free(p->client);
+        kube_auth_free(p->auth);
+        kubeconfig_free(p->kubeconfig);
+        child_runner_free(p->env.children);
+        http_transport_free(p->env.transport);
+        random_free(p->env.random);
+        loop_free(p->env.loop);
+        log_free(p->env.log);
+        *p = (KubeProcess){};
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the two programs of this folder stand on outside a simulation: a loop on the real clock, a transport, a credential, a client.
+ */
+
+#include "env.h"
+#include "kube-client.h"
+#include "kubeconfig.h"
+#include "log.h"
+
+typedef struct KubeProcess {
+        Env env;
+        KubeConfig *kubeconfig;
+        KubeAuth *auth;
+        KubeClient *client;
+        char boot_id[33];
+} KubeProcess;
+
+/* Loop, log, randomness, transport, children. name: for log and User-Agent. 0 or a negative errno. */
+int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level);
+/* With a kubeconfig that is loaded by one of the calls below. Says what is wrong. */
+int kube_process_connect(KubeProcess *p, const char *name);
+void kube_process_done(KubeProcess *p);
+
+/* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else ~/.kube/config where
+ * `home` says so; else the pod's own. Says what is wrong. */
+int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home);

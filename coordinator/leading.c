@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leading.h"
+
+#include "adoption.h"
+#include "coordinator-metrics.h"
+#include "hashmap.h"
+#include "log.h"
+#include "marks.h"
+#include "object-writes.h"
+#include "orphan.h"
+#include "pool-status.h"
+#include "release.h"
+#include "string-util.h"
+#include "token-bucket.h"
+
+#define TERMINATIONS_BURST 200u
+#define TERMINATIONS_PER_MINUTE 60u
+#define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
+#define RETRY_CAP_USEC (60 * USEC_PER_SEC)
+#define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
+
+/* One Node that is being removed. */
+typedef struct Removal {
+        char *node;
+        NodeTermination *termination;
+        NodeTerminationState state; /* as of the last step */
+        usec_t since_usec;          /* of that state, loop_now() */
+        usec_t deleted_usec;        /* wall clock */
+} Removal;
+
+struct Leading {
+        LeadingOptions o;
+        Env *env;
+        TerminationContext context;
+        TokenBucket rate;
+        WorkQueue *queue;
+        Evictor *evictor;
+        EvictorStats told; /* what the metrics have of its answers */
+        ObjectWrites *writes;
+        Release *release;
+        Adoption *adoption;
+        Orphans *orphans;
+        Hashmap *removals; /* node -> Removal */
+        Hashmap *pools;    /* name -> what its nodes were last looked at for: generation and deletion */
+};
+
+static void on_key(const char *key, void *userdata);
+static void on_requeue(const char *node, usec_t at_usec, void *userdata);
+
+static void mark(Leading *l, const char *room, const char *name, usec_t at_usec) {
+        _cleanup_free_ char *key = strf("%s/%s", room, name);
+        int r;
+
+        if (!key)
+                r = -ENOMEM;
+        else if (at_usec == 0)
+                r = work_queue_add(l->queue, key);
+        else
+                r = work_queue_add_at(l->queue, key, at_usec);
+        if (r < 0)
+                log_error_errno(l->env->log, r, "Failed to note that %s '%s' is to be looked at: %m", room, name);
+}
+
+static void *removal_free(void *p) {
+        Removal *x = p;
+
+        node_termination_free(x->termination);
+        free(x->node);
+        free(x);
+        return NULL;
+}
+
+/* -- life -------------------------------------------------------------------------------------------------------------------- */
+
+static void set_allowed(Leading *l, const KubePdb *p) {
+        /* A status that its controller has not brought up to date allows nothing, as the API server sees it. */
+        int64_t allowed = p->observed_generation >= p->object.meta.generation ? p->disruptions_allowed : 0;
+        int r;
+
+        r = evictor_set_allowed(l->evictor, p->object.meta.ns, p->object.meta.name, allowed);
+        if (r < 0)
+                log_error_errno(l->env->log, r, "Failed to note what PodDisruptionBudget %s/%s allows: %m",
+                                p->object.meta.ns, p->object.meta.name);
+}
+
+static void mark_nodes(Leading *l) {
+        const KubeNode *n;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(l->o.view, &it, &n);)
+                mark(l, "node", n->object.meta.name, 0);
+}
+
+static void mark_all(Leading *l) {
+        const KubeNodeClaim *claim;
+        const KubeNodePool *pool;
+        const KubePdb *pdb;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pdbs(l->o.view, &it, &pdb);)
+                set_allowed(l, pdb);
+        mark_nodes(l);
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(l->o.view, &it, &claim);)
+                mark(l, "claim", claim->object.meta.name, 0);
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
+                mark(l, "pool", pool->object.meta.name, 0);
+}
+
+static int make_rooms(Leading *l) {
+        EvictorOptions evictor = { .guard = l->o.guard };
+        int r;
+
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &l->removals);
+        if (r < 0)
+                return r;
+        r = hashmap_new(0, &l->pools);
+        if (r < 0)
+                return r;
+        r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC, on_key, l, &l->queue);
+        if (r < 0)
+                return r;
+        r = evictor_new(l->o.client, &evictor, &l->evictor);
+        if (r < 0)
+                return r;
+        r = object_writes_new(l->o.client, l->queue, l->o.guard, &l->writes);
+        if (r < 0)
+                return r;
+        l->context = (TerminationContext){
+                .env = l->env, .config = l->o.config, .client = l->o.client, .view = l->o.view, .evictor = l->evictor,
+                .provider = l->o.provider, .recorder = l->o.recorder, .metrics = l->o.metrics, .guard = l->o.guard,
+                .requeue = on_requeue, .userdata = l, .rate = &l->rate,
+        };
+        r = release_new(&l->context, l->queue, l->writes, &l->release);
+        if (r < 0)
+                return r;
+        r = adoption_new(&l->context, l->queue, l->writes, l->release, &l->adoption);
+        if (r < 0)
+                return r;
+        return orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
+}
+
+int leading_new(const LeadingOptions *o, Leading **ret) {
+        _cleanup_(leading_freep) Leading *l = NULL;
+        int r;
+
+        assert(o && o->env && o->config && o->client && o->view && o->provider && o->recorder && ret);
+        l = new0(Leading, 1);
+        if (!l)
+                return -ENOMEM;
+        l->o = *o;
+        l->env = o->env;
+        l->rate = (TokenBucket){ .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE };
+        r = make_rooms(l);
+        if (r < 0)
+                return r;
+        orphans_view_changed(l->orphans, cluster_view_healthy(o->view));
+        mark_all(l);
+
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+Leading *leading_free(Leading *l) {
+        if (!l)
+                return NULL;
+        hashmap_free_with(l->removals, removal_free);
+        orphans_free(l->orphans);
+        adoption_free(l->adoption);
+        release_free(l->release);
+        object_writes_free(l->writes);
+        evictor_free(l->evictor);
+        work_queue_free(l->queue);
+        hashmap_free_with(l->pools, mfree);
+        free(l);
+        return NULL;
+}
+
+/* -- from the view ------------------------------------------------------------------------------------------------------------- */
+
+static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
+        mark(userdata, "node", node, at_usec);
+}
+
+void leading_node_dirty(Leading *l, const char *node) {
+        mark(l, "node", node, 0);
+}
+
+void leading_pool_dirty(Leading *l, const char *pool) {
+        mark(l, "pool", pool, 0);
+}
+
+void leading_claim_dirty(Leading *l, const char *claim) {
+        const KubeNodeClaim *c = cluster_view_claim(l->o.view, claim);
+        usec_t at = usec_add(loop_now(l->env->loop), POOL_STATUS_USEC);
+        const KubeNodePool *pool;
+
+        mark(l, "claim", claim, 0);
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
+                if (!c || streq_ptr(c->node_pool, pool->object.meta.name))
+                        mark(l, "pool", pool->object.meta.name, at);
+}
+
+void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
+        Removal *x = hashmap_get(l->removals, node);
+
+        if (x)
+                node_termination_on_pod(x->termination, old, new);
+}
+
+void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
+        if (new)
+                set_allowed(l, new);
+        else
+                evictor_forget_pdb(l->evictor, old->object.meta.ns, old->object.meta.name);
+}
+
+void leading_view_health(Leading *l, bool stands) {
+        orphans_view_changed(l->orphans, stands);
+        if (stands)
+                evictor_kick(l->evictor);
+}
+
+/* -- reconcile --------------------------------------------------------------------------------------------------------------- */
+
+static void removal_note_state(Leading *l, Removal *x) {
+        NodeTerminationState s = node_termination_state(x->termination);
+        usec_t now = loop_now(l->env->loop);
+
+        if (s == x->state)
+                return;
+        if (x->state == NODE_TERMINATION_PROTECTED)
+                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0, usec_sub(now, x->since_usec) / USEC_PER_SEC);
+        x->state = s;
+        x->since_usec = now;
+}
+
+static void removal_drop(Leading *l, Removal *x) {
+        if (x->state == NODE_TERMINATION_DONE) {
+                usec_t took = usec_sub(loop_wall(l->env->loop), x->deleted_usec);
+
+                metrics_add(l->o.metrics, METRIC_TERMINATIONS_FINISHED, 0, 1);
+                metrics_observe(l->o.metrics, METRIC_TERMINATION_SECONDS, 0, (double) took / (double) USEC_PER_SEC);
+        }
+        hashmap_remove(l->removals, x->node);
+        removal_free(x);
+}
+
+static void removal_step(Leading *l, Removal *x) {
+        node_termination_step(x->termination);
+        removal_note_state(l, x);
+        if (x->state == NODE_TERMINATION_DONE)
+                removal_drop(l, x);
+}
+
+static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
+        Removal *x = new0(Removal, 1);
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        x->since_usec = loop_now(l->env->loop);
+        x->deleted_usec = n->object.meta.deletion_usec;
+        r = free_and_strdup(&x->node, n->object.meta.name);
+        if (r >= 0)
+                r = node_termination_new(&l->context, n, &x->termination);
+        if (r >= 0) {
+                x->state = node_termination_state(x->termination);
+                r = hashmap_put(l->removals, x->node, x);
+        }
+        if (r < 0) {
+                removal_free(x);
+                return r;
+        }
+        metrics_add(l->o.metrics, METRIC_TERMINATIONS_STARTED, 0, 1);
+        *ret = x;
+        return 0;
+}
+
+static void reconcile_node(Leading *l, const char *name, const char *key) {
+        const KubeNode *n = cluster_view_node(l->o.view, name);
+        Removal *x = hashmap_get(l->removals, name);
+        int r;
+
+        /* The same name with another uid is another Node; what is left of the old one's claim is orphan.c's. */
+        if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
+                removal_drop(l, x);
+                x = NULL;
+        }
+        if (x) {
+                removal_step(l, x);
+                return;
+        }
+        if (!n || n->object.meta.deletion_usec > 0)
+                adoption_forget_node(l->adoption, name);
+        if (!n)
+                return;
+        if (n->object.meta.deletion_usec == 0) {
+                adoption_reconcile_node(l->adoption, n);
+                return;
+        }
+        if (!object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION))
+                return; /* not ours, or done */
+        r = removal_new(l, n, &x);
+        if (r < 0) {
+                log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, trying again: %m", name);
+                (void) work_queue_retry(l->queue, key);
+                return;
+        }
+        removal_step(l, x);
+}
+
+/* Which nodes are a pool's changes with its spec and its deletion, not with its status. */
+static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
+        _cleanup_free_ char *now = NULL;
+        const char *before = hashmap_get(l->pools, name);
+        void *old = NULL;
+
+        if (!pool) {
+                free(hashmap_remove(l->pools, name));
+                mark_nodes(l);
+                return;
+        }
+        now = strf("%s %lld %d %d", pool->object.meta.uid, (long long) pool->object.meta.generation,
+                   pool->object.meta.deletion_usec > 0,
+                   object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION));
+        if (now && streq_ptr(before, now))
+                return;
+        if (now && hashmap_replace(l->pools, name, now, &old) >= 0) {
+                TAKE_PTR(now);
+                free(old);
+        }
+        mark_nodes(l);
+}
+
+static void reconcile_pool(Leading *l, const char *name) {
+        const KubeNodePool *pool = cluster_view_pool(l->o.view, name);
+
+        note_pool(l, name, pool);
+        if (!pool)
+                return;
+        pool_status_reconcile(&l->context, l->queue, l->writes, pool);
+        if (pool->object.meta.deletion_usec > 0)
+                release_pool(l->release, pool);
+}
+
+static void on_key(const char *key, void *userdata) {
+        Leading *l = userdata;
+        const char *name;
+
+        if ((name = startswith(key, "node/")))
+                reconcile_node(l, name, key);
+        else if ((name = startswith(key, "pool/")))
+                reconcile_pool(l, name);
+        else if ((name = startswith(key, "claim/")))
+                orphans_reconcile_claim(l->orphans, name, cluster_view_claim(l->o.view, name));
+        else
+                assert(false && "a key of no room");
+}
+
+/* -- metrics ------------------------------------------------------------------------------------------------------------------- */
+
+static void measure_evictor(Leading *l) {
+        EvictorStats s = evictor_stats(l->evictor);
+
+        for (size_t i = 0; i < _EVICTION_ANSWER_MAX; i++)
+                metrics_add(l->o.metrics, METRIC_EVICTIONS, i, s.answers[i] - l->told.answers[i]);
+        l->told = s;
+        metrics_set(l->o.metrics, METRIC_EVICTIONS_IN_FLIGHT, 0, (double) s.in_flight);
+        metrics_set(l->o.metrics, METRIC_EVICTIONS_WAITING, 0, (double) s.waiting);
+        metrics_set(l->o.metrics, METRIC_EVICTION_WINDOW, 0, s.window);
+}
+
+void leading_measure(Leading *l) {
+        size_t states[_NODE_TERMINATION_STATE_MAX] = {};
+        double tokens = l->rate.started ? (double) l->rate.tokens_micro / 1e6 : TERMINATIONS_BURST;
+        Removal *x;
+
+        HASHMAP_FOREACH(x, l->removals)
+                states[x->state]++;
+        for (size_t i = 0; i < ELEMENTSOF(states); i++)
+                metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, (double) states[i]);
+        metrics_set(l->o.metrics, METRIC_TERMINATION_TOKENS, 0, tokens);
+        metrics_set(l->o.metrics, METRIC_QUEUE_DEPTH, 0, (double) work_queue_depth(l->queue));
+        metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
+        measure_evictor(l);
+}
+
+size_t leading_n_terminations(const Leading *l) {
+        return hashmap_size(l->removals);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, the evictor, and the one
+ * work queue whose keys are node/NAME, pool/NAME, claim/NAME. Made when the Lease is ours and the view is complete; freeing it
+ * drops every call, every wish for an eviction and every termination at once, and leaves the marks to the next leader.
+ */
+
+#include "cluster-view.h"
+#include "coordinator-config.h"
+#include "node-termination.h"
+
+typedef struct Leading Leading;
+
+typedef struct LeadingOptions {
+        Env *env;
+        const CoordinatorConfig *config;
+        KubeClient *client;
+        ClusterView *view;
+        CloudProvider *provider;
+        EventRecorder *recorder;
+        Metrics *metrics;
+        HttpGuard guard;
+} LeadingOptions;
+
+/* All borrowed. Everything in view is marked dirty. */
+int leading_new(const LeadingOptions *o, Leading **ret);
+Leading *leading_free(Leading *l);
+DEFINE_FREEP(Leading, leading_free);
+
+/* From the view. */
+void leading_node_dirty(Leading *l, const char *node);
+void leading_pool_dirty(Leading *l, const char *pool);
+void leading_claim_dirty(Leading *l, const char *claim);
+void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new);
+void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new);
+void leading_view_health(Leading *l, bool stands);
+
+/* Brings the gauges up to date, for one scrape. */
+void leading_measure(Leading *l);
+size_t leading_n_terminations(const Leading *l);

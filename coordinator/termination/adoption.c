@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "adoption.h"
+
+#include "coordinator-metrics.h"
+#include "hashmap.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+struct Adoption {
+        const TerminationContext *context;
+        WorkQueue *queue;
+        ObjectWrites *writes;
+        Release *release;
+        Hashmap *conflicts; /* names of nodes that several pools select */
+};
+
+int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Adoption **ret) {
+        _cleanup_(adoption_freep) Adoption *a = NULL;
+        int r;
+
+        assert(context && queue && writes && release && ret);
+        a = new0(Adoption, 1);
+        if (!a)
+                return -ENOMEM;
+        a->context = context;
+        a->queue = queue;
+        a->writes = writes;
+        a->release = release;
+        r = hashmap_new(0, &a->conflicts);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+Adoption *adoption_free(Adoption *a) {
+        if (!a)
+                return NULL;
+        hashmap_free(a->conflicts);
+        free(a);
+        return NULL;
+}
+
+/* -- the claim ------------------------------------------------------------------------------------------------------------ */
+
+char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid) {
+        _cleanup_free_ char *text = strf("%s\n%s\n%s", pool, provider_id, node_uid);
+
+        return text ? strf("nc-%016llx", (unsigned long long) hash64(text, strlen(text))) : NULL;
+}
+
+/* "90s", "30m", "24h": the form that the CRD asks for; parts of a second are rounded up. */
+static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
+        uint64_t sec = usec / USEC_PER_SEC + (usec % USEC_PER_SEC > 0);
+
+        if (usec == USEC_INFINITY)
+                return;
+        if (sec > 0 && sec % 3600 == 0)
+                json_addf(w, key, "%lluh", (unsigned long long) sec / 3600);
+        else if (sec > 0 && sec % 60 == 0)
+                json_addf(w, key, "%llum", (unsigned long long) sec / 60);
+        else
+                json_addf(w, key, "%llus", (unsigned long long) sec);
+}
+
+char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
+        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (!name || json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_add_string(w, "apiVersion", VESPER_GROUP "/" VESPER_VERSION_API);
+        json_add_string(w, "kind", kube_node_claim_kind.kind);
+        json_open_object(w, "metadata");
+        json_add_string(w, "name", name);
+        json_open_array(w, "finalizers");
+        json_add_string(w, NULL, FINALIZER_TERMINATION);
+        json_close_array(w);
+        json_close_object(w);
+        json_open_object(w, "spec");
+        json_add_string(w, "nodePool", pool->object.meta.name);
+        json_add_string(w, "providerID", n->provider_id);
+        add_duration(w, "terminationGracePeriod", pool->termination_grace_usec);
+        add_duration(w, "expireAfter", pool->expire_after_usec);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+/* True: the claim is there as far as the API server is concerned. */
+static void make_claim(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
+        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        _cleanup_free_ char *body = adoption_claim_body(pool, n);
+        ObjectWrite w = { .what = "create", .target = { .kind = &kube_node_claim_kind, .name = name },
+                          .state = n->object.meta.resource_version, .reconcile_key = key, .also_fine = "AlreadyExists" };
+
+        if (!name || !body)
+                (void) work_queue_retry(a->queue, key);
+        else
+                (void) object_writes_create(a->writes, &w, body);
+}
+
+/* -- the finalizers --------------------------------------------------------------------------------------------------------- */
+
+static void on_node_adopted(const char *name, const ApiError *error, void *userdata) {
+        Adoption *a = userdata;
+
+        if (error)
+                return;
+        metrics_add(a->context->metrics, METRIC_ADOPTIONS, 0, 1);
+        log_event(a->context->env->log, LOG_LEVEL_INFO, MESSAGE_NODE_ADOPTED, LOG_FIELDS({ "NODE", name }),
+                  "Node %s is managed from now on: deleting it drains it and ends its machine", name);
+}
+
+/* 1: a patch is on its way, or could not be sent; 0: the finalizer is there. */
+static int put_finalizer(Adoption *a, const KubeObject *o, const char *key, object_written_t written) {
+        ObjectWrite w = { .what = "adopt", .target = { .kind = o->kind, .name = o->meta.name },
+                          .state = o->meta.resource_version, .reconcile_key = key, .written = written, .userdata = a };
+        _cleanup_free_ char *body = NULL;
+        int r;
+
+        r = termination_add_finalizer_patch(o, &body);
+        if (r < 0)
+                (void) work_queue_retry(a->queue, key);
+        else if (r > 0)
+                (void) object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body);
+        return r != 0;
+}
+
+/* -- the claim's status ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+        const char *type, *reason, *message;
+        bool wants_ready;
+} adopted_conditions[] = {
+        { CLAIM_LAUNCHED, "Adopted", "The machine was there when its node was adopted", false },
+        { CLAIM_REGISTERED, "Adopted", "The Node is there", false },
+        { CLAIM_INITIALIZED, "NodeReady", "The Node was seen Ready", true },
+};
+
+static bool is_adopted_condition(const char *type) {
+        for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
+                if (streq(type, adopted_conditions[i].type))
+                        return true;
+        return false;
+}
+
+static bool condition_is_true(const KubeNodeClaim *c, const char *type) {
+        const Condition *k = kube_node_claim_condition(c, type);
+
+        return k && k->status == CONDITION_TRUE;
+}
+
+/* Initialized stays true once a Ready was seen. */
+static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n) {
+        if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
+            kube_node_claim_condition(c, CLAIM_NODE_ABSENT))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
+                if (!condition_is_true(c, adopted_conditions[i].type) &&
+                    (!adopted_conditions[i].wants_ready || kube_node_is_ready(n)))
+                        return false;
+        return true;
+}
+
+static void add_condition(JsonWriter *w, const char *type, ConditionStatus status, const char *reason, const char *message,
+                          usec_t since_usec) {
+        char when[RFC3339_MAX];
+
+        rfc3339_format(since_usec, when);
+        json_open_object(w, NULL);
+        json_add_string(w, "type", type);
+        json_add_string(w, "status", condition_status_to_string(status));
+        json_add_string(w, "reason", reason);
+        json_add_string(w, "message", message);
+        json_add_string(w, "lastTransitionTime", when);
+        json_close_object(w);
+}
+
+/* A merge patch replaces the list: what others said is said again. The Node is there. */
+static void add_conditions(JsonWriter *w, const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
+        json_open_array(w, "conditions");
+        for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++) {
+                const Condition *old = kube_node_claim_condition(c, adopted_conditions[i].type);
+                bool met = condition_is_true(c, adopted_conditions[i].type) || !adopted_conditions[i].wants_ready ||
+                           kube_node_is_ready(n);
+                ConditionStatus status = met ? CONDITION_TRUE : CONDITION_FALSE;
+                bool same = old && old->status == status && old->last_transition_usec > 0;
+
+                add_condition(w, adopted_conditions[i].type, status, met ? adopted_conditions[i].reason : "NodeNotReady",
+                              met ? adopted_conditions[i].message : "The Node has not been Ready yet",
+                              same ? old->last_transition_usec : now_usec);
+        }
+        for (size_t i = 0; i < c->n_conditions; i++)
+                if (!is_adopted_condition(c->conditions[i].type) && !streq(c->conditions[i].type, CLAIM_NODE_ABSENT))
+                        add_condition(w, c->conditions[i].type, c->conditions[i].status, c->conditions[i].reason,
+                                      strempty(c->conditions[i].message), c->conditions[i].last_transition_usec);
+        json_close_array(w);
+}
+
+static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "resourceVersion", c->object.meta.resource_version);
+        json_close_object(w);
+        json_open_object(w, "status");
+        json_add_string(w, "phase", "Adopted");
+        json_add_string(w, "nodeName", n->object.meta.name);
+        json_add_string(w, "nodeUID", n->object.meta.uid);
+        add_conditions(w, c, n, now_usec);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const char *key) {
+        ObjectWrite w = { .what = "adopted", .reconcile_key = key, .state = c->object.meta.resource_version,
+                          .target = { .kind = &kube_node_claim_kind, .name = c->object.meta.name, .subresource = "status" } };
+        _cleanup_free_ char *body = NULL;
+
+        if (status_is_right(c, n))
+                return;
+        body = status_body(c, n, loop_wall(a->context->env->loop));
+        if (body)
+                (void) object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body);
+        else
+                (void) work_queue_retry(a->queue, key);
+}
+
+/* -- one node ------------------------------------------------------------------------------------------------------------------ */
+
+static void say(Adoption *a, const KubeNode *n, const char *reason, const char *message) {
+        EventObject o = event_object(&n->object);
+
+        event_record(a->context->recorder, &o, EVENT_WARNING, reason, "%s", message);
+}
+
+/* Seed 000: the label asks for the node's deletion. */
+static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key) {
+        ObjectWrite w = { .what = "terminable", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.uid, .reconcile_key = key };
+
+        if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable") &&
+            object_writes_delete(a->writes, &w, n->object.meta.uid, NULL) > 0)
+                log_info(a->context->env->log, "Node %s is labelled " LABEL_LIFECYCLE_PHASE "=terminable, deleting it",
+                         n->object.meta.name);
+}
+
+/* What makes an adopted node: claim, finalizers, status; each where it is missing. */
+static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        if (put_finalizer(a, &claim->object, key, NULL) != 0 || put_finalizer(a, &n->object, key, on_node_adopted) != 0)
+                return;
+        write_status(a, claim, n, key);
+        delete_if_terminable(a, n, key);
+}
+
+static bool provider_can_end_it(Adoption *a, const KubeNodePool *pool, const KubeNode *n) {
+        const CloudProvider *p = a->context->provider;
+        _cleanup_free_ char *message = NULL;
+
+        if (isempty(n->provider_id))
+                return false; /* a cloud controller manager may still bring it */
+        if (pool->provider_name && !streq(pool->provider_name, p->ops->name))
+                message = strf("NodePool %s wants provider '%s', and this coordinator has '%s': not adopted",
+                               pool->object.meta.name, pool->provider_name, p->ops->name);
+        else if (!p->ops->owns(p, n->provider_id))
+                message = strf("Provider '%s' cannot end a machine with providerID '%s': not adopted", p->ops->name,
+                               n->provider_id);
+        else
+                return true;
+        if (message)
+                say(a, n, "NotAdopted", message);
+        return false;
+}
+
+static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const KubeNodeClaim *claim,
+                              const char *key) {
+        if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
+                release_node(a->release, n, claim); /* it changed pools: let go, then adopted anew */
+        else if (claim)
+                keep(a, n, claim, key);
+        else if (!object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION))
+                return; /* first the pool's own, so that its deletion cannot be missed; that marks us */
+        else if (provider_can_end_it(a, pool, n))
+                make_claim(a, pool, n, key);
+}
+
+static bool pool_is_unclear(const KubeNodePool *pool) {
+        return pool->object.meta.deletion_usec == 0 && (pool->object.invalid || selector_is_empty(pool->selector));
+}
+
+/* No pool selects it, but the one it belongs to has a say: it cannot be understood now, or its deletion removes its nodes. Without
+ * a claim it may belong to any. */
+static bool pool_holds_on(const Adoption *a, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
+                if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
+                        continue;
+                if (pool_is_unclear(pool) || (claim && pool->object.meta.deletion_usec > 0 &&
+                                              pool->deletion_policy == DELETION_POLICY_DELETE))
+                        return true;
+        }
+        return false;
+}
+
+static void mark_pools(Adoption *a) {
+        const KubeNodePool *pool;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
+                _cleanup_free_ char *key = strf("pool/%s", pool->object.meta.name);
+
+                if (key)
+                        (void) work_queue_add(a->queue, key);
+        }
+}
+
+static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *pool, const KubeNodePool *other) {
+        const char *name = n->object.meta.name;
+        _cleanup_free_ char *message = NULL;
+
+        if (!other) {
+                adoption_forget_node(a, name);
+                return;
+        }
+        if (hashmap_contains(a->conflicts, name))
+                return;
+        (void) hashmap_put(a->conflicts, name, a);
+        message = strf("NodePools %s and %s both select this node: neither adopts it. Make their selectors differ",
+                       pool->object.meta.name, other->object.meta.name);
+        if (message)
+                say(a, n, "PoolsConflict", message);
+        mark_pools(a);
+}
+
+void adoption_forget_node(Adoption *a, const char *node) {
+        if (hashmap_remove(a->conflicts, node))
+                mark_pools(a);
+}
+
+void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
+        const KubeNodePool *pool = NULL, *other = NULL;
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(a->context->view, n);
+        PoolMatch match = cluster_view_pool_of_node(a->context->view, n, &pool, &other);
+        _cleanup_free_ char *key = strf("node/%s", n->object.meta.name);
+
+        assert(n->object.meta.deletion_usec == 0);
+        if (!key)
+                return;
+        note_conflict(a, n, pool, other);
+        if (claim && claim->object.meta.deletion_usec > 0)
+                return; /* the Node's turn comes: orphan.h */
+
+        switch (match) {
+        case POOL_MATCH_NONE:
+                if (!release_is_called_for(n, claim))
+                        break;
+                if (!pool_holds_on(a, claim))
+                        release_node(a->release, n, claim);
+                else if (claim)
+                        keep(a, n, claim, key);
+                break;
+        case POOL_MATCH_ONE:
+                reconcile_matched(a, pool, n, claim, key);
+                break;
+        case POOL_MATCH_SEVERAL:
+                if (claim)
+                        keep(a, n, claim, key); /* it was somebody's before they met: nothing changes */
+                break;
+        }
+}

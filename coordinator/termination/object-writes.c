@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "object-writes.h"
+
+#include "hashmap.h"
+#include "log.h"
+#include "string-util.h"
+
+/* The server says that the state moved on: the watch will bring it; should it not, look again after a moment. */
+#define CONFLICT_USEC (500 * USEC_PER_MSEC)
+
+typedef struct Write {
+        ObjectWrites *writes;
+        char *key, *name, *state, *reconcile_key, *also_fine;
+        object_written_t written;
+        void *userdata;
+        KubeCall *call;
+        bool done; /* succeeded, on `state` */
+} Write;
+
+struct ObjectWrites {
+        KubeClient *client;
+        Env *env;
+        WorkQueue *queue;
+        HttpGuard guard;
+        Hashmap *map; /* "what/kind/ns/name" -> Write */
+};
+
+static void *write_free(void *p) {
+        Write *x = p;
+
+        if (!x)
+                return NULL;
+        kube_call_free(x->call);
+        free(x->key);
+        free(x->name);
+        free(x->state);
+        free(x->reconcile_key);
+        free(x->also_fine);
+        free(x);
+        return NULL;
+}
+
+int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWrites **ret) {
+        _cleanup_(object_writes_freep) ObjectWrites *w = NULL;
+        int r;
+
+        assert(c && queue && ret);
+        w = new0(ObjectWrites, 1);
+        if (!w)
+                return -ENOMEM;
+        w->client = c;
+        w->env = kube_client_env(c);
+        w->queue = queue;
+        w->guard = guard;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &w->map);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+ObjectWrites *object_writes_free(ObjectWrites *w) {
+        if (!w)
+                return NULL;
+        hashmap_free_with(w->map, write_free);
+        free(w);
+        return NULL;
+}
+
+static char *write_key(const ObjectWrite *o) {
+        return strf("%s/%s/%s/%s", o->what, o->target.kind->plural, strempty(o->target.ns), o->target.name);
+}
+
+static void forget(ObjectWrites *w, Write *x) {
+        hashmap_remove(w->map, x->key);
+        write_free(x);
+}
+
+bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
+        _cleanup_free_ char *key = write_key(o);
+        Write *x = key ? hashmap_get(w->map, key) : NULL;
+
+        if (!x)
+                return true;
+        if (x->call || streq(x->state, o->state))
+                return false;
+        forget(w, x);
+        return true;
+}
+
+static bool is_fine(const Write *x, const ApiError *error) {
+        return !error || (x->also_fine && streq_ptr(error->reason, x->also_fine));
+}
+
+static void on_done(const KubeReply *reply, void *userdata) {
+        Write *x = userdata;
+        ObjectWrites *w = x->writes;
+        _cleanup_free_ char *reconcile_key = TAKE_PTR(x->reconcile_key);
+        const ApiError *error = is_fine(x, reply->error) ? NULL : reply->error;
+        bool moved_on = error && (error->http == 404 || error->http == 409);
+
+        x->call = kube_call_free(x->call);
+        x->done = !error;
+        if (error)
+                log_debug(w->env->log, "%s of '%s' failed: %s", x->key, x->name, error->message);
+        if (x->written)
+                x->written(x->name, error, x->userdata);
+        if (error)
+                forget(w, x);
+
+        if (moved_on)
+                (void) work_queue_add_at(w->queue, reconcile_key, usec_add(loop_now(w->env->loop), CONFLICT_USEC));
+        else if (error)
+                (void) work_queue_retry(w->queue, reconcile_key);
+        else {
+                work_queue_forget(w->queue, reconcile_key);
+                (void) work_queue_add(w->queue, reconcile_key);
+        }
+}
+
+static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
+        Write *x = new0(Write, 1);
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        x->writes = w;
+        x->key = write_key(o);
+        x->written = o->written;
+        x->userdata = o->userdata;
+        if (!x->key || free_and_strdup(&x->name, o->target.name) < 0 || free_and_strdup(&x->state, o->state) < 0 ||
+            free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 || free_and_strdup(&x->also_fine, o->also_fine) < 0)
+                r = -ENOMEM;
+        else
+                r = hashmap_put(w->map, x->key, x);
+        if (r < 0) {
+                write_free(x);
+                return r;
+        }
+        *ret = x;
+        return 0;
+}
+
+/* The call was started, or not. */
+static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
+        if (r >= 0)
+                return 1;
+        if (x)
+                forget(w, x);
+        (void) work_queue_retry(w->queue, o->reconcile_key);
+        return r;
+}
+
+int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body) {
+        KubeCallOptions options = { .guard = w->guard };
+        Write *x = NULL;
+        int r;
+
+        if (!object_writes_may(w, o))
+                return 0;
+        r = write_new(w, o, &x);
+        if (r >= 0)
+                r = kube_patch(w->client, &o->target, type, body, &options, on_done, x, &x->call);
+        return started(w, o, x, r);
+}
+
+int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body) {
+        KubeCallOptions options = { .guard = w->guard };
+        KubeTarget collection = o->target;
+        Write *x = NULL;
+        int r;
+
+        if (!object_writes_may(w, o))
+                return 0;
+        collection.name = NULL;
+        r = write_new(w, o, &x);
+        if (r >= 0)
+                r = kube_create(w->client, &collection, body, &options, on_done, x, &x->call);
+        return started(w, o, x, r);
+}
+
+int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid, const char *resource_version) {
+        KubeCallOptions options = { .guard = w->guard };
+        KubeDeleteOptions d = { .uid = uid, .resource_version = resource_version, .grace_sec = -1 };
+        Write *x = NULL;
+        int r;
+
+        if (!object_writes_may(w, o))
+                return 0;
+        r = write_new(w, o, &x);
+        if (r >= 0)
+                r = kube_delete(w->client, &o->target, &d, &options, on_done, x, &x->call);
+        return started(w, o, x, r);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Writes on API objects that a reconcile starts and does not wait for: at most one under way per key, and none again on the
+ * very state on which one has already succeeded, since then the view only has not caught up. When a write is answered, its
+ * reconcile key is dirty again: at once after a success, with backoff after a failure.
+ */
+
+#include "kube-client.h"
+#include "work-queue.h"
+
+typedef struct ObjectWrites ObjectWrites;
+
+/* After the answer (error NULL: success), before the key is marked. Borrowed for the callback. */
+typedef void (*object_written_t)(const char *name, const ApiError *error, void *userdata);
+
+typedef struct ObjectWrite {
+        const char *what;             /* of this kind at most one under way for that object: "adopt", "claim" */
+        KubeTarget target;
+        const char *state;            /* what it is decided on: a resourceVersion, or any text that changes with it */
+        const char *reconcile_key;    /* "node/NAME" */
+        const char *also_fine;        /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
+        object_written_t written;     /* may be NULL */
+        void *userdata;
+} ObjectWrite;
+
+/* Client and queue are borrowed. */
+int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWrites **ret);
+ObjectWrites *object_writes_free(ObjectWrites *w); /* calls under way are dropped */
+DEFINE_FREEP(ObjectWrites, object_writes_free);
+
+/* May this write be sent now? False: one is under way, or it has been done on this state. */
+bool object_writes_may(ObjectWrites *w, const ObjectWrite *o);
+/* Each asks object_writes_may() first. 1: sent; 0: not now; -ENOMEM (the key is marked for a retry). */
+int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body);
+int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body);
+/* Preconditions: uid, and resource_version unless NULL. */
+int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid, const char *resource_version);

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "orphan.h"
+
+#include "backoff.h"
+#include "claim-status.h"
+#include "hashmap.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "machine-end.h"
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+#include "token-bucket.h"
+
+#define PRESENT_AGAIN_USEC (10 * USEC_PER_MINUTE)
+
+/* One claim without Node. */
+typedef struct Orphan {
+        Orphans *orphans;
+        char *name, *uid, *key;
+        usec_t absent_usec;    /* since when, loop_now() */
+        usec_t look_again_usec;
+        MachineEnd *machine;
+        ClaimStatus *status;
+        CloudCall *sibling;
+        Backoff backoff;       /* of looks that were not answered */
+        bool rate_taken, told_present;
+} Orphan;
+
+struct Orphans {
+        const TerminationContext *context;
+        Env *env;
+        WorkQueue *queue;
+        ObjectWrites *writes;
+        Release *release;
+        Hashmap *map; /* claim name -> Orphan */
+        bool view_stands;
+};
+
+static void *orphan_free(void *p) {
+        Orphan *x = p;
+
+        machine_end_free(x->machine);
+        claim_status_free(x->status);
+        cloud_call_free(x->sibling);
+        free(x->name);
+        free(x->uid);
+        free(x->key);
+        free(x);
+        return NULL;
+}
+
+int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Orphans **ret) {
+        _cleanup_(orphans_freep) Orphans *o = NULL;
+        int r;
+
+        assert(context && queue && writes && release && ret);
+        o = new0(Orphans, 1);
+        if (!o)
+                return -ENOMEM;
+        o->context = context;
+        o->env = context->env;
+        o->queue = queue;
+        o->writes = writes;
+        o->release = release;
+        o->view_stands = true;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &o->map);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(o);
+        return 0;
+}
+
+Orphans *orphans_free(Orphans *o) {
+        if (!o)
+                return NULL;
+        hashmap_free_with(o->map, orphan_free);
+        free(o);
+        return NULL;
+}
+
+size_t orphans_size(const Orphans *o) {
+        return hashmap_size(o->map);
+}
+
+void orphans_view_changed(Orphans *o, bool stands) {
+        Orphan *x;
+
+        o->view_stands = stands;
+        HASHMAP_FOREACH(x, o->map) {
+                x->absent_usec = loop_now(o->env->loop);
+                (void) work_queue_add(o->queue, x->key);
+        }
+}
+
+static void forget(Orphans *o, const char *name) {
+        Orphan *x = hashmap_remove(o->map, name);
+
+        if (x)
+                orphan_free(x);
+}
+
+/* -- the claim of a Node ------------------------------------------------------------------------------------------------------- */
+
+/* The Node this claim was made for. Several with its providerID: the one it names; NULL if it names none of them. */
+static const KubeNode *node_of_claim(const Orphans *o, const KubeNodeClaim *claim, bool *ret_any) {
+        bool several = false;
+        const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), &several);
+        const KubeNode *named = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
+
+        *ret_any = n;
+        if (!several)
+                return n;
+        return named && streq_ptr(named->provider_id, claim->provider_id) ? named : NULL;
+}
+
+static void delete_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
+        ObjectWrite w = { .what = "cascade", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version, .reconcile_key = key };
+        _cleanup_free_ char *body = NULL;
+        int r;
+
+        r = termination_add_finalizer_patch(&n->object, &body);
+        if (r < 0)
+                (void) work_queue_retry(o->queue, key);
+        else if (r > 0)
+                (void) object_writes_patch(o->writes, &w, KUBE_PATCH_MERGE, body);
+        else if (object_writes_delete(o->writes, &w, n->object.meta.uid, NULL) > 0)
+                log_info(o->env->log, "NodeClaim %s is being deleted: deleting its node %s", claim->object.meta.name,
+                         n->object.meta.name);
+}
+
+static void reconcile_with_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
+        EventObject object = event_object(&claim->object);
+
+        forget(o, claim->object.meta.name);
+        if (claim->object.meta.deletion_usec == 0 || !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
+                return;
+        if (!n)
+                event_record(o->context->recorder, &object, EVENT_WARNING, "SeveralNodes",
+                             "Several Nodes have providerID %s, and status.nodeName names none of them: delete the one that "
+                             "is to go", claim->provider_id);
+        else if (n->object.meta.deletion_usec == 0)
+                delete_node(o, claim, n, key);
+}
+
+/* -- the claim without Node ---------------------------------------------------------------------------------------------------- */
+
+static void on_machine(MachineEnd *m, void *userdata) {
+        Orphan *x = userdata;
+
+        (void) work_queue_add(x->orphans->queue, x->key);
+}
+
+static int orphan_new(Orphans *o, const KubeNodeClaim *claim, const char *key, Orphan **ret) {
+        Orphan *x = new0(Orphan, 1);
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        x->orphans = o;
+        x->absent_usec = loop_now(o->env->loop);
+        x->backoff = (Backoff){ .base_usec = USEC_PER_SEC, .cap_usec = 5 * USEC_PER_MINUTE, .jitter_permille = 200 };
+        if (free_and_strdup(&x->name, claim->object.meta.name) < 0 || free_and_strdup(&x->uid, claim->object.meta.uid) < 0 ||
+            free_and_strdup(&x->key, key) < 0)
+                r = -ENOMEM;
+        else
+                r = hashmap_put(o->map, x->name, x);
+        if (r < 0) {
+                orphan_free(x);
+                return r;
+        }
+        *ret = x;
+        return 0;
+}
+
+static int make_machine(Orphan *x, const KubeNodeClaim *claim) {
+        const TerminationContext *c = x->orphans->context;
+        _cleanup_free_ char *op_id = strf("terminate-%s", x->uid);
+
+        if (x->machine)
+                return 0;
+        if (!op_id)
+                return -ENOMEM;
+        return machine_end_new(x->orphans->env, c->provider, c->guard, strempty(claim->provider_id), op_id, claim->node_pool,
+                               on_machine, x, &x->machine);
+}
+
+static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const char *message) {
+        Orphans *o = x->orphans;
+        EventObject object = event_object(&claim->object);
+
+        if (!x->status && claim_status_new(o->context->client, o->context->guard, claim, &x->status) < 0)
+                return;
+        claim_status_set_condition(x->status, CLAIM_NODE_ABSENT, CONDITION_TRUE, reason, message);
+        event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);
+}
+
+static void on_sibling(const CloudResult *result, void *userdata) {
+        Orphan *x = userdata;
+
+        x->sibling = cloud_call_free(x->sibling);
+}
+
+/* A cloud that shows us a machine which must be there has proved that it looks where ours are: cloud.h. */
+static void look_at_sibling(Orphan *x) {
+        CloudProvider *p = x->orphans->context->provider;
+        const KubeNode *n;
+
+        for (HashmapIterator it = {}; !x->sibling && cluster_view_iterate_nodes(x->orphans->context->view, &it, &n);) {
+                if (!n->provider_id || !kube_node_is_ready(n) || !p->ops->owns(p, n->provider_id))
+                        continue;
+                (void) cloud_describe(p, n->provider_id, on_sibling, x, &x->sibling);
+                return;
+        }
+}
+
+static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
+        Orphans *o = x->orphans;
+        const char *name = claim->object.meta.name;
+
+        log_event(o->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
+                  LOG_FIELDS({ "NODECLAIM", name }, { "PROVIDER_ID", claim->provider_id }),
+                  "NodeClaim %s has no Node, and %s: its finalizer goes", name, why);
+        release_claim(o->release, claim, x->key);
+}
+
+static void end_machine(Orphan *x) {
+        Orphans *o = x->orphans;
+        usec_t at;
+
+        if (!x->rate_taken && !token_bucket_take(o->context->rate, loop_now(o->env->loop), &at)) {
+                (void) work_queue_add_at(o->queue, x->key, at);
+                return;
+        }
+        x->rate_taken = true;
+        machine_end_terminate(x->machine);
+}
+
+/* present: as the last look said; then there is no hurry. */
+static void look(Orphan *x, bool present) {
+        usec_t now = loop_now(x->orphans->env->loop);
+
+        if (now >= x->look_again_usec) {
+                x->look_again_usec =
+                        usec_add(now, present ? PRESENT_AGAIN_USEC : backoff_next(&x->backoff, x->orphans->env->random));
+                look_at_sibling(x);
+                machine_end_look(x->machine);
+        }
+        (void) work_queue_add_at(x->orphans->queue, x->key, x->look_again_usec);
+}
+
+static void decide(Orphan *x, const KubeNodeClaim *claim) {
+        bool deleting = claim->object.meta.deletion_usec > 0;
+        const char *reason = "CloudUnknown", *problem = machine_end_problem(x->machine, &reason);
+
+        switch (machine_end_state(x->machine)) {
+        case MACHINE_GONE:
+                finish(x, claim, "its machine is gone");
+                return;
+        case MACHINE_ENDING:
+                finish(x, claim, "its machine cannot come back");
+                return;
+        case MACHINE_PRESENT:
+                if (deleting) {
+                        if (problem)
+                                say(x, claim, reason, problem);
+                        end_machine(x);
+                        return;
+                }
+                backoff_reset(&x->backoff);
+                if (!x->told_present)
+                        say(x, claim, "MachineWithoutNode",
+                            "The machine is there, its Node is not. If it does not come back, delete this NodeClaim: that "
+                            "ends the machine");
+                x->told_present = true;
+                look(x, true);
+                return;
+        case MACHINE_UNKNOWN:
+                if (problem)
+                        say(x, claim, reason, problem);
+                look(x, false);
+                return;
+        }
+}
+
+static void reconcile_without_node(Orphans *o, const KubeNodeClaim *claim, const char *key) {
+        Orphan *x = hashmap_get(o->map, claim->object.meta.name);
+        usec_t now = loop_now(o->env->loop), due;
+
+        if (x && !streq(x->uid, claim->object.meta.uid)) {
+                forget(o, claim->object.meta.name);
+                x = NULL;
+        }
+        if (!x && orphan_new(o, claim, key, &x) < 0) {
+                (void) work_queue_retry(o->queue, key);
+                return;
+        }
+        if (!o->view_stands)
+                return; /* what is absent from an old view proves nothing */
+        due = usec_add(x->absent_usec, ORPHAN_ABSENCE_USEC);
+        if (now < due) {
+                (void) work_queue_add_at(o->queue, key, due);
+                return;
+        }
+        if (make_machine(x, claim) < 0) {
+                (void) work_queue_retry(o->queue, key);
+                return;
+        }
+        decide(x, claim);
+}
+
+void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *key = strf("claim/%s", name);
+        const KubeNode *n;
+        bool any;
+
+        if (!key)
+                return;
+        if (!claim) {
+                forget(o, name);
+                return;
+        }
+        n = node_of_claim(o, claim, &any);
+        if (any) {
+                reconcile_with_node(o, claim, n, key);
+                return;
+        }
+        if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) || hashmap_contains(o->map, name))
+                reconcile_without_node(o, claim, key);
+}

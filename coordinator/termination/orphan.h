@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A NodeClaim for itself.
+ *
+ *   its Node is there       claim being deleted: the Node is deleted too (uid precondition), with our finalizer on it, so that it
+ *                           is drained; node-termination.c does the rest
+ *   no Node for 2 min       (on our clock, and only while the view stands) the cloud is asked:
+ *                              gone, by proof      finalizer off, claim deleted
+ *                              there               claim being deleted: ended, then finalizer off
+ *                                                  else: a condition and an Event; its kubelet may come back
+ *                              it cannot say       asked again, with backoff; nothing is taken off
+ */
+
+#include "node-termination.h"
+#include "object-writes.h"
+#include "release.h"
+
+#define ORPHAN_ABSENCE_USEC (2 * USEC_PER_MINUTE)
+
+typedef struct Orphans Orphans;
+
+/* All borrowed. */
+int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Orphans **ret);
+Orphans *orphans_free(Orphans *o);
+DEFINE_FREEP(Orphans, orphans_free);
+
+/* Level-triggered; claim NULL: it is gone. `name` is its name. */
+void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *claim);
+/* The view lost its watches, or has them back: absences are counted anew. It stands at first. */
+void orphans_view_changed(Orphans *o, bool stands);
+size_t orphans_size(const Orphans *o); /* claims without Node */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "release.h"
+
+#include "coordinator-metrics.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+struct Release {
+        const TerminationContext *context;
+        WorkQueue *queue;
+        ObjectWrites *writes;
+};
+
+int release_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release **ret) {
+        Release *r;
+
+        assert(context && queue && writes && ret);
+        r = new0(Release, 1);
+        if (!r)
+                return -ENOMEM;
+        r->context = context;
+        r->queue = queue;
+        r->writes = writes;
+        *ret = r;
+        return 0;
+}
+
+Release *release_free(Release *r) {
+        free(r);
+        return NULL;
+}
+
+static void mark_dirty(Release *r, const char *room, const char *name) {
+        _cleanup_free_ char *key = strf("%s/%s", room, name);
+
+        if (key)
+                (void) work_queue_add(r->queue, key);
+}
+
+/* The load balancer label and the agent's marks are the agent's where nothing says that we were here. */
+bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim) {
+        const ObjectMeta *m = &n->object.meta;
+
+        return claim || object_meta_has_finalizer(m, FINALIZER_TERMINATION) ||
+               object_meta_annotation(m, ANNOTATION_CORDONED_BY_COORDINATOR) ||
+               kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
+}
+
+static void on_node_released(const char *name, const ApiError *error, void *userdata) {
+        Release *r = userdata;
+
+        if (error)
+                return;
+        metrics_add(r->context->metrics, METRIC_RELEASES, 0, 1);
+        log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODE", name }),
+                  "Node %s was released: no NodePool selects it. Its finalizer and our marks are off, its machine goes on", name);
+}
+
+void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        _cleanup_free_ char *body = NULL, *key = strf("node/%s", n->object.meta.name);
+        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version, .reconcile_key = key,
+                          .written = on_node_released, .userdata = r };
+        int k;
+
+        if (!key || !release_is_called_for(n, claim))
+                return;
+        k = termination_release_patch(n, &body);
+        if (k < 0)
+                (void) work_queue_retry(r->queue, key);
+        else if (k > 0)
+                (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
+        else if (claim)
+                release_claim(r, claim, key);
+}
+
+void release_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key) {
+        const ObjectMeta *m = &claim->object.meta;
+        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->resource_version, .reconcile_key = reconcile_key };
+        _cleanup_free_ char *body = NULL;
+        int k;
+
+        k = termination_finalizer_patch(&claim->object, &body);
+        if (k < 0)
+                (void) work_queue_retry(r->queue, reconcile_key);
+        else if (k > 0)
+                (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
+        else if (m->deletion_usec == 0)
+                (void) object_writes_delete(r->writes, &w, m->uid, m->resource_version);
+}
+
+/* -- pools ------------------------------------------------------------------------------------------------------------------- */
+
+static void delete_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key) {
+        const ObjectMeta *m = &claim->object.meta;
+        ObjectWrite w = { .what = "delete", .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->uid, .reconcile_key = reconcile_key };
+
+        if (m->deletion_usec == 0)
+                (void) object_writes_delete(r->writes, &w, m->uid, NULL);
+}
+
+static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNodeClaim *claim, const char *pool_key) {
+        const KubeNode *n = cluster_view_node_of_provider_id(r->context->view, strempty(claim->provider_id), NULL);
+
+        if (pool->deletion_policy == DELETION_POLICY_DELETE)
+                delete_claim(r, claim, pool_key);
+        else if (claim->object.meta.deletion_usec > 0)
+                return; /* its node is being removed already: it goes its way */
+        else if (n)
+                mark_dirty(r, "node", n->object.meta.name); /* its pool matches nothing any more */
+        else
+                release_claim(r, claim, pool_key);
+}
+
+/* Nodes whose claim is gone but that still carry something of ours. */
+static size_t part_with_bare_nodes(Release *r, const KubeNodePool *pool) {
+        const KubeNode *n;
+        size_t left = 0;
+
+        if (selector_is_empty(pool->selector))
+                return 0;
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(r->context->view, &it, &n);) {
+                if (!selector_matches(pool->selector, &n->object.meta.labels) || n->object.meta.deletion_usec > 0 ||
+                    cluster_view_claim_of_node(r->context->view, n) ||
+                    cluster_view_pool_of_node(r->context->view, n, NULL, NULL) != POOL_MATCH_NONE ||
+                    !release_is_called_for(n, NULL))
+                        continue;
+                mark_dirty(r, "node", n->object.meta.name);
+                left++;
+        }
+        return left;
+}
+
+void release_pool(Release *r, const KubeNodePool *pool) {
+        const ObjectMeta *m = &pool->object.meta;
+        _cleanup_free_ char *body = NULL, *key = strf("pool/%s", m->name);
+        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_pool_kind, .name = m->name },
+                          .state = m->resource_version, .reconcile_key = key };
+        const KubeNodeClaim *claim;
+        size_t left = 0;
+
+        assert(m->deletion_usec > 0);
+        if (!key || !object_meta_has_finalizer(m, FINALIZER_TERMINATION))
+                return;
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(r->context->view, &it, &claim);)
+                if (streq_ptr(claim->node_pool, m->name)) {
+                        part_with_claim(r, pool, claim, key);
+                        left++;
+                }
+        left += part_with_bare_nodes(r, pool);
+
+        /* Every change of a claim marks its pool; a node's does not, so look again. */
+        if (left > 0)
+                (void) work_queue_add_at(r->queue, key, usec_add(loop_now(r->context->env->loop), USEC_PER_SEC));
+        else if (termination_finalizer_patch(&pool->object, &body) > 0)
+                (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
+}
