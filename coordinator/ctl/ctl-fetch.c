@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl-fetch.h"
+
+#include "string-util.h"
+
+#define PAGE 500u
+#define LIST_MAX_BYTES (64u * 1024u * 1024u)
+#define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC)
+
+typedef struct ListFetch {
+        CtlFetch *fetch;
+        const KubeKind *kind;
+        ObjectList *list;
+        KubeCall *call;
+} ListFetch;
+
+struct CtlFetch {
+        KubeClient *client;
+        CtlSnapshot snapshot;
+        ListFetch nodes, claims;
+        KubeCall *lease;
+        unsigned pending;
+        int error;
+        char *message;
+        ctl_fetched_t done;
+        void *userdata;
+};
+
+static void on_page(const KubeReply *reply, void *userdata);
+
+CtlFetch *ctl_fetch_free(CtlFetch *f) {
+        if (!f)
+                return NULL;
+        kube_call_free(f->nodes.call);
+        kube_call_free(f->claims.call);
+        kube_call_free(f->lease);
+        ctl_snapshot_done(&f->snapshot);
+        free(f->message);
+        free(f);
+        return NULL;
+}
+
+/* The done callback may free the fetch: last act of every caller. */
+static void one_is_over(CtlFetch *f) {
+        CtlSnapshot snapshot;
+
+        if (--f->pending > 0)
+                return;
+        snapshot = f->snapshot;
+        f->snapshot = (CtlSnapshot){};
+        snapshot.now_usec = loop_wall(kube_client_env(f->client)->loop);
+        f->done(f->error, f->message, &snapshot, f->userdata);
+}
+
+/* The first failure is told. */
+static void note_failure(CtlFetch *f, int error, char *message) {
+        if (f->error < 0) {
+                free(message);
+                return;
+        }
+        f->error = error;
+        free(f->message);
+        f->message = message;
+}
+
+static char *explain(const KubeKind *kind, const ApiError *e) {
+        if (e->http == 404 && !isempty(kind->group))
+                return strf("this cluster does not know %s: install vesper's CustomResourceDefinitions first", kind->plural);
+        if (e->http == 403)
+                return strf("you may not list %s in this cluster: %s", kind->plural, e->message);
+        if (e->http == 401)
+                return strf("the API server does not accept this credential: %s", e->message);
+        if (e->http == 0)
+                return strf("the API server does not answer: %s", e->message);
+        return strf("failed to list %s: %s", kind->plural, e->message);
+}
+
+static int list_page(ListFetch *l, const char *token) {
+        KubeTarget target = { .kind = l->kind };
+        KubeListOptions list = { .limit = PAGE, .continue_token = token };
+        KubeCallOptions call = { .timeout_usec = CALL_TIMEOUT_USEC, .lane = HTTP_LANE_BULK };
+
+        return kube_list(l->fetch->client, &target, &list, &call, on_page, l, &l->call);
+}
+
+static int on_item(const char *item, size_t size, void *userdata) {
+        ListFetch *l = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o;
+        int r;
+
+        r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+        if (r < 0)
+                return r;
+        r = GREEDY_REALLOC(l->list->items, l->list->allocated, l->list->n_items + 1);
+        if (r < 0)
+                return r;
+        r = kube_object_decode(l->kind, json_root(doc), kube_client_pool(l->fetch->client), &o);
+        if (r < 0)
+                return r;
+        l->list->items[l->list->n_items++] = o;
+        return 0;
+}
+
+static void on_page(const KubeReply *reply, void *userdata) {
+        ListFetch *l = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        const char *token;
+        int r;
+
+        l->call = kube_call_free(l->call);
+        if (reply->error) {
+                note_failure(l->fetch, api_error_to_errno(reply->error), explain(l->kind, reply->error));
+                one_is_over(l->fetch);
+                return;
+        }
+        r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_item, l, &rest, NULL);
+        token = r < 0 ? NULL : json_string_or_null(json_path(json_root(rest), "metadata", "continue", NULL));
+        if (r >= 0 && !isempty(token))
+                r = list_page(l, token);
+        if (r < 0)
+                note_failure(l->fetch, r, strf("the list of %s cannot be understood", l->kind->plural));
+        if (r < 0 || isempty(token))
+                one_is_over(l->fetch);
+}
+
+static void on_lease(const KubeReply *reply, void *userdata) {
+        CtlFetch *f = userdata;
+        const Json *spec = json_get(reply->object, "spec");
+        const char *renewed = json_string_or_null(json_get(spec, "renewTime"));
+        int64_t seconds = 0;
+
+        f->lease = kube_call_free(f->lease);
+        if (reply->error && reply->error->http == 404)
+                f->snapshot.leader = strdup("");
+        else if (reply->error && !f->message)
+                f->message = strf("who leads is not known: %s", reply->error->message);
+        else if (!reply->error) {
+                f->snapshot.leader = strdup(strempty(json_string_or_null(json_get(spec, "holderIdentity"))));
+                if (renewed)
+                        (void) rfc3339_parse(renewed, &f->snapshot.leader_seen_usec);
+                if (json_int64(json_get(spec, "leaseDurationSeconds"), &seconds) >= 0 && seconds > 0)
+                        f->snapshot.lease_usec = usec_add(0, (usec_t) seconds * USEC_PER_SEC);
+        }
+        one_is_over(f);
+}
+
+int ctl_fetch_new(KubeClient *c, const char *lease_ns, const char *lease_name, ctl_fetched_t done, void *userdata,
+                  CtlFetch **ret) {
+        _cleanup_(ctl_fetch_freep) CtlFetch *f = NULL;
+        KubeTarget lease = { .kind = &kube_lease_kind, .ns = lease_ns, .name = lease_name };
+        int r;
+
+        assert(c && lease_ns && lease_name && done && ret);
+        f = new0(CtlFetch, 1);
+        if (!f)
+                return -ENOMEM;
+        f->client = c;
+        f->done = done;
+        f->userdata = userdata;
+        f->pending = 3;
+        f->nodes = (ListFetch){ .fetch = f, .kind = &kube_node_kind, .list = &f->snapshot.nodes };
+        f->claims = (ListFetch){ .fetch = f, .kind = &kube_node_claim_kind, .list = &f->snapshot.claims };
+        r = list_page(&f->nodes, NULL);
+        if (r < 0)
+                return r;
+        r = list_page(&f->claims, NULL);
+        if (r < 0)
+                return r;
+        r = kube_get(c, &lease, NULL, on_lease, f, &f->lease);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(f);
+        return 0;
+}

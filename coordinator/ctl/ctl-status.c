@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl-status.h"
+
+#include "marks.h"
+#include "string-util.h"
+
+#define INTERRUPTION_MAX_BYTES (16u * 1024u)
+
+void object_list_done(ObjectList *l) {
+        for (size_t i = 0; i < l->n_items; i++)
+                kube_object_unref(l->items[i]);
+        free(l->items);
+        *l = (ObjectList){};
+}
+
+void ctl_snapshot_done(CtlSnapshot *s) {
+        object_list_done(&s->nodes);
+        object_list_done(&s->claims);
+        free(s->leader);
+        *s = (CtlSnapshot){};
+}
+
+void status_rows_done(StatusRows *r) {
+        for (size_t i = 0; i < r->n_rows; i++)
+                free(r->rows[i].phase);
+        free(r->rows);
+        *r = (StatusRows){};
+}
+
+/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+
+/* The claim of this Node: the one that names it, else one with its providerID. */
+static const KubeNodeClaim *claim_of(const CtlSnapshot *s, const KubeNode *n) {
+        const KubeNodeClaim *found = NULL;
+
+        for (size_t i = 0; i < s->claims.n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) s->claims.items[i];
+
+                if (!n->provider_id || !streq_ptr(c->provider_id, n->provider_id))
+                        continue;
+                if (streq_ptr(c->node_name, n->object.meta.name))
+                        return c;
+                found = c;
+        }
+        return found;
+}
+
+static bool has_node(const CtlSnapshot *s, const KubeNodeClaim *c) {
+        for (size_t i = 0; i < s->nodes.n_items; i++)
+                if (claim_of(s, (const KubeNode *) s->nodes.items[i]) == c)
+                        return true;
+        return false;
+}
+
+/* What holds it: the first pod, or the cloud. */
+static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
+        row->claim = c->object.meta.name;
+        row->pool = c->node_pool;
+        row->pods_left = c->pods_left;
+        if (c->object.meta.deletion_usec > 0)
+                row->since_usec = c->object.meta.deletion_usec;
+        if (c->deadline_usec > 0)
+                row->deadline_usec = c->deadline_usec;
+        else if (c->object.meta.deletion_usec > 0 && c->termination_grace_usec != USEC_INFINITY)
+                row->deadline_usec = usec_add(c->object.meta.deletion_usec, c->termination_grace_usec);
+
+        if (c->n_blockers > 0) {
+                row->pod = c->blockers[0].pod;
+                row->reason = c->blockers[0].reason;
+                row->pdb = c->blockers[0].pdb;
+                row->since_usec = c->blockers[0].since_usec ? c->blockers[0].since_usec : row->since_usec;
+        } else if (c->last_cloud_error) {
+                row->reason = "Cloud";
+                row->message = c->last_cloud_error;
+        }
+        row->no_deadline_ever = c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
+                                row->deadline_usec == USEC_INFINITY && row->pod && !streq_ptr(row->reason, "Terminating");
+}
+
+static void describe_blocked(StatusRow *row, const KubeNode *n) {
+        const Condition *c = kube_node_condition(n, CONDITION_TERMINATION_BLOCKED);
+
+        if (!c || c->status != CONDITION_TRUE || row->pod)
+                return;
+        row->reason = c->reason;
+        row->message = c->message;
+        row->since_usec = c->last_transition_usec ? c->last_transition_usec : row->since_usec;
+}
+
+/* The agent's own word: how far its drain is. Not readable is as good as none. */
+static int describe_interruption(StatusRow *row, const KubeNode *n) {
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION), *phase, *deadline;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        usec_t at;
+
+        if (!text || json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL) < 0)
+                return 0;
+        phase = json_string_or_null(json_get(json_root(doc), "phase"));
+        deadline = json_string_or_null(json_get(json_root(doc), "deadline"));
+        if (row->pods_left < 0)
+                (void) json_int64(json_get(json_root(doc), "podsLeft"), &row->pods_left);
+        if (deadline && rfc3339_parse(deadline, &at) >= 0)
+                row->deadline_usec = MIN(row->deadline_usec, at);
+        if (row->phase && !streq(row->phase, "Adopted"))
+                return 0; /* the coordinator takes part: its word is the newer */
+        free(row->phase);
+        row->phase = strf("%s (agent)", phase ? phase : "Interrupted");
+        return row->phase ? 0 : -ENOMEM;
+}
+
+static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) {
+        const char *phase = "Adopting";
+
+        if (!n)
+                phase = "NodeAbsent";
+        else if (c && !isempty(c->phase))
+                phase = c->phase;
+        else if (!c && object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
+                return 0; /* the annotation says it */
+        row->phase = strdup(phase);
+        return row->phase ? 0 : -ENOMEM;
+}
+
+static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
+        StatusRow *row;
+        int k;
+
+        k = GREEDY_REALLOC(r->rows, r->allocated, r->n_rows + 1);
+        if (k < 0)
+                return k;
+        row = r->rows + r->n_rows++;
+        *row = (StatusRow){ .node = n ? n->object.meta.name : NULL, .pods_left = -1, .deadline_usec = USEC_INFINITY };
+        if (c)
+                describe_claim(row, c);
+        k = set_phase(row, n, c);
+        if (k < 0 || !n)
+                return k;
+        describe_blocked(row, n);
+        return describe_interruption(row, n);
+}
+
+static int by_node(const void *a, const void *b) {
+        const StatusRow *x = a, *y = b;
+        int k = strcmp(strempty(x->node), strempty(y->node));
+
+        return k != 0 ? k : strcmp(strempty(x->claim), strempty(y->claim));
+}
+
+int status_rows_make(const CtlSnapshot *s, StatusRows *ret) {
+        int r = 0;
+
+        assert(s && ret);
+        *ret = (StatusRows){};
+        for (size_t i = 0; r >= 0 && i < s->nodes.n_items; i++) {
+                const KubeNode *n = (const KubeNode *) s->nodes.items[i];
+                const KubeNodeClaim *c = claim_of(s, n);
+
+                if (c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+                    object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
+                        r = add_row(ret, n, c);
+        }
+        for (size_t i = 0; r >= 0 && i < s->claims.n_items; i++)
+                if (!has_node(s, (const KubeNodeClaim *) s->claims.items[i]))
+                        r = add_row(ret, NULL, (const KubeNodeClaim *) s->claims.items[i]);
+        if (r < 0) {
+                status_rows_done(ret);
+                return r;
+        }
+        if (ret->n_rows > 0)
+                qsort(ret->rows, ret->n_rows, sizeof(StatusRow), by_node);
+        return 0;
+}
+
+/* -- the table -------------------------------------------------------------------------------------------------------------------- */
+
+enum { NODE, POOL, PHASE, PODS_LEFT, HELD_BY, SINCE, DEADLINE, N_COLUMNS };
+
+static const char *const column_names[N_COLUMNS] = {
+        [NODE] = "NODE", [POOL] = "POOL", [PHASE] = "PHASE", [PODS_LEFT] = "PODS-LEFT", [HELD_BY] = "HELD-BY",
+        [SINCE] = "SINCE", [DEADLINE] = "DEADLINE",
+};
+
+/* "12s", "5m", "3h", "2d": as kubectl shows an age. */
+static void add_age(StrBuf *b, usec_t usec) {
+        static const struct {
+                usec_t unit_usec, below_usec;
+                char letter;
+        } units[] = {
+                { USEC_PER_SEC, 2 * USEC_PER_MINUTE, 's' },
+                { USEC_PER_MINUTE, 2 * USEC_PER_HOUR, 'm' },
+                { USEC_PER_HOUR, 2 * USEC_PER_DAY, 'h' },
+                { USEC_PER_DAY, USEC_INFINITY, 'd' },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(units); i++)
+                if (usec < units[i].below_usec) {
+                        strbuf_addf(b, "%llu%c", (unsigned long long) (usec / units[i].unit_usec), units[i].letter);
+                        return;
+                }
+}
+
+static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned column) {
+        size_t before = b->size;
+
+        if (column == NODE)
+                strbuf_addf(b, row->node ? "%s" : "(%s)", row->node ? row->node : row->claim);
+        else if (column == POOL)
+                strbuf_add(b, strempty(row->pool));
+        else if (column == PHASE)
+                strbuf_add(b, strempty(row->phase));
+        else if (column == PODS_LEFT && row->pods_left >= 0)
+                strbuf_addf(b, "%lld", (long long) row->pods_left);
+        else if (column == HELD_BY && row->pod)
+                strbuf_addf(b, "%s (%s%s%s)", row->pod, strempty(row->reason), row->pdb ? " " : "", strempty(row->pdb));
+        else if (column == HELD_BY)
+                strbuf_add(b, strempty(row->reason));
+        else if (column == SINCE && row->since_usec > 0)
+                add_age(b, usec_sub(now_usec, row->since_usec));
+        else if (column == DEADLINE && row->deadline_usec != USEC_INFINITY) {
+                bool ahead = row->deadline_usec > now_usec;
+
+                strbuf_add(b, ahead ? "in " : "");
+                add_age(b, ahead ? row->deadline_usec - now_usec : now_usec - row->deadline_usec);
+                strbuf_add(b, ahead ? "" : " ago");
+        }
+        if (b->size == before)
+                strbuf_add(b, "-");
+}
+
+static void measure(const StatusRows *r, usec_t now_usec, size_t width[N_COLUMNS]) {
+        for (unsigned c = 0; c < N_COLUMNS; c++) {
+                width[c] = strlen(column_names[c]);
+                for (size_t i = 0; i < r->n_rows; i++) {
+                        _cleanup_strbuf_ StrBuf cell = {};
+
+                        add_cell(&cell, r->rows + i, now_usec, c);
+                        width[c] = MAX(width[c], cell.size);
+                }
+        }
+}
+
+/* row NULL: the head. */
+static void add_line(StrBuf *b, const StatusRow *row, usec_t now_usec, const size_t width[N_COLUMNS]) {
+        for (unsigned c = 0; c < N_COLUMNS; c++) {
+                size_t before = b->size;
+
+                if (row)
+                        add_cell(b, row, now_usec, c);
+                else
+                        strbuf_add(b, column_names[c]);
+                while (c + 1 < N_COLUMNS && b->size < before + width[c] + 3 && !b->failed)
+                        strbuf_add_char(b, ' ');
+        }
+        strbuf_add_char(b, '\n');
+}
+
+static void add_leader(StrBuf *b, const CtlSnapshot *s) {
+        if (!s->leader)
+                return;
+        if (isempty(s->leader))
+                strbuf_add(b, "Leader: nobody. Is vesper-coordinator running?\n");
+        else if (s->leader_seen_usec > 0 && usec_add(s->leader_seen_usec, s->lease_usec) < s->now_usec) {
+                strbuf_addf(b, "Leader: nobody; last seen was %s, ", s->leader);
+                add_age(b, s->now_usec - s->leader_seen_usec);
+                strbuf_add(b, " ago. Is vesper-coordinator running?\n");
+        } else
+                strbuf_addf(b, "Leader: %s\n", s->leader);
+}
+
+/* What the columns have no room for, and what to do. */
+static void add_notes(StrBuf *b, const StatusRows *r) {
+        for (size_t i = 0; i < r->n_rows; i++) {
+                const StatusRow *row = r->rows + i;
+
+                if (row->no_deadline_ever)
+                        strbuf_addf(b, "\n%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s, and "
+                                       "on NodePool %s for new ones. Free the pod, or delete it.\n",
+                                    row->node ? row->node : row->claim, row->pod, row->claim, strempty(row->pool));
+                if (!isempty(row->message))
+                        strbuf_addf(b, "\n%s: %s: %s\n", row->node ? row->node : row->claim, strempty(row->reason), row->message);
+        }
+}
+
+char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
+        size_t width[N_COLUMNS];
+        StrBuf b = {};
+
+        add_leader(&b, s);
+        if (r->n_rows == 0) {
+                strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet.\n");
+                return strbuf_steal(&b);
+        }
+        measure(r, s->now_usec, width);
+        add_line(&b, NULL, s->now_usec, width);
+        for (size_t i = 0; i < r->n_rows; i++)
+                add_line(&b, r->rows + i, s->now_usec, width);
+        add_notes(&b, r);
+        return strbuf_steal(&b);
+}
+
+/* -- JSON ---------------------------------------------------------------------------------------------------------------------------- */
+
+static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
+        char text[RFC3339_MAX];
+
+        if (wall_usec == 0 || wall_usec == USEC_INFINITY)
+                return;
+        rfc3339_format(wall_usec, text);
+        json_add_string(w, key, text);
+}
+
+static void add_row_json(JsonWriter *w, const StatusRow *row) {
+        json_open_object(w, NULL);
+        json_add_string(w, "node", row->node);
+        json_add_string(w, "nodeClaim", row->claim);
+        json_add_string(w, "nodePool", row->pool);
+        json_add_string(w, "phase", row->phase);
+        if (row->pods_left >= 0)
+                json_add_int64(w, "podsLeft", row->pods_left);
+        if (row->pod || row->reason) {
+                json_open_object(w, "heldBy");
+                json_add_string(w, "pod", row->pod);
+                json_add_string(w, "reason", row->reason);
+                json_add_string(w, "pdb", row->pdb);
+                json_add_string(w, "message", row->message);
+                json_close_object(w);
+        }
+        add_time(w, "since", row->since_usec);
+        add_time(w, "deadline", row->deadline_usec);
+        json_add_bool(w, "waitsForEver", row->no_deadline_ever);
+        json_close_object(w);
+}
+
+char *status_rows_json(const StatusRows *r, const CtlSnapshot *s) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_add_string(w, "leader", s->leader);
+        json_open_array(w, "nodes");
+        for (size_t i = 0; i < r->n_rows; i++)
+                add_row_json(w, r->rows + i);
+        json_close_array(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}

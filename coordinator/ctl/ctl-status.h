@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * ctl/: vesperctl. Reads objects with a person's own credential and writes nothing; needs no coordinator to be up.
+ *
+ * ctl-status.c: what `vesperctl status` says about a cluster: pure, of objects that ctl-fetch.c brought.
+ */
+
+#include "kube-kinds.h"
+
+/* Objects of one kind; the list owns a reference to each. */
+typedef struct ObjectList {
+        KubeObject **items;
+        size_t n_items, allocated;
+} ObjectList;
+
+void object_list_done(ObjectList *l);
+
+typedef struct CtlSnapshot {
+        ObjectList nodes, claims;
+        char *leader;            /* NULL: not known; "": nobody */
+        usec_t leader_seen_usec; /* wall clock of its last renewal; 0: not said */
+        usec_t lease_usec;       /* how long that holds; 0: not said */
+        usec_t now_usec;         /* wall clock */
+} CtlSnapshot;
+
+void ctl_snapshot_done(CtlSnapshot *s);
+
+/* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot, or static. */
+typedef struct StatusRow {
+        const char *node;        /* NULL: there is none */
+        const char *claim, *pool; /* NULL: none */
+        char *phase;
+        int64_t pods_left;       /* -1: not said */
+        const char *pod, *reason, *pdb, *message; /* what holds it; NULL: nothing said */
+        usec_t since_usec;       /* wall clock, of what holds it or of the phase; 0: not said */
+        usec_t deadline_usec;    /* wall clock; USEC_INFINITY: none */
+        bool no_deadline_ever;   /* being removed, held, and its claim has no terminationGracePeriod */
+} StatusRow;
+
+typedef struct StatusRows {
+        StatusRow *rows;
+        size_t n_rows, allocated;
+} StatusRows;
+
+/* Sorted by node. 0 or -ENOMEM. */
+int status_rows_make(const CtlSnapshot *s, StatusRows *ret);
+void status_rows_done(StatusRows *r);
+/* Table with what a person should know under it; JSON. NULL on ENOMEM. */
+char *status_rows_table(const StatusRows *r, const CtlSnapshot *s);
+char *status_rows_json(const StatusRows *r, const CtlSnapshot *s);
