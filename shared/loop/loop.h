@@ -68,6 +68,8 @@ int loop_new_virtual(VirtualTime *v, Loop **ret);
 /* Runs the one timer that is next in the whole world, moving time to it. 1: one ran; 0: nothing is armed, or nothing due
  * up to and including limit_usec (then time stands at the limit unless that is USEC_INFINITY). */
 int virtual_time_step(VirtualTime *v, usec_t limit_usec);
+/* The loop of the timer that such a step would run; NULL: none. So that a simulation knows whose step it is. */
+const Loop *virtual_time_next(const VirtualTime *v, usec_t limit_usec);
 usec_t virtual_time_now(const VirtualTime *v);
 /* Faults: a step of one process's wall clock; a process that gets no CPU until an instant (its due timers run then). */
 void loop_virtual_step_wall(Loop *l, int64_t delta_usec);

@@ -39,12 +39,26 @@ usec_t virtual_time_wall(const VirtualTime *v, int64_t step_usec) {
         return step_usec < 0 ? usec_sub(wall, 0 - (usec_t) step_usec) : usec_add(wall, (usec_t) step_usec);
 }
 
+static Timer *next_timer(const VirtualTime *v, usec_t limit_usec) {
+        Timer *t = timer_heap_first(&v->heap);
+
+        return t && t->run_usec <= limit_usec && t->run_usec != USEC_INFINITY ? t : NULL;
+}
+
+const Loop *virtual_time_next(const VirtualTime *v, usec_t limit_usec) {
+        const Timer *t;
+
+        assert(v);
+        t = next_timer(v, limit_usec);
+        return t ? t->loop : NULL;
+}
+
 int virtual_time_step(VirtualTime *v, usec_t limit_usec) {
         Timer *t;
 
         assert(v);
-        t = timer_heap_first(&v->heap);
-        if (!t || t->run_usec > limit_usec || t->run_usec == USEC_INFINITY) {
+        t = next_timer(v, limit_usec);
+        if (!t) {
                 if (limit_usec != USEC_INFINITY)
                         v->now_usec = MAX(v->now_usec, limit_usec);
                 return 0;
