@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* /etc/vesper/agent.conf: the struct, its table, and what the environment has to say to it. */
+
+#include "config.h"
+#include "time-util.h"
+
+#define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
+
+typedef enum MetadataSource { METADATA_SOURCE_EC2, METADATA_SOURCE_NONE } MetadataSource;
+
+typedef struct AgentConfig {
+        char *kubeconfig;        /* [Kubernetes] Kubeconfig=; NULL: agent_config_find_kubeconfig() */
+        char *node_name;         /* [Kubernetes] NodeName=; NULL: from the credential. Set before agent_new() */
+        int metadata_source;     /* [Metadata] Source=: a MetadataSource */
+        char *metadata_endpoint; /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
+        usec_t poll_usec;        /* [Metadata] PollSec= */
+        char *state_directory;   /* [Agent] StateDirectory= */
+        usec_t lb_wait_usec;     /* [Drain] LoadBalancerWaitSec= */
+        char *metrics_listen;    /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
+        int log_target;          /* [Log] Target=: agent_config_log_target() */
+        int log_level;           /* [Log] Level=: agent_config_log_level() */
+} AgentConfig;
+
+extern const ConfigItem agent_config_table[];
+extern const size_t agent_config_table_size;
+
+void agent_config_done(AgentConfig *c);
+
+/* What every tool of that cloud obeys: AWS_EC2_METADATA_DISABLED=true ends looking, AWS_EC2_METADATA_SERVICE_ENDPOINT holds where
+ * Endpoint= is not set. environment: as in environ. Then refuses, with a logged error, an endpoint that is no http:// URL and an
+ * address of [Metrics] that is none: 0, -EINVAL, -ENOMEM. */
+int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
+
+/* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */
+const char *agent_config_find_kubeconfig(const AgentConfig *c);
+LogTarget agent_config_log_target(const AgentConfig *c);
+LogLevel agent_config_log_level(const AgentConfig *c);
+
+/* "127.0.0.1:9101", "[::1]:9101", ":9101" (loopback). 0, -EINVAL, -ENOMEM. */
+int agent_parse_listen(const char *s, char **ret_address, uint16_t *ret_port);

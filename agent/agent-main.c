@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "file-util.h"
+#include "http-curl.h"
+#include "kubeconfig.h"
+#include "log-catalog.h"
+#include "node-identity.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* The process around an Agent: options, configuration, the real Env, signals. SIGTERM and SIGINT stop it plainly: nothing is drained
+ * and nothing undone by a stop, a restart or an upgrade. */
+
+#define DEFAULT_CONFIG "/etc/vesper/agent.conf"
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define EXIT_USAGE 2
+
+typedef struct Options {
+        const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
+        char **settings;
+        bool dump_config;
+} Options;
+
+/* Everything that lives as long as the process, freed from the last to the first. */
+typedef struct Process {
+        AgentConfig config;
+        Log *log;
+        Loop *loop;
+        Env env;
+        char *boot_id;
+        KubeConfig *kubeconfig;
+        KubeAuth *auth;
+        KubeClient *client;
+        Agent *agent;
+} Process;
+
+static void process_done(Process *p) {
+        agent_free(p->agent);
+        kube_client_free(p->client);
+        kube_auth_free(p->auth);
+        kubeconfig_free(p->kubeconfig);
+        netlink_free(p->env.netlink);
+        bus_free(p->env.bus);
+        child_runner_free(p->env.children);
+        http_transport_free(p->env.transport);
+        state_store_free(p->env.state);
+        random_free(p->env.random);
+        loop_free(p->loop);
+        agent_config_done(&p->config);
+        free(p->boot_id);
+        log_free(p->log);
+}
+
+/* -- options --------------------------------------------------------------------------------------------------------- */
+
+static void print_help(FILE *f) {
+        fputs("vesper-agent [OPTIONS...]\n\n"
+              "Sees the end of its own node coming, and moves the node's work away in time.\n\n"
+              "  --config FILE            read FILE and FILE.d/*.conf instead of " DEFAULT_CONFIG "\n"
+              "  --set SECTION.KEY=VALUE  one setting, over what the files say; may be repeated\n"
+              "  --dump-config            print the configuration in force, with an explanation of each key, and exit\n"
+              "  --version                print the version and exit\n"
+              "  --help                   print this and exit\n",
+              f);
+}
+
+/* 1: exit with success; 0: go on; -EINVAL: said why. */
+static int parse_options(Options *o, int argc, char **argv) {
+        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_VERSION };
+        static const struct option table[] = {
+                { "config", required_argument, NULL, OPTION_CONFIG },
+                { "set", required_argument, NULL, OPTION_SET },
+                { "dump-config", no_argument, NULL, OPTION_DUMP },
+                { "version", no_argument, NULL, OPTION_VERSION },
+                { "help", no_argument, NULL, 'h' },
+                {},
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", table, NULL)) >= 0)
+                switch (c) {
+                case OPTION_CONFIG:
+                        o->config_path = optarg;
+                        break;
+                case OPTION_SET:
+                        if (strv_extend(&o->settings, optarg) < 0)
+                                return -ENOMEM;
+                        break;
+                case OPTION_DUMP:
+                        o->dump_config = true;
+                        break;
+                case OPTION_VERSION:
+                        puts("vesper-agent " VESPER_VERSION);
+                        return 1;
+                case 'h':
+                        print_help(stdout);
+                        return 1;
+                default:
+                        fputs("Try 'vesper-agent --help'.\n", stderr);
+                        return -EINVAL;
+                }
+        if (optind < argc) {
+                fprintf(stderr, "vesper-agent: '%s' is not an option\nTry 'vesper-agent --help'.\n", argv[optind]);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+/* -- the world ------------------------------------------------------------------------------------------------------- */
+
+static int read_boot_id(Process *p) {
+        _cleanup_free_ char *text = NULL;
+        char *to;
+        size_t size;
+        int r;
+
+        r = read_file(BOOT_ID_PATH, 256, &text, &size);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to read " BOOT_ID_PATH ": %m");
+        to = text;
+        for (const char *from = text; *from; from++)
+                if (strchr("0123456789abcdef", *from))
+                        *to++ = *from;
+        *to = 0;
+        if (strlen(text) != 32)
+                return log_error_errno(p->log, EBADMSG, "What stands in " BOOT_ID_PATH " is no boot id: %m");
+        p->boot_id = TAKE_PTR(text);
+        return 0;
+}
+
+static void notify(const char *text, void *userdata) {
+        (void) sd_notify(0, text);
+}
+
+/* Without these the agent goes on: what is lost is said. */
+static void open_optional(Process *p) {
+        int r;
+
+        r = state_store_new_directory(p->config.state_directory, &p->env.state);
+        if (r < 0)
+                log_warning_errno(p->log, r, "Failed to open StateDirectory=%s, going on without: %m. After a crash the agent knows "
+                                  "only what the Node's annotation says.", p->config.state_directory);
+        r = netlink_new(p->loop, &p->env.netlink);
+        if (r < 0)
+                log_warning_errno(p->log, r, "Failed to watch links and routes, going on without: %m");
+        r = bus_new_system(p->loop, &p->env.bus);
+        if (r < 0)
+                log_debug_errno(p->log, r, "No system bus, going on without: %m");
+}
+
+static int open_world(Process *p) {
+        const HttpCurlOptions options = { .user_agent = "vesper-agent/" VESPER_VERSION };
+        int r;
+
+        r = read_boot_id(p);
+        if (r < 0)
+                return r;
+        r = loop_new(&p->loop);
+        if (r >= 0)
+                r = random_new_from_system(&p->env.random);
+        if (r >= 0)
+                r = http_curl_new(p->loop, p->log, &options, &p->env.transport);
+        if (r >= 0)
+                r = child_runner_new(p->loop, &p->env.children);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to set up the event loop: %m");
+        p->env.loop = p->loop;
+        p->env.log = p->log;
+        p->env.notify = notify;
+        p->env.boot_id = p->boot_id;
+        p->env.version = VESPER_VERSION;
+        open_optional(p);
+        return 0;
+}
+
+static int open_kube(Process *p) {
+        const char *path = agent_config_find_kubeconfig(&p->config), *from = NULL;
+        _cleanup_free_ char *message = NULL, *name = NULL;
+        int r;
+
+        if (!path)
+                return log_error_errno(p->log, ENOENT, "No kubelet credential at its usual places. Set [Kubernetes] Kubeconfig= to "
+                                       "the kubelet's kubeconfig.");
+        r = kubeconfig_load(path, &p->kubeconfig, &message);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to use Kubeconfig=%s: %s", path, message ? message : "out of memory");
+        r = node_identity_find(p->kubeconfig, p->config.node_name, &name, &from);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to tell this node's name (from %s); set [Kubernetes] NodeName=: %m",
+                                       strempty(from));
+        free(p->config.node_name);
+        p->config.node_name = TAKE_PTR(name);
+
+        r = kube_auth_new(p->loop, p->log, p->env.children, p->kubeconfig, NULL, NULL, &p->auth, &message);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to use the credential of %s: %s", path,
+                                       message ? message : "out of memory");
+        log_info(p->log, "Node %s (by %s), API server %s, %s.", p->config.node_name, from, p->kubeconfig->server,
+                 kube_auth_describe(p->auth));
+        r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, "vesper-agent", &p->client);
+        return r < 0 ? log_error_errno(p->log, r, "Failed to set up the API client: %m") : 0;
+}
+
+/* -- running --------------------------------------------------------------------------------------------------------- */
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        Process *p = userdata;
+
+        log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0, "Stopping on SIG%s: the node is left as it is.",
+                 strempty(sigabbrev_np((int) si->ssi_signo)));
+        notify("STOPPING=1", NULL);
+        loop_exit(p->loop, 0);
+        return 0;
+}
+
+static int watch_signals(Process *p) {
+        static const int signals[] = { SIGTERM, SIGINT };
+        sd_event *e = loop_sd_event(p->loop);
+        sigset_t set;
+        int r;
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        sigemptyset(&set);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                sigaddset(&set, signals[i]);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
+                r = sd_event_add_signal(e, NULL, signals[i], on_signal, p);
+                if (r < 0)
+                        return r;
+        }
+        return sd_event_set_watchdog(e, true);
+}
+
+static int process_run(Process *p) {
+        int r;
+
+        r = open_world(p);
+        if (r < 0)
+                return r;
+        r = watch_signals(p);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to watch signals: %m");
+        r = open_kube(p);
+        if (r < 0)
+                return r;
+        r = agent_new(&p->env, &p->config, p->client, &p->agent);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to set up the agent: %m");
+        r = agent_start(p->agent);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to start the agent: %m");
+        r = loop_run(p->loop);
+        return r < 0 ? log_error_errno(p->log, r, "The event loop failed: %m") : 0;
+}
+
+/* What is wrong with the configuration goes to where the default says, as the configuration itself is not known yet. */
+static int load_config(Process *p, const Options *o) {
+        int r;
+
+        r = log_new(log_target_auto(), LOG_LEVEL_INFO, "vesper-agent", &p->log);
+        if (r < 0)
+                return r;
+        r = config_load(p->log, agent_config_table, agent_config_table_size, o->config_path ? o->config_path : DEFAULT_CONFIG,
+                        o->config_path != NULL, o->settings, &p->config);
+        if (r < 0)
+                return r;
+        r = agent_config_finish(&p->config, p->log, environ);
+        if (r < 0)
+                return r;
+        p->log = log_free(p->log);
+        return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config), "vesper-agent", &p->log);
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(process_done) Process p = { .config = { 0 } };
+        Options o = { 0 };
+        int r;
+
+        r = parse_options(&o, argc, argv);
+        if (r == 0) {
+                r = load_config(&p, &o);
+                if (r >= 0 && o.dump_config)
+                        r = config_dump(stdout, agent_config_table, agent_config_table_size, &p.config) < 0 ? -EIO : 1;
+        }
+        strv_free(o.settings);
+        if (r != 0)
+                return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+        return process_run(&p) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent-metrics.h"
+
+#include "agent-config.h"
+#include "reflex.h"
+
+static const char *const kind_values[] = {
+        [NOTICE_SPOT] = "spot",         [NOTICE_REBALANCE] = "rebalance",           [NOTICE_MAINTENANCE] = "maintenance",
+        [NOTICE_SCALE_IN] = "scale-in", [NOTICE_CAPACITY_BLOCK] = "capacity-block", [NOTICE_SHUTDOWN] = "shutdown",
+        [NOTICE_MANUAL] = "manual",     [_NOTICE_KIND_MAX] = NULL,
+};
+
+static const char *const look_values[] = {
+        [NOTICE_LOOK_NOTICE] = "notice",
+        [NOTICE_LOOK_NONE] = "none",
+        [NOTICE_LOOK_UNKNOWN] = "unknown",
+        NULL,
+};
+
+static const char *const answer_values[] = {
+        [EVICTION_ACCEPTED] = "accepted",
+        [EVICTION_GONE] = "gone",
+        [EVICTION_REPLACED] = "replaced",
+        [EVICTION_BLOCKED_BY_PDB] = "blocked-by-pdb",
+        [EVICTION_PDB_NOT_OBSERVED] = "pdb-not-observed",
+        [EVICTION_FLOW_CONTROL] = "flow-control",
+        [EVICTION_SEVERAL_PDBS] = "several-pdbs",
+        [EVICTION_NAMESPACE_TERMINATING] = "namespace-terminating",
+        [EVICTION_FORBIDDEN] = "forbidden",
+        [EVICTION_SERVER_BUSY] = "server-busy",
+        [EVICTION_NO_ANSWER] = "no-answer",
+        [EVICTION_REFUSED_FOR_GOOD] = "refused-for-good",
+        [_EVICTION_ANSWER_MAX] = NULL,
+};
+
+static const char *const phase_values[] = {
+        [REFLEX_IDLE] = "idle",         [REFLEX_PLANNED] = "planned", [REFLEX_CORDONED] = "cordoned",
+        [REFLEX_LB_WAIT] = "lb-wait",   [REFLEX_DRAINING] = "draining", [REFLEX_VOLUMES] = "volumes",
+        [REFLEX_DRAINED] = "drained",   [REFLEX_ENDING] = "ending",   [REFLEX_CANCELLED] = "cancelled",
+        [_REFLEX_STATE_MAX] = NULL,
+};
+
+static const char *const error_values[] = {
+        [AGENT_API_CONFLICT] = "conflict",
+        [AGENT_API_REFUSED] = "refused",
+        [AGENT_API_UNREACHABLE] = "unreachable",
+        [_AGENT_API_ERROR_MAX] = NULL,
+};
+
+static const double cordon_buckets[] = { 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60 };
+static const double drained_buckets[] = { 0.25, 0.5, 1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 300 };
+
+static const MetricFamily families[_AGENT_METRIC_MAX] = {
+        [AGENT_METRIC_NOTICES] = { "vesper_agent_notices_total", METRIC_COUNTER,
+                                   "Announcements of this node's end, by kind.", "kind", kind_values, NULL, 0 },
+        [AGENT_METRIC_LOOKS] = { "vesper_agent_looks_total", METRIC_COUNTER,
+                                 "Looks at the notice source, by what they showed.", "result", look_values, NULL, 0 },
+        [AGENT_METRIC_EVICTIONS] = { "vesper_agent_evictions_total", METRIC_COUNTER,
+                                     "Answers to evictions of this node's pods.", "answer", answer_values, NULL, 0 },
+        [AGENT_METRIC_PHASE] = { "vesper_agent_phase", METRIC_GAUGE,
+                                 "1 for the phase that this node's interruption is in.", "phase", phase_values, NULL, 0 },
+        [AGENT_METRIC_PODS_LEFT] = { "vesper_agent_pods_left", METRIC_GAUGE,
+                                     "Pods that the drain under way still waits for.", NULL, NULL, NULL, 0 },
+        [AGENT_METRIC_NOTICE_TO_CORDON] = { "vesper_agent_notice_to_cordon_seconds", METRIC_HISTOGRAM,
+                                            "From the answer that showed a notice to the acknowledged cordon.", NULL, NULL,
+                                            cordon_buckets, ELEMENTSOF(cordon_buckets) },
+        [AGENT_METRIC_NOTICE_TO_DRAINED] = { "vesper_agent_notice_to_drained_seconds", METRIC_HISTOGRAM,
+                                             "From the answer that showed a notice to the drained node.", NULL, NULL,
+                                             drained_buckets, ELEMENTSOF(drained_buckets) },
+        [AGENT_METRIC_API_ERRORS] = { "vesper_agent_api_errors_total", METRIC_COUNTER,
+                                      "Writes to the Node object that failed.", "kind", error_values, NULL, 0 },
+};
+
+int agent_metrics_new(Metrics **ret) {
+        return metrics_new(families, ELEMENTSOF(families), ret);
+}
+
+AgentApiError agent_api_error_kind(const ApiError *e) {
+        if (e->http == 409)
+                return AGENT_API_CONFLICT;
+        return e->http >= 400 && e->http < 500 && e->http != 429 ? AGENT_API_REFUSED : AGENT_API_UNREACHABLE;
+}
+
+/* -- the page -------------------------------------------------------------------------------------------------------- */
+
+/* The evictor keeps its own counts. */
+static void take_evictions(AgentMetricsPage *p) {
+        EvictorStats stats = evictor_stats(p->evictor);
+
+        for (size_t i = 0; i < _EVICTION_ANSWER_MAX; i++) {
+                metrics_add(p->metrics, AGENT_METRIC_EVICTIONS, i, stats.answers[i] - p->evictions_told[i]);
+                p->evictions_told[i] = stats.answers[i];
+        }
+}
+
+static void reply(HttpExchange *x, unsigned status, const char *type, const char *body) {
+        const HttpHeader header = { "Content-Type", type };
+
+        x->ops->reply(x, status, &header, 1, body, strlen(body));
+}
+
+void agent_metrics_handle(HttpExchange *x, void *page) {
+        AgentMetricsPage *p = page;
+        StrBuf b = { 0 };
+        _cleanup_free_ char *text = NULL;
+
+        if (x->method != HTTP_GET && x->method != HTTP_HEAD) {
+                reply(x, 405, "text/plain", "only GET\n");
+                return;
+        }
+        if (streq(x->path, "/healthz")) {
+                reply(x, 200, "text/plain", "ok\n");
+                return;
+        }
+        if (!streq(x->path, "/metrics")) {
+                reply(x, 404, "text/plain", "see /metrics\n");
+                return;
+        }
+        take_evictions(p);
+        metrics_format(p->metrics, &b);
+        text = strbuf_steal(&b);
+        if (text)
+                reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text);
+        else
+                reply(x, 500, "text/plain", "out of memory\n");
+}
+
+int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret) {
+        _cleanup_free_ char *address = NULL;
+        HttpServerOptions options = { .listen_fd = -EBADF, .max_body_bytes = 1024, .max_connections = 8 };
+        int r;
+
+        r = agent_parse_listen(listen, &address, &options.port);
+        if (r < 0)
+                return r;
+        options.address = address;
+        return http_server_new(l, &options, agent_metrics_handle, page, ret);
+}

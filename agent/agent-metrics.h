@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the agent counts, and where it can be read: [Metrics] Listen=, paths /metrics and /healthz. */
+
+#include "evictor.h"
+#include "http-server.h"
+#include "metrics.h"
+#include "notice.h"
+
+typedef enum AgentMetric {
+        AGENT_METRIC_NOTICES,          /* by kind: first sightings */
+        AGENT_METRIC_LOOKS,            /* by result */
+        AGENT_METRIC_EVICTIONS,        /* by answer */
+        AGENT_METRIC_PHASE,            /* by phase: 1 for the present one */
+        AGENT_METRIC_PODS_LEFT,
+        AGENT_METRIC_NOTICE_TO_CORDON, /* seconds */
+        AGENT_METRIC_NOTICE_TO_DRAINED,
+        AGENT_METRIC_API_ERRORS,       /* by kind */
+        _AGENT_METRIC_MAX,
+} AgentMetric;
+
+typedef enum AgentApiError {
+        AGENT_API_CONFLICT,    /* 409: somebody else wrote first */
+        AGENT_API_REFUSED,     /* other 4xx: credential, admission */
+        AGENT_API_UNREACHABLE, /* no answer, or 429, 5xx */
+        _AGENT_API_ERROR_MAX,
+} AgentApiError;
+
+AgentApiError agent_api_error_kind(const ApiError *e);
+
+int agent_metrics_new(Metrics **ret);
+
+/* What answers on the socket. */
+typedef struct AgentMetricsPage {
+        Metrics *metrics;
+        const Evictor *evictor;
+        uint64_t evictions_told[_EVICTION_ANSWER_MAX];
+} AgentMetricsPage;
+
+void agent_metrics_handle(HttpExchange *x, void *page); /* an http_handler_t */
+/* listen: as agent_parse_listen() has it; page is borrowed. */
+int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent.h"
+
+#include "agent-metrics.h"
+#include "informer.h"
+#include "log.h"
+#include "notice-ec2.h"
+#include "reflex.h"
+#include "resume.h"
+#include "string-util.h"
+
+/*
+ *      start --own Node seen, intent log read--> settled: what was under way goes on, then looks are acted upon
+ *
+ * A look that comes earlier is kept. Marks of an earlier boot wait for the node to be Ready; a notice does not wait for that.
+ */
+
+#define WARM_USEC (30 * USEC_PER_SEC)
+#define SOURCE_FAILING_LOOKS 3u
+#define LOGIND_NAME "org.freedesktop.login1"
+#define LOGIND_PATH "/org/freedesktop/login1"
+#define LOGIND_INTERFACE "org.freedesktop.login1.Manager"
+
+struct Agent {
+        Env *env;
+        const AgentConfig *config;
+        KubeClient *client;
+        Metrics *metrics;
+        AgentMetricsPage page;
+        HttpServer *server;
+        IntentLog *intents;
+        Evictor *evictor;
+        NodeVoice *voice;
+        Informer *nodes, *pods;
+        Reflex *reflex;
+        NoticeSource *source;
+        BusSlot *shutdown_slot;
+
+        bool settled;         /* the own Node has been seen, and what it said was dealt with */
+        bool undo_when_ready; /* marks of an earlier boot */
+        const char *undo_why;
+        Notice *early;        /* seen before that */
+        usec_t early_usec;
+        char *spoken_id;      /* the notice that is not acted upon, and has been said to be */
+        unsigned unknown_looks;
+};
+
+const char *agent_phase(const Agent *a) {
+        return reflex_state_to_string(reflex_state(a->reflex));
+}
+
+size_t agent_pods_left(const Agent *a) {
+        return reflex_pods_left(a->reflex);
+}
+
+/* -- notices --------------------------------------------------------------------------------------------------------- */
+
+/* True the first time for this notice. */
+static bool speak_once(Agent *a, const Notice *n) {
+        if (streq_ptr(a->spoken_id, n->id))
+                return false;
+        (void) free_and_strdup(&a->spoken_id, n->id);
+        return true;
+}
+
+/* Why a notice that was dealt with before is left alone; NULL: it is new. */
+static const char *dealt_with(const Agent *a, const Notice *n) {
+        const Intent *known = intent_log_find(a->intents, n->id);
+
+        if (!known)
+                return NULL;
+        switch (known->phase) {
+        case INTENT_RELEASED:
+                return "somebody made the node schedulable again while it was acted upon";
+        case INTENT_DRAINED:
+                return "the node was drained for it, and its marks were removed since";
+        case INTENT_CORDONED:
+        case INTENT_DRAINING:
+        case _INTENT_PHASE_MAX:
+        case _INTENT_PHASE_INVALID:
+                break;
+        }
+        return NULL;
+}
+
+static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
+        PolicySettings settings = { .lb_wait_usec = a->config->lb_wait_usec };
+        const char *why;
+        Plan plan;
+        int r;
+
+        plan = policy_decide(n, &settings, loop_wall(a->env->loop));
+        if (!plan.drain) {
+                if (speak_once(a, n)) {
+                        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
+                        node_voice_notice_only(a->voice, n, plan.why);
+                }
+                return;
+        }
+        if (reflex_state(a->reflex) != REFLEX_IDLE) {
+                reflex_notice(a->reflex, n);
+                return;
+        }
+        why = dealt_with(a, n);
+        if (why) {
+                if (speak_once(a, n))
+                        node_voice_notice_ignored(a->voice, n, why);
+                return;
+        }
+        r = reflex_begin(a->reflex, n, &plan, answered_usec);
+        if (r < 0) {
+                log_error_errno(a->env->log, r, "Failed to act upon notice %s, trying again at the next look: %m", n->id);
+                return;
+        }
+        a->undo_when_ready = false; /* the marks are taken over */
+        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
+}
+
+static bool intent_is_over(const Intent *i, void *userdata) {
+        Agent *a = userdata;
+
+        return a->source->ops->may_cancel(a->source, i->notice, loop_wall(a->env->loop));
+}
+
+/* Positively none. */
+static void act_on_none(Agent *a) {
+        const Notice *n = reflex_notice_now(a->reflex);
+        const KubeNode *node = reflex_node(a->reflex);
+        const Intent *i;
+
+        a->spoken_id = mfree(a->spoken_id);
+        if (n && streq(n->source, a->source->ops->name) &&
+            a->source->ops->may_cancel(a->source, n, loop_wall(a->env->loop)))
+                reflex_cancel(a->reflex, "it is not announced any more, and the machine lives");
+        if (reflex_state(a->reflex) != REFLEX_IDLE)
+                return;
+        /* The same id would now be another occurrence. */
+        i = intent_log_find_if(a->intents, intent_is_over, a);
+        if (i)
+                intent_log_forget(a->intents, i->notice->id);
+        if (node && node_has_marks(node) && !a->undo_when_ready)
+                reflex_clean(a->reflex, "nothing is announced that they could be of");
+}
+
+static void count_look(Agent *a, NoticeLook look, const char *why) {
+        metrics_add(a->metrics, AGENT_METRIC_LOOKS, (size_t) look, 1);
+        if (look == NOTICE_LOOK_UNKNOWN) {
+                log_debug(a->env->log, "Source %s: unknown: %s", a->source->ops->name, why);
+                if (++a->unknown_looks == SOURCE_FAILING_LOOKS)
+                        node_voice_source_failing(a->voice, a->source->ops->name, why, a->unknown_looks);
+                return;
+        }
+        if (a->unknown_looks >= SOURCE_FAILING_LOOKS)
+                node_voice_source_back(a->voice, a->source->ops->name);
+        a->unknown_looks = 0;
+}
+
+static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata) {
+        Agent *a = userdata;
+
+        switch (look) {
+        case NOTICE_LOOK_NOTICE:
+                if (a->settled)
+                        act_on_notice(a, notice, answered_usec);
+                else {
+                        a->early = notice_free(a->early);
+                        if (notice_copy(notice, &a->early) >= 0)
+                                a->early_usec = answered_usec;
+                }
+                break;
+        case NOTICE_LOOK_NONE:
+                a->early = notice_free(a->early);
+                if (a->settled)
+                        act_on_none(a);
+                break;
+        case NOTICE_LOOK_UNKNOWN:
+                break;
+        }
+        count_look(a, look, why);
+}
+
+/* -- the start ------------------------------------------------------------------------------------------------------- */
+
+static void resume(Agent *a, const KubeNode *node) {
+        _cleanup_(resumption_done) Resumption found = { 0 };
+        int r;
+
+        r = resume_decide(node, a->intents, a->env->boot_id, &found);
+        switch (r < 0 ? RESUME_NOTHING : found.act) {
+        case RESUME_NOTHING:
+                break;
+        case RESUME_CONTINUE:
+                r = reflex_resume(a->reflex, found.notice, found.phase, found.since_usec);
+                break;
+        case RESUME_RELEASE:
+                intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
+                reflex_clean(a->reflex, found.why);
+                break;
+        case RESUME_CLEAN:
+                reflex_clean(a->reflex, found.why);
+                break;
+        case RESUME_UNDO:
+                a->undo_when_ready = true;
+                a->undo_why = found.why;
+                break;
+        }
+        if (r < 0)
+                log_error_errno(a->env->log, r, "Failed to go on with what was under way on node %s: %m", a->config->node_name);
+}
+
+static void settle(Agent *a, const KubeNode *node) {
+        _cleanup_(notice_freep) Notice *early = TAKE_PTR(a->early);
+
+        a->settled = true;
+        resume(a, node);
+        if (early)
+                act_on_notice(a, early, a->early_usec);
+        node_voice_ready(a->voice);
+        node_voice_set_status(a->voice, reflex_pods_left(a->reflex));
+}
+
+static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        const KubeNode *node = (const KubeNode *) new;
+        Agent *a = userdata;
+
+        reflex_see_node(a->reflex, node);
+        if (!node)
+                return;
+        if (!a->settled)
+                settle(a, node);
+        if (a->undo_when_ready && reflex_state(a->reflex) == REFLEX_IDLE && resume_is_ready(node)) {
+                a->undo_when_ready = false;
+                reflex_clean(a->reflex, a->undo_why);
+        }
+}
+
+static void on_node_synced(Informer *i, void *userdata) {
+        Agent *a = userdata;
+
+        if (!a->settled)
+                log_notice(a->env->log, "There is no Node %s yet: waiting for the kubelet to register it (or is NodeName= wrong?).",
+                           a->config->node_name);
+}
+
+static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
+        Agent *a = userdata;
+
+        if (connected)
+                log_info(a->env->log, "Connected to the API server (%s).", i == a->nodes ? "own Node" : "own pods");
+        else
+                log_warning(a->env->log, "%s Trying again; what is known stays in use.", why);
+}
+
+static void on_pod(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        Agent *a = userdata;
+
+        reflex_see_pod(a->reflex, e, (const KubePod *) (new ? new : old));
+}
+
+static void on_pods_synced(Informer *i, void *userdata) {
+        Agent *a = userdata;
+
+        reflex_pods_synced(a->reflex);
+}
+
+/* A path came back: nothing waits out its backoff. */
+static void on_link(void *userdata) {
+        Agent *a = userdata;
+
+        log_debug(a->env->log, "Links or routes changed: trying again what waits");
+        if (a->source)
+                a->source->ops->kick(a->source);
+        reflex_kick(a->reflex);
+        evictor_kick(a->evictor);
+        informer_kick(a->nodes);
+        informer_kick(a->pods);
+}
+
+static void on_prepare_for_shutdown(int error, const char *value, void *userdata) {
+        Agent *a = userdata;
+
+        if (error >= 0 && streq(value, "true"))
+                reflex_machine_ends(a->reflex);
+}
+
+/* -- new, free ------------------------------------------------------------------------------------------------------- */
+
+static int make_informers(Agent *a) {
+        const InformerHandler node_handler = {
+                .on_event = on_node, .on_synced = on_node_synced, .on_health = on_health, .userdata = a,
+        };
+        const InformerHandler pod_handler = {
+                .on_event = on_pod, .on_synced = on_pods_synced, .on_health = on_health, .userdata = a,
+        };
+        _cleanup_free_ char *own_node = strf("metadata.name=%s", a->config->node_name);
+        _cleanup_free_ char *own_pods = strf("spec.nodeName=%s", a->config->node_name);
+        int r;
+
+        if (!own_node || !own_pods)
+                return -ENOMEM;
+        r = informer_new(a->client, &kube_node_kind, &(InformerOptions){ .field_selector = own_node }, &node_handler, &a->nodes);
+        if (r < 0)
+                return r;
+        return informer_new(a->client, &kube_pod_kind, &(InformerOptions){ .field_selector = own_pods }, &pod_handler, &a->pods);
+}
+
+static int make_source(Agent *a) {
+        const NoticeEc2Options options = {
+                .endpoint = a->config->metadata_endpoint ? a->config->metadata_endpoint : AGENT_METADATA_ENDPOINT,
+                .poll_usec = a->config->poll_usec,
+        };
+
+        return a->config->metadata_source == METADATA_SOURCE_EC2 ? notice_ec2_new(a->env, &options, on_look, a, &a->source) : 0;
+}
+
+static int make_reflex(Agent *a) {
+        const ReflexContext context = {
+                .env = a->env,
+                .config = a->config,
+                .client = a->client,
+                .evictor = a->evictor,
+                .intents = a->intents,
+                .voice = a->voice,
+                .metrics = a->metrics,
+                .pods = a->pods,
+        };
+
+        return reflex_new(&context, &a->reflex);
+}
+
+static int agent_init(Agent *a) {
+        int r;
+
+        r = agent_metrics_new(&a->metrics);
+        if (r < 0)
+                return r;
+        r = intent_log_new(a->env, &a->intents);
+        if (r < 0)
+                return r;
+        r = evictor_new(a->client, NULL, &a->evictor);
+        if (r < 0)
+                return r;
+        a->page = (AgentMetricsPage){ .metrics = a->metrics, .evictor = a->evictor };
+        r = node_voice_new(a->client, a->config->node_name, &a->voice);
+        if (r < 0)
+                return r;
+        r = make_informers(a);
+        if (r < 0)
+                return r;
+        r = make_reflex(a);
+        if (r < 0)
+                return r;
+        return make_source(a);
+}
+
+int agent_new(Env *env, const AgentConfig *config, KubeClient *client, Agent **ret) {
+        _cleanup_(agent_freep) Agent *a = NULL;
+        int r;
+
+        assert(env && env->boot_id && config && config->node_name && client && ret);
+        a = new0(Agent, 1);
+        if (!a)
+                return -ENOMEM;
+        a->env = env;
+        a->config = config;
+        a->client = client;
+        r = agent_init(a);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+Agent *agent_free(Agent *a) {
+        if (!a)
+                return NULL;
+        if (a->env->netlink)
+                a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
+        bus_slot_free(a->shutdown_slot);
+        http_server_free(a->server);
+        notice_source_free(a->source);
+        reflex_free(a->reflex);
+        informer_free(a->nodes);
+        informer_free(a->pods);
+        node_voice_free(a->voice);
+        evictor_free(a->evictor);
+        intent_log_free(a->intents);
+        metrics_free(a->metrics);
+        notice_free(a->early);
+        free(a->spoken_id);
+        return mfree(a);
+}
+
+int agent_start(Agent *a) {
+        int r;
+
+        r = kube_client_keep_warm(a->client, HTTP_LANE_URGENT, WARM_USEC);
+        if (r < 0)
+                return r;
+        if (a->env->netlink)
+                a->env->netlink->ops->subscribe(a->env->netlink, on_link, a);
+        if (a->config->metrics_listen) {
+                r = agent_metrics_serve(a->env->loop, a->config->metrics_listen, &a->page, &a->server);
+                if (r < 0)
+                        return log_error_errno(a->env->log, r, "Failed to listen on %s for metrics: %m", a->config->metrics_listen);
+        }
+        if (a->env->bus) {
+                r = a->env->bus->ops->match_signal(a->env->bus, LOGIND_NAME, LOGIND_PATH, LOGIND_INTERFACE, "PrepareForShutdown",
+                                                   on_prepare_for_shutdown, a, &a->shutdown_slot);
+                if (r < 0)
+                        log_warning_errno(a->env->log, r, "Failed to hear of shutdowns from logind, going on without: %m");
+        }
+        if (a->source)
+                a->source->ops->start(a->source);
+        return 0;
+}

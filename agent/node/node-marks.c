@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-marks.h"
+
+#include <ctype.h>
+
+#include "marks.h"
+#include "string-util.h"
+
+#define ANNOTATION_BYTES_MAX 16384u
+#define PHASE_BYTES_MAX 64u
+#define BOOT_ID_BYTES_MAX 64u
+
+/* -- reading --------------------------------------------------------------------------------------------------------- */
+
+void interruption_done(Interruption *i) {
+        notice_free(i->notice);
+        free(i->phase);
+        free(i->boot_id);
+        *i = (Interruption){ 0 };
+}
+
+int interruption_parse(const char *text, Interruption *ret) {
+        static const JsonField fields[] = {
+                { "phase", json_parse_strdup, offsetof(Interruption, phase), true },
+                { "podsLeft", json_parse_int64, offsetof(Interruption, pods_left), false },
+                { "bootID", json_parse_strdup, offsetof(Interruption, boot_id), true },
+        };
+        _cleanup_(interruption_done) Interruption i = { .pods_left = -1 };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        assert(text && ret);
+        r = json_parse(text, strlen(text), ANNOTATION_BYTES_MAX, &doc, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EINVAL;
+        r = json_dispatch(json_root(doc), fields, ELEMENTSOF(fields), &i, NULL);
+        if (r >= 0)
+                r = notice_from_json(json_root(doc), &i.notice);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EINVAL;
+        if (strlen(i.phase) > PHASE_BYTES_MAX || strlen(i.boot_id) > BOOT_ID_BYTES_MAX)
+                return -EINVAL;
+
+        *ret = i;
+        i = (Interruption){ 0 };
+        return 0;
+}
+
+char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        notice_to_json(n, w);
+        json_add_string(w, "phase", phase);
+        json_add_int64(w, "podsLeft", (int64_t) pods_left);
+        json_add_string(w, "bootID", boot_id);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+bool boot_id_equal(const char *a, const char *b) {
+        if (!a || !b)
+                return false;
+        for (;; a++, b++) {
+                while (*a == '-')
+                        a++;
+                while (*b == '-')
+                        b++;
+                if (tolower((unsigned char) *a) != tolower((unsigned char) *b))
+                        return false;
+                if (*a == 0)
+                        return true;
+        }
+}
+
+static const char *annotation(const KubeNode *n, const char *key) {
+        return object_meta_annotation(&n->object.meta, key);
+}
+
+bool node_has_marks(const KubeNode *n) {
+        return annotation(n, ANNOTATION_CORDONED_BY_AGENT) || annotation(n, ANNOTATION_INTERRUPTION);
+}
+
+int node_marks_boot_id(const KubeNode *n, char **ret) {
+        const char *texts[] = { annotation(n, ANNOTATION_INTERRUPTION), annotation(n, ANNOTATION_CORDONED_BY_AGENT) };
+
+        *ret = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(texts) && !*ret; i++) {
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                const char *boot_id;
+
+                if (!texts[i] || json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL) < 0)
+                        continue;
+                boot_id = json_string_or_null(json_get(json_root(doc), "bootID"));
+                if (isempty(boot_id))
+                        continue;
+                *ret = strdup(boot_id);
+                if (!*ret)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+bool node_is_cordoned_by_stranger(const KubeNode *n) {
+        return n->unschedulable && !annotation(n, ANNOTATION_CORDONED_BY_AGENT) &&
+               !annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR);
+}
+
+bool node_was_uncordoned(const KubeNode *n) {
+        return !n->unschedulable && node_has_marks(n);
+}
+
+usec_t node_claim_deadline(const KubeNode *n) {
+        const char *text = annotation(n, ANNOTATION_DEADLINE);
+        usec_t deadline;
+
+        return text && rfc3339_parse(text, &deadline) >= 0 ? deadline : 0;
+}
+
+static const Condition *own_condition(const KubeNode *n, const char *type) {
+        const Condition *c = kube_node_condition(n, type);
+
+        return c && streq_ptr(c->reason, CONDITION_REASON_AGENT) ? c : NULL;
+}
+
+NodeConditions node_conditions(const KubeNode *n) {
+        const Condition *drained = own_condition(n, CONDITION_DRAINED);
+
+        if (drained && drained->status == CONDITION_TRUE)
+                return NODE_CONDITIONS_DRAINED;
+        return drained || own_condition(n, CONDITION_DRAIN_IN_PROGRESS) ? NODE_CONDITIONS_DRAINING : NODE_CONDITIONS_NONE;
+}
+
+/* -- writing --------------------------------------------------------------------------------------------------------- */
+
+/* {"metadata":{"resourceVersion":... and left open. */
+static JsonWriter *begin_patch(const KubeNode *n) {
+        JsonWriter *w;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "resourceVersion", n->object.meta.resource_version);
+        return w;
+}
+
+static char *cordon_mark(const char *boot_id, const char *why) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_add_string(w, "bootID", boot_id);
+        json_add_string(w, "why", why);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why, bool *ret_claimed) {
+        _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
+        _cleanup_free_ char *mark = cordon_mark(boot_id, why);
+        bool claimed = !node_is_cordoned_by_stranger(n);
+
+        if (!w || !mark)
+                return NULL;
+        json_open_object(w, "annotations");
+        json_add_string(w, ANNOTATION_INTERRUPTION, interruption);
+        if (claimed)
+                json_add_string(w, ANNOTATION_CORDONED_BY_AGENT, mark);
+        json_close_object(w);
+        if (!object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB)) {
+                json_open_object(w, "labels");
+                json_add_string(w, LABEL_EXCLUDE_FROM_LB, LABEL_EXCLUDE_FROM_LB_VALUE);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        if (claimed) {
+                json_open_object(w, "spec");
+                json_add_bool(w, "unschedulable", true);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        *ret_claimed = claimed;
+        return json_writer_steal(w, NULL);
+}
+
+char *node_patch_interruption(const KubeNode *n, const char *interruption) {
+        _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
+
+        if (!w)
+                return NULL;
+        json_open_object(w, "annotations");
+        json_add_string(w, ANNOTATION_INTERRUPTION, interruption);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status, const char *message,
+                          usec_t now_usec) {
+        const Condition *old = kube_node_condition(n, type);
+        char now[RFC3339_MAX], since[RFC3339_MAX];
+
+        rfc3339_format(now_usec, now);
+        rfc3339_format(old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec : now_usec,
+                       since);
+        json_open_object(w, NULL);
+        json_add_string(w, "type", type);
+        json_add_string(w, "status", condition_status_to_string(status));
+        json_add_string(w, "reason", CONDITION_REASON_AGENT);
+        json_add_string(w, "message", message);
+        json_add_string(w, "lastHeartbeatTime", now);
+        json_add_string(w, "lastTransitionTime", since);
+        json_close_object(w);
+}
+
+static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type) {
+        if (!own_condition(n, type))
+                return;
+        json_open_object(w, NULL);
+        json_add_string(w, "type", type);
+        json_add_string(w, "$patch", "delete");
+        json_close_object(w);
+}
+
+char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message, usec_t wall_now_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
+
+        if (!w)
+                return NULL;
+        json_close_object(w);
+        json_open_object(w, "status");
+        json_open_array(w, "conditions");
+        switch (wanted) {
+        case NODE_CONDITIONS_NONE:
+                delete_condition(w, n, CONDITION_DRAIN_IN_PROGRESS);
+                delete_condition(w, n, CONDITION_DRAINED);
+                break;
+        case NODE_CONDITIONS_DRAINING:
+                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, message, wall_now_usec);
+                /* Of an earlier drain: not true any more. */
+                delete_condition(w, n, CONDITION_DRAINED);
+                break;
+        case NODE_CONDITIONS_DRAINED:
+                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, message, wall_now_usec);
+                add_condition(w, n, CONDITION_DRAINED, CONDITION_TRUE, message, wall_now_usec);
+                break;
+        case _NODE_CONDITIONS_MAX:
+                assert(false && "conditions of no kind");
+        }
+        json_close_array(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        bool interruption = annotation(n, ANNOTATION_INTERRUPTION), cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT);
+        bool shared = annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR), deleting = n->object.meta.deletion_usec > 0;
+        bool takes_cordon = cordon && !deleting, label = !shared && !deleting && (cordon || interruption) &&
+                            streq_ptr(object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE);
+
+        if (!interruption && !takes_cordon)
+                return 0;
+        w = begin_patch(n);
+        if (!w)
+                return -ENOMEM;
+        json_open_object(w, "annotations");
+        if (interruption)
+                json_add_null(w, ANNOTATION_INTERRUPTION);
+        if (takes_cordon)
+                json_add_null(w, ANNOTATION_CORDONED_BY_AGENT);
+        json_close_object(w);
+        if (label) {
+                json_open_object(w, "labels");
+                json_add_null(w, LABEL_EXCLUDE_FROM_LB);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        *ret_uncordons = takes_cordon && !shared && n->unschedulable;
+        if (*ret_uncordons) {
+                json_open_object(w, "spec");
+                json_add_null(w, "unschedulable");
+                json_close_object(w);
+        }
+        json_close_object(w);
+        *ret = json_writer_steal(w, NULL);
+        return *ret ? 1 : -ENOMEM;
+}

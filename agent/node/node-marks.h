@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * node/: this machine's Node object and what surrounds it.
+ *
+ * node-marks.c: pure. What of ours is on the Node (marks.h), and the bodies of the patches that put it there and take it off. Every
+ * body carries the resourceVersion of the Node that it was made from: a stale one is refused with 409, and decided again.
+ */
+
+#include "kube-kinds.h"
+#include "notice.h"
+
+/* reason of our conditions: who drains. */
+#define CONDITION_REASON_AGENT "VesperAgent"
+
+/* The annotation vesper.sh/interruption. */
+typedef struct Interruption {
+        Notice *notice;
+        char *phase;       /* "Cordoned", "Draining", "Drained" */
+        int64_t pods_left; /* -1: not said */
+        char *boot_id;
+} Interruption;
+
+/* -EINVAL: not ours, or garbled; -ENOMEM. */
+int interruption_parse(const char *text, Interruption *ret);
+char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id); /* NULL on ENOMEM */
+void interruption_done(Interruption *i);
+
+/* The same boot, with or without dashes. NULL equals nothing. */
+bool boot_id_equal(const char *a, const char *b);
+
+/* Our cordon or our interruption stands on this Node. */
+bool node_has_marks(const KubeNode *n);
+/* The boot in which they were made, or NULL where it cannot be read; free it. */
+int node_marks_boot_id(const KubeNode *n, char **ret);
+/* Unschedulable, and neither we nor the coordinator did it: never claimed, never undone. */
+bool node_is_cordoned_by_stranger(const KubeNode *n);
+/* Interrupted, yet schedulable: a person un-cordoned, as our first patch sets both at once. */
+bool node_was_uncordoned(const KubeNode *n);
+/* vesper.sh/deadline (wall clock); 0: none, or not readable. */
+usec_t node_claim_deadline(const KubeNode *n);
+
+/* What our two conditions say. */
+typedef enum NodeConditions {
+        NODE_CONDITIONS_NONE,
+        NODE_CONDITIONS_DRAINING, /* DrainInProgress=True */
+        NODE_CONDITIONS_DRAINED,  /* DrainInProgress=False, Drained=True */
+        _NODE_CONDITIONS_MAX,
+} NodeConditions;
+
+NodeConditions node_conditions(const KubeNode *n);
+
+/* Each: the body, or NULL on ENOMEM. */
+
+/* Merge patch. The first act: cordon (claimed unless a stranger has cordoned), annotation, and the load balancers' label where there
+ * is none. */
+char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why, bool *ret_claimed);
+/* Merge patch: the annotation alone. */
+char *node_patch_interruption(const KubeNode *n, const char *interruption);
+/* Strategic merge patch of the status; NONE deletes those of ours that are there. */
+char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message, usec_t wall_now_usec);
+
+/* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes schedulable by it; 0: nothing
+ * is there to take off; -ENOMEM. A node that is being deleted keeps its cordon, as does one that the coordinator has cordoned too. */
+int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-report.h"
+
+#include "backoff.h"
+#include "log.h"
+#include "marks.h"
+#include "parse-util.h"
+#include "string-util.h"
+
+#define CORDON_TIMEOUT_USEC (2 * USEC_PER_SEC)
+#define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
+#define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
+#define CORDON_RETRY_CAP_USEC USEC_PER_SEC /* until the deadline: nothing matters more */
+#define RETRY_CAP_USEC (10 * USEC_PER_SEC)
+#define RETRY_JITTER_PERMILLE 200u
+#define SETTLE_USEC (100 * USEC_PER_MSEC)
+#define PODS_LEFT_USEC (10 * USEC_PER_SEC)
+#define CONFLICTS_AT_ONCE 5u
+
+typedef enum ReportGoal { GOAL_NONE, GOAL_MARK, GOAL_UNMARK } ReportGoal;
+
+typedef enum ReportWrite { WRITE_NONE, WRITE_READ, WRITE_CORDON, WRITE_PHASE, WRITE_CONDITIONS, WRITE_UNDO } ReportWrite;
+
+/* What the annotation says (or shall say). */
+typedef struct ReportText {
+        const char *phase; /* static */
+        size_t pods_left;
+        usec_t deadline_usec;
+} ReportText;
+
+struct NodeReport {
+        KubeClient *client;
+        Env *env;
+        char *node;
+        NodeReportHandler handler;
+        KubeNode *view; /* a reference */
+        ReportGoal goal;
+
+        Notice *notice;
+        ReportText wanted, acked, sent;
+        NodeConditions wanted_conditions;
+        const char *message;
+        bool cordoned, claimed, undone;
+        usec_t sent_usec;   /* when W1 left for the first time; 0: not yet */
+        usec_t text_usec;   /* when the annotation was written last */
+        usec_t settle_usec;
+
+        KubeCall *call;
+        ReportWrite write;
+        char *sent_version; /* the resourceVersion that it carries */
+        bool uncordons;     /* the undo under way */
+        bool stale;         /* a conflict: the view is older than the Node */
+        unsigned conflicts; /* in a row */
+        bool failing;
+        Backoff backoff;
+        usec_t retry_usec;
+        Timer *timer;
+};
+
+static void pump(NodeReport *r);
+
+static void on_timer(Timer *t, void *userdata) {
+        pump(userdata);
+}
+
+int node_report_new(KubeClient *c, const char *node, const NodeReportHandler *h, NodeReport **ret) {
+        _cleanup_(node_report_freep) NodeReport *r = NULL;
+        int k;
+
+        assert(c && node && h && h->on_cordoned && h->on_undone && h->on_api && ret);
+        r = new0(NodeReport, 1);
+        if (!r)
+                return -ENOMEM;
+
+        r->client = c;
+        r->env = kube_client_env(c);
+        r->handler = *h;
+        r->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC,
+                                .jitter_permille = RETRY_JITTER_PERMILLE };
+        r->node = strdup(node);
+        if (!r->node)
+                return -ENOMEM;
+        k = timer_new(r->env->loop, "node-report", on_timer, r, &r->timer);
+        if (k < 0)
+                return k;
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+static void forget_view(NodeReport *r) {
+        if (r->view)
+                kube_object_unref(&r->view->object);
+        r->view = NULL;
+}
+
+NodeReport *node_report_free(NodeReport *r) {
+        if (!r)
+                return NULL;
+        kube_call_free(r->call);
+        timer_free(r->timer);
+        notice_free(r->notice);
+        forget_view(r);
+        free(r->sent_version);
+        free(r->node);
+        return mfree(r);
+}
+
+const KubeNode *node_report_view(const NodeReport *r) {
+        return r->view;
+}
+
+/* -- the view -------------------------------------------------------------------------------------------------------- */
+
+/* Answers and the watch overtake each other; versions of one kind can be compared as numbers. */
+static bool is_older(const KubeNode *a, const KubeNode *b) {
+        uint64_t x, y;
+
+        return streq_ptr(a->object.meta.uid, b->object.meta.uid) && parse_uint64(strempty(a->object.meta.resource_version), &x) >= 0 &&
+               parse_uint64(strempty(b->object.meta.resource_version), &y) >= 0 && x < y;
+}
+
+static void take_view(NodeReport *r, KubeNode *n) {
+        bool other = r->view && !streq_ptr(r->view->object.meta.uid, n->object.meta.uid);
+
+        if (r->view == n || (r->view && is_older(n, r->view)))
+                return;
+        kube_object_ref(&n->object);
+        forget_view(r);
+        r->view = n;
+        r->stale = false;
+        if (other) {
+                /* Made anew (somebody deleted it): nothing of what we said stands there. */
+                r->cordoned = false;
+                r->acked = (ReportText){ 0 };
+        }
+}
+
+void node_report_see(NodeReport *r, const KubeNode *node) {
+        if (!node) {
+                forget_view(r);
+                r->cordoned = false;
+                r->acked = (ReportText){ 0 };
+                return;
+        }
+        take_view(r, (KubeNode *) node);
+        if (r->goal != GOAL_NONE)
+                timer_arm_earlier(r->timer, r->retry_usec);
+}
+
+static void take_object(NodeReport *r, const Json *object) {
+        KubeObject *o;
+
+        if (!object || kube_object_decode(&kube_node_kind, object, kube_client_pool(r->client), &o) < 0)
+                return;
+        take_view(r, (KubeNode *) o);
+        kube_object_unref(o);
+}
+
+/* -- answers --------------------------------------------------------------------------------------------------------- */
+
+static void acknowledge_cordon(NodeReport *r, bool claimed) {
+        r->cordoned = true;
+        r->claimed = claimed;
+        r->acked = r->sent;
+        r->text_usec = loop_now(r->env->loop);
+        r->settle_usec = usec_add(r->text_usec, SETTLE_USEC);
+        r->handler.on_cordoned(r, r->sent_usec, claimed, r->handler.userdata);
+}
+
+static void on_success(NodeReport *r, ReportWrite write) {
+        backoff_reset(&r->backoff);
+        r->retry_usec = 0;
+        r->conflicts = 0;
+        if (r->failing) {
+                r->failing = false;
+                r->handler.on_api(r, NULL, false, r->handler.userdata);
+        }
+        switch (write) {
+        case WRITE_CORDON:
+                acknowledge_cordon(r, r->claimed);
+                break;
+        case WRITE_PHASE:
+                r->acked = r->sent;
+                r->text_usec = loop_now(r->env->loop);
+                break;
+        case WRITE_UNDO:
+                r->undone = true;
+                r->handler.on_undone(r, r->uncordons, r->handler.userdata);
+                break;
+        case WRITE_NONE:
+        case WRITE_READ:
+        case WRITE_CONDITIONS:
+                break;
+        }
+}
+
+/* The first few go out again at once, with whatever Node is newer. */
+static void on_conflict(NodeReport *r) {
+        r->stale = r->view && streq_ptr(r->view->object.meta.resource_version, r->sent_version);
+        if (++r->conflicts > CONFLICTS_AT_ONCE)
+                r->retry_usec = usec_add(loop_now(r->env->loop), backoff_next(&r->backoff, r->env->random));
+}
+
+static void on_failure(NodeReport *r, const ApiError *error) {
+        bool urgent = r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
+        usec_t delay, asked = error->retry_after_usec;
+        bool first = !r->failing;
+
+        r->failing = true;
+        r->backoff.cap_usec = urgent ? CORDON_RETRY_CAP_USEC : RETRY_CAP_USEC;
+        delay = backoff_next(&r->backoff, r->env->random);
+        r->retry_usec = usec_add(loop_now(r->env->loop), MAX(delay, urgent ? MIN(asked, CORDON_RETRY_CAP_USEC) : asked));
+        r->handler.on_api(r, error, first, r->handler.userdata);
+}
+
+static void on_reply(const KubeReply *reply, void *userdata) {
+        NodeReport *r = userdata;
+        ReportWrite write = r->write;
+
+        r->call = kube_call_free(r->call);
+        r->write = WRITE_NONE;
+        if (write == WRITE_CORDON && r->sent_usec == 0)
+                r->sent_usec = reply->started_usec;
+        if (!reply->error) {
+                take_object(r, reply->object);
+                on_success(r, write);
+        } else if (reply->error->http == 404 && write == WRITE_READ)
+                forget_view(r); /* no Node: the informer will bring the next one */
+        else if (reply->error->http == 409) {
+                on_conflict(r);
+                r->handler.on_api(r, reply->error, false, r->handler.userdata);
+        } else
+                on_failure(r, reply->error);
+        timer_arm_earlier(r->timer, r->retry_usec);
+}
+
+/* -- sending --------------------------------------------------------------------------------------------------------- */
+
+static void send(NodeReport *r, ReportWrite write, KubePatchType type, const char *subresource, const char *body) {
+        KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = subresource };
+        KubeCallOptions options = {
+                .lane = HTTP_LANE_URGENT,
+                .timeout_usec = write == WRITE_CORDON ? CORDON_TIMEOUT_USEC : CALL_TIMEOUT_USEC,
+        };
+        int k = -ENOMEM;
+
+        if (free_and_strdup(&r->sent_version, r->view->object.meta.resource_version) < 0)
+                k = -ENOMEM;
+        else if (write == WRITE_READ)
+                k = kube_get(r->client, &target, &options, on_reply, r, &r->call);
+        else if (body)
+                k = kube_patch(r->client, &target, type, body, &options, on_reply, r, &r->call);
+        if (k < 0) {
+                log_debug_errno(r->env->log, k, "Failed to send a report on node %s, trying again: %m", r->node);
+                r->retry_usec = usec_add(loop_now(r->env->loop), RETRY_BASE_USEC);
+                timer_arm_earlier(r->timer, r->retry_usec);
+                return;
+        }
+        r->write = write;
+}
+
+static void read_node(NodeReport *r) {
+        send(r, WRITE_READ, KUBE_PATCH_MERGE, NULL, NULL);
+}
+
+static char *format_text(NodeReport *r) {
+        r->sent = r->wanted;
+        return interruption_format(r->notice, r->wanted.phase, r->wanted.pods_left, r->env->boot_id);
+}
+
+static void send_cordon(NodeReport *r) {
+        _cleanup_free_ char *text = format_text(r), *body = NULL, *why = NULL;
+        const char *found = object_meta_annotation(&r->view->object.meta, ANNOTATION_INTERRUPTION);
+
+        if (text && streq_ptr(found, text) && r->view->unschedulable) {
+                /* An earlier try has landed, its answer was lost. */
+                acknowledge_cordon(r, !node_is_cordoned_by_stranger(r->view));
+                timer_arm_earlier(r->timer, 0);
+                return;
+        }
+        why = strf("%s notice of %s: %s", notice_kind_to_string(r->notice->kind), r->notice->source,
+                   r->notice->action ? r->notice->action : "ends");
+        if (text && why)
+                body = node_patch_mark(r->view, text, r->env->boot_id, why, &r->claimed);
+        send(r, WRITE_CORDON, KUBE_PATCH_MERGE, NULL, body);
+}
+
+static void send_phase(NodeReport *r) {
+        _cleanup_free_ char *text = format_text(r), *body = text ? node_patch_interruption(r->view, text) : NULL;
+
+        send(r, WRITE_PHASE, KUBE_PATCH_MERGE, NULL, body);
+}
+
+static void send_conditions(NodeReport *r, NodeConditions wanted) {
+        _cleanup_free_ char *body = node_patch_conditions(r->view, wanted, r->message, loop_wall(r->env->loop));
+
+        send(r, WRITE_CONDITIONS, KUBE_PATCH_STRATEGIC, "status", body);
+}
+
+/* -- what is missing ------------------------------------------------------------------------------------------------- */
+
+/* When the annotation is to be written; USEC_INFINITY: it is right. */
+static usec_t phase_due(const NodeReport *r) {
+        if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec)
+                return 0;
+        return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC) : USEC_INFINITY;
+}
+
+/* Until the node controller has set the taint that follows from the cordon, a write of ours would only collide with it. */
+static bool is_settling(NodeReport *r, usec_t now) {
+        if (now >= r->settle_usec || kube_node_has_taint(r->view, TAINT_UNSCHEDULABLE, NULL))
+                return false;
+        timer_arm_earlier(r->timer, r->settle_usec);
+        return true;
+}
+
+static void pump_mark(NodeReport *r, usec_t now) {
+        NodeConditions stands;
+
+        if (!r->cordoned) {
+                send_cordon(r);
+                return;
+        }
+        if (is_settling(r, now))
+                return;
+
+        stands = node_conditions(r->view);
+        if (r->wanted_conditions == NODE_CONDITIONS_DRAINING && stands != NODE_CONDITIONS_DRAINING)
+                send_conditions(r, r->wanted_conditions);
+        else if (phase_due(r) <= now)
+                send_phase(r);
+        else if (r->wanted_conditions == NODE_CONDITIONS_DRAINED && stands != NODE_CONDITIONS_DRAINED)
+                send_conditions(r, r->wanted_conditions);
+        else if (phase_due(r) != USEC_INFINITY)
+                timer_arm_earlier(r->timer, phase_due(r));
+}
+
+static void pump_unmark(NodeReport *r) {
+        _cleanup_free_ char *body = NULL;
+        int k;
+
+        if (!r->undone) {
+                r->uncordons = false;
+                k = node_patch_undo(r->view, &body, &r->uncordons);
+                if (k != 0) {
+                        send(r, WRITE_UNDO, KUBE_PATCH_MERGE, NULL, body);
+                        return;
+                }
+                r->undone = true;
+                r->handler.on_undone(r, false, r->handler.userdata);
+        }
+        if (r->goal != GOAL_UNMARK)
+                return;
+        if (node_conditions(r->view) != NODE_CONDITIONS_NONE)
+                send_conditions(r, NODE_CONDITIONS_NONE);
+        else
+                r->goal = GOAL_NONE;
+}
+
+static void pump(NodeReport *r) {
+        usec_t now = loop_now(r->env->loop);
+
+        if (r->goal == GOAL_NONE || r->call)
+                return;
+        if (now < r->retry_usec) {
+                timer_arm_earlier(r->timer, r->retry_usec);
+                return;
+        }
+        if (!r->view)
+                return; /* there is no Node; the informer will bring it */
+        if (r->stale)
+                read_node(r);
+        else if (r->goal == GOAL_MARK)
+                pump_mark(r, now);
+        else
+                pump_unmark(r);
+}
+
+/* -- what shall stand there ------------------------------------------------------------------------------------------ */
+
+static int take_wish(NodeReport *r, const NodeWish *w) {
+        _cleanup_(notice_freep) Notice *copy = NULL;
+        int k;
+
+        assert(w->notice && w->phase);
+        k = notice_copy(w->notice, &copy);
+        if (k < 0)
+                return k;
+        notice_free(r->notice);
+        r->notice = TAKE_PTR(copy);
+        r->wanted = (ReportText){ .phase = w->phase, .pods_left = w->pods_left, .deadline_usec = w->notice->deadline_usec };
+        r->wanted_conditions = w->conditions;
+        r->message = w->message;
+        return 0;
+}
+
+/* What is under way was for the other goal. */
+static void change_goal(NodeReport *r, ReportGoal goal) {
+        r->call = kube_call_free(r->call);
+        r->write = WRITE_NONE;
+        r->goal = goal;
+        r->cordoned = r->undone = false;
+        r->acked = (ReportText){ 0 };
+        r->sent_usec = r->settle_usec = r->retry_usec = 0;
+        r->conflicts = 0;
+        backoff_reset(&r->backoff);
+}
+
+int node_report_mark(NodeReport *r, const NodeWish *w) {
+        int k;
+
+        k = take_wish(r, w);
+        if (k < 0)
+                return k;
+        if (r->goal == GOAL_MARK) {
+                timer_arm_earlier(r->timer, r->retry_usec);
+                return 0;
+        }
+        change_goal(r, GOAL_MARK);
+        pump(r);
+        return 0;
+}
+
+/* What stands there already need not be written again. */
+static void take_standing_text(NodeReport *r) {
+        const char *text = r->view ? object_meta_annotation(&r->view->object.meta, ANNOTATION_INTERRUPTION) : NULL;
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        r->text_usec = loop_now(r->env->loop);
+        if (!text || interruption_parse(text, &i) < 0 || !streq(i.phase, r->wanted.phase) || i.pods_left < 0)
+                return;
+        r->acked = (ReportText){ .phase = r->wanted.phase, .pods_left = (size_t) i.pods_left,
+                                 .deadline_usec = i.notice->deadline_usec };
+}
+
+int node_report_resume(NodeReport *r, const NodeWish *w) {
+        int k;
+
+        k = take_wish(r, w);
+        if (k < 0)
+                return k;
+        change_goal(r, GOAL_MARK);
+        r->cordoned = true;
+        take_standing_text(r);
+        timer_arm_earlier(r->timer, 0);
+        return 0;
+}
+
+void node_report_unmark(NodeReport *r) {
+        if (r->goal == GOAL_UNMARK)
+                return;
+        change_goal(r, GOAL_UNMARK);
+        timer_arm_earlier(r->timer, 0);
+}
+
+void node_report_kick(NodeReport *r) {
+        if (r->goal == GOAL_NONE || r->call)
+                return;
+        backoff_reset(&r->backoff);
+        r->retry_usec = 0;
+        timer_arm_earlier(r->timer, 0);
+}

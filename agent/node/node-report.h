@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * node-report.c: says on the Node how far its interruption is. Level-triggered: told what shall stand there, it sends what is
+ * missing, one patch at a time, each with the resourceVersion of the newest Node seen; on 409 it takes a newer Node and decides
+ * again at once. Writes of one drain without trouble:
+ *
+ *      W1  merge patch      cordon (unless a stranger has cordoned), annotation "Cordoned", load balancers' label where absent
+ *      W2  status patch     DrainInProgress=True
+ *      W3  merge patch      annotation "Draining"
+ *      ..  merge patch      podsLeft, at most every 10 s
+ *      W4  merge patch      annotation "Drained", podsLeft 0
+ *      W5  status patch     DrainInProgress=False, Drained=True
+ *
+ * W1 leaves inside node_report_mark() on the urgent lane. What follows waits until the control plane has answered the cordon with
+ * its taint, 100 ms at most, so that it is not refused for that. A drain that is faster than its reports skips some of them.
+ * Taking off: one merge patch (node_patch_undo()), then one that deletes our conditions.
+ */
+
+#include "agent-metrics.h"
+#include "kube-client.h"
+#include "node-marks.h"
+
+typedef struct NodeReport NodeReport;
+
+typedef struct NodeReportHandler {
+        /* W1 is acknowledged: also when it was found to have landed though its answer was lost, and again for a Node that was
+         * made anew. sent_usec: loop_now() when it left; claimed: false where a stranger had cordoned before. */
+        void (*on_cordoned)(NodeReport *r, usec_t sent_usec, bool claimed, void *userdata);
+        /* Our marks are off. uncordoned: the node is schedulable by that. */
+        void (*on_undone)(NodeReport *r, bool uncordoned, void *userdata);
+        /* A write failed (each time, `first` in a row), and: writes go through again (error NULL). */
+        void (*on_api)(NodeReport *r, const ApiError *error, bool first, void *userdata);
+        void *userdata;
+} NodeReportHandler;
+
+/* What shall stand there. `phase` and `message` are static. */
+typedef struct NodeWish {
+        const Notice *notice; /* copied */
+        const char *phase;
+        size_t pods_left;
+        NodeConditions conditions;
+        const char *message; /* of the conditions */
+} NodeWish;
+
+int node_report_new(KubeClient *c, const char *node, const NodeReportHandler *h, NodeReport **ret);
+NodeReport *node_report_free(NodeReport *r);
+DEFINE_FREEP(NodeReport, node_report_free);
+
+/* What the informer brings; NULL: the Node is gone. */
+void node_report_see(NodeReport *r, const KubeNode *node);
+/* The newest Node known, from the informer or an answer; borrowed, NULL if there is none. */
+const KubeNode *node_report_view(const NodeReport *r);
+
+/* Begin, or say something new. The first one sends W1 inside. -ENOMEM: nothing is changed. */
+int node_report_mark(NodeReport *r, const NodeWish *w);
+/* As mark(), of marks that stand on the Node already: after a restart. */
+int node_report_resume(NodeReport *r, const NodeWish *w);
+/* Take everything of ours off. */
+void node_report_unmark(NodeReport *r);
+/* A path came back: what waits for its retry goes now. */
+void node_report_kick(NodeReport *r);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * node-voice.c: what the agent says to people: journal lines with their fields and message ids, Events on the Node and its pods, and
+ * the STATUS= of the unit. Nothing waits for any of it.
+ */
+
+#include "event-recorder.h"
+#include "kube-kinds.h"
+#include "node-drain.h"
+#include "policy.h"
+
+typedef struct NodeVoice NodeVoice;
+
+int node_voice_new(KubeClient *c, const char *node, NodeVoice **ret);
+NodeVoice *node_voice_free(NodeVoice *v);
+DEFINE_FREEP(NodeVoice, node_voice_free);
+
+/* Whose Events: the uid of the Node as it is now. */
+void node_voice_set_node(NodeVoice *v, const KubeNode *n);
+/* The interruption that the next lines are about; borrowed until it is replaced. NULL: none. */
+void node_voice_set_notice(NodeVoice *v, const Notice *n);
+void node_voice_set_phase(NodeVoice *v, const char *phase); /* static; field PHASE= and STATUS= */
+void node_voice_set_status(NodeVoice *v, size_t pods_left);
+
+/* What goes on between agent and API server. */
+void node_voice_ready(NodeVoice *v);
+void node_voice_api_lost(NodeVoice *v, const ApiError *e);
+void node_voice_api_back(NodeVoice *v);
+void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks);
+void node_voice_source_back(NodeVoice *v, const char *source);
+
+/* The notice. */
+void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
+void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
+void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec);
+void node_voice_resumed(NodeVoice *v);
+/* why it is not acted upon again. */
+void node_voice_notice_ignored(NodeVoice *v, const Notice *n, const char *why);
+
+/* The drain. delay_usec: from the metadata's answer to the patch that left; USEC_INFINITY: not measured. */
+void node_voice_cordoned(NodeVoice *v, usec_t delay_usec, bool claimed);
+void node_voice_draining(NodeVoice *v, size_t n_pods, usec_t deadline_usec);
+void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod);
+void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b);
+void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec);
+void node_voice_volumes(NodeVoice *v, char *const *names);
+void node_voice_volumes_given_up(NodeVoice *v, char *const *names);
+void node_voice_drained(NodeVoice *v, usec_t took_usec);
+void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n);
+
+/* The end of it. */
+void node_voice_cancelled(NodeVoice *v, const char *why);
+void node_voice_released(NodeVoice *v);
+void node_voice_left_over(NodeVoice *v, const char *why);
+void node_voice_undone(NodeVoice *v, bool uncordoned);
+void node_voice_ending(NodeVoice *v);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notice-ec2.h"
+
+#include "backoff.h"
+#include "imds-client.h"
+#include "json.h"
+#include "log.h"
+#include "string-util.h"
+
+/*
+ * One look:
+ *
+ *      poll due ---identity proven for this token---> asking spot/instance-action ---200---> NOTICE
+ *         |                                                ^            |
+ *         +---not yet---> asking instance-id ---i-...------+            +---404, same token---> NONE
+ *                                 ^                                     |
+ *                                 +-------------404, but by a new token-+
+ */
+
+#define LEAD_USEC (120 * USEC_PER_SEC)
+#define STALE_LEAD_USEC (30 * USEC_PER_SEC)
+#define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
+/* EC2 withdraws nothing on paper; what is still absent so long after its time was withdrawn in fact. */
+#define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
+#define SLOWEST_POLLS 8u
+#define BACKOFF_JITTER_PERMILLE 200u
+#define BODY_BYTES_MAX 4096u
+
+typedef struct NoticeEc2 {
+        NoticeSource source;
+        Env *env;
+        ImdsClient *imds;
+        usec_t poll_usec;
+        Timer *timer;
+        Backoff backoff;
+        bool looking;
+        usec_t due_usec;           /* of the present or next look */
+        char *instance_id;
+        unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
+        bool absent;               /* this look has had its 404 */
+        Notice *notice;            /* the last one seen */
+        usec_t time_usec;          /* its `time`, as written */
+        usec_t first_seen_usec;    /* wall clock: when that time was first seen */
+} NoticeEc2;
+
+static void on_identity(const ImdsAnswer *answer, void *userdata);
+static void on_action(const ImdsAnswer *answer, void *userdata);
+
+/* -- pure ------------------------------------------------------------------------------------------------------------ */
+
+bool ec2_instance_id_is_valid(const char *s, size_t size) {
+        if (size < 10 || size > 34 || s[0] != 'i' || s[1] != '-')
+                return false;
+        for (size_t i = 2; i < size; i++)
+                if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f')))
+                        return false;
+        return true;
+}
+
+usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec, Ec2ClockVerdict *ret_verdict) {
+        *ret_verdict = EC2_CLOCK_FINE;
+        if (streq(action, "hibernate"))
+                return usec_add(first_seen_usec, HIBERNATE_LEAD_USEC);
+        if (time_usec <= first_seen_usec) {
+                *ret_verdict = EC2_CLOCK_AHEAD;
+                return usec_add(first_seen_usec, STALE_LEAD_USEC);
+        }
+        if (time_usec > usec_add(first_seen_usec, LEAD_USEC)) {
+                *ret_verdict = EC2_CLOCK_BEHIND;
+                return usec_add(first_seen_usec, LEAD_USEC);
+        }
+        return time_usec;
+}
+
+static bool action_is_known(const char *action) {
+        return streq(action, "terminate") || streq(action, "stop") || streq(action, "hibernate");
+}
+
+int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec, const char **reterr_why) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const char *action, *time;
+        usec_t time_usec;
+        int r;
+
+        r = json_parse(body, size, BODY_BYTES_MAX, &doc, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                *reterr_why = "spot/instance-action is not JSON";
+                return -EBADMSG;
+        }
+        action = json_string_or_null(json_get(json_root(doc), "action"));
+        time = json_string_or_null(json_get(json_root(doc), "time"));
+        if (!action || !action_is_known(action)) {
+                *reterr_why = "spot/instance-action names no action that is known";
+                return -EBADMSG;
+        }
+        if (!time || rfc3339_parse(time, &time_usec) < 0) {
+                *reterr_why = "spot/instance-action has no time that can be read";
+                return -EBADMSG;
+        }
+        *ret_action = strdup(action);
+        if (!*ret_action)
+                return -ENOMEM;
+        *ret_time_usec = time_usec;
+        return 0;
+}
+
+/* -- the end of a look ----------------------------------------------------------------------------------------------- */
+
+/* Later than asked for, should looks be slower than their interval: no two at once, and none to catch up. */
+static void plan_next(NoticeEc2 *s, usec_t at_usec) {
+        s->looking = false;
+        s->due_usec = MAX(at_usec, loop_now(s->env->loop));
+        timer_arm(s->timer, s->due_usec);
+}
+
+static void look_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
+        usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
+
+        plan_next(s, usec_add(loop_now(s->env->loop), delay));
+        s->source.on_look(NOTICE_LOOK_UNKNOWN, NULL, why, answered_usec, s->source.userdata);
+}
+
+static void look_done(NoticeEc2 *s, NoticeLook look, const Notice *notice, usec_t answered_usec) {
+        backoff_reset(&s->backoff);
+        plan_next(s, usec_add(s->due_usec, s->poll_usec));
+        s->source.on_look(look, notice, NULL, answered_usec, s->source.userdata);
+}
+
+/* -- the notice ------------------------------------------------------------------------------------------------------ */
+
+static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_usec, usec_t now_usec) {
+        char theirs[RFC3339_MAX], ours[RFC3339_MAX];
+
+        if (verdict == EC2_CLOCK_FINE)
+                return;
+        rfc3339_format(time_usec, theirs);
+        rfc3339_format(now_usec, ours);
+        log_warning(s->env->log,
+                    "The spot notice says %s and the clock of this machine says %s: %s. %s is assumed to be left; check the time "
+                    "service (chrony, systemd-timesyncd).",
+                    theirs, ours, verdict == EC2_CLOCK_AHEAD ? "the clock is ahead, or the notice is old" : "the clock is behind",
+                    verdict == EC2_CLOCK_AHEAD ? "30 s" : "120 s");
+}
+
+/* Takes the action. */
+static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
+        _cleanup_free_ char *taken = action;
+        _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
+        usec_t now = loop_wall(s->env->loop);
+        Ec2ClockVerdict verdict;
+
+        if (!n)
+                return -ENOMEM;
+        n->id = strf("%s-%s-%s", s->instance_id, taken, s->env->boot_id);
+        n->source = strdup("ec2");
+        if (!n->id || !n->source)
+                return -ENOMEM;
+        n->kind = NOTICE_SPOT;
+        n->action = TAKE_PTR(taken);
+
+        /* Judged once for each time that is told: what was ahead when we saw it comes to lie in the past by itself. */
+        if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec) {
+                s->first_seen_usec = now;
+                s->time_usec = time_usec;
+                n->deadline_usec = notice_ec2_deadline(n->action, time_usec, now, &verdict);
+                warn_about_clock(s, verdict, time_usec, now);
+        } else
+                n->deadline_usec = s->notice->deadline_usec;
+
+        notice_free(s->notice);
+        s->notice = TAKE_PTR(n);
+        return 0;
+}
+
+static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
+        const char *why = "out of memory";
+        char *action;
+        usec_t time_usec;
+        int r;
+
+        r = notice_ec2_parse(answer->body, answer->size, &action, &time_usec, &why);
+        if (r >= 0)
+                r = make_notice(s, action, time_usec);
+        if (r < 0)
+                look_failed(s, why, answer->answered_usec);
+        else
+                look_done(s, NOTICE_LOOK_NOTICE, s->notice, answer->answered_usec);
+}
+
+static void take_none(NoticeEc2 *s, usec_t answered_usec) {
+        s->notice = notice_free(s->notice);
+        look_done(s, NOTICE_LOOK_NONE, NULL, answered_usec);
+}
+
+/* -- the questions --------------------------------------------------------------------------------------------------- */
+
+static bool identity_is_proven(const NoticeEc2 *s) {
+        return s->instance_id && s->proven_generation == imds_client_token_generation(s->imds);
+}
+
+static void ask(NoticeEc2 *s, const char *path, imds_done_t done) {
+        if (imds_client_get(s->imds, path, done, s) < 0)
+                look_failed(s, "out of memory", loop_now(s->env->loop));
+}
+
+static void ask_identity(NoticeEc2 *s) {
+        ask(s, "meta-data/instance-id", on_identity);
+}
+
+static void on_action(const ImdsAnswer *answer, void *userdata) {
+        NoticeEc2 *s = userdata;
+
+        switch (answer->outcome) {
+        case IMDS_ANSWERED:
+                take_notice(s, answer);
+                return;
+        case IMDS_ABSENT:
+                if (identity_is_proven(s)) {
+                        take_none(s, answer->answered_usec);
+                        return;
+                }
+                /* The token was renewed on the way: the 404 counts once its server has proved who it is. */
+                s->absent = true;
+                ask_identity(s);
+                return;
+        case IMDS_FAILED:
+                look_failed(s, answer->why, answer->answered_usec);
+                return;
+        }
+        assert(false && "an answer of no kind");
+}
+
+static int take_identity(NoticeEc2 *s, const ImdsAnswer *answer) {
+        size_t size = answer->size;
+        char *id;
+
+        while (size > 0 && strchr(" \t\r\n", answer->body[size - 1]))
+                size--;
+        if (!ec2_instance_id_is_valid(answer->body, size))
+                return -EBADMSG;
+        id = memdup_str(answer->body, size);
+        if (!id)
+                return -ENOMEM;
+        free(s->instance_id);
+        s->instance_id = id;
+        s->proven_generation = imds_client_token_generation(s->imds);
+        return 0;
+}
+
+static void on_identity(const ImdsAnswer *answer, void *userdata) {
+        NoticeEc2 *s = userdata;
+        int r;
+
+        if (answer->outcome == IMDS_FAILED) {
+                look_failed(s, answer->why, answer->answered_usec);
+                return;
+        }
+        r = answer->outcome == IMDS_ANSWERED ? take_identity(s, answer) : -EBADMSG;
+        if (r < 0)
+                look_failed(s, r == -ENOMEM ? "out of memory"
+                                            : "this is no EC2 metadata service: meta-data/instance-id gives no instance id",
+                            answer->answered_usec);
+        else if (s->absent)
+                take_none(s, answer->answered_usec);
+        else
+                ask(s, "meta-data/spot/instance-action", on_action);
+}
+
+static void look(NoticeEc2 *s) {
+        s->looking = true;
+        s->absent = false;
+        if (identity_is_proven(s))
+                ask(s, "meta-data/spot/instance-action", on_action);
+        else
+                ask_identity(s);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        look(userdata);
+}
+
+/* -- NoticeSource ---------------------------------------------------------------------------------------------------- */
+
+static NoticeEc2 *to_ec2(NoticeSource *s) {
+        return CONTAINER_OF(s, NoticeEc2, source);
+}
+
+/* Somewhere within the first interval: a fleet that was started together does not march in step. */
+static void ec2_start(NoticeSource *source) {
+        NoticeEc2 *s = to_ec2(source);
+
+        plan_next(s, usec_add(loop_now(s->env->loop), random_below(s->env->random, s->poll_usec)));
+}
+
+static void ec2_kick(NoticeSource *source) {
+        NoticeEc2 *s = to_ec2(source);
+
+        if (s->looking || s->backoff.failures == 0)
+                return;
+        backoff_reset(&s->backoff);
+        plan_next(s, 0);
+}
+
+static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t wall_now_usec) {
+        return n->deadline_usec != USEC_INFINITY && wall_now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+}
+
+static void ec2_free(NoticeSource *source) {
+        NoticeEc2 *s = to_ec2(source);
+
+        imds_client_free(s->imds);
+        timer_free(s->timer);
+        notice_free(s->notice);
+        free(s->instance_id);
+        free(s);
+}
+
+static const NoticeSourceOps ec2_ops = {
+        .name = "ec2",
+        .start = ec2_start,
+        .kick = ec2_kick,
+        .may_cancel = ec2_may_cancel,
+        .free = ec2_free,
+};
+
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata, NoticeSource **ret) {
+        NoticeEc2 *s;
+        int r;
+
+        assert(env && env->boot_id && o && o->endpoint && o->poll_usec > 0 && on_look && ret);
+        s = new0(NoticeEc2, 1);
+        if (!s)
+                return -ENOMEM;
+
+        s->source = (NoticeSource){ .ops = &ec2_ops, .on_look = on_look, .userdata = userdata };
+        s->env = env;
+        s->poll_usec = o->poll_usec;
+        s->backoff = (Backoff){ .base_usec = o->poll_usec, .cap_usec = SLOWEST_POLLS * o->poll_usec,
+                                .jitter_permille = BACKOFF_JITTER_PERMILLE };
+        r = imds_client_new(env, o->endpoint, &s->imds);
+        if (r >= 0)
+                r = timer_new(env->loop, "notice-ec2", on_timer, s, &s->timer);
+        if (r < 0) {
+                ec2_free(&s->source);
+                return r;
+        }
+        *ret = &s->source;
+        return 0;
+}

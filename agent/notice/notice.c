@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "notice.h"
+
+#include "json.h"
+#include "string-util.h"
+
+/* Ours are much shorter; what a stranger writes into an annotation shall not fill our memory and our log. */
+#define ID_BYTES_MAX 256u
+#define WORD_BYTES_MAX 64u
+
+static const char *const kind_table[_NOTICE_KIND_MAX] = {
+        [NOTICE_SPOT] = "spot",
+        [NOTICE_REBALANCE] = "rebalance",
+        [NOTICE_MAINTENANCE] = "maintenance",
+        [NOTICE_SCALE_IN] = "scale-in",
+        [NOTICE_CAPACITY_BLOCK] = "capacity-block",
+        [NOTICE_SHUTDOWN] = "shutdown",
+        [NOTICE_MANUAL] = "manual",
+};
+
+const char *notice_kind_to_string(NoticeKind k) {
+        return k >= 0 && k < _NOTICE_KIND_MAX ? kind_table[k] : NULL;
+}
+
+NoticeKind notice_kind_from_string(const char *s) {
+        for (size_t i = 0; s && i < ELEMENTSOF(kind_table); i++)
+                if (streq(s, kind_table[i]))
+                        return (NoticeKind) i;
+        return _NOTICE_KIND_INVALID;
+}
+
+Notice *notice_free(Notice *n) {
+        if (!n)
+                return NULL;
+        free(n->id);
+        free(n->source);
+        free(n->action);
+        return mfree(n);
+}
+
+int notice_copy(const Notice *n, Notice **ret) {
+        _cleanup_(notice_freep) Notice *copy = NULL;
+
+        assert(n && n->id && ret);
+        copy = new0(Notice, 1);
+        if (!copy)
+                return -ENOMEM;
+
+        *copy = *n;
+        copy->id = copy->source = copy->action = NULL;
+        if (free_and_strdup(&copy->id, n->id) < 0 || free_and_strdup(&copy->source, n->source) < 0 ||
+            free_and_strdup(&copy->action, n->action) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+bool notice_ends_machine(const Notice *n) {
+        assert(n);
+        return streq_ptr(n->action, "terminate") || streq_ptr(n->action, "stop") || streq_ptr(n->action, "hibernate");
+}
+
+int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
+        bool changed = false;
+        int r;
+
+        assert(known && seen && ret_changed && streq(known->id, seen->id));
+        if (!streq_ptr(known->action, seen->action)) {
+                r = free_and_strdup(&known->action, seen->action);
+                if (r < 0)
+                        return r;
+                changed = true;
+        }
+        if (seen->deadline_usec < known->deadline_usec) {
+                known->deadline_usec = seen->deadline_usec;
+                changed = true;
+        }
+        if (seen->not_before_usec != known->not_before_usec) {
+                known->not_before_usec = seen->not_before_usec;
+                changed = true;
+        }
+        *ret_changed = changed;
+        return 0;
+}
+
+/* -- JSON ------------------------------------------------------------------------------------------------------------ */
+
+void notice_to_json(const Notice *n, JsonWriter *w) {
+        char text[RFC3339_MAX];
+
+        assert(n && w);
+        json_add_string(w, "id", n->id);
+        json_add_string(w, "kind", notice_kind_to_string(n->kind));
+        json_add_string(w, "source", n->source);
+        json_add_string(w, "action", n->action);
+        if (n->not_before_usec > 0) {
+                rfc3339_format(n->not_before_usec, text);
+                json_add_string(w, "notBefore", text);
+        }
+        if (n->deadline_usec != USEC_INFINITY) {
+                rfc3339_format(n->deadline_usec, text);
+                json_add_string(w, "deadline", text);
+        }
+        if (n->certainty == NOTICE_ADVISORY)
+                json_add_bool(w, "advisory", true);
+}
+
+static int parse_kind(const Json *v, void *target) {
+        NoticeKind k = notice_kind_from_string(json_string_or_null(v));
+
+        if (k < 0)
+                return -EINVAL;
+        *(NoticeKind *) target = k;
+        return 0;
+}
+
+static int parse_advisory(const Json *v, void *target) {
+        bool advisory;
+        int r;
+
+        r = json_bool(v, &advisory);
+        if (r < 0)
+                return r;
+        *(NoticeCertainty *) target = advisory ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        return 0;
+}
+
+int notice_from_json(const Json *o, Notice **ret) {
+        static const JsonField fields[] = {
+                { "id", json_parse_strdup, offsetof(Notice, id), true },
+                { "kind", parse_kind, offsetof(Notice, kind), true },
+                { "source", json_parse_strdup, offsetof(Notice, source), true },
+                { "action", json_parse_strdup, offsetof(Notice, action), false },
+                { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
+                { "deadline", json_parse_rfc3339, offsetof(Notice, deadline_usec), false },
+                { "advisory", parse_advisory, offsetof(Notice, certainty), false },
+        };
+        _cleanup_(notice_freep) Notice *n = NULL;
+        int r;
+
+        assert(ret);
+        n = new0(Notice, 1);
+        if (!n)
+                return -ENOMEM;
+
+        n->deadline_usec = USEC_INFINITY;
+        r = json_dispatch(o, fields, ELEMENTSOF(fields), n, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EINVAL;
+        if (isempty(n->id) || strlen(n->id) > ID_BYTES_MAX || isempty(n->source) || strlen(n->source) > WORD_BYTES_MAX ||
+            strlen(strempty(n->action)) > WORD_BYTES_MAX)
+                return -EINVAL;
+        *ret = TAKE_PTR(n);
+        return 0;
+}
+
+/* -- source ---------------------------------------------------------------------------------------------------------- */
+
+NoticeSource *notice_source_free(NoticeSource *s) {
+        if (s)
+                s->ops->free(s);
+        return NULL;
+}

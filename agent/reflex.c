@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reflex.h"
+
+#include "agent-metrics.h"
+#include "log.h"
+#include "node-report.h"
+#include "policy.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* The kubelet reports volumes every 10 s when something changed; what has not moved for three of those does not move soon. */
+#define VOLUMES_STALL_USEC (30 * USEC_PER_SEC)
+
+struct Reflex {
+        ReflexContext c;
+        NodeReport *report;
+        ReflexState state;
+        Notice *notice;
+        usec_t answered_usec;  /* USEC_INFINITY: before this start */
+        usec_t since_usec;     /* wall clock: when the drain began */
+        usec_t claim_deadline_usec; /* wall clock; 0: none */
+        usec_t lb_wait_usec;
+        NodeDrain *drain;
+        Timer *timer;          /* LB_WAIT, VOLUMES */
+        size_t n_volumes;      /* when they changed last */
+        bool expired_said, ending;
+};
+
+static const char *const state_table[_REFLEX_STATE_MAX] = {
+        [REFLEX_IDLE] = "Idle",         [REFLEX_PLANNED] = "Planned",   [REFLEX_CORDONED] = "Cordoned",
+        [REFLEX_LB_WAIT] = "LBWait",    [REFLEX_DRAINING] = "Draining", [REFLEX_VOLUMES] = "Volumes",
+        [REFLEX_DRAINED] = "Drained",   [REFLEX_ENDING] = "Ending",     [REFLEX_CANCELLED] = "Cancelled",
+};
+
+#define TO(s) (1u << REFLEX_##s)
+
+/* The diagram of reflex.h: edges[from] has bit `to`. IDLE also leads where a restart finds the interruption. */
+static const unsigned edges[_REFLEX_STATE_MAX] = {
+        [REFLEX_IDLE] = TO(PLANNED) | TO(CORDONED) | TO(DRAINING) | TO(DRAINED) | TO(CANCELLED),
+        [REFLEX_PLANNED] = TO(CORDONED) | TO(CANCELLED),
+        [REFLEX_CORDONED] = TO(LB_WAIT) | TO(DRAINING) | TO(CANCELLED),
+        [REFLEX_LB_WAIT] = TO(DRAINING) | TO(CANCELLED),
+        [REFLEX_DRAINING] = TO(VOLUMES) | TO(CANCELLED),
+        [REFLEX_VOLUMES] = TO(DRAINING) | TO(DRAINED) | TO(CANCELLED),
+        [REFLEX_DRAINED] = TO(ENDING) | TO(CANCELLED),
+        [REFLEX_CANCELLED] = TO(IDLE),
+};
+
+static void reflex_enter_draining(Reflex *r);
+static void reflex_enter_drained(Reflex *r);
+static void reflex_check_volumes(Reflex *r);
+
+const char *reflex_state_to_string(ReflexState s) {
+        return s >= 0 && s < _REFLEX_STATE_MAX ? state_table[s] : NULL;
+}
+
+ReflexState reflex_state(const Reflex *r) {
+        return r->state;
+}
+
+const Notice *reflex_notice_now(const Reflex *r) {
+        return r->notice;
+}
+
+const KubeNode *reflex_node(const Reflex *r) {
+        return node_report_view(r->report);
+}
+
+/* The only writer of the state. */
+static void reflex_set_state(Reflex *r, ReflexState to, const char *reason) {
+        assert(edges[r->state] & (1u << to));
+        log_debug(r->c.env->log, "Interruption of node %s: %s -> %s: %s", r->c.config->node_name, state_table[r->state],
+                  state_table[to], reason);
+        metrics_set(r->c.metrics, AGENT_METRIC_PHASE, (size_t) r->state, 0);
+        metrics_set(r->c.metrics, AGENT_METRIC_PHASE, (size_t) to, 1);
+        timer_disarm(r->timer);
+        r->state = to;
+        node_voice_set_phase(r->c.voice, state_table[to]);
+}
+
+/* -- pods ------------------------------------------------------------------------------------------------------------ */
+
+static bool iterate_pods(HashmapIterator *it, const KubePod **ret, void *userdata) {
+        Reflex *r = userdata;
+        KubeObject *o;
+
+        if (!informer_iterate(r->c.pods, it, &o))
+                return false;
+        *ret = (const KubePod *) o;
+        return true;
+}
+
+size_t reflex_pods_left(const Reflex *r) {
+        const DrainRules rules = { .started_usec = r->since_usec > 0 ? r->since_usec : USEC_INFINITY };
+        KubeObject *o;
+        size_t n = 0;
+
+        if (r->drain)
+                return node_drain_pods_left(r->drain);
+        if (r->state == REFLEX_IDLE || r->state >= REFLEX_DRAINED)
+                return 0;
+        INFORMER_FOREACH(o, r->c.pods)
+                n += drain_waits_for((const KubePod *) o, &rules, loop_wall(r->c.env->loop));
+        return n;
+}
+
+/* -- the report ------------------------------------------------------------------------------------------------------ */
+
+static NodeWish reflex_wish(const Reflex *r) {
+        NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
+
+        if (r->state >= REFLEX_DRAINED) {
+                w.phase = intent_phase_to_string(INTENT_DRAINED);
+                w.conditions = NODE_CONDITIONS_DRAINED;
+                w.message = "vesper-agent has moved this node's pods away: the machine is about to end";
+        } else if (r->state >= REFLEX_DRAINING) {
+                w.phase = intent_phase_to_string(INTENT_DRAINING);
+                w.conditions = NODE_CONDITIONS_DRAINING;
+                w.message = "vesper-agent moves this node's pods away: the machine is about to end";
+        } else
+                w.phase = intent_phase_to_string(INTENT_CORDONED);
+        return w;
+}
+
+static void reflex_report(Reflex *r) {
+        NodeWish w = reflex_wish(r);
+
+        if (node_report_mark(r->report, &w) < 0)
+                log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory", w.phase,
+                            r->c.config->node_name);
+        metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, (double) w.pods_left);
+        node_voice_set_status(r->c.voice, w.pods_left);
+}
+
+/* -- the drain ------------------------------------------------------------------------------------------------------- */
+
+static usec_t drain_deadline(const Reflex *r) {
+        return policy_drain_deadline(r->notice, r->claim_deadline_usec);
+}
+
+static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                         const EvictionReport *report, void *userdata) {
+        Reflex *r = userdata;
+
+        switch (e) {
+        case DRAIN_POD_EVICTED:
+                node_voice_pod_evicted(r->c.voice, pod);
+                break;
+        case DRAIN_POD_BLOCKED:
+                node_voice_pod_blocked(r->c.voice, pod, blocker);
+                break;
+        case DRAIN_POD_DELETED:
+                node_voice_pod_deleted(r->c.voice, pod, drain_deadline(r));
+                break;
+        case DRAIN_POD_GONE:
+                break;
+        }
+}
+
+static void reflex_enter_volumes(Reflex *r) {
+        reflex_set_state(r, REFLEX_VOLUMES, "no pod is left");
+        r->n_volumes = SIZE_MAX;
+        reflex_check_volumes(r);
+}
+
+static void on_drain_changed(NodeDrain *d, void *userdata) {
+        Reflex *r = userdata;
+        const DrainBlocker *blockers;
+        size_t n;
+
+        switch (node_drain_state(d)) {
+        case NODE_DRAIN_DRAINED:
+                if (r->state == REFLEX_DRAINING)
+                        reflex_enter_volumes(r); /* may free the drain */
+                return;
+        case NODE_DRAIN_EXPIRED:
+                blockers = node_drain_blockers(d, &n);
+                if (!r->expired_said && n > 0) {
+                        r->expired_said = true;
+                        node_voice_expired(r->c.voice, blockers, n);
+                }
+                break;
+        case NODE_DRAIN_DRAINING:
+        case NODE_DRAIN_PROVING:
+                break;
+        case _NODE_DRAIN_STATE_MAX:
+        case _NODE_DRAIN_STATE_INVALID:
+                assert(false && "a drain in no state");
+        }
+        if (r->state == REFLEX_VOLUMES)
+                reflex_set_state(r, REFLEX_DRAINING, "a pod came in between");
+        reflex_report(r);
+}
+
+/* Waits for the pods' first list, without which nothing could be evicted. */
+static void reflex_start_drain(Reflex *r) {
+        const NodeDrainHandler handler = {
+                .on_changed = on_drain_changed,
+                .on_pod = on_drain_pod,
+                .iterate = iterate_pods,
+                .userdata = r,
+        };
+        const NodeDrainOptions options = {
+                .node = r->c.config->node_name,
+                .rules = {
+                        .started_usec = r->since_usec,
+                        .deadline_usec = drain_deadline(r),
+                        .protected_policy = PROTECTED_IGNORE,
+                        .evict_first = true,
+                },
+        };
+
+        if (r->drain || !informer_synced(r->c.pods))
+                return;
+        if (node_drain_new(r->c.client, r->c.evictor, &options, &handler, &r->drain) < 0) {
+                log_error(r->c.env->log, "Failed to begin the drain of node %s, trying again: out of memory",
+                          r->c.config->node_name);
+                timer_arm_in(r->timer, USEC_PER_SEC);
+                return;
+        }
+        node_drain_wake(r->drain);
+}
+
+static void reflex_enter_draining(Reflex *r) {
+        size_t n = reflex_pods_left(r);
+
+        reflex_set_state(r, REFLEX_DRAINING, "the node is cordoned");
+        if (r->since_usec == 0)
+                r->since_usec = loop_wall(r->c.env->loop);
+        reflex_start_drain(r);
+        intent_log_note_soon(r->c.intents, r->notice, INTENT_DRAINING, r->since_usec);
+        node_voice_draining(r->c.voice, n, drain_deadline(r));
+        reflex_report(r);
+}
+
+/* -- volumes --------------------------------------------------------------------------------------------------------- */
+
+static void reflex_check_volumes(Reflex *r) {
+        const KubeNode *view = reflex_node(r);
+        size_t n = view ? strv_length(view->volumes_in_use) : 0;
+        usec_t deadline;
+
+        if (n == 0) {
+                reflex_enter_drained(r);
+                return;
+        }
+        if (n == r->n_volumes)
+                return;
+        if (r->n_volumes == SIZE_MAX)
+                node_voice_volumes(r->c.voice, view->volumes_in_use);
+        r->n_volumes = n;
+        deadline = drain_deadline(r);
+        timer_arm_in(r->timer, VOLUMES_STALL_USEC);
+        if (deadline != USEC_INFINITY)
+                timer_arm_earlier(r->timer, loop_from_wall(r->c.env->loop, deadline));
+}
+
+/* May be called out of the drain, which it frees last. */
+static void reflex_enter_drained(Reflex *r) {
+        usec_t took = r->answered_usec == USEC_INFINITY ? USEC_INFINITY
+                                                         : usec_sub(loop_now(r->c.env->loop), r->answered_usec);
+        NodeDrain *drain = TAKE_PTR(r->drain);
+
+        reflex_set_state(r, REFLEX_DRAINED, "nothing that had to leave is left");
+        if (took != USEC_INFINITY)
+                metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_DRAINED, 0, (double) took / USEC_PER_SEC);
+        reflex_report(r);
+        node_voice_drained(r->c.voice, took);
+        intent_log_note(r->c.intents, r->notice, INTENT_DRAINED, r->since_usec);
+        if (r->ending)
+                reflex_set_state(r, REFLEX_ENDING, "the machine goes down");
+        node_drain_free(drain);
+}
+
+/* -- the beginning --------------------------------------------------------------------------------------------------- */
+
+static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
+        Reflex *r = userdata;
+        usec_t now = loop_now(r->c.env->loop), delay = USEC_INFINITY;
+
+        if (r->answered_usec != USEC_INFINITY && sent_usec > 0)
+                delay = usec_sub(sent_usec, r->answered_usec);
+        if (r->state != REFLEX_PLANNED) {
+                /* The Node was made anew. */
+                node_voice_cordoned(r->c.voice, USEC_INFINITY, claimed);
+                return;
+        }
+        reflex_set_state(r, REFLEX_CORDONED, "acknowledged");
+        metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_CORDON, 0,
+                        (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
+        node_voice_cordoned(r->c.voice, delay, claimed);
+        if (r->lb_wait_usec > 0) {
+                reflex_set_state(r, REFLEX_LB_WAIT, "load balancers let go");
+                timer_arm_in(r->timer, r->lb_wait_usec);
+                intent_log_note_soon(r->c.intents, r->notice, INTENT_CORDONED, 0);
+                reflex_report(r);
+        } else
+                reflex_enter_draining(r);
+}
+
+int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec) {
+        NodeWish w;
+        int k;
+
+        assert(r->state == REFLEX_IDLE && plan->drain);
+        k = notice_copy(n, &r->notice);
+        if (k < 0)
+                return k;
+        r->answered_usec = answered_usec;
+        r->since_usec = r->claim_deadline_usec = 0;
+        r->lb_wait_usec = plan->lb_wait_usec;
+        r->expired_said = false;
+        node_voice_set_notice(r->c.voice, r->notice);
+        reflex_set_state(r, REFLEX_PLANNED, plan->why);
+        w = reflex_wish(r);
+        k = node_report_mark(r->report, &w);
+        if (k < 0) {
+                reflex_set_state(r, REFLEX_CANCELLED, "out of memory");
+                reflex_set_state(r, REFLEX_IDLE, "out of memory");
+                node_voice_set_notice(r->c.voice, NULL);
+                r->notice = notice_free(r->notice);
+                return k;
+        }
+
+        node_voice_notice_seen(r->c.voice, plan);
+        node_voice_set_status(r->c.voice, w.pods_left);
+        if (reflex_node(r))
+                r->claim_deadline_usec = node_claim_deadline(reflex_node(r));
+        return 0;
+}
+
+int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec) {
+        static const ReflexState states[_INTENT_PHASE_MAX] = {
+                [INTENT_CORDONED] = REFLEX_CORDONED,
+                [INTENT_DRAINING] = REFLEX_DRAINING,
+                [INTENT_DRAINED] = REFLEX_DRAINED,
+        };
+        NodeWish w;
+        int k;
+
+        assert(r->state == REFLEX_IDLE && phase >= 0 && phase < INTENT_RELEASED);
+        k = notice_copy(n, &r->notice);
+        if (k < 0)
+                return k;
+        r->answered_usec = USEC_INFINITY;
+        r->since_usec = phase == INTENT_CORDONED ? 0 : since_usec > 0 ? since_usec : loop_wall(r->c.env->loop);
+        r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
+        r->lb_wait_usec = 0;
+        r->expired_said = false;
+        node_voice_set_notice(r->c.voice, r->notice);
+        reflex_set_state(r, states[phase], "begun before this start");
+        node_voice_resumed(r->c.voice);
+
+        w = reflex_wish(r);
+        k = node_report_resume(r->report, &w);
+        if (k < 0)
+                log_warning_errno(r->c.env->log, k, "Failed to report on node %s, ignoring: %m", r->c.config->node_name);
+        if (phase == INTENT_CORDONED)
+                reflex_enter_draining(r);
+        else if (phase == INTENT_DRAINING)
+                reflex_start_drain(r);
+        node_voice_set_status(r->c.voice, w.pods_left);
+        return 0;
+}
+
+/* -- news ------------------------------------------------------------------------------------------------------------ */
+
+static void reflex_deadline_changed(Reflex *r) {
+        PolicySettings settings = { .lb_wait_usec = r->lb_wait_usec };
+        usec_t deadline = drain_deadline(r);
+
+        if (r->drain)
+                node_drain_set_deadline(r->drain, deadline);
+        if (r->state == REFLEX_VOLUMES && deadline != USEC_INFINITY)
+                timer_arm_earlier(r->timer, loop_from_wall(r->c.env->loop, deadline));
+        if (r->state == REFLEX_LB_WAIT) {
+                Notice n = *r->notice;
+
+                n.deadline_usec = deadline;
+                if (policy_decide(&n, &settings, loop_wall(r->c.env->loop)).lb_wait_usec == 0)
+                        reflex_enter_draining(r);
+        }
+}
+
+void reflex_notice(Reflex *r, const Notice *n) {
+        usec_t before;
+        bool changed = false;
+
+        if (!r->notice || r->state == REFLEX_CANCELLED)
+                return;
+        before = r->notice->deadline_usec;
+        if (!streq(r->notice->id, n->id))
+                r->notice->deadline_usec = MIN(before, n->deadline_usec);
+        else if (notice_merge(r->notice, n, &changed) < 0)
+                return;
+        if (r->notice->deadline_usec >= before && !changed)
+                return;
+
+        node_voice_set_notice(r->c.voice, r->notice);
+        if (r->notice->deadline_usec < before) {
+                node_voice_notice_nearer(r->c.voice, r->notice->deadline_usec);
+                reflex_deadline_changed(r);
+        }
+        reflex_report(r);
+}
+
+static void see_claim_deadline(Reflex *r, const KubeNode *n) {
+        usec_t deadline = node_claim_deadline(n);
+
+        if (deadline == 0 || (r->claim_deadline_usec > 0 && deadline >= r->claim_deadline_usec))
+                return;
+        r->claim_deadline_usec = deadline;
+        if (deadline < r->notice->deadline_usec)
+                node_voice_notice_nearer(r->c.voice, deadline);
+        reflex_deadline_changed(r);
+}
+
+static void reflex_stop(Reflex *r, const char *reason) {
+        r->drain = node_drain_free(r->drain);
+        reflex_set_state(r, REFLEX_CANCELLED, reason);
+        metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, 0);
+        node_report_unmark(r->report);
+}
+
+static bool can_stop(const Reflex *r) {
+        return r->state != REFLEX_IDLE && r->state != REFLEX_ENDING && r->state != REFLEX_CANCELLED && !r->ending;
+}
+
+void reflex_cancel(Reflex *r, const char *why) {
+        if (!can_stop(r))
+                return;
+        node_voice_cancelled(r->c.voice, why);
+        intent_log_forget(r->c.intents, r->notice->id);
+        reflex_stop(r, why);
+}
+
+/* First on disk, then on the Node: a crash in between must not cordon again. */
+static void reflex_release(Reflex *r) {
+        node_voice_released(r->c.voice);
+        intent_log_note(r->c.intents, r->notice, INTENT_RELEASED, r->since_usec);
+        reflex_stop(r, "a person un-cordoned");
+}
+
+void reflex_clean(Reflex *r, const char *why) {
+        assert(r->state == REFLEX_IDLE);
+        node_voice_left_over(r->c.voice, why);
+        reflex_set_state(r, REFLEX_CANCELLED, why);
+        node_report_unmark(r->report);
+}
+
+static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {
+        Reflex *r = userdata;
+
+        node_voice_undone(r->c.voice, uncordoned);
+        reflex_set_state(r, REFLEX_IDLE, "our marks are off");
+        node_voice_set_notice(r->c.voice, NULL);
+        node_voice_set_status(r->c.voice, 0);
+        r->notice = notice_free(r->notice);
+}
+
+static void on_api(NodeReport *report, const ApiError *error, bool first, void *userdata) {
+        Reflex *r = userdata;
+
+        if (!error) {
+                node_voice_api_back(r->c.voice);
+                return;
+        }
+        metrics_add(r->c.metrics, AGENT_METRIC_API_ERRORS, agent_api_error_kind(error), 1);
+        if (first)
+                node_voice_api_lost(r->c.voice, error);
+}
+
+void reflex_machine_ends(Reflex *r) {
+        if (r->ending)
+                return;
+        r->ending = true;
+        node_voice_ending(r->c.voice);
+        if (r->state == REFLEX_DRAINED)
+                reflex_set_state(r, REFLEX_ENDING, "the machine goes down");
+}
+
+void reflex_see_node(Reflex *r, const KubeNode *n) {
+        const KubeNode *view;
+
+        node_report_see(r->report, n);
+        view = reflex_node(r);
+        if (view)
+                node_voice_set_node(r->c.voice, view);
+        if (!view || r->state == REFLEX_IDLE || r->state == REFLEX_CANCELLED)
+                return;
+        if (can_stop(r) && node_was_uncordoned(view)) {
+                reflex_release(r);
+                return;
+        }
+        see_claim_deadline(r, view);
+        if (r->state == REFLEX_VOLUMES)
+                reflex_check_volumes(r);
+}
+
+void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
+        if (!r->drain)
+                return;
+        switch (e) {
+        case INFORMER_ADDED:
+                node_drain_pod_seen(r->drain, pod);
+                break;
+        case INFORMER_MODIFIED:
+                node_drain_wake(r->drain);
+                break;
+        case INFORMER_DELETED:
+                node_drain_pod_gone(r->drain, pod);
+                break;
+        }
+}
+
+void reflex_pods_synced(Reflex *r) {
+        if (r->state == REFLEX_DRAINING)
+                reflex_start_drain(r);
+}
+
+void reflex_kick(Reflex *r) {
+        node_report_kick(r->report);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        Reflex *r = userdata;
+        const KubeNode *view = reflex_node(r);
+
+        if (r->state == REFLEX_LB_WAIT)
+                reflex_enter_draining(r);
+        else if (r->state == REFLEX_DRAINING)
+                reflex_start_drain(r);
+        else if (r->state == REFLEX_VOLUMES) {
+                if (view)
+                        node_voice_volumes_given_up(r->c.voice, view->volumes_in_use);
+                reflex_enter_drained(r);
+        }
+}
+
+/* -- new, free ------------------------------------------------------------------------------------------------------- */
+
+int reflex_new(const ReflexContext *context, Reflex **ret) {
+        _cleanup_(reflex_freep) Reflex *r = NULL;
+        NodeReportHandler handler = { .on_cordoned = on_cordoned, .on_undone = on_undone, .on_api = on_api };
+        int k;
+
+        assert(context && ret);
+        r = new0(Reflex, 1);
+        if (!r)
+                return -ENOMEM;
+        r->c = *context;
+        handler.userdata = r;
+        k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
+        if (k < 0)
+                return k;
+        k = timer_new(r->c.env->loop, "reflex", on_timer, r, &r->timer);
+        if (k < 0)
+                return k;
+        node_voice_set_phase(r->c.voice, state_table[REFLEX_IDLE]);
+        metrics_set(r->c.metrics, AGENT_METRIC_PHASE, REFLEX_IDLE, 1);
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+Reflex *reflex_free(Reflex *r) {
+        if (!r)
+                return NULL;
+        node_drain_free(r->drain);
+        node_report_free(r->report);
+        timer_free(r->timer);
+        notice_free(r->notice);
+        return mfree(r);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The reflex: one interruption of this node, from its notice to its end.
+ *
+ *      IDLE --notice--> PLANNED --cordon acknowledged--> CORDONED --+--long notice--> LB_WAIT --time--+
+ *                                                                   |                                 v
+ *                                                                   +----------------------------> DRAINING <--a pod came--+
+ *                                                                                                     |                    |
+ *                                              DRAINED <---let go, or not in time--- VOLUMES <--proven empty               |
+ *                                                 |                                     +----------------------------------+
+ *                                                 +--the machine goes down--> ENDING
+ *
+ *      any before ENDING --withdrawn, or a person un-cordoned--> CANCELLED --our marks are off--> IDLE
+ *
+ * After a restart it begins in the state in which it was left. A drain whose time is up before the node is empty stays DRAINING:
+ * what is left is named, and it goes on for as long as the machine lives. ENDING undoes nothing any more.
+ *
+ * The first act (node-report.h W1) leaves inside reflex_begin(), before any line, Event or disk write. The drain begins when it is
+ * acknowledged; nothing else delays it.
+ */
+
+#include "agent-config.h"
+#include "evictor.h"
+#include "informer.h"
+#include "intent-log.h"
+#include "metrics.h"
+#include "node-voice.h"
+
+typedef struct Reflex Reflex;
+
+typedef enum ReflexState {
+        REFLEX_IDLE,
+        REFLEX_PLANNED,
+        REFLEX_CORDONED,
+        REFLEX_LB_WAIT,
+        REFLEX_DRAINING,
+        REFLEX_VOLUMES,
+        REFLEX_DRAINED,
+        REFLEX_ENDING,
+        REFLEX_CANCELLED,
+        _REFLEX_STATE_MAX,
+        _REFLEX_STATE_INVALID = -EINVAL,
+} ReflexState;
+
+const char *reflex_state_to_string(ReflexState s); /* "Idle", "LBWait" */
+
+/* What it works with; all borrowed, all outlive it. */
+typedef struct ReflexContext {
+        Env *env;
+        const AgentConfig *config;
+        KubeClient *client;
+        Evictor *evictor;
+        IntentLog *intents;
+        NodeVoice *voice;
+        Metrics *metrics;
+        const Informer *pods; /* of this node */
+} ReflexContext;
+
+int reflex_new(const ReflexContext *context, Reflex **ret);
+Reflex *reflex_free(Reflex *r); /* sends nothing, undoes nothing */
+DEFINE_FREEP(Reflex, reflex_free);
+
+/* In IDLE: a notice to act upon. answered_usec: loop_now() when the answer that showed it was whole. -ENOMEM: it was not begun. */
+int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec);
+/* In IDLE: one that was begun before this start, and got as far as `phase`. */
+int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec);
+/* In IDLE: takes off what an interruption that is over has left on the Node. why: static. */
+void reflex_clean(Reflex *r, const char *why);
+
+/* Not in IDLE: the source shows it again, or another one, which can only bring the deadline nearer. */
+void reflex_notice(Reflex *r, const Notice *n);
+/* Positively withdrawn: undone, if it is not too late. why: static. */
+void reflex_cancel(Reflex *r, const char *why);
+/* The machine goes down, whatever becomes of the notice. */
+void reflex_machine_ends(Reflex *r);
+
+/* What the informers bring. */
+void reflex_see_node(Reflex *r, const KubeNode *n); /* NULL: gone */
+void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod);
+void reflex_pods_synced(Reflex *r);
+void reflex_kick(Reflex *r);
+
+ReflexState reflex_state(const Reflex *r);
+const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */
+const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
+size_t reflex_pods_left(const Reflex *r);

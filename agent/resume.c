@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resume.h"
+
+#include "marks.h"
+#include "string-util.h"
+
+void resumption_done(Resumption *r) {
+        r->notice = notice_free(r->notice);
+}
+
+static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption *i, Resumption *ret) {
+        const Intent *known = intent_log_find(log, i->notice->id);
+        IntentPhase phase = intent_phase_from_string(i->phase);
+
+        ret->notice = TAKE_PTR(i->notice);
+        if (known && known->phase == INTENT_RELEASED) {
+                ret->act = RESUME_CLEAN;
+                ret->why = "somebody made the node schedulable again";
+                return 0;
+        }
+        if (node_was_uncordoned(node)) {
+                ret->act = RESUME_RELEASE;
+                ret->why = "somebody made the node schedulable again while the agent was not running";
+                return 0;
+        }
+        ret->act = RESUME_CONTINUE;
+        ret->phase = phase >= 0 && phase < INTENT_RELEASED ? phase : INTENT_CORDONED;
+        if (known) {
+                ret->phase = MAX(ret->phase, known->phase);
+                ret->since_usec = known->since_usec;
+        }
+        return 0;
+}
+
+int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_id, Resumption *ret) {
+        const char *text = object_meta_annotation(&node->object.meta, ANNOTATION_INTERRUPTION);
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_free_ char *marked = NULL;
+        int r;
+
+        *ret = (Resumption){ .act = RESUME_NOTHING };
+        if (!node_has_marks(node))
+                return 0;
+        r = node_marks_boot_id(node, &marked);
+        if (r < 0)
+                return r;
+        if (!boot_id_equal(marked, boot_id)) {
+                ret->act = RESUME_UNDO;
+                ret->why = marked ? "the machine was started anew since" : "it cannot be read what they are of";
+                return 0;
+        }
+
+        r = text ? interruption_parse(text, &i) : -EINVAL;
+        if (r == -ENOMEM)
+                return r;
+        if (r >= 0)
+                return of_this_boot(node, log, &i, ret);
+        /* A cordon of ours without its reason: what is announced will be announced again. */
+        ret->act = RESUME_CLEAN;
+        ret->why = "somebody removed or changed their reason";
+        return 0;
+}
+
+bool resume_is_ready(const KubeNode *node) {
+        _cleanup_free_ char *marked = NULL;
+
+        if (!kube_node_is_ready(node) || node_marks_boot_id(node, &marked) < 0)
+                return false;
+        /* A Ready of before the reboot stands until the kubelet has reported again. */
+        return !marked || !boot_id_equal(marked, node->boot_id);
+}
