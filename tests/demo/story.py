@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed in the middle.
+
+story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
+"""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from narrator import ClusterTeller, LogTeller, Narrator, Screen, is_ready  # noqa: E402
+from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
+
+from cluster import StartError  # noqa: E402
+from daemons import Daemon, procs  # noqa: E402
+from metadata import Metadata  # noqa: E402
+
+POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
+CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+PODS = "/api/v1/namespaces/default/pods"
+PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
+FINALIZER = "vesper.sh/termination"
+
+# How many pods of which set each node gets: 20 in all. The pods of "batch" belong to no set: they do not come back.
+NODES = {"node-1": {"web": 3, "db": 1, "batch": 1}, "node-2": {"web": 4, "db": 0, "batch": 1},
+         "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 3, "db": 1, "batch": 1}}
+SPOT, DELETED = "node-2", "node-3"
+BUDGETS = {"web": 10, "db": 4}
+STOP_SEC = 1
+
+
+def wait(condition, timeout, what):
+    deadline = time.monotonic() + timeout
+    while not (result := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout} s")
+        time.sleep(0.02)
+    return result
+
+
+class Demo:
+    def __init__(self, stage, directory, screen):
+        self.stage = stage
+        self.client = stage.client
+        self.directory = directory
+        self.screen = screen
+        self.metadata = {}
+        self.agents = {}
+        self.coordinators = {}
+        self.cluster = None  # a ClusterTeller
+        self.logs = None     # a LogTeller
+        self.notes = {}      # what the closing words need: times by name
+
+    # -- the cluster
+
+    def build_cluster(self):
+        for name, available in BUDGETS.items():
+            self._create_set(name, available)
+        for (node, wanted), instance in zip(NODES.items(), self.stage.instances()):
+            self.stage.create_nodes([node], [instance], {"role": "worker"})
+            self._wait_ready(node)
+            self._create_pod("batch", node)
+            for name in BUDGETS:
+                self._grow(name, wanted[name], node)
+            self._open(node, False)
+        for node in NODES:
+            self._open(node, True)
+        wait(lambda: sum(map(is_ready, self._pods())) == 20, 30, "20 pods run")
+        wait(lambda: all(self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()), 20,
+             "the budgets are counted")
+
+    def _create_set(self, name, available):
+        self.client.create(SETS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
+                                  "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}},
+                                           "template": _template(name)}})
+        self.client.create(PDBS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                                  "metadata": {"name": name}, "spec": {
+                                      "minAvailable": available, "selector": {"matchLabels": {"app": name}}}})
+
+    def _create_pod(self, name, node):
+        pod = _template(name)
+        pod["metadata"]["name"] = f"{name}-{node[-1]}"
+        pod["spec"]["nodeName"] = node
+        self.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", **pod})
+
+    def _grow(self, name, count, node):
+        """More pods of that set; the scheduler has but this node to put them on."""
+        have = self.client.get(f"{SETS}/{name}")["spec"]["replicas"]
+        self.client.patch(f"{SETS}/{name}", {"spec": {"replicas": have + count}})
+        wait(lambda: sum(p["spec"].get("nodeName") == node for p in self._pods(name)) == count, 20,
+             f"{count} pods of {name} on {node}")
+
+    def _open(self, node, is_open):
+        self.client.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None if is_open else True}})
+
+    def _wait_ready(self, node):
+        def ready():
+            found = self.client.get(f"/api/v1/nodes/{node}")
+            taints = [t["key"] for t in found["spec"].get("taints", [])]
+            return "node.kubernetes.io/not-ready" not in taints and any(
+                c["type"] == "Ready" and c["status"] == "True" for c in found["status"].get("conditions", []))
+
+        wait(ready, 20, f"{node} is Ready")
+
+    def _pods(self, app=None):
+        items = self.client.get(PODS)["items"]
+        return [p for p in items if app is None or p["metadata"].get("labels", {}).get("app") == app]
+
+    def _pods_on(self, node):
+        return [p for p in self._pods() if p["spec"].get("nodeName") == node]
+
+    def _allowed(self, name):
+        return self.client.get(f"{PDBS}/{name}").get("status", {}).get("disruptionsAllowed")
+
+    # -- vesper
+
+    def start_vesper(self, stack):
+        self.client.create(POOLS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool",
+                                   "metadata": {"name": "workers"},
+                                   "spec": {"selector": {"matchLabels": {"role": "worker"}}}})
+        for node, instance in zip(NODES, self.stage.instances()):
+            self.metadata[node] = stack.enter_context(Metadata(instance))
+            self.agents[node] = stack.enter_context(self._agent(node))
+        for letter in "AB":
+            self.coordinators[letter] = stack.enter_context(self._coordinator(letter))
+            if letter == "A":
+                self.coordinators["A"].wait_line("LEASE_ACQUIRED")
+        for agent in self.agents.values():
+            agent.wait_line("READY")
+        self.coordinators["B"].wait_line("READY")
+        wait(self._all_adopted, 20, "the nodes are adopted")
+
+    def _all_adopted(self):
+        claims = {c.get("status", {}).get("nodeName") for c in self.client.get(CLAIMS)["items"]}
+        return claims >= set(NODES) and all(
+            FINALIZER in n["metadata"].get("finalizers", []) for n in self.client.get("/api/v1/nodes")["items"])
+
+    def _agent(self, node):
+        state = os.path.join(self.directory, f"state-{node}")
+        os.mkdir(state)
+        return Daemon(f"agent-{node}", "vesper-agent", _settings({
+            "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.StateDirectory": state,
+            "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"}), self.directory)
+
+    def _coordinator(self, letter):
+        return Daemon(f"coordinator-{letter}", "vesper-coordinator", _settings({
+            "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
+            "Lease.Identity": f"coordinator-{letter}-{os.getpid()}", "Provider.Name": "ec2",
+            "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"}),
+            self.directory, {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
+                             "AWS_EC2_METADATA_DISABLED": "true"})
+
+    def tellers(self):
+        return {**{f"agent {n}": d for n, d in self.agents.items()},
+                **{f"coordinator {n}": d for n, d in self.coordinators.items()}}
+
+    # -- the story
+
+    def interruption(self, narrator):
+        narrator.say("EC2", f"spot notice at the metadata service of {SPOT}: its machine ends in 120 s")
+        self.notes["notice"] = time.time()
+        self.metadata[SPOT].interrupt(120)
+        self.notes["spot drained"] = self.agents[SPOT].wait_line("NODE_DRAINED", 60).time
+        wait(lambda: not self._pods_on(SPOT), 10, f"{SPOT} is empty")
+        narrator.flush()
+
+    def deletion(self, narrator):
+        leader, other = self.coordinators["A"], self.coordinators["B"]
+        narrator.say("you", f"kubectl delete node {DELETED}")
+        self.client.delete(f"/api/v1/nodes/{DELETED}")
+        self.notes["deleted"] = time.time()
+        leader.wait_line("POD_EVICTION_BLOCKED", 30)
+        self._wait_left(2)
+        time.sleep(3)
+        narrator.say("you", "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
+        before = len(self._going("db"))
+        self.client.patch(f"{SETS}/db", {"spec": {"replicas": 5}})
+        wait(lambda: len(self._going("db")) > before, 30, "a pod of db is evicted")
+        leader.kill()
+        self.notes["killed"] = time.time()
+        narrator.say("you", f"kill -9 {leader.pid}     (coordinator A, which leads, in the middle of the drain)")
+        narrator.say("story", "nobody leads now; the other coordinator may take over when the Lease (15 s) has run out")
+        self.notes["takeover"] = other.wait_line("LEASE_ACQUIRED", 45).time
+        wait(lambda: self.client.find(f"/api/v1/nodes/{DELETED}") is None, 45, f"{DELETED} is gone")
+        self.notes["node gone"] = time.time()
+        wait(lambda: all(c.get("status", {}).get("nodeName") != DELETED for c in self.client.get(CLAIMS)["items"]), 20,
+             "its NodeClaim is gone")
+        narrator.flush()
+
+    def _wait_left(self, count):
+        wait(lambda: len(self._pods_on(DELETED)) <= count, 20, f"{count} pods are left on {DELETED}")
+
+    def _going(self, app):
+        return [n for n, node in list(self.cluster.evicted.items()) if n.startswith(app) and node == DELETED]
+
+    # -- the end
+
+    def closing(self):
+        calls = self.stage.calls()
+        self.screen.heading("What was evicted when, and what held it")
+        self._evictions(calls)
+        self.screen.heading("Calls to the API server, by whom (answered, without watches that are still open)")
+        self._calls(calls)
+        self.screen.heading("In the end")
+        self._ending(calls)
+
+    def _evictions(self, calls):
+        row = "{:<12} {:<8} {:>10} {:>9}  {:<14} {}".format
+        self.screen.plain(row("POD", "NODE", "EVICTED", "GONE", "BY", "HELD BY"))
+        obeyed = {c.name: c for c in calls if c.resource == "pods/eviction" and c.status == 201}
+        for pod, call in sorted(obeyed.items(), key=lambda item: item[1].time):
+            gone = self.cluster.gone.get(pod)
+            self.screen.plain(row(
+                pod, self.cluster.evicted.get(pod, "?"), f"{call.time - self.screen.begin:.3f}",
+                f"{gone - self.screen.begin:.3f}" if gone else "-", _who(call.user), self._held(pod, call, calls)))
+        refused = [c for c in calls if c.resource == "pods/eviction" and c.status == 429]
+        self.screen.plain(f"\nevictions obeyed: {len(obeyed)}; refused by a budget: {len(refused)}"
+                          + (f" ({', '.join(sorted({_who(c.user) for c in refused}))}: an agent cannot see budgets)"
+                             if refused else ""))
+
+    def _held(self, pod, call, calls):
+        """By which budget and for how long."""
+        lines = [b for b in self.logs.blocked if pod in b.get("pod", "") or
+                 (b.get("pdb") and b["pdb"].split("/")[-1] == pod.split("-")[0] and
+                  b.get("node") == self.cluster.evicted.get(pod))]
+        first = min((b.time for b in lines if b.time < call.time), default=None)
+        tries = [c for c in calls if c.resource == "pods/eviction" and c.name == pod and c.status == 429]
+        if first is None and not tries:
+            return "-"
+        since = min([t for t in [first, *(c.time for c in tries)] if t is not None])
+        return f"budget {pod.split('-')[0]}, {call.time - since:.1f} s"
+
+    def _calls(self, calls):
+        counted = {}
+        for call in calls:
+            who = _who(call.user)
+            if who and call.verb != "watch":
+                key = (who, call.verb, call.resource, "ok" if call.status < 400 else str(call.status))
+                counted[key] = counted.get(key, 0) + 1
+        row = "{:<14} {:<8} {:<26} {:>6} {:>7}".format
+        self.screen.plain(row("WHO", "VERB", "WHAT", "ANSWER", "COUNT"))
+        for (who, verb, resource, status), count in sorted(counted.items()):
+            if who != "agent of others":
+                self.screen.plain(row(who, verb, resource, status, count))
+        others = sum(n for key, n in counted.items() if key[0] == "agent of others")
+        self.screen.plain(row("other agents", "", "(three nodes without a notice)", "", others))
+
+    def _ending(self, calls):
+        states = {n: self.stage.instance_state(i) for n, i in zip(NODES, self.stage.instances())}
+        left = sorted(n["metadata"]["name"] for n in self.client.get("/api/v1/nodes")["items"])
+        claims = len(self.client.get(CLAIMS)["items"])
+        notes = self.notes
+        say = self.screen.plain
+        say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the 120 s that EC2 gave; "
+            "it waits, empty, for its end.")
+        say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
+            f"{notes['takeover'] - notes['killed']:.1f} s without a leader; its instance is {states[DELETED]}.")
+        say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: "
+            + ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
+        say(f"Pods running: {sum(map(is_ready, self._pods()))} (the {len(NODES)} of batch belong to no set: those that "
+            "were evicted do not come back).")
+
+
+def _who(user):
+    if user == COORDINATOR:
+        return "coordinators"
+    if user == f"system:node:{SPOT}":
+        return f"agent {SPOT}"
+    return "agent of others" if user.startswith("system:node:node-") else None
+
+
+def _template(app):
+    return {"metadata": {"labels": {"app": app}, "annotations": {
+                "fake.vesper.sh/stop-seconds": str(STOP_SEC), "test.vesper.sh/stop": str(STOP_SEC),
+                "test.vesper.sh/start": "1"}},
+            "spec": {"containers": [{"name": "main", "image": "demo"}], "terminationGracePeriodSeconds": 30,
+                     "automountServiceAccountToken": False, "enableServiceLinks": False}}
+
+
+def _settings(values):
+    return [a for key, value in values.items() for a in ("--set", f"{key}={value}")]
+
+
+def play(stage, directory, screen):
+    with contextlib.ExitStack() as stack:
+        demo = Demo(stage, directory, screen)
+        demo.build_cluster()
+        screen.plain("4 nodes, 20 pods:")
+        for node, wanted in NODES.items():
+            pods = ", ".join(f"{n} of {name}" for name, n in wanted.items() if n)
+            screen.plain(f"    {node}   {pods}")
+        screen.plain("Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.")
+        demo.start_vesper(stack)
+        screen.plain("vesper runs: an agent on each node, coordinators A (leads) and B (stands by); nodes adopted.")
+
+        screen.begin = time.time()
+        try:
+            with Narrator(screen) as narrator, ClusterTeller(narrator, stage.client) as demo.cluster, \
+                    LogTeller(narrator, demo.tellers()) as demo.logs:
+                screen.heading(f"1. {SPOT} is interrupted: its agent acts alone")
+                demo.interruption(narrator)
+                screen.heading(f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
+                demo.deletion(narrator)
+        except Exception:
+            for daemon in demo.tellers().values():
+                print(daemon.tail(15), file=sys.stderr)
+            raise
+        demo.closing()
+
+
+def main():
+    procs.exit_on_signals()
+    unknown = [a for a in sys.argv[1:] if a != "--real"]
+    if unknown:
+        print(__doc__, file=sys.stderr)
+        return 2
+    screen = Screen()
+    begin = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="vesper-demo-") as directory:
+            kind = RealStage if "--real" in sys.argv else FakeStage
+            screen.plain(f"The stage: {kind.title}")
+            with kind(directory) as stage:
+                play(stage, directory, screen)
+    except (StartError, TimeoutError, AssertionError) as e:
+        print(f"\nThe demo could not be played to its end: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    screen.plain(f"\nPlayed in {time.monotonic() - begin:.0f} s. Everything that was started has been stopped.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
