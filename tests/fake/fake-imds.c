@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake-imds.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+#include "alloc-util.h"
+#include "hashmap.h"
+#include "list.h"
+#include "parse-util.h"
+#include "string-util.h"
+
+#define MUST(p) \
+        ({ \
+                __typeof__(p) _must_p = (p); \
+                assert(_must_p && "out of memory"); \
+                _must_p; \
+        })
+
+#define TTL_HEADER "X-aws-ec2-metadata-token-ttl-seconds"
+#define TOKEN_HEADER "X-aws-ec2-metadata-token"
+#define TTL_MAX 21600u
+#define ZONE "us-east-1a"
+#define REGION "us-east-1"
+
+typedef struct Fault {
+        unsigned parts, n, status; /* status 0: hangs */
+        char *body;
+} Fault;
+
+typedef struct Hanging {
+        ListNode hanging;
+        FakeImds *imds;
+} Hanging;
+
+struct FakeImds {
+        Loop *loop;
+        char *instance_id, *told_id;
+        char *action; /* the body; NULL: none */
+        Hashmap *tokens; /* text -> usec_t when it ends */
+        uint64_t next_token;
+        unsigned max_ttl_sec;
+        Fault fault;
+        List hanging;
+        size_t n_tokens, n_gets;
+};
+
+FakeImds *fake_imds_new(Loop *loop, const char *instance_id) {
+        FakeImds *f = MUST(new0(FakeImds, 1));
+        int r = hashmap_new(0, &f->tokens);
+
+        assert(r >= 0);
+        f->loop = loop;
+        f->instance_id = MUST(strdup(instance_id));
+        f->told_id = MUST(strdup(instance_id));
+        return f;
+}
+
+FakeImds *fake_imds_free(FakeImds *f) {
+        if (!f)
+                return NULL;
+        assert(f->hanging.size == 0);
+        hashmap_free_with(f->tokens, mfree);
+        free(f->instance_id);
+        free(f->told_id);
+        free(f->action);
+        free(f->fault.body);
+        return mfree(f);
+}
+
+/* -- knobs ----------------------------------------------------------------------------------------------------------- */
+
+void fake_imds_set_action_text(FakeImds *f, const char *text) {
+        free(f->action);
+        f->action = MUST(strdup(text));
+}
+
+void fake_imds_set_action(FakeImds *f, const char *action, usec_t at_wall_usec) {
+        char time[RFC3339_MAX];
+        _cleanup_free_ char *text = NULL;
+
+        rfc3339_format(at_wall_usec, time);
+        text = MUST(strf("{\"action\": \"%s\", \"time\": \"%s\"}", action, time));
+        fake_imds_set_action_text(f, text);
+}
+
+void fake_imds_clear_action(FakeImds *f) {
+        f->action = mfree(f->action);
+}
+
+void fake_imds_set_instance_id(FakeImds *f, const char *id) {
+        free(f->told_id);
+        f->told_id = id ? MUST(strdup(id)) : NULL;
+}
+
+static void set_fault(FakeImds *f, unsigned parts, unsigned n, unsigned status, const char *body) {
+        free(f->fault.body);
+        f->fault = (Fault){ .parts = parts, .n = n, .status = status, .body = body ? MUST(strdup(body)) : NULL };
+}
+
+void fake_imds_hang(FakeImds *f, unsigned parts, unsigned n) {
+        set_fault(f, parts, n, 0, NULL);
+}
+
+void fake_imds_fail(FakeImds *f, unsigned parts, unsigned n, unsigned status) {
+        set_fault(f, parts, n, status, NULL);
+}
+
+void fake_imds_garble(FakeImds *f, unsigned parts, unsigned n, const char *body) {
+        set_fault(f, parts, n, 200, body);
+}
+
+void fake_imds_revoke(FakeImds *f) {
+        int r;
+
+        hashmap_free_with(f->tokens, mfree);
+        r = hashmap_new(0, &f->tokens);
+        assert(r >= 0);
+}
+
+void fake_imds_set_max_ttl(FakeImds *f, unsigned sec) {
+        f->max_ttl_sec = sec;
+}
+
+size_t fake_imds_n_tokens(const FakeImds *f) {
+        return f->n_tokens;
+}
+
+size_t fake_imds_n_gets(const FakeImds *f) {
+        return f->n_gets;
+}
+
+/* -- answers --------------------------------------------------------------------------------------------------------- */
+
+static void reply(HttpExchange *x, unsigned status, const char *type, const char *body, const HttpHeader *extra) {
+        HttpHeader headers[2] = { { "Content-Type", type } };
+
+        if (extra)
+                headers[1] = *extra;
+        x->ops->reply(x, status, headers, extra ? 2 : 1, body, strlen(body));
+}
+
+static void reply_error(HttpExchange *x, unsigned status) {
+        static const struct {
+                unsigned status;
+                const char *text;
+        } texts[] = {
+                { 400, "Bad Request" },        { 401, "Unauthorized" },      { 403, "Forbidden" },
+                { 404, "Not Found" },          { 405, "Method Not Allowed" }, { 429, "Too Many Requests" },
+                { 503, "Service Unavailable" },
+        };
+        const char *text = "Error";
+        _cleanup_free_ char *body = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (texts[i].status == status)
+                        text = texts[i].text;
+        body = MUST(strf("<?xml version=\"1.0\" encoding=\"iso-8859-1\"?>\n"
+                         "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Transitional//EN\"\n"
+                         "\t\"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd\">\n"
+                         "<html xmlns=\"http://www.w3.org/1999/xhtml\" xml:lang=\"en\" lang=\"en\">\n"
+                         " <head>\n  <title>%u - %s</title>\n </head>\n <body>\n  <h1>%u - %s</h1>\n </body>\n</html>\n",
+                         status, text, status, text));
+        reply(x, status, "text/html", body, NULL);
+}
+
+static void on_gone(HttpExchange *x, void *userdata) {
+        Hanging *h = userdata;
+
+        list_remove(&h->imds->hanging, &h->hanging);
+        free(h);
+}
+
+static void hang(FakeImds *f, HttpExchange *x) {
+        Hanging *h = MUST(new0(Hanging, 1));
+
+        h->imds = f;
+        list_append(&f->hanging, &h->hanging);
+        x->on_gone = on_gone;
+        x->userdata = h;
+}
+
+/* True: the request has met its fate. */
+static bool apply_fault(FakeImds *f, HttpExchange *x, unsigned part) {
+        Fault *fault = &f->fault;
+
+        if (fault->n == 0 || !(fault->parts & part))
+                return false;
+        if (fault->n != UINT_MAX)
+                fault->n--;
+        if (fault->status == 0)
+                hang(f, x);
+        else if (fault->body)
+                reply(x, fault->status, "text/plain", fault->body, NULL);
+        else
+                reply_error(x, fault->status);
+        return true;
+}
+
+static const char *header(const HttpExchange *x, const char *name) {
+        return http_header_find(x->headers, x->n_headers, name);
+}
+
+static void give_token(FakeImds *f, HttpExchange *x) {
+        const char *wanted = header(x, TTL_HEADER);
+        _cleanup_free_ char *token = NULL, *granted = NULL;
+        uint64_t ttl_sec;
+        usec_t *ends;
+        int r;
+
+        if (x->method != HTTP_PUT) {
+                reply_error(x, 405);
+                return;
+        }
+        f->n_tokens++;
+        if (apply_fault(f, x, FAKE_IMDS_TOKEN))
+                return;
+        if (header(x, "X-Forwarded-For")) {
+                reply_error(x, 403);
+                return;
+        }
+        if (!wanted || parse_uint64_range(wanted, 1, TTL_MAX, &ttl_sec) < 0) {
+                reply_error(x, 400);
+                return;
+        }
+        if (f->max_ttl_sec > 0)
+                ttl_sec = MIN(ttl_sec, (uint64_t) f->max_ttl_sec);
+        token = MUST(strf("AQAEA%032" PRIu64 "%016" PRIx64 "==", ++f->next_token, hash64(f->instance_id, strlen(f->instance_id))));
+        ends = MUST(new0(usec_t, 1));
+        *ends = usec_add(loop_now(f->loop), ttl_sec * USEC_PER_SEC);
+        r = hashmap_put(f->tokens, token, ends);
+        assert(r >= 0);
+        granted = MUST(strf("%" PRIu64, ttl_sec));
+        reply(x, 200, "text/plain", token, &(HttpHeader){ TTL_HEADER, granted });
+}
+
+static bool token_is_good(const FakeImds *f, const HttpExchange *x) {
+        const char *token = header(x, TOKEN_HEADER);
+        const usec_t *ends = token ? hashmap_get(f->tokens, token) : NULL;
+
+        return ends && loop_now(f->loop) < *ends;
+}
+
+/* The body of a path below /latest/, or NULL; free it. */
+static char *content(const FakeImds *f, const char *path) {
+        static const struct {
+                const char *path, *body;
+        } fixed[] = {
+                { "meta-data/instance-type", "m5.large" },
+                { "meta-data/instance-life-cycle", "spot" },
+                { "meta-data/placement/availability-zone", ZONE },
+                { "meta-data/placement/availability-zone-id", "use1-az1" },
+                { "meta-data/placement/region", REGION },
+                { "meta-data/services/domain", "amazonaws.com" },
+                { "meta-data/services/partition", "aws" },
+                { "meta-data/local-ipv4", "10.0.0.17" },
+                { "meta-data/local-hostname", "ip-10-0-0-17.ec2.internal" },
+                { "meta-data/events/maintenance/scheduled", "[]" },
+                { "meta-data/events/maintenance/history", "[]" },
+        };
+
+        if (streq(path, "meta-data/instance-id"))
+                return f->told_id ? MUST(strdup(f->told_id)) : NULL;
+        if (streq(path, "meta-data/spot/instance-action"))
+                return f->action ? MUST(strdup(f->action)) : NULL;
+        if (streq(path, "dynamic/instance-identity/document"))
+                return MUST(strf("{\"accountId\": \"123456789012\", \"instanceId\": \"%s\", \"instanceType\": \"m5.large\", "
+                                 "\"availabilityZone\": \"" ZONE "\", \"region\": \"" REGION "\", \"architecture\": \"x86_64\", "
+                                 "\"privateIp\": \"10.0.0.17\", \"version\": \"2017-09-30\"}", f->instance_id));
+        for (size_t i = 0; i < ELEMENTSOF(fixed); i++)
+                if (streq(path, fixed[i].path))
+                        return MUST(strdup(fixed[i].body));
+        return NULL;
+}
+
+void fake_imds_handle(HttpExchange *x, void *fake_imds) {
+        const char *path = startswith(x->path, "/latest/");
+        _cleanup_free_ char *body = NULL;
+        FakeImds *f = fake_imds;
+
+        if (path && streq(path, "api/token")) {
+                give_token(f, x);
+                return;
+        }
+        if (x->method != HTTP_GET && x->method != HTTP_HEAD) {
+                reply_error(x, 405);
+                return;
+        }
+        f->n_gets++;
+        if (apply_fault(f, x, FAKE_IMDS_DATA))
+                return;
+        if (!token_is_good(f, x)) {
+                reply_error(x, 401);
+                return;
+        }
+        body = path ? content(f, path) : NULL;
+        if (body)
+                reply(x, 200, "text/plain", body, NULL);
+        else
+                reply_error(x, 404);
+}
