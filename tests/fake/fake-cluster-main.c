@@ -8,6 +8,7 @@
 #include "fake-cluster.h"
 #include "fake-control.h"
 #include "fake-files.h"
+#include "fake-imds.h"
 #include "file-util.h"
 #include "http-server.h"
 #include "parse-util.h"
@@ -23,7 +24,9 @@
  *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }
  *
  * DIR gets kubeconfig-admin, kubeconfig-node-NAME of each node of the world, kubeconfig-NAME of each
- * identity, and, when all is ready, endpoints.json: {"api": URL, "ec2": URL, "control": URL}.
+ * identity, and, when all is ready, endpoints.json:
+ *
+ *      {"api": URL, "ec2": URL, "control": URL, "metadata": {"i-1": URL}}
  */
 
 #define BODY_MAX_BYTES (4u << 20)
@@ -34,6 +37,14 @@ typedef struct Arguments {
         uint64_t api_port, ec2_port, control_port, seed, shutting_down_sec, pod_start_msec;
 } Arguments;
 
+/* What one instance sees at its link-local address. */
+typedef struct Metadata {
+        ListNode metadata;
+        char *instance;
+        FakeImds *imds;
+        HttpServer *server;
+} Metadata;
+
 typedef struct Process {
         Arguments args;
         Loop *loop;
@@ -42,13 +53,14 @@ typedef struct Process {
         FakeEc2 *ec2;
         FakeControl *control;
         HttpServer *api_server, *ec2_server, *control_server;
+        List metadata;
         char *api_url;
 } Process;
 
 static const char usage[] =
         "Usage: fake-cluster --dir DIR [OPTION...]\n"
         "\n"
-        "A fake Kubernetes cluster and a fake EC2 on loopback, until SIGTERM.\n"
+        "A fake Kubernetes cluster and a fake EC2 with its metadata on loopback, until SIGTERM.\n"
         "\n"
         "      --dir DIR               where kubeconfigs and endpoints.json go\n"
         "      --world FILE            JSON: objects, instances, identities\n"
@@ -243,8 +255,37 @@ static int add_identities(Process *p, const cJSON *world) {
         return r;
 }
 
+static int add_metadata(Process *p, const char *instance) {
+        Metadata *m = MUST(new0(Metadata, 1));
+
+        m->instance = MUST(strdup(instance));
+        m->imds = MUST(fake_imds_new(p->loop, instance));
+        list_append(&p->metadata, &m->metadata);
+        return start_server(p, 0, fake_imds_handle, m->imds, false, &m->server);
+}
+
+static bool on_notice(const char *instance, const char *kind, const char *action, int64_t seconds,
+                      void *userdata) {
+        Process *p = userdata;
+
+        LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
+                if (!streq(m->instance, instance))
+                        continue;
+                if (streq(kind, "none"))
+                        fake_imds_clear_action(m->imds);
+                else if (streq(kind, "spot"))
+                        fake_imds_set_action(m->imds, action,
+                                             usec_add(loop_wall(p->loop), (usec_t) seconds * USEC_PER_SEC));
+                else
+                        return false;
+                return true;
+        }
+        return false;
+}
+
 static int add_instances(Process *p, const cJSON *world) {
         const cJSON *o;
+        int r;
 
         cJSON_ArrayForEach (o, fj_get(world, "instances", NULL)) {
                 const char *id = fj_string(o, "id", NULL), *zone = fj_string(o, "zone", NULL);
@@ -253,6 +294,9 @@ static int add_instances(Process *p, const cJSON *world) {
                         return fail(-EINVAL, "an instance needs an id");
                 fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
                 fake_control_add_instance(p->control, id);
+                r = add_metadata(p, id);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -287,6 +331,11 @@ static int write_endpoints(Process *p) {
                 fj_parse("{'api':'%s','ec2':'%s','control':'%s'}", p->api_url, ec2, control);
         int r;
 
+        LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
+                _cleanup_free_ char *url = url_of(m->server, false);
+
+                fj_set_string(fj_object(o, "metadata"), m->instance, url);
+        }
         text = fj_print(o);
         r = fake_write_file(p->args.dir, "endpoints.json", text);
         if (r < 0)
@@ -343,7 +392,7 @@ static int start(Process *p) {
         ec2.loop = p->loop;
         p->cluster = fake_cluster_new(p->loop, p->random, &options);
         p->ec2 = MUST(fake_ec2_new(&ec2));
-        p->control = fake_control_new(p->loop, p->cluster, p->ec2, NULL, NULL);
+        p->control = fake_control_new(p->loop, p->cluster, p->ec2, on_notice, p);
 
         if ((r = catch_signals(p)) < 0 || (r = start_servers(p)) < 0 || (r = load_world(p)) < 0)
                 return r;
@@ -354,6 +403,12 @@ static void stop(Process *p) {
         http_server_free(p->api_server);
         http_server_free(p->ec2_server);
         http_server_free(p->control_server);
+        LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
+                http_server_free(m->server);
+                fake_imds_free(m->imds);
+                free(m->instance);
+                free(m);
+        }
         fake_control_free(p->control);
         fake_cluster_free(p->cluster);
         fake_ec2_free(p->ec2);

@@ -203,6 +203,8 @@ static Outcome post_notice(FakeControl *c, const cJSON *o) {
         const char *id = fj_string(o, "instance", NULL), *kind = fj_string(o, "kind", NULL);
         const char *action = fj_string(o, "action", NULL);
 
+        if (fj_int(o, 120, "seconds", NULL) < 0)
+                return wrong("seconds: from now on");
         if (!id || !c->notice(id, kind ? kind : "spot", action ? action : "terminate",
                               fj_int(o, 120, "seconds", NULL), c->userdata))
                 return wrong("there is no such instance, or no such kind of notice");
