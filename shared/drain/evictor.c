@@ -52,10 +52,11 @@ struct Eviction {
         int64_t grace_sec;
         unsigned attempts;
         EvictionAnswer last;
+        int64_t allowed_at_send; /* of its queue, gated */
+        bool counted;            /* a status that came since shows this eviction already */
         Backoff backoff;
         Timer *timer;
         KubeCall *call;
-        usec_t started_usec;
         eviction_report_t report;
         void *userdata;
 };
@@ -199,6 +200,25 @@ static void wish_sleep(Eviction *w, usec_t delay_usec) {
         timer_arm_in(w->timer, delay_usec);
 }
 
+static bool answer_is_of_pdb(EvictionAnswer a) {
+        return a == EVICTION_BLOCKED_BY_PDB || a == EVICTION_PDB_NOT_OBSERVED;
+}
+
+/* The gate closed before the active wish left: back to the head of its queue. */
+static void queue_call_back(PdbQueue *q) {
+        Eviction *w = q->active;
+
+        if (!w || w->state == WISH_IN_FLIGHT)
+                return;
+        if (w->state == WISH_READY)
+                list_remove(&w->evictor->ready, &w->node);
+        else
+                timer_disarm(w->timer);
+        q->active = NULL;
+        w->state = WISH_QUEUED;
+        list_prepend(&q->waiting, &w->node);
+}
+
 /* Takes the wish out of wherever it is, its call included. */
 static void wish_detach(Eviction *w) {
         PdbQueue *q = w->queue;
@@ -331,7 +351,11 @@ int eviction_set_pdb(Eviction *w, const char *pdb) {
                         return r;
         } else
                 wish_leave_queue(w);
-        wish_enqueue(w);
+        /* Told that no PDB is asked where the API server has just asked one: the two may go on disagreeing. */
+        if (!pdb && answer_is_of_pdb(w->last))
+                wish_sleep(w, backoff_next(&w->backoff, w->evictor->env->random));
+        else
+                wish_enqueue(w);
         return 0;
 }
 
@@ -345,7 +369,11 @@ int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t all
         q->gated = true;
         q->allowed = q->reported = allowed;
         backoff_reset(&q->backoff);
-        if (allowed > 0 && q->active && q->active->state == WISH_SLEEPING) {
+        if (q->active && q->active->state == WISH_IN_FLIGHT && allowed < q->active->allowed_at_send)
+                q->active->counted = true;
+        if (allowed <= 0)
+                queue_call_back(q);
+        else if (q->active && q->active->state == WISH_SLEEPING && answer_is_of_pdb(q->active->last)) {
                 timer_disarm(q->active->timer);
                 wish_set_ready(q->active);
         }
@@ -410,7 +438,7 @@ static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec) {
 static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) {
         PdbQueue *q;
 
-        if (wish_join_queue(w, strempty(pdb)) < 0) {
+        if ((pdb || !w->queue) && wish_join_queue(w, strempty(pdb)) < 0) {
                 wish_sleep(w, PERMANENT_BASE_USEC);
                 return;
         }
@@ -447,7 +475,7 @@ static void wish_done(Eviction *w, EvictionAnswer a) {
 
         w->state = WISH_DONE;
         if (q && a == EVICTION_ACCEPTED) {
-                if (q->allowed > 0)
+                if (q->allowed > 0 && !w->counted)
                         q->allowed--;
                 backoff_reset(&q->backoff);
         }
@@ -527,6 +555,8 @@ static int wish_send(Eviction *w) {
                 return r;
         w->state = WISH_IN_FLIGHT;
         w->attempts++;
+        w->counted = false;
+        w->allowed_at_send = w->queue ? w->queue->allowed : 0;
         e->stats.in_flight++;
         e->stats.sent++;
         return 0;

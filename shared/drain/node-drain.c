@@ -7,6 +7,7 @@
 
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
+#define VANISHED_USEC (5 * USEC_PER_SEC)
 
 /* One pod of the node that must go. */
 typedef struct DrainPod {
@@ -16,6 +17,7 @@ typedef struct DrainPod {
         Eviction *eviction;
         bool evicted;              /* accepted */
         bool refused;              /* an eviction was refused at least once */
+        usec_t vanished_usec;      /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
         char *deleted_version;     /* resourceVersion in view when our delete was accepted */
         usec_t delete_retry_usec;  /* loop_now() */
@@ -164,7 +166,9 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
                 dp->evicted = true;
                 (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
                 drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
-        } else if (!eviction_answer_is_final(report->answer)) {
+        } else if (eviction_answer_is_final(report->answer))
+                dp->vanished_usec = loop_now(dp->drain->env->loop);
+        else {
                 dp->refused = report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
                 if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb, report->message))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
@@ -179,6 +183,17 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
 
         if (dp->evicted)
                 return;
+        if (dp->vanished_usec > 0) {
+                /* The watch will say so, too; if it does not, somebody was wrong. */
+                usec_t again = usec_add(dp->vanished_usec, VANISHED_USEC);
+
+                if (loop_now(d->env->loop) < again) {
+                        timer_arm_earlier(d->timer, again);
+                        return;
+                }
+                dp->vanished_usec = 0;
+                dp->eviction = eviction_free(dp->eviction);
+        }
         if (dp->eviction) {
                 eviction_set_grace(dp->eviction, grace_sec);
                 if (d->handler.pdb_of)

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "evictor.h"
+#include "kube-rig.h"
+
+#define MSEC USEC_PER_MSEC
+#define ANSWER_USEC (80 * MSEC) /* what an eviction takes */
+#define WISHES_MAX 700u
+
+#define BLOCKED \
+        "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"Cannot evict pod as it would violate the pod's " \
+        "disruption budget.\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget " \
+        "web needs 1 healthy pods and has 1 currently\"}]}}"
+#define SEVERAL \
+        "{\"kind\":\"Status\",\"reason\":\"InternalError\",\"message\":\"This pod has more than one PodDisruptionBudget, which " \
+        "the eviction subresource does not support.\"}"
+#define CREATED "{\"kind\":\"Status\",\"status\":\"Success\"}"
+
+typedef struct Answer {
+        unsigned status;
+        const char *body, *retry_after;
+        bool lost; /* no answer ever */
+} Answer;
+
+/* An API server that knows evictions only, and what it saw. */
+typedef struct Bench {
+        VirtualTime *time;
+        RigHost *host;
+        Evictor *evictor;
+        Answer now;             /* to every eviction that arrives */
+        usec_t latency_usec;
+        unsigned in_flight, peak, n_requests;
+        usec_t at_usec[4096];   /* when each arrived, since the start */
+        char last_path[128];
+        char *last_body;
+
+        Eviction *wishes[WISHES_MAX];
+        EvictionReport reports[WISHES_MAX]; /* the last of each wish; texts are gone */
+        unsigned n_reports[WISHES_MAX];
+        bool drop_when_told;
+        usec_t start_usec;
+} Bench;
+
+static void on_gone(HttpExchange *x, void *userdata) {
+}
+
+static void on_exchange(HttpExchange *x, void *userdata) {
+        Bench *b = userdata;
+        HttpHeader h[2] = { { "Content-Type", "application/json" } };
+        size_t n = 1;
+
+        assert_int_equal(x->method, HTTP_POST);
+        b->at_usec[b->n_requests++ % ELEMENTSOF(b->at_usec)] = virtual_time_now(b->time) - b->start_usec;
+        snprintf(b->last_path, sizeof(b->last_path), "%s", x->path);
+        free(b->last_body);
+        b->last_body = memdup_str(x->body, x->body_size);
+        if (b->now.lost) {
+                x->on_gone = on_gone;
+                return;
+        }
+        if (b->now.retry_after)
+                h[n++] = (HttpHeader){ "Retry-After", b->now.retry_after };
+        x->ops->reply(x, b->now.status, h, n, b->now.body, strlen(b->now.body));
+}
+
+/* Answers take their time, so that several are under way together. */
+static void on_fault(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        Bench *b = userdata;
+
+        ret_fault->reply_delay_usec = b->latency_usec;
+        b->in_flight++;
+        b->peak = MAX(b->peak, b->in_flight);
+}
+
+static Bench *bench_new(const EvictorOptions *o) {
+        Bench *b = new0(Bench, 1);
+        HttpInprocHooks hooks = { .on_request = on_fault, .userdata = b };
+
+        assert_non_null(b);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        b->latency_usec = ANSWER_USEC;
+        assert_return_code(virtual_time_new(RIG_START_WALL, &b->time), 0);
+        b->start_usec = virtual_time_now(b->time);
+        b->host = rig_host_new(b->time, 7, &hooks, on_exchange, b);
+        assert_return_code(evictor_new(b->host->client, o, &b->evictor), 0);
+        return b;
+}
+
+static Bench *bench_free(Bench *b) {
+        for (size_t i = 0; i < ELEMENTSOF(b->wishes); i++)
+                eviction_free(b->wishes[i]);
+        evictor_free(b->evictor);
+        rig_host_free(b->host);
+        virtual_time_free(b->time);
+        free(b->last_body);
+        return mfree(b);
+}
+DEFINE_FREEP(Bench, bench_free);
+
+static void run_for(Bench *b, usec_t usec) {
+        rig_run_until(b->time, virtual_time_now(b->time) + usec);
+}
+
+static void on_report(Eviction *e, const EvictionReport *report, void *userdata) {
+        Bench *b = userdata;
+
+        b->in_flight--;
+        for (size_t i = 0; i < ELEMENTSOF(b->wishes); i++)
+                if (b->wishes[i] == e) {
+                        b->reports[i] = *report;
+                        b->reports[i].pdb = b->reports[i].message = NULL;
+                        b->n_reports[i]++;
+                        if (b->drop_when_told)
+                                b->wishes[i] = eviction_free(b->wishes[i]);
+                        return;
+                }
+        assert_true(false);
+}
+
+static void wish(Bench *b, size_t i, const char *pdb) {
+        char name[32], uid[32];
+        KubePod pod = { .object.meta = { .ns = "shop", .name = name, .uid = uid } };
+
+        snprintf(name, sizeof(name), "web-%zu", i);
+        snprintf(uid, sizeof(uid), "uid-%zu", i);
+        assert_return_code(evictor_add(b->evictor, &pod, -1, pdb, on_report, b, &b->wishes[i]), 0);
+}
+
+static size_t n_accepted(const Bench *b) {
+        return (size_t) evictor_stats(b->evictor).answers[EVICTION_ACCEPTED];
+}
+
+/* -- without PDB ----------------------------------------------------------------------------------------------------- */
+
+static void test_together(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        for (size_t i = 0; i < 60; i++)
+                wish(b, i, NULL);
+        assert_int_equal(b->n_requests, 0);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_requests, 60);
+        assert_int_equal(b->peak, 60);
+        assert_int_equal(evictor_stats(b->evictor).in_flight, 60);
+        run_for(b, ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 60);
+        assert_int_equal(b->n_reports[59], 1);
+        assert_int_equal(b->reports[59].answer, EVICTION_ACCEPTED);
+        assert_int_equal(b->reports[59].attempts, 1);
+        assert_int_equal(b->reports[59].finished_usec - b->reports[59].started_usec, ANSWER_USEC);
+
+        print_message("  with the uid as precondition, and the pod's own grace\n");
+        assert_string_equal(b->last_path, "/api/v1/namespaces/shop/pods/web-59/eviction");
+        assert_non_null(strstr(b->last_body, "\"uid\":\"uid-59\""));
+        assert_null(strstr(b->last_body, "gracePeriodSeconds"));
+}
+
+static void test_window_and_rate(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 40 });
+        _cleanup_(bench_freep) Bench *c = bench_new(NULL);
+        (void) state;
+
+        for (size_t i = 0; i < 300; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_requests, 20);
+        run_for(b, 10 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 300);
+        assert_true(b->peak > 20 && b->peak <= 40);
+        assert_in_range(evictor_stats(b->evictor).window, 25, 40);
+
+        print_message("  a hundred at once, then 500 a second\n");
+        for (size_t i = 0; i < 600; i++)
+                wish(c, i, NULL);
+        run_for(c, MSEC);
+        assert_int_equal(c->n_requests, 100);
+        run_for(c, 500 * MSEC);
+        assert_in_range(c->n_requests, 330, 352);
+        run_for(c, USEC_PER_SEC);
+        assert_int_equal(n_accepted(c), 600);
+}
+
+static void test_flow_control(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 429, "Too many requests\n", "3", false };
+        for (size_t i = 0; i < 50; i++)
+                wish(b, i, NULL);
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->n_requests, 50);
+        assert_int_equal(b->reports[0].answer, EVICTION_FLOW_CONTROL);
+        assert_int_equal(evictor_stats(b->evictor).window, 50); /* one burst of bad news counts once */
+
+        print_message("  nothing leaves before the server said\n");
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        wish(b, 50, NULL);
+        run_for(b, 2900 * MSEC);
+        assert_int_equal(b->n_requests, 50);
+        run_for(b, 500 * MSEC);
+        assert_int_equal(n_accepted(b), 51);
+}
+
+static void test_slow_server(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->latency_usec = 3 * USEC_PER_SEC;
+        for (size_t i = 0; i < 200; i++)
+                wish(b, i, NULL);
+        run_for(b, 20 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 200);
+        assert_true(evictor_stats(b->evictor).window < 100);
+}
+
+static void test_no_answer(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now.lost = true;
+        wish(b, 0, NULL);
+        run_for(b, 29 * USEC_PER_SEC);
+        assert_int_equal(b->n_reports[0], 0);
+        run_for(b, 2 * USEC_PER_SEC);
+        assert_int_equal(b->reports[0].answer, EVICTION_NO_ANSWER);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  the path is back: the backoff ends\n");
+        run_for(b, 29400 * MSEC);
+        assert_int_equal(b->n_reports[0], 2);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        evictor_kick(b->evictor);
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->reports[0].answer, EVICTION_ACCEPTED);
+        evictor_kick(b->evictor);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 3);
+}
+
+static void test_errors_are_tried_again(void **state) {
+        static const struct {
+                const char *what;
+                Answer answer;
+                EvictionAnswer expected;
+                unsigned min, max; /* requests in a minute */
+        } rows[] = {
+                { "several PDBs: slowly, somebody must edit", { 500, SEVERAL, NULL, false }, EVICTION_SEVERAL_PDBS, 6, 13 },
+                { "not allowed: slowly", { 403, "{}", NULL, false }, EVICTION_FORBIDDEN, 6, 13 },
+                { "a busy server: with backoff", { 503, "{}", NULL, false }, EVICTION_SERVER_BUSY, 9, 14 },
+                { "a busy server that says when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, 3, 4 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+
+                print_message("  %s\n", rows[i].what);
+                b->now = rows[i].answer;
+                wish(b, 0, NULL);
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(b->reports[0].answer, rows[i].expected);
+                assert_in_range(b->n_requests, rows[i].min, rows[i].max);
+                b->now = (Answer){ 201, CREATED, NULL, false };
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(b->reports[0].answer, EVICTION_ACCEPTED);
+        }
+}
+
+static void test_final_answers(void **state) {
+        static const struct {
+                unsigned status;
+                EvictionAnswer expected;
+        } rows[] = { { 404, EVICTION_GONE }, { 409, EVICTION_REPLACED }, { 200, EVICTION_ACCEPTED } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+
+                b->now = (Answer){ rows[i].status, "{}", NULL, false };
+                wish(b, 0, "web");
+                run_for(b, USEC_PER_MINUTE);
+                assert_int_equal(b->reports[0].answer, rows[i].expected);
+                assert_int_equal(b->n_requests, 1);
+        }
+}
+
+/* -- a PDB that somebody watches ---------------------------------------------------------------------------------------- */
+
+static void test_gate(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        usec_t opened;
+        (void) state;
+
+        print_message("  none allowed: no request in a minute\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        for (size_t i = 0; i < 200; i++)
+                wish(b, i, "web");
+        wish(b, 200, "other");
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 1);
+        assert_int_equal(b->n_reports[200], 1);
+
+        print_message("  it gives way: the next leaves at once, and only one\n");
+        opened = virtual_time_now(b->time) - b->start_usec;
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+        assert_true(b->at_usec[1] - opened < 50 * MSEC);
+        assert_int_equal(b->n_reports[0], 1);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  another PDB of that name is another queue\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "elsewhere", "web", 5), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  the PDB goes: one at a time, without a gate\n");
+        evictor_forget_pdb(b->evictor, "shop", "web");
+        b->peak = b->in_flight = 0;
+        run_for(b, 30 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 201);
+        assert_int_equal(b->peak, 1);
+}
+
+static void test_serial(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 5), 0);
+        for (size_t i = 0; i < 10; i++)
+                wish(b, i, "web");
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 5); /* what the status said is used up, and no more is asked for */
+        assert_int_equal(b->peak, 1);
+        assert_int_equal(b->at_usec[1] - b->at_usec[0], ANSWER_USEC);
+}
+
+/* The status may show an eviction before its own answer is here. */
+static void test_status_before_answer(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 2), 0);
+        for (size_t i = 0; i < 3; i++)
+                wish(b, i, "web");
+        run_for(b, ANSWER_USEC / 2);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  a status that does not show it yet is counted down\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, ANSWER_USEC / 2);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        wish(b, 3, "web");
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+}
+
+static void test_gate_closes(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        print_message("  refused though the status said yes: asked again later\n");
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        wish(b, 0, "web");
+        wish(b, 1, "web");
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->n_requests, 1);
+        assert_int_equal(b->reports[0].answer, EVICTION_BLOCKED_BY_PDB);
+
+        print_message("  until the status says no: then nothing, also no second try that was due\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 1);
+
+        print_message("  and in order when it gives way\n");
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->reports[0].answer, EVICTION_ACCEPTED);
+        assert_int_equal(b->n_reports[1], 0);
+
+        print_message("  a wish that waits for the window is called back, too\n");
+        b->now = (Answer){ 429, "slow down\n", "5", false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 3);
+}
+
+/* -- a PDB that nobody watches -------------------------------------------------------------------------------------------- */
+
+static void test_probe(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        unsigned before;
+        (void) state;
+
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        for (size_t i = 0; i < 20; i++)
+                wish(b, i, NULL);
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->n_requests, 20); /* nobody knew */
+
+        print_message("  they share a PDB: one asks for all, ever more slowly\n");
+        run_for(b, USEC_PER_MINUTE);
+        assert_in_range(b->n_requests, 26, 34);
+        before = b->n_requests;
+        b->peak = b->in_flight = 0;
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        run_for(b, 30 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 20);
+        assert_int_equal(b->n_requests, before + 20);
+        assert_int_equal(b->peak, 1);
+}
+
+static void test_moving_between_pdbs(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "api", 1), 0);
+        wish(b, 0, "web");
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 0);
+        assert_return_code(eviction_set_pdb(b->wishes[0], "api"), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 1);
+
+        print_message("  no PDB matches it any more\n");
+        wish(b, 1, "web");
+        assert_return_code(eviction_set_pdb(b->wishes[1], NULL), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 2);
+
+        print_message("  we think so, and the API server does not: no hammering\n");
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        wish(b, 2, NULL);
+        for (size_t i = 0; i < 600; i++) {
+                run_for(b, 100 * MSEC);
+                assert_return_code(eviction_set_pdb(b->wishes[2], NULL), 0);
+        }
+        assert_in_range(b->n_requests, 6, 16);
+}
+
+/* -- slots ------------------------------------------------------------------------------------------------------------------ */
+
+static void test_dropping(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 2 });
+        (void) state;
+
+        print_message("  in flight, ready, queued, and behind a closed gate\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "shut", 0), 0);
+        for (size_t i = 0; i < 5; i++)
+                wish(b, i, NULL);
+        for (size_t i = 5; i < 8; i++)
+                wish(b, i, "web");
+        wish(b, 8, "shut");
+        run_for(b, MSEC);
+        assert_int_equal(b->n_requests, 2);
+        for (size_t i = 0; i < 9; i++)
+                if (i != 4 && i != 6)
+                        b->wishes[i] = eviction_free(b->wishes[i]);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 4);
+        assert_int_equal(b->n_reports[4], 1);
+        assert_int_equal(b->n_reports[6], 1);
+        assert_int_equal(evictor_stats(b->evictor).in_flight, 0);
+
+        print_message("  sleeping, and the next of its PDB takes over\n");
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        wish(b, 10, "web");
+        wish(b, 11, "web");
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->n_reports[10], 1);
+        b->wishes[10] = eviction_free(b->wishes[10]);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->reports[11].answer, EVICTION_ACCEPTED);
+
+        print_message("  from inside its report\n");
+        b->drop_when_told = true;
+        b->now = (Answer){ 503, "{}", NULL, false };
+        wish(b, 12, "web");
+        wish(b, 13, NULL);
+        run_for(b, USEC_PER_MINUTE);
+        assert_null(b->wishes[12]);
+        assert_null(b->wishes[13]);
+        assert_int_equal(b->n_requests, 8);
+}
+
+static void test_grace(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 503, "{}", NULL, false };
+        wish(b, 0, NULL);
+        run_for(b, 100 * MSEC);
+        assert_null(strstr(b->last_body, "gracePeriodSeconds"));
+        eviction_set_grace(b->wishes[0], 7);
+        run_for(b, USEC_PER_SEC);
+        assert_non_null(strstr(b->last_body, "\"gracePeriodSeconds\":7"));
+}
+
+static bool never(void *userdata) {
+        return false;
+}
+
+static void test_guard(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .guard = { never, NULL } });
+        (void) state;
+
+        wish(b, 0, NULL);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 0);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_together),       cmocka_unit_test(test_window_and_rate),
+                cmocka_unit_test(test_flow_control),   cmocka_unit_test(test_slow_server),
+                cmocka_unit_test(test_no_answer),      cmocka_unit_test(test_errors_are_tried_again),
+                cmocka_unit_test(test_final_answers),  cmocka_unit_test(test_gate),
+                cmocka_unit_test(test_serial),         cmocka_unit_test(test_status_before_answer),
+                cmocka_unit_test(test_gate_closes),    cmocka_unit_test(test_probe),
+                cmocka_unit_test(test_moving_between_pdbs), cmocka_unit_test(test_dropping),
+                cmocka_unit_test(test_grace),          cmocka_unit_test(test_guard),
+        };
+        return cmocka_run_group_tests_name("evictor", tests, NULL, NULL);
+}
