@@ -18,6 +18,7 @@ typedef struct FakeApiOptions {
         usec_t bookmark_usec;  /* 0: 60 s */
         usec_t min_watch_usec; /* a watch without timeoutSeconds lasts 1-2 times this; 0: 30 min */
         size_t log_limit;      /* newest requests kept; 0: 100,000 */
+        bool no_progress;     /* no bookmark on a watch without news: etcd does not report its progress */
 } FakeApiOptions;
 
 /* What a test wants to happen to one request. */
