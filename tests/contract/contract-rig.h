@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * contract/: the same cases against the fake cluster (tests/fake) and against a real kube-apiserver and etcd. A fake that
+ * disagrees with the real thing is a failing test, and so is an assumption of ours that the real thing does not share.
+ *
+ * The rig hides which of the two it is: virtual time, the in-process transport and identities by name, or the real clock,
+ * libcurl and kubeconfigs. No controller runs in either world: what a controller would write, a case writes by hand, so
+ * that both are the same. Each program run has a cluster of its own; each case uses names of its own.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kube-client.h"
+#include "kube-kinds.h"
+
+typedef enum RigWho {
+        RIG_ADMIN,       /* system:masters */
+        RIG_NODE,        /* the kubelet of node RIG_NODE_NAME */
+        RIG_OTHER_NODE,  /* the kubelet of another one */
+        RIG_COORDINATOR, /* its ServiceAccount, with packaging/manifests/coordinator/rbac.yaml and nothing else */
+        RIG_STRANGER,    /* a user without any right */
+        _RIG_WHO_MAX,
+} RigWho;
+
+#define RIG_NODE_NAME "contract-node"
+#define RIG_OTHER_NODE_NAME "contract-other"
+
+typedef struct RigOptions {
+        bool fake;
+        const char *manifests; /* fake: folder with coordinator/rbac.yaml */
+        /* Real. */
+        const char *server;                    /* a proxy in front of the API server that can cut connections */
+        const char *control;                   /* http://: POST /compact, /cut, /restart (run-real.py) */
+        const char *kubeconfigs[_RIG_WHO_MAX];
+} RigOptions;
+
+typedef struct Rig Rig;
+
+/* Prints why and returns NULL if that world cannot be had. */
+Rig *rig_new(const RigOptions *options);
+Rig *rig_free(Rig *r);
+DEFINE_FREEP(Rig, rig_free);
+
+bool rig_is_fake(const Rig *r);
+KubeClient *rig_client(Rig *r, RigWho who);
+Env *rig_env(Rig *r, RigWho who);
+/* The credential of a request that goes past the client. */
+void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_authorization);
+const char *rig_server(const Rig *r);
+
+/* Lets time pass; callbacks run. */
+void rig_sleep(Rig *r, usec_t usec);
+/* Until condition(userdata); false: not within timeout_usec. */
+bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t timeout_usec);
+
+/* The past is forgotten: older continue tokens and watches get 410. In the real world the API server starts again for that
+ * (it would otherwise answer from memory), so that connections break, too. */
+void rig_compact(Rig *r);
+/* Every connection breaks now. */
+void rig_cut(Rig *r);
+
+/* One subject: a file of cases. Each gets the rig as its *state. */
+typedef struct ContractSuite {
+        const char *name;
+        const struct CMUnitTest *cases;
+        size_t n_cases;
+} ContractSuite;
+
+#define CONTRACT_SUITE(suite, table) \
+        const ContractSuite contract_##suite = { .name = #suite, .cases = (table), .n_cases = ELEMENTSOF(table) }
+
+extern const ContractSuite contract_api, contract_coordinator, contract_delete, contract_evict, contract_informer,
+        contract_lease, contract_list, contract_node_credential, contract_patch, contract_status, contract_watch;

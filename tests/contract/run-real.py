@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The contract against a real kube-apiserver and etcd: python3 tests/contract/run-real.py [--filter GLOB] [-v]
+
+Runs ${VESPER_BUILD:-build}/tests/contract/contract, and the one of ${VESPER_BUILD}-san if it is there, each with a
+control plane of its own. Prints each case and, as the last line, "N passed, N failed, N skipped".
+
+The program talks to the API server through a proxy here that can break every connection (POST /cut), and may have the
+past forgotten (POST /compact), which no client could ask an API server for.
+"""
+
+import argparse
+import contextlib
+import http.server
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOP = os.path.dirname(TESTS)
+sys.path.insert(0, os.path.join(TESTS, "cluster"))
+
+import procs  # noqa: E402
+from cluster import Cluster  # noqa: E402
+
+MANIFESTS = os.path.join(TOP, "packaging", "manifests")
+NODE, OTHER_NODE = "contract-node", "contract-other"
+SERVED = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/events", "/api/v1/namespaces",
+          "/apis/coordination.k8s.io/v1/leases", "/apis/policy/v1/poddisruptionbudgets",
+          "/apis/storage.k8s.io/v1/volumeattachments",
+          *(f"/apis/vesper.sh/v1alpha1/{k}" for k in ("nodepools", "nodeclaims", "nodedisruptionbudgets"))]
+TIMEOUT = 600
+# What it says of a run that did not come to its end.
+RESULT = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (\S+)$")
+BEGIN = re.compile(r"^\[ RUN +\] (\S+)$")
+
+
+class Proxy:
+    """Bytes back and forth between clients and a port of 127.0.0.1."""
+
+    def __init__(self, port):
+        self._to = ("127.0.0.1", port)
+        self._lock = threading.Lock()
+        self._open = set()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listener.close()
+        self.cut()
+
+    def cut(self):
+        """Every connection ends with a reset."""
+        with self._lock:
+            pairs = list(self._open)
+        for pair in pairs:
+            self._drop(pair)
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        try:
+            server = socket.create_connection(self._to)
+        except OSError:
+            client.close()
+            return
+        pair = (client, server)
+        for s in pair:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._open.add(pair)
+        threading.Thread(target=self._pump, args=(pair, server, client), daemon=True).start()
+        self._pump(pair, client, server)
+
+    def _pump(self, pair, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        self._drop(pair)
+
+    def _drop(self, pair):
+        with self._lock:
+            if pair not in self._open:
+                return
+            self._open.remove(pair)
+        for s in pair:
+            with contextlib.suppress(OSError):
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.shutdown(socket.SHUT_RD)  # wakes its pump
+            s.close()
+
+
+class Control(http.server.ThreadingHTTPServer):
+    """What the program may ask for, on a port of 127.0.0.1."""
+
+    daemon_threads = True
+
+    def __init__(self, verbs):
+        self.verbs = verbs
+        super().__init__(("127.0.0.1", 0), _Asked)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Asked(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        verb = self.server.verbs.get(self.path.strip("/"))
+        try:
+            status, text = (200, f"{verb()}") if verb else (404, "no such verb")
+        except Exception as e:  # whatever it is: the program shall hear of it
+            status, text = 500, repr(e)
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def prepare(cluster):
+    """What vesper's own installation puts there; the kubeconfig options of the program."""
+    cluster.apply(os.path.join(MANIFESTS, "crds"))
+    cluster.apply(os.path.join(MANIFESTS, "coordinator", "rbac.yaml"))
+    wait_served(cluster)
+    return {
+        "--kubeconfig": cluster.kubeconfig(),
+        "--node-kubeconfig": cluster.kubeconfig(f"system:node:{NODE}"),
+        "--other-node-kubeconfig": cluster.kubeconfig(f"system:node:{OTHER_NODE}"),
+        "--coordinator-kubeconfig": cluster.service_account("vesper-coordinator", "vesper-system"),
+        "--stranger-kubeconfig": cluster.kubeconfig("stranger"),
+    }
+
+
+def wait_served(cluster):
+    """A new kind is 404, then 429 (its cache fills), then served; so is every kind after a start."""
+    admin = cluster.client()
+    for path in SERVED:
+        cluster.wait_for(lambda p=path: admin.request("GET", p)[0] == 200, what=path)
+
+
+def compact(cluster):
+    cluster.compact()
+    wait_served(cluster)
+
+
+class Count:
+    def __init__(self):
+        self.results = {"OK": 0, "FAILED": 0, "SKIPPED": 0}
+
+    def add(self, label, name, result, seconds=0.0):
+        self.results[result] += 1
+        words = {"OK": "ok      ", "FAILED": "FAILED  ", "SKIPPED": "skipped "}
+        print(f"{words[result]}{label}: {name} ({seconds:.2f} s)", flush=True)
+
+
+def follow(process, label, count, verbose):
+    """Counts each case as it ends; what a failed or skipped one said is shown."""
+    running, said, began = None, [], 0.0
+    for line in process.stdout:
+        line = line.rstrip("\n")
+        if verbose:
+            print(line, flush=True)
+        if match := BEGIN.match(line):
+            running, said, began = match[1], [], time.monotonic()
+        elif running and (match := RESULT.match(line)) and match[2] == running:
+            if match[1] != "OK" and not verbose:
+                print("\n".join(f"        {s}" for s in said), flush=True)
+            count.add(label, running, match[1], time.monotonic() - began)
+            running = None
+        else:
+            said.append(line)
+    status = process.wait()
+    if running or status < 0:
+        print("\n".join(f"        {s}" for s in said[-60:]))
+        count.add(label, running or "(the end)", "FAILED")
+    elif status and not count.results["FAILED"]:
+        print("\n".join(f"        {s}" for s in said[-60:]))
+        count.add(label, f"(exit status {status})", "FAILED")
+
+
+def run(program, label, count, options):
+    with Cluster(controllers=False, scheduler=False) as cluster:
+        arguments = prepare(cluster)
+        with contextlib.closing(Proxy(cluster.ports["apiserver"])) as proxy:
+            control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut})
+            argv = [program, "--server", f"https://127.0.0.1:{proxy.port}", "--control", control.url]
+            for option, path in arguments.items():
+                argv += [option, path]
+            if options.filter:
+                argv += ["--filter", options.filter]
+            process = procs.spawn(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace")
+            timer = threading.Timer(TIMEOUT, process.kill)
+            timer.start()
+            try:
+                follow(process, label, count, options.verbose)
+            finally:
+                timer.cancel()
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+                control.shutdown()
+                control.server_close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filter", help="only the cases whose name matches")
+    parser.add_argument("-v", "--verbose", action="store_true", help="everything that the program prints")
+    options = parser.parse_args()
+    procs.exit_on_signals()
+
+    build = os.environ.get("VESPER_BUILD") or os.path.join(TOP, "build")
+    count = Count()
+    for directory, label in ((build, "contract, real"), (f"{build}-san", "contract, real, sanitized")):
+        program = os.path.join(directory, "tests", "contract", "contract")
+        if os.access(program, os.X_OK):
+            run(program, label, count, options)
+        elif directory == build:
+            print(f"{program} is not built", file=sys.stderr)
+            count.results["FAILED"] += 1
+    print("{OK} passed, {FAILED} failed, {SKIPPED} skipped".format(**count.results))
+    return 1 if count.results["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
