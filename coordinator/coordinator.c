@@ -70,6 +70,8 @@ static void on_started(void *userdata) {
                   "Leading, as %s", c->identity);
         c->elected = true;
         metrics_set(c->metrics, METRIC_LEADER, 0, 1);
+        if (c->view) /* the server answers: whatever waits out a backoff need not */
+                cluster_view_kick(c->view);
         begin_leading(c);
 }
 

@@ -644,6 +644,9 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int r;
 
+        /* A Node that left before its claim's deletion was accepted would leave an orphan behind. */
+        if (claim_of(t) && claim_of(t)->object.meta.deletion_usec == 0)
+                return false;
         finish_claim(t);
         r = termination_finalizer_patch(&n->object, &body);
         if (r == 0 && (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION))) {
