@@ -203,15 +203,17 @@ class RealStage(Stage):
             for folder in ("crds", "coordinator"):
                 self._cluster.apply(os.path.join(MANIFESTS, folder))
             self.client = self._cluster.client()
-            self._cluster.wait_for(
-                lambda: self.client.request("GET", "/apis/vesper.sh/v1alpha1/nodepools")[0] == 200,
-                what="NodePools are served")
+            self._cluster.wait_for(self._serves_ours, what="NodePools and NodeClaims are served")
             self._account = self._cluster.service_account("vesper-coordinator", "vesper-system")
             self._instances = self._cluster.ec2.create_instances(self.n_instances)
             self.ec2_endpoint = self._cluster.ec2.endpoint
         except BaseException:
             self.stop()
             raise
+
+    def _serves_ours(self):
+        return all(self.client.request("GET", f"/apis/vesper.sh/v1alpha1/{kind}")[0] == 200
+                   for kind in ("nodepools", "nodeclaims"))
 
     def stop(self):
         self._cluster.stop()

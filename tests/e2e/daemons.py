@@ -137,12 +137,13 @@ class Daemon:
                                    f"{self.tail()}")
             time.sleep(POLL)
 
-    def tail(self, lines=40):
+    def tail(self, lines=25):
+        """The end of its log, for people: time of day, level, message."""
         if not os.path.exists(self.log_path):
             return ""
-        with open(self.log_path, encoding="utf-8", errors="replace") as f:
-            text = "".join(f.readlines()[-lines:])
-        return f"--- end of {self.name}'s log\n{text}"
+        shown = [f"{line['time'][11:23]} {line.get('level', ''):7} {line.text}" if "time" in line else line.text
+                 for line in self.lines(False)[-lines:]]
+        return "\n".join([f"--- end of {self.name}'s log", *shown])
 
     def memory(self):
         """Rss, Pss and Anonymous, in kB."""

@@ -41,8 +41,8 @@ def run_case(case, world):
     if trouble:
         for line in trouble.splitlines():
             print(f"        ! {line}")
-        for daemon in world.daemons:
-            for line in daemon.tail(25).splitlines():
+        for daemon in world.daemons[-3:]:
+            for line in daemon.tail().splitlines():
                 print(f"        | {line}")
     sys.stdout.flush()
     return trouble is None

@@ -82,7 +82,8 @@ class World:
     def _install(self):
         for folder in ("crds", "coordinator"):
             self.cluster.apply(os.path.join(TOP, "packaging", "manifests", folder))
-        self.cluster.wait_for(lambda: self.admin.request("GET", POOLS)[0] == 200, what="the CRDs are served")
+        self.cluster.wait_for(lambda: all(self.admin.request("GET", path)[0] == 200 for path in (POOLS, CLAIMS)),
+                              what="the CRDs are served")
         self._account = self.cluster.service_account("vesper-coordinator", "vesper-system")
         provider = self.path("exec-provider")
         with open(provider, "w", encoding="utf-8") as f:
