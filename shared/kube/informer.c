@@ -553,10 +553,11 @@ static void watch_failed(Informer *i, const ApiError *error) {
 
         if (is_gone(error))
                 informer_relist(i, strempty(why));
-        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec) {
-                set_health(i, HEALTH_LOST, strempty(why));
+        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec)
+                /* Of a kind that never changes there may be no bookmark either: silence alone is no bad news. The next watch
+                 * tells whether the server is there. */
                 informer_watch(i, "the last one fell silent");
-        } else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
+        else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
                    api_error_has_cause(error, "ResourceVersionTooLarge"))
                 /* What cannot be asked or read from here will not do so next time. */
                 informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));

@@ -392,6 +392,7 @@ static void test_gone_again_and_again(void **state) {
 
 /* -- failures of the watch ------------------------------------------------------------------------------ */
 
+/* A silent watch is begun again from the last bookmark; silence alone is no bad news, a next watch that fails is. */
 static void test_stall(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
@@ -405,14 +406,11 @@ static void test_stall(void **state) {
         assert_trace(r, "");
         rig_stream(r, "");
         rig_run_for(r, 1);
-        assert_trace(r, "down watch@11");
+        assert_trace(r, "watch@11");
         assert_int_equal(last_request_usec(r), said + 150 * USEC_PER_SEC);
         assert_int_equal(r->n_open, 1);
-        rig_run_for(r, 20 * USEC_PER_SEC - 1);
+        rig_run_for(r, 20 * USEC_PER_SEC);
         assert_trace(r, "");
-        assert_false(informer_connected(i));
-        rig_run_for(r, 1);
-        assert_trace(r, "up");
         assert_true(informer_connected(i));
 }
 
