@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fake-client.h"
+#include "informer.h"
+#include "node-drain.h"
+#include "string-util.h"
+
+#define MSEC USEC_PER_MSEC
+#define NODE "node-a"
+
+/* One drain of node-a in a fake cluster whose pods its own informer shows. */
+typedef struct Bench {
+        FakeWorld w;
+        Random *random;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        Env env;
+        Informer *informer;
+        Evictor *evictor;
+        NodeDrain *drain;
+        StrBuf trace;       /* "evicted a; blocked b BlockedByPDB web; ..." */
+        const char *pdb;    /* what pdb_of says of every pod; NULL: nobody knows */
+        bool know_pdbs;
+        unsigned n_changed;
+} Bench;
+
+static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        Bench *b = userdata;
+
+        if (!b->drain)
+                return;
+        if (e == INFORMER_ADDED)
+                node_drain_pod_seen(b->drain, (KubePod *) new);
+        else if (e == INFORMER_DELETED)
+                node_drain_pod_gone(b->drain, (KubePod *) old);
+        else
+                node_drain_wake(b->drain);
+}
+
+static void run_for(Bench *b, usec_t usec) {
+        fake_world_run(&b->w, usec);
+}
+
+static void bench_init(Bench *b) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *message = NULL;
+        InformerOptions options = { .field_selector = "spec.nodeName=" NODE };
+        InformerHandler handler = { .on_event = on_event, .userdata = b };
+
+        *b = (Bench){};
+        fake_world_init(&b->w, NULL);
+        assert_return_code(random_new(5, &b->random), 0);
+        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &b->transport), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        b->env = (Env){ .loop = b->w.loop, .random = b->random, .transport = b->transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
+        assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "test", &b->client), 0);
+        assert_return_code(informer_new(b->client, &kube_pod_kind, &options, &handler, &b->informer), 0);
+        assert_return_code(evictor_new(b->client, NULL, &b->evictor), 0);
+        fake_add_node(b->w.cluster, NODE, NULL, "i-1", NULL);
+        fake_add_node(b->w.cluster, "node-b", NULL, "i-2", NULL);
+}
+
+static void bench_done(Bench *b) {
+        node_drain_free(b->drain);
+        evictor_free(b->evictor);
+        informer_free(b->informer);
+        kube_client_free(b->client);
+        kube_auth_free(b->auth);
+        http_transport_free(b->transport);
+        random_free(b->random);
+        fake_world_done(&b->w);
+        strbuf_done(&b->trace);
+}
+
+static void on_changed(NodeDrain *d, void *userdata) {
+        Bench *b = userdata;
+
+        b->n_changed++;
+}
+
+static void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
+                   const EvictionReport *report, void *userdata) {
+        static const char *const words[] = { [DRAIN_POD_EVICTED] = "evicted", [DRAIN_POD_BLOCKED] = "blocked",
+                                             [DRAIN_POD_DELETED] = "deleted", [DRAIN_POD_GONE] = "gone" };
+        Bench *b = userdata;
+
+        assert_true(report || e != DRAIN_POD_EVICTED);
+        assert_true(!report || e == DRAIN_POD_EVICTED || e == DRAIN_POD_BLOCKED);
+        strbuf_addf(&b->trace, "%s%s %s", b->trace.size > 0 ? "; " : "", words[e], pod->object.meta.name);
+        if (e == DRAIN_POD_BLOCKED)
+                strbuf_addf(&b->trace, " %s%s%s", blocker->reason, blocker->detail[0] ? " " : "", blocker->detail);
+}
+
+static const char *on_pdb_of(const KubePod *pod, void *userdata) {
+        return ((Bench *) userdata)->pdb;
+}
+
+static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
+        return informer_iterate(((Bench *) userdata)->informer, it, (KubeObject **) ret);
+}
+
+/* deadline_sec: from now; 0: none. */
+static void begin(Bench *b, int64_t deadline_sec, ProtectedPolicy policy, bool evict_first) {
+        usec_t now = loop_wall(b->w.loop);
+        NodeDrainOptions o = {
+                .node = NODE,
+                .rules = { .started_usec = now, .protected_policy = policy, .evict_first = evict_first,
+                           .deadline_usec = deadline_sec > 0 ? now + (usec_t) deadline_sec * USEC_PER_SEC : USEC_INFINITY },
+        };
+        NodeDrainHandler h = { .on_changed = on_changed, .on_pod = on_pod, .iterate = on_iterate,
+                               .pdb_of = b->know_pdbs ? on_pdb_of : NULL, .userdata = b };
+
+        assert_true(informer_synced(b->informer));
+        assert_return_code(node_drain_new(b->client, b->evictor, &o, &h, &b->drain), 0);
+        node_drain_wake(b->drain);
+}
+
+static uint64_t n_evictions(Bench *b) {
+        return fake_api_count(fake_cluster_api(b->w.cluster), FAKE_CREATE, FAKE_PODS, "eviction");
+}
+
+static uint64_t n_deletes(Bench *b) {
+        return fake_api_count(fake_cluster_api(b->w.cluster), FAKE_DELETE, FAKE_PODS, NULL);
+}
+
+static void assert_state(Bench *b, NodeDrainState s) {
+        assert_string_equal(node_drain_state_to_string(node_drain_state(b->drain)), node_drain_state_to_string(s));
+}
+
+static void assert_trace(Bench *b, const char *expected) {
+        assert_string_equal(strbuf_str(&b->trace), expected);
+        strbuf_truncate(&b->trace, 0);
+}
+
+/* "p BlockedByPDB web, q Terminating" */
+static void assert_blockers(Bench *b, const char *expected) {
+        _cleanup_strbuf_ StrBuf text = {};
+        const DrainBlocker *list;
+        size_t n;
+
+        list = node_drain_blockers(b->drain, &n);
+        assert_int_equal(n, node_drain_pods_left(b->drain));
+        for (size_t i = 0; i < n; i++)
+                strbuf_addf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", list[i].name, list[i].reason, list[i].detail[0] ? " " : "",
+                            list[i].detail);
+        assert_string_equal(strbuf_str(&text), expected);
+}
+
+/* Seconds from now until the pod's deletionTimestamp; -1: it is not being deleted, or not there. */
+static int64_t seconds_to_live(Bench *b, const char *pod) {
+        const char *text = fj_string(fake_get(b->w.cluster, FAKE_PODS, "default", pod), "metadata", "deletionTimestamp", NULL);
+        usec_t at;
+
+        if (!text)
+                return -1;
+        assert_return_code(rfc3339_parse(text, &at), 0);
+        return (int64_t) (at / USEC_PER_SEC) - (int64_t) (loop_wall(b->w.loop) / USEC_PER_SEC);
+}
+
+/* -- the plain way ------------------------------------------------------------------------------------------------------ */
+
+static void test_empty(void **state) {
+        Bench b;
+        uint64_t lists;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = NODE, .owner_kind = "DaemonSet", .owner = "d" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = NODE, .owner_kind = "Node", .owner = NODE });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "elsewhere", .node = "node-b" });
+        run_for(&b, USEC_PER_SEC);
+        lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL);
+
+        begin(&b, 0, PROTECTED_WAIT, false);
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        run_for(&b, 100 * MSEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL), lists + 1);
+        assert_int_equal(n_evictions(&b), 0);
+        assert_trace(&b, "");
+
+        print_message("  proven once, not again and again\n");
+        node_drain_wake(b.drain);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL), lists + 1);
+        bench_done(&b);
+}
+
+static void test_pods(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (int i = 0; i < 3; i++) {
+                char name[8] = { (char) ('a' + i), 0 };
+
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = NODE, .stop_sec = i });
+        }
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 500 * MSEC);
+        assert_trace(&b, "evicted a; evicted b; evicted c; gone a");
+        assert_int_equal(node_drain_pods_left(b.drain), 2);
+        assert_blockers(&b, "b Terminating, c Terminating");
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_trace(&b, "gone b; gone c");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_int_equal(n_evictions(&b), 3);
+        assert_blockers(&b, "");
+        bench_done(&b);
+}
+
+static void test_critical_last(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "dns", .node = NODE });
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "dns", "{'spec':{'priorityClassName':'system-cluster-critical'}}");
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 3 });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_trace(&b, "evicted web");
+        assert_blockers(&b, "dns WaitingForOthers, web Terminating");
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_trace(&b, "gone web; evicted dns; gone dns");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* -- what holds ----------------------------------------------------------------------------------------------------------- */
+
+static void test_protected(void **state) {
+        static const struct {
+                const char *what;
+                ProtectedPolicy policy;
+                const char *first, *blockers, *then;
+        } rows[] = {
+                { "wait: nothing goes until it is gone", PROTECTED_WAIT, "blocked job Protected vesper.sh/do-not-evict",
+                  "job Protected vesper.sh/do-not-evict, web WaitingForProtected", "gone job; evicted web; gone web" },
+                { "others: the rest goes meanwhile", PROTECTED_OTHERS,
+                  "blocked job Protected vesper.sh/do-not-evict; evicted web; gone web",
+                  "job Protected vesper.sh/do-not-evict", "gone job" },
+                { "ignore: all go", PROTECTED_IGNORE, "evicted job; evicted web; gone job; gone web", "", "" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Bench b;
+
+                print_message("  %s\n", rows[i].what);
+                bench_init(&b);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = NODE,
+                                                      .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 1 });
+                run_for(&b, USEC_PER_SEC);
+                begin(&b, 0, rows[i].policy, false);
+                run_for(&b, USEC_PER_MINUTE);
+                assert_trace(&b, rows[i].first);
+                assert_blockers(&b, rows[i].blockers);
+                if (fake_get(b.w.cluster, FAKE_PODS, "default", "job"))
+                        fake_merge(b.w.cluster, FAKE_PODS, "default", "job", "{'status':{'phase':'Succeeded'}}");
+                run_for(&b, 2 * USEC_PER_SEC);
+                assert_trace(&b, rows[i].then);
+                assert_state(&b, NODE_DRAIN_DRAINED);
+                bench_done(&b);
+        }
+}
+
+static void test_protection_ends_by_time(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = NODE, .annotations = "{'karpenter.sh/do-not-disrupt':'5m'}" });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 4 * USEC_PER_MINUTE);
+        assert_trace(&b, "blocked job Protected karpenter.sh/do-not-disrupt");
+        run_for(&b, USEC_PER_MINUTE + USEC_PER_SEC);
+        assert_trace(&b, "evicted job; gone job");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+static void test_blocked_by_unknown_pdb(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_trace(&b, "blocked web BlockedByPDB web");
+        assert_blockers(&b, "web BlockedByPDB web");
+        assert_in_range(n_evictions(&b), 5, 15);
+
+        fake_remove(b.w.cluster, FAKE_PDBS, "default", "web");
+        run_for(&b, 15 * USEC_PER_SEC);
+        assert_trace(&b, "evicted web; gone web");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+static void test_known_pdb_waits_for_its_gate(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.know_pdbs = true;
+        b.pdb = "web";
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
+        assert_return_code(evictor_set_allowed(b.evictor, "default", "web", 0), 0);
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(n_evictions(&b), 0);
+        assert_blockers(&b, "web WaitingForPDB web");
+        assert_return_code(evictor_set_allowed(b.evictor, "default", "web", 1), 0);
+        run_for(&b, USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+static void test_two_pdbs(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
+        fake_add_pdb(b.w.cluster, NULL, "one", "web", true, "0");
+        fake_add_pdb(b.w.cluster, NULL, "two", "web", true, "0");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_trace(&b, "blocked web SeveralPDBs");
+        fake_remove(b.w.cluster, FAKE_PDBS, "default", "two");
+        run_for(&b, 20 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* -- the deadline -------------------------------------------------------------------------------------------------------------- */
+
+static void test_deadline(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "long", .node = NODE, .app = "web", .grace_sec = 40, .stop_sec = 35 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "longer", .node = NODE, .app = "web", .grace_sec = 500, .stop_sec = 500 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "short", .node = NODE, .app = "web", .grace_sec = 5 });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "3");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 100, PROTECTED_WAIT, false);
+
+        print_message("  grace beyond T: deleted at once with what is left\n");
+        run_for(&b, USEC_PER_SEC);
+        assert_in_range(seconds_to_live(&b, "longer"), 97, 100);
+        assert_int_equal(seconds_to_live(&b, "long"), -1);
+        assert_int_equal(n_deletes(&b), 1);
+
+        print_message("  at T - g with all its grace\n");
+        run_for(&b, 58 * USEC_PER_SEC);
+        assert_int_equal(seconds_to_live(&b, "long"), -1);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_in_range(seconds_to_live(&b, "long"), 38, 40);
+        assert_int_equal(seconds_to_live(&b, "short"), -1);
+        run_for(&b, 35 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 3);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_int_equal(node_drain_pods_left(b.drain), 0);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_int_equal(n_deletes(&b), 3);
+        bench_done(&b);
+}
+
+static void test_expired(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "stuck", .node = NODE, .stuck = true, .grace_sec = 10 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "kept", .node = NODE, .grace_sec = 0, .stop_sec = 1,
+                                              .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 60, PROTECTED_WAIT, false);
+        run_for(&b, 59 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_EXPIRED);
+        assert_blockers(&b, "stuck Terminating");
+        run_for(&b, USEC_PER_MINUTE);
+        assert_int_equal(n_deletes(&b), 1); /* of the protected one; nothing is won by repeating the other's */
+        bench_done(&b);
+}
+
+/* Seed 001: an already terminating pod that would outlive T is deleted again with less. */
+static void test_terminating_beyond(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "evicted slow");
+        assert_in_range(seconds_to_live(&b, "slow"), 590, 600);
+
+        print_message("  a deadline comes, and one that is later changes nothing\n");
+        node_drain_set_deadline(b.drain, loop_wall(b.w.loop) + 30 * USEC_PER_SEC);
+        node_drain_set_deadline(b.drain, loop_wall(b.w.loop) + 300 * USEC_PER_SEC);
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "deleted slow");
+        assert_in_range(seconds_to_live(&b, "slow"), 26, 30);
+        run_for(&b, 40 * USEC_PER_SEC);
+        assert_trace(&b, "gone slow");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        assert_int_equal(n_deletes(&b), 1);
+        bench_done(&b);
+}
+
+static void test_evict_first(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "free", .node = NODE, .grace_sec = 300, .stop_sec = 300 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "held", .node = NODE, .app = "web", .grace_sec = 300, .stop_sec = 300 });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 100, PROTECTED_IGNORE, true);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_trace(&b, "evicted free; blocked held BlockedByPDB web; deleted held");
+        assert_in_range(seconds_to_live(&b, "free"), 95, 100);
+        assert_in_range(seconds_to_live(&b, "held"), 95, 100);
+        bench_done(&b);
+}
+
+/* -- the proof --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct LateBind {
+        Bench *b;
+        bool done;
+} LateBind;
+
+/* As the consistent list leaves, the scheduler binds a pod to the node. */
+static void bind_late(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        LateBind *l = userdata;
+
+        if (r->verb != FAKE_LIST || l->done)
+                return;
+        l->done = true;
+        fake_add_pod(l->b->w.cluster, &(FakePod){ .name = "late", .node = NODE, .stop_sec = 1 });
+        fault->delay_usec = 200 * MSEC;
+}
+
+static void test_bound_during_proof(void **state) {
+        LateBind late = {};
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        run_for(&b, USEC_PER_SEC);
+        late.b = &b;
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), bind_late, &late);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 100 * MSEC);
+        assert_true(late.done);
+        assert_true(node_drain_state(b.drain) != NODE_DRAIN_DRAINED);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_trace(&b, "evicted late; gone late");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+
+        print_message("  and even later: the drain is not over then\n");
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "later", .node = NODE, .stop_sec = 3 });
+        run_for(&b, USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_trace(&b, "evicted later; gone later");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* A watch that stands still shows an empty node; the list does not. */
+static void test_stale_watch(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 20 * USEC_PER_SEC);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "unseen", .node = NODE });
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 15 * USEC_PER_SEC);
+        assert_true(node_drain_state(b.drain) != NODE_DRAIN_DRAINED);
+        run_for(&b, 15 * USEC_PER_SEC);
+        assert_trace(&b, "evicted unseen; gone unseen");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+static void fail_lists(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->verb == FAKE_LIST)
+                fault->status = 503;
+}
+
+static void test_proof_fails(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_lists, NULL);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_MINUTE);
+        assert_true(node_drain_state(b.drain) != NODE_DRAIN_DRAINED);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+
+        print_message("  not even a proof holds a machine beyond T\n");
+        b.drain = node_drain_free(b.drain);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_lists, NULL);
+        begin(&b, 10, PROTECTED_WAIT, false);
+        run_for(&b, 11 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_EXPIRED);
+        bench_done(&b);
+}
+
+/* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
+static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (r->subresource && streq(r->subresource, "eviction") && (*n)++ == 0)
+                fault->status = 409;
+}
+
+static void test_wrongly_gone(void **state) {
+        unsigned n = 0;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), deny_once, &n);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 4 * USEC_PER_SEC);
+        assert_int_equal(n, 1);
+        run_for(&b, 3 * USEC_PER_SEC);
+        assert_int_equal(n, 2);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+static void test_freed_in_between(void **state) {
+        static const usec_t moments[] = { 0, 1, 2 * MSEC, 6 * MSEC, 20 * MSEC, 80 * MSEC, USEC_PER_SEC };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(moments); i++) {
+                Bench b;
+
+                bench_init(&b);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 1 });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "db", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
+                run_for(&b, USEC_PER_SEC);
+                begin(&b, 60, PROTECTED_WAIT, false);
+                run_for(&b, moments[i]);
+                b.drain = node_drain_free(b.drain);
+                run_for(&b, USEC_PER_SEC);
+                bench_done(&b);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_empty),
+                cmocka_unit_test(test_pods),
+                cmocka_unit_test(test_critical_last),
+                cmocka_unit_test(test_protected),
+                cmocka_unit_test(test_protection_ends_by_time),
+                cmocka_unit_test(test_blocked_by_unknown_pdb),
+                cmocka_unit_test(test_known_pdb_waits_for_its_gate),
+                cmocka_unit_test(test_two_pdbs),
+                cmocka_unit_test(test_deadline),
+                cmocka_unit_test(test_expired),
+                cmocka_unit_test(test_terminating_beyond),
+                cmocka_unit_test(test_evict_first),
+                cmocka_unit_test(test_bound_during_proof),
+                cmocka_unit_test(test_stale_watch),
+                cmocka_unit_test(test_proof_fails),
+                cmocka_unit_test(test_wrongly_gone),
+                cmocka_unit_test(test_freed_in_between),
+        };
+        return cmocka_run_group_tests_name("node-drain", tests, NULL, NULL);
+}
