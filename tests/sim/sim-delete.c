@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleted nodes: two coordinators, no agent. */
+#include "sim-test.h"
+
+#define SEEDS 5u
+
+static const SimOptions usual = {
+        .n_nodes = 4,
+        .n_pods = 12,
+        .pdb_min = 10,
+        .stop_sec = 3,
+        .n_coordinators = 2,
+        .shutting_down_sec = 4,
+};
+
+/* The node is gone, its machine too, its pods are back, and nothing is left behind. */
+static void require_deleted(SimWorld *w, size_t machine, unsigned seconds) {
+        require_within(w, seconds, is_gone, machine);
+        require(w, !sim_world_instance_alive(w, machine));
+        require_within(w, 60, pods_are_back, 0);
+        require_within(w, 40, claim_is_released, machine);
+        require_runs(w, 30 * SEC);
+        require_quiet(w);
+}
+
+static void test_main_path(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+                size_t n = sim_world_pods_on(w, 1);
+                uint64_t done;
+
+                sim_world_delete_node(w, 1);
+                require_deleted(w, 1, 30);
+                require(w, sim_check_n_evictions(w->check, &done) >= n);
+                require(w, done == n);
+                require(w, fake_ec2_n_terminations(w->ec2, w->machines[1].instance) == 1);
+                require(w, sim_world_events(w, "Drained") == 1);
+        }
+}
+
+static void test_several_at_once(void **state) {
+        SimOptions o = usual;
+        (void) state;
+
+        o.n_nodes = 6;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                for (size_t i = 0; i < 3; i++)
+                        sim_world_delete_node(w, i);
+                for (size_t i = 0; i < 3; i++)
+                        require_within(w, 120, is_gone, i);
+                require_deleted(w, 0, 1);
+        }
+}
+
+/* What can be seen from outside of where a termination stands. */
+static const struct {
+        const char *what;
+        sim_condition_t condition;
+} phases[] = {
+        { "the node is deleted", is_being_deleted },   { "its cordon is there", is_cordoned },
+        { "a pod is on its way", a_pod_is_going },     { "the last pod has gone", is_empty },
+        { "the machine is told to end", is_ended },    { "the claim has gone", claim_is_released },
+};
+
+static void test_leader_killed(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                        sim_trace_add(w->trace, "scene", "the leader is killed when %s", phases[i].what);
+                        sim_world_delete_node(w, 1);
+                        require_within(w, 60, phases[i].condition, 1);
+                        if (!sim_world_node(w, 1))
+                                continue;
+                        sim_process_kill(sim_world_leader(w), seed % 2 ? 5 * SEC : USEC_INFINITY);
+                        require_deleted(w, 1, 60);
+                }
+}
+
+/* It gets no CPU for so long that another leads; then it goes on where it was. */
+static void test_leader_paused(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                        sim_trace_add(w->trace, "scene", "the leader is paused when %s", phases[i].what);
+                        sim_world_delete_node(w, 1);
+                        require_within(w, 60, phases[i].condition, 1);
+                        if (!sim_world_node(w, 1))
+                                continue;
+                        sim_process_pause(sim_world_leader(w), 40 * SEC);
+                        require_deleted(w, 1, 60);
+                }
+}
+
+static void test_watches_cut(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                sim_world_delete_node(w, 1);
+                for (unsigned i = 0; i < 20; i++) {
+                        fake_api_cut_watches(fake_cluster_api(w->cluster));
+                        if (i % 5 == 4)
+                                fake_cluster_compact(w->cluster);
+                        require_runs(w, 100 * USEC_PER_MSEC + random_below(w->random, SEC));
+                }
+                require_deleted(w, 1, 60);
+        }
+}
+
+static void test_watches_stalled(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                fake_api_stall_watches(fake_cluster_api(w->cluster), sim_world_now(w) + 300 * SEC);
+                sim_world_delete_node(w, 1);
+                require_deleted(w, 1, 400);
+        }
+}
+
+static void test_api_away(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                        sim_trace_add(w->trace, "scene", "the API server goes away when %s", phases[i].what);
+                        sim_world_delete_node(w, 1);
+                        require_within(w, 60, phases[i].condition, 1);
+                        fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                        require_runs(w, 60 * SEC);
+                        if (sim_world_node(w, 1))
+                                require_deleted(w, 1, 60);
+                }
+}
+
+/* The scheduler had chosen the node before it was closed. */
+static void test_late_pod(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (unsigned i = 0; i < 6; i++) {
+                        SimOptions o = usual;
+                        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                        o.stop_sec = 0;
+                        o.pdb_min = 0;
+                        w = settled_world(seed, &o);
+                        sim_world_delete_node(w, 1);
+                        require_within(w, 30, is_tainted, 1);
+                        require_runs(w, i * 4 * USEC_PER_MSEC);
+                        if (!sim_world_instance_alive(w, 1) || sim_world_pods_on(w, 1) == 0)
+                                continue;
+                        sim_world_bind_late_pod(w, 1, "late");
+                        require_within(w, 30, is_gone, 1);
+                        require(w, !fake_get(w->cluster, FAKE_PODS, "default", "late"));
+                        require_deleted(w, 1, 1);
+                }
+}
+
+/* Nobody may be taken for gone there; when the region is put right, all ends as it should. */
+static void wrong_region(uint64_t seed, const char *told, const char *real) {
+        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+        SimOptions o = usual;
+
+        o.cloud_region = told;
+        o.endpoint_region = real;
+        w = sim_world_new(seed, &o);
+        require_within(w, 60, somebody_leads, 0);
+        require_runs(w, 10 * SEC);
+        sim_world_delete_node(w, 0);
+        if (!sim_world_node(w, 0)) /* it was never adopted, so it is not ours to hold */
+                return;
+        fake_cluster_set_kubelet(w->cluster, "n0", false);
+        require_runs(w, 10 * USEC_PER_MINUTE);
+        require(w, sim_world_node(w, 0));
+        require(w, sim_world_instance_alive(w, 0));
+        require(w, sim_world_claim(w, 0));
+}
+
+static void test_wrong_region(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                wrong_region(seed, "eu-west-1", NULL);
+                wrong_region(seed, "us-east-1", "eu-west-1");
+        }
+}
+
+/* Somebody ended the machine: the node is Unknown, and the cloud says that nothing is there. */
+static void test_machine_gone(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                fake_ec2_set_state(w->ec2, w->machines[1].instance, "terminated");
+                fake_cluster_set_kubelet(w->cluster, "n1", false);
+                require_runs(w, 60 * SEC);
+                require(w, sim_world_condition(w, 1, "Ready", "Unknown"));
+                sim_world_delete_node(w, 1);
+                require_within(w, 10, is_gone, 1);
+                require_deleted(w, 1, 1);
+                require(w, fake_ec2_n_terminations(w->ec2, w->machines[1].instance) == 0);
+        }
+}
+
+/* The answer is lost, and what was asked for is done: nothing is done twice, nothing is forgotten. */
+static void test_answers_lost(void **state) {
+        static const struct {
+                const char *what;
+                HttpMethod method;
+                const char *url, *body;
+        } rows[] = {
+                { "cordon", HTTP_PATCH, "/api/v1/nodes/n1", "\"unschedulable\":true" },
+                { "delete of the claim", HTTP_DELETE, "/nodeclaims/", NULL },
+                { "eviction", HTTP_POST, "/eviction", NULL },
+                { "end of the machine", HTTP_POST, "ec2.sim", "TerminateInstances" },
+                { "finalizer of the claim", HTTP_PATCH, "/nodeclaims/", "\"finalizers\"" },
+                { "finalizer of the node", HTTP_PATCH, "/api/v1/nodes/n1", "\"finalizers\"" },
+        };
+        static const SimLoss losses[] = { SIM_LOSE_REPLY, SIM_LIE, SIM_LOSE_REQUEST, SIM_REFUSE };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(rows) * ELEMENTSOF(losses); i++) {
+                        size_t row = i / ELEMENTSOF(losses);
+                        SimLoss loss = losses[i % ELEMENTSOF(losses)];
+                        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                        if (loss == SIM_LIE && streq_ptr(rows[row].url, "ec2.sim"))
+                                continue;
+                        w = settled_world(seed, &usual);
+                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what, (int) loss);
+                        sim_faults_pick(w->faults, rows[row].method, rows[row].url, rows[row].body, loss, 2);
+                        sim_world_delete_node(w, 1);
+                        require_within(w, 200, is_gone, 1);
+                        require_deleted(w, 1, 1);
+                        require(w, sim_faults_left(w->faults) < 2);
+                }
+}
+
+static void test_errors_sprinkled(void **state) {
+        static const SimChances chances = { .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50 };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                sim_faults_chances(w->faults, &chances, sim_world_now(w) + 60 * SEC);
+                sim_world_delete_node(w, 1);
+                sim_world_delete_node(w, 2);
+                require_within(w, 300, is_gone, 1);
+                require_within(w, 300, is_gone, 2);
+                require_deleted(w, 1, 1);
+        }
+}
+
+/* A budget that allows none, and a grace period that ends the wait. */
+static void test_deadline(void **state) {
+        SimOptions o = usual;
+        (void) state;
+
+        o.pdb_min = o.n_pods;
+        o.tgp_sec = 60;
+        o.grace_sec = 20;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                size_t n = sim_world_pods_on(w, 1);
+                uint64_t done;
+
+                sim_world_delete_node(w, 1);
+                require_runs(w, 30 * SEC);
+                require(w, sim_world_pods_on(w, 1) == n);
+                require(w, sim_world_pods_going(w, 1) == 0);
+                require_deleted(w, 1, 60);
+                sim_check_n_evictions(w->check, &done);
+                require(w, done == 0);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_main_path),     cmocka_unit_test(test_several_at_once),
+                cmocka_unit_test(test_leader_killed), cmocka_unit_test(test_leader_paused),
+                cmocka_unit_test(test_watches_cut),   cmocka_unit_test(test_watches_stalled),
+                cmocka_unit_test(test_api_away),      cmocka_unit_test(test_late_pod),
+                cmocka_unit_test(test_wrong_region),  cmocka_unit_test(test_machine_gone),
+                cmocka_unit_test(test_answers_lost),  cmocka_unit_test(test_errors_sprinkled),
+                cmocka_unit_test(test_deadline),
+        };
+        return cmocka_run_group_tests_name("sim-delete", tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spot notices: agents, and the coordinators beside them. */
+#include "sim-test.h"
+
+#define SEEDS 5u
+
+static const SimOptions alone = {
+        .n_nodes = 3,
+        .n_pods = 12,
+        .pdb_min = 10,
+        .stop_sec = 3,
+        .grace_sec = 20,
+        .n_agents = 3,
+        .no_pool = true,
+};
+
+static const SimOptions together = {
+        .n_nodes = 3,
+        .n_pods = 12,
+        .pdb_min = 10,
+        .stop_sec = 3,
+        .grace_sec = 20,
+        .n_agents = 3,
+        .n_coordinators = 2,
+        .shutting_down_sec = 4,
+};
+
+static void require_drained(SimWorld *w, size_t machine, unsigned seconds) {
+        require_within(w, seconds, says_drained, machine);
+        require(w, sim_world_pods_on(w, machine) == 0);
+        require(w, sim_world_unschedulable(w, machine));
+        require_within(w, 60, pods_are_back, 0);
+}
+
+static void test_main_path(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+                size_t n = sim_world_pods_on(w, 1);
+                uint64_t done;
+
+                sim_world_notice(w, 1, 120);
+                require_within(w, 5, is_cordoned, 1);
+                require_drained(w, 1, 60);
+                sim_check_n_evictions(w->check, &done);
+                require(w, done == n);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+                require(w, sim_world_events(w, "SpotInterruption") == 1);
+                require(w, sim_world_events(w, "Drained") == 1);
+        }
+}
+
+/* The machine restarts instead, or the notice is taken back: our marks go, and the node serves again. */
+static void test_undone(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_world_notice(w, 1, 120);
+                require_drained(w, 1, 60);
+                if (seed % 2)
+                        sim_world_reboot(w, 1, 20 * SEC);
+                else {
+                        require_runs(w, 200 * SEC);
+                        sim_world_withdraw(w, 1);
+                }
+                require_runs(w, 100 * SEC);
+                require_within(w, 15 * 60, is_open, 1);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
+static void test_budget_blocks(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.pdb_min = o.n_pods;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                uint64_t done;
+
+                sim_world_notice(w, 1, 120);
+                require_runs(w, 60 * SEC);
+                require(w, sim_world_pods_going(w, 1) == 0);
+                if (seed % 2) {
+                        sim_world_set_pdb_min(w, o.n_pods - 2);
+                        require_drained(w, 1, 50);
+                } else {
+                        require_within(w, 70, is_empty, 1);
+                        sim_check_n_evictions(w->check, &done);
+                        require(w, done == 0);
+                }
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
+/* What can be seen from outside of where an agent's drain stands. */
+static const struct {
+        const char *what;
+        sim_condition_t condition;
+} phases[] = {
+        { "the cordon is there", is_cordoned },
+        { "a pod is on its way", a_pod_is_going },
+        { "the last pod has gone", is_empty },
+        { "it says so", says_drained },
+};
+
+static void test_agent_killed(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                        sim_trace_add(w->trace, "scene", "the agent is killed when %s", phases[i].what);
+                        sim_world_notice(w, 1, 120);
+                        require_within(w, 60, phases[i].condition, 1);
+                        sim_process_kill(sim_world_agent(w, 1), SEC + seed * SEC);
+                        require_runs(w, 10 * SEC);
+                        require_drained(w, 1, 60);
+                        require_runs(w, 30 * SEC);
+                        require_quiet(w);
+                }
+}
+
+static void test_api_away(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.stop_sec = 10;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < 3; i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                        if (i == 0)
+                                fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                        sim_world_notice(w, 1, 120);
+                        if (i > 0) {
+                                require_within(w, 60, phases[i].condition, 1);
+                                fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                        }
+                        require_runs(w, 60 * SEC);
+                        require_drained(w, 1, 60);
+                        require_runs(w, 30 * SEC);
+                        require_quiet(w);
+                }
+}
+
+static void test_watches_cut(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_world_notice(w, 1, 120);
+                if (seed % 2)
+                        fake_api_stall_watches(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                else
+                        for (unsigned i = 0; i < 20; i++) {
+                                fake_api_cut_watches(fake_cluster_api(w->cluster));
+                                require_runs(w, 100 * USEC_PER_MSEC + random_below(w->random, SEC));
+                        }
+                require_drained(w, 1, 110);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
+/* The scheduler had chosen the node before it was closed. */
+static void test_late_pod(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.stop_sec = 0;
+        o.pdb_min = 0;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (unsigned i = 0; i < 5; i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                        sim_world_notice(w, 1, 120);
+                        require_within(w, 10, is_cordoned, 1);
+                        require_runs(w, i * 3 * USEC_PER_MSEC);
+                        sim_world_bind_late_pod(w, 1, "late");
+                        require_runs(w, 20 * SEC);
+                        require(w, !fake_get(w->cluster, FAKE_PODS, "default", "late"));
+                        require_drained(w, 1, 10);
+                        require_quiet(w);
+                }
+}
+
+/* A person opens the node in the middle: the drain stops, and this notice is not acted upon again, whoever dies. */
+static void test_person_opens(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.pdb_min = o.n_pods - 1;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < 2; i++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                        uint64_t before, after;
+
+                        sim_world_notice(w, 1, 120);
+                        require_within(w, 60, phases[i].condition, 1);
+                        sim_world_admin_uncordon(w, 1);
+                        require_runs(w, 2 * SEC);
+                        before = sim_check_n_evictions(w->check, NULL);
+                        if (seed % 2)
+                                sim_process_kill(sim_world_agent(w, 1), SEC);
+                        require_runs(w, 200 * SEC);
+                        after = sim_check_n_evictions(w->check, NULL);
+                        require(w, before == after);
+                        require(w, !sim_world_unschedulable(w, 1));
+                        require(w, !sim_world_annotation(w, 1, "vesper.sh/cordoned-by-agent"));
+                        sim_world_withdraw(w, 1);
+                        require_runs(w, 15 * USEC_PER_MINUTE);
+                        require_quiet(w);
+                }
+}
+
+/* A cordon that was there before stays when ours is undone. */
+static void test_person_had_cordoned(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_world_admin_cordon(w, 1);
+                require_runs(w, seed * SEC);
+                sim_world_notice(w, 1, 120);
+                require_drained(w, 1, 60);
+                if (seed % 2)
+                        sim_world_reboot(w, 1, 20 * SEC);
+                else {
+                        require_runs(w, 200 * SEC);
+                        sim_world_withdraw(w, 1);
+                }
+                require_runs(w, 16 * USEC_PER_MINUTE);
+                require_quiet(w);
+        }
+}
+
+static void test_answers_lost(void **state) {
+        static const struct {
+                const char *what;
+                HttpMethod method;
+                const char *url, *body;
+        } rows[] = {
+                { "cordon", HTTP_PATCH, "/api/v1/nodes/n1", "\"unschedulable\":true" },
+                { "condition", HTTP_PATCH, "/api/v1/nodes/n1/status", NULL },
+                { "eviction", HTTP_POST, "/eviction", NULL },
+                { "proof", HTTP_GET, "/api/v1/pods", NULL },
+                { "phase", HTTP_PATCH, "/api/v1/nodes/n1", "Drained" },
+                { "metadata", HTTP_GET, "spot/instance-action", NULL },
+        };
+        static const SimLoss losses[] = { SIM_LOSE_REPLY, SIM_LIE, SIM_LOSE_REQUEST, SIM_REFUSE };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (size_t i = 0; i < ELEMENTSOF(rows) * ELEMENTSOF(losses); i++) {
+                        size_t row = i / ELEMENTSOF(losses);
+                        SimLoss loss = losses[i % ELEMENTSOF(losses)];
+                        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                        if (loss == SIM_LIE && rows[row].method == HTTP_GET && streq(rows[row].what, "metadata"))
+                                continue;
+                        w = settled_world(seed, &alone);
+                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what, (int) loss);
+                        sim_faults_pick(w->faults, rows[row].method, rows[row].url, rows[row].body, loss, 2);
+                        sim_world_notice(w, 1, 120);
+                        require_drained(w, 1, 118);
+                        require_runs(w, 30 * SEC);
+                        require(w, sim_faults_left(w->faults) < 2);
+                        require_quiet(w);
+                }
+}
+
+static void test_errors_sprinkled(void **state) {
+        static const SimChances chances = { .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50 };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_faults_chances(w->faults, &chances, sim_world_now(w) + 80 * SEC);
+                sim_world_notice(w, 1, 120);
+                require_drained(w, 1, 140);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
+/* Deleted in the middle of its agent's drain: the coordinator lets it, and helps when it dies. */
+static void test_deleted_meanwhile(void **state) {
+        SimOptions o = together;
+        (void) state;
+
+        o.stop_sec = 8;
+        o.pdb_min = o.n_pods - 1;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (unsigned dies = 0; dies < 2; dies++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                        sim_trace_add(w->trace, "scene", "deleted meanwhile%s", dies ? ", and the agent dies" : "");
+                        sim_world_notice(w, 1, 120);
+                        require_within(w, 10, a_pod_is_going, 1);
+                        sim_world_delete_node(w, 1);
+                        require_runs(w, 3 * SEC);
+                        if (dies)
+                                sim_process_kill(sim_world_agent(w, 1), USEC_INFINITY);
+                        require_within(w, 130, is_gone, 1);
+                        sim_process_kill(sim_world_agent(w, 1), USEC_INFINITY); /* its machine has ended */
+                        require_within(w, 60, pods_are_back, 0);
+                        require_within(w, 60, claim_is_released, 1);
+                        require_runs(w, 30 * SEC);
+                        require_quiet(w);
+                }
+}
+
+/* A failing disk is told, and stops nothing. */
+static void test_disk_fails(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_world_agent(w, 1)->failing_writes = 100;
+                sim_world_notice(w, 1, 120);
+                require_drained(w, 1, 60);
+                require_runs(w, 30 * SEC);
+                require(w, sim_disk_n_records(sim_world_agent(w, 1)->disk) == 0);
+                require_quiet(w);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_main_path),       cmocka_unit_test(test_undone),
+                cmocka_unit_test(test_budget_blocks),   cmocka_unit_test(test_agent_killed),
+                cmocka_unit_test(test_api_away),        cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_late_pod),        cmocka_unit_test(test_person_opens),
+                cmocka_unit_test(test_person_had_cordoned), cmocka_unit_test(test_answers_lost),
+                cmocka_unit_test(test_errors_sprinkled), cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_disk_fails),
+        };
+        return cmocka_run_group_tests_name("sim-notice", tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A simulated process: an agent of one node, or a coordinator. It lives several lives, each with its own Loop, Random,
+ * transport, Log and Env; name and disk outlive them. Killing frees the daemon without shutdown actions; its transport is
+ * kept as a corpse, because what was sent may still arrive.
+ */
+
+#include "agent.h"
+#include "coordinator.h"
+#include "sim-state-store.h"
+#include "sim-world.h"
+
+typedef enum SimProcessKind { SIM_AGENT, SIM_COORDINATOR } SimProcessKind;
+
+typedef struct SimLife {
+        ListNode corpses;
+        SimProcess *process;
+        unsigned number; /* from 1 */
+        char *identity;  /* coordinator: of its Lease */
+        Loop *loop;
+        Random *random;
+        Log *log;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        StateStore *state;
+        CloudProvider *provider;
+        Env env;
+        Agent *agent;
+        Coordinator *coordinator;
+        uint64_t n_steps, n_writes, n_requests;
+        bool ready;       /* READY=1 was told */
+        bool was_paused;
+        bool dying;       /* killed when this step is over */
+} SimLife;
+
+/* When a life ends: in its n-th step, or in its n-th write to the disk (each counts from 1; 0: never). */
+typedef struct SimKill {
+        uint64_t step, write;
+        SimDiskFate fate;     /* of that write: one of SIM_DISK_DIE_* */
+        usec_t restart_usec;  /* so long after; USEC_INFINITY: never again */
+} SimKill;
+
+struct SimProcess {
+        SimWorld *world;
+        SimProcessKind kind;
+        char *name;         /* in the trace: "agent-n0", "coordinator-a" */
+        char *user;         /* at the API server */
+        SimMachine *machine; /* of an agent */
+        SimDisk *disk;
+        SimLife *life;      /* NULL: it does not run */
+        unsigned n_lives;
+        unsigned failing_writes; /* the next so many writes fail */
+        AgentConfig agent_config;
+        CoordinatorConfig coordinator_config;
+        Timer *restart;
+        SimKill kill;
+};
+
+/* Not started yet. machine: of an agent; index: of a coordinator. */
+SimProcess *sim_process_new_agent(SimWorld *w, SimMachine *machine);
+SimProcess *sim_process_new_coordinator(SimWorld *w, unsigned index);
+SimProcess *sim_process_free(SimProcess *p);
+
+void sim_process_start(SimProcess *p);
+/* Not while one of its own callbacks runs. restart_usec: so long after; USEC_INFINITY: never. */
+void sim_process_kill(SimProcess *p, usec_t restart_usec);
+/* Counted from the start of the present life (or of the next one, if it does not run). Once. */
+void sim_process_plan_kill(SimProcess *p, const SimKill *kill);
+/* It gets no CPU for so long. */
+void sim_process_pause(SimProcess *p, usec_t usec);
+void sim_process_cut_streams(SimProcess *p);
+/* By the world, after each step of its loop. */
+void sim_process_after_step(SimProcess *p);
+SimLife *sim_life_free(SimLife *l);

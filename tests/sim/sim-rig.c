@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rig itself: the same seed gives the same trace, a disk loses what it must, and every check can fail. */
+#include "sim-test.h"
+
+#include <inttypes.h>
+
+static const SimOptions usual = {
+        .n_nodes = 3,
+        .n_pods = 9,
+        .pdb_min = 8,
+        .stop_sec = 2,
+        .grace_sec = 20,
+        .tgp_sec = 600,
+        .n_agents = 3,
+        .n_coordinators = 2,
+};
+
+/* -- the trace ------------------------------------------------------------------------------------------------------- */
+
+static SimWorld *busy_world(uint64_t seed) {
+        static const SimChances chances = { .error = 30, .lie = 10, .lose_reply = 10, .slow = 20, .slow_max_usec = SEC };
+        SimWorld *w = settled_world(seed, &usual);
+
+        sim_faults_chances(w->faults, &chances, sim_world_now(w) + 60 * SEC);
+        sim_world_notice(w, 0, 120);
+        sim_world_delete_node(w, 1);
+        require_runs(w, 10 * SEC);
+        sim_process_kill(sim_world_coordinator(w, seed % 2), 7 * SEC);
+        sim_process_kill(sim_world_agent(w, 0), SEC);
+        require_runs(w, 200 * SEC);
+        return w;
+}
+
+static void test_same_seed_same_trace(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed), *b = busy_world(seed), *c = busy_world(seed + 100);
+
+                print_message("seed %" PRIu64 ": %zu lines, hash %016" PRIx64 "\n", seed, sim_trace_n_lines(a->trace),
+                              sim_trace_hash(a->trace));
+                assert_true(sim_trace_n_lines(a->trace) > 500);
+                assert_string_equal(sim_trace_text(a->trace), sim_trace_text(b->trace));
+                assert_true(sim_trace_hash(a->trace) != sim_trace_hash(c->trace));
+        }
+}
+
+/* -- the disk -------------------------------------------------------------------------------------------------------- */
+
+static SimDiskFate next_fate(const char *name, void *userdata) {
+        return *(SimDiskFate *) userdata;
+}
+
+static void assert_record(StateStore *s, const char *expected) {
+        _cleanup_free_ char *data = NULL;
+        size_t size;
+        int r = state_store_read(s, "a", &data, &size);
+
+        if (!expected) {
+                assert_int_equal(r, -ENOENT);
+                return;
+        }
+        assert_return_code(r, 0);
+        assert_int_equal(size, strlen(expected));
+        assert_memory_equal(data, expected, size);
+}
+
+static void test_disk(void **state) {
+        static const struct {
+                const char *what;
+                SimDiskFate fate;
+                const char *after, *after_remove;
+                int result, later;
+        } rows[] = {
+                { "written", SIM_DISK_OK, "newer", NULL, 0, 0 },
+                { "a disk that fails", SIM_DISK_FAIL, "old!", "old!", -EIO, -EIO },
+                { "dies before it is synced", SIM_DISK_DIE_BEFORE, "old!", "old!", -EIO, -EIO },
+                { "dies in the middle", SIM_DISK_DIE_TORN, "ne", "ne", 0, -EIO },
+                { "dies when it is synced", SIM_DISK_DIE_AFTER, "newer", "newer", 0, -EIO },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(sim_disk_freep) SimDisk *d = sim_disk_new();
+                SimDiskFate fate = SIM_DISK_OK;
+                StateStore *s = sim_state_store_new(d, next_fate, &fate);
+
+                print_message("%s\n", rows[i].what);
+                assert_record(s, NULL);
+                assert_return_code(state_store_write(s, "a", "old!", 4), 0);
+                fate = rows[i].fate;
+                assert_int_equal(state_store_write(s, "a", "newer", 5), rows[i].result);
+                assert_record(s, rows[i].after);
+                assert_int_equal(state_store_remove(s, "a"), rows[i].later);
+                assert_record(s, rows[i].after_remove);
+                state_store_free(s);
+        }
+}
+
+/* -- the checks: each mistake, played by hand, is found --------------------------------------------------------------- */
+
+/* Does one thing as that user, as a request of this step would. */
+static void as(SimWorld *w, const char *user, const char *subresource) {
+        w->request = new0(SimRequest, 1);
+        assert_non_null(w->request);
+        w->request->user = strdup(user);
+        w->request->subresource = subresource ? strdup(subresource) : NULL;
+}
+
+static const char *pod_on(SimWorld *w, const char *node) {
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node))
+                        return fj_string(pod, "metadata", "name", NULL);
+        fail();
+        return NULL;
+}
+
+static void close_node(SimWorld *w) {
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true}}");
+}
+
+static void end_pod(SimWorld *w, const char *subresource, int64_t grace) {
+        as(w, "system:node:n0", subresource);
+        fake_delete(w->cluster, FAKE_PODS, "default", pod_on(w, "n0"), grace);
+}
+
+static void undo_cordon(SimWorld *w) {
+        sim_world_admin_cordon(w, 0);
+        as(w, "system:node:n0", NULL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':null}}");
+}
+
+static void cordon_again(SimWorld *w) {
+        close_node(w);
+        sim_world_admin_uncordon(w, 0);
+        as(w, "system:node:n0", NULL);
+        close_node(w);
+}
+
+static void evict_for_nothing(SimWorld *w) {
+        close_node(w);
+        end_pod(w, "eviction", -1);
+}
+
+static void evict_from_open(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
+        end_pod(w, "eviction", -1);
+}
+
+static void delete_early(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
+        close_node(w);
+        end_pod(w, NULL, -1);
+}
+
+static void evict_hurried(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
+        close_node(w);
+        end_pod(w, "eviction", 3);
+}
+
+static void delete_hard(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 18 * SEC;
+        close_node(w);
+        end_pod(w, NULL, 1);
+}
+
+static void break_budget(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
+        close_node(w);
+        end_pod(w, "eviction", -1);
+        end_pod(w, "eviction", -1);
+}
+
+static void drop_finalizer(SimWorld *w) {
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':null}}");
+}
+
+static void send_as(SimWorld *w, const char *url, HttpMethod method, const char *body, unsigned n) {
+        SimProcess *leader = sim_world_leader(w);
+        SimProcess *other = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1) : sim_world_coordinator(w, 0);
+        HttpRequest request = { .method = method, .url = url, .body = body, .body_size = strlen(body) };
+
+        for (unsigned i = 0; i < n; i++)
+                sim_check_sent(w->check, other->life, &request, strstr(url, "ec2") ? "ec2.sim" : "api", true);
+}
+
+static void write_as_follower(SimWorld *w) {
+        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_PATCH, "", 1);
+}
+
+static void terminate_as_follower(SimWorld *w) {
+        send_as(w, SIM_EC2 "/", HTTP_POST, "Action=TerminateInstances&InstanceId.1=i-0000000000000001", 1);
+}
+
+static void storm(SimWorld *w) {
+        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_GET, "", SIM_CHECK_PER_SECOND + 1);
+}
+
+static void end_in_service(SimWorld *w) {
+        char body[] = "Action=TerminateInstances&Version=2016-11-15&InstanceId.1=i-0000000000000001";
+        HttpHeader type = { "Content-Type", "application/x-www-form-urlencoded" };
+        SimProcess *p = sim_world_leader(w);
+        HttpRequest request = {
+                .method = HTTP_POST,
+                .url = SIM_EC2 "/",
+                .headers = &type,
+                .n_headers = 1,
+                .body = body,
+                .body_size = strlen(body),
+                .timeout_usec = SEC,
+                .max_response_bytes = 10000,
+        };
+
+        assert_return_code(http_call_start(p->life->transport, &request, NULL, NULL, NULL), 0);
+        (void) sim_world_run(w, SEC);
+}
+
+static void leave_mark(SimWorld *w) {
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/deadline':'x'}}}");
+        sim_check_quiet(w->check, UINT64_MAX);
+}
+
+static void leave_cordon(SimWorld *w) {
+        close_node(w);
+        sim_check_quiet(w->check, UINT64_MAX);
+}
+
+static void leak(SimWorld *w) {
+        fake_remove(w->cluster, FAKE_NODES, NULL, "n0");
+        sim_check_quiet(w->check, UINT64_MAX);
+}
+
+static void chatter(SimWorld *w) {
+        sim_check_quiet(w->check, 10);
+}
+
+static void test_checks_find(void **state) {
+        static const struct {
+                const char *found;
+                void (*mistake)(SimWorld *w);
+        } rows[] = {
+                { "undoes a person's cordon", undo_cordon },
+                { "which a person opened", cordon_again },
+                { "for which nothing is announced", evict_for_nothing },
+                { "which still takes pods", evict_from_open },
+                { "before its time", delete_early },
+                { "before its time", evict_hurried },
+                { "though there is more time", delete_hard },
+                { "against its budget", break_budget },
+                { "takes the finalizer off", drop_finalizer },
+                { "leads", write_as_follower },
+                { "leads", terminate_as_follower },
+                { "requests in a second", storm },
+                { "is not being deleted", end_in_service },
+                { "vesper.sh/deadline is left", leave_mark },
+                { "is left cordoned", leave_cordon },
+                { "is leaked", leak },
+                { "requests were sent", chatter },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(1, &usual);
+
+                for (size_t k = 0; k < w->n_machines; k++) /* nobody else's doing */
+                        sim_process_kill(sim_world_agent(w, k), USEC_INFINITY);
+                rows[i].mistake(w);
+                sim_check_after_step(w->check, 0);
+                assert_non_null(sim_world_violation(w));
+                print_message("%s\n", sim_world_violation(w));
+                assert_non_null(strstr(sim_world_violation(w), rows[i].found));
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_same_seed_same_trace),
+                cmocka_unit_test(test_disk),
+                cmocka_unit_test(test_checks_find),
+        };
+        return cmocka_run_group_tests_name("sim-rig", tests, NULL, NULL);
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-world.h"
+
+#include <inttypes.h>
+
+#include "fake-controllers.h"
+#include "sim-check.h"
+#include "sim-process.h"
+
+#define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+#define ZONE "us-east-1a"
+
+/* -- requests, one a step -------------------------------------------------------------------------------------------- */
+
+static SimRequest *request_free(SimRequest *r) {
+        if (!r)
+                return NULL;
+        free(r->user);
+        free(r->subresource);
+        free(r->ns);
+        free(r->name);
+        return mfree(r);
+}
+
+static char *copy(const char *s) {
+        return s ? MUST(strdup(s)) : NULL;
+}
+
+static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        SimWorld *w = userdata;
+
+        request_free(w->request);
+        w->request = MUST(new0(SimRequest, 1));
+        *w->request = (SimRequest){
+                .user = copy(request->user.name),
+                .subresource = copy(request->subresource),
+                .ns = copy(request->ns),
+                .name = copy(request->name),
+        };
+        if (sim_faults_on_api(w->faults, request, ret_fault))
+                sim_trace_add(w->trace, "fault", "the next is carried out, and the answer is %u", ret_fault->status);
+}
+
+static void finish_step(SimWorld *w) {
+        FakeApi *api = fake_cluster_api(w->cluster);
+        const FakeLogEntry *e = NULL;
+
+        if (w->request && fake_api_log_size(api) != w->n_log) {
+                w->n_log = fake_api_log_size(api);
+                e = fake_api_log_at(api, w->n_log - 1);
+                sim_trace_add(w->trace, "api", "%s %s %s%s%s: %u", e->user, e->method, e->path, *e->query ? "?" : "",
+                              e->query, e->status);
+        }
+        sim_check_after_step(w->check, e ? e->status : 0);
+        w->request = request_free(w->request);
+}
+
+/* -- time -------------------------------------------------------------------------------------------------------------- */
+
+static SimProcess *process_of_loop(SimWorld *w, const Loop *l) {
+        for (size_t i = 0; l && l != w->loop && i < w->n_processes; i++)
+                if (w->processes[i]->life && w->processes[i]->life->loop == l)
+                        return w->processes[i];
+        return NULL;
+}
+
+bool sim_world_step(SimWorld *w, usec_t limit_usec) {
+        SimProcess *p = process_of_loop(w, virtual_time_next(w->time, limit_usec));
+
+        if (virtual_time_step(w->time, limit_usec) == 0)
+                return false;
+        w->n_steps++;
+        finish_step(w);
+        if (p)
+                sim_process_after_step(p);
+        return !sim_world_violation(w);
+}
+
+static bool never(SimWorld *w, void *userdata) {
+        return false;
+}
+
+bool sim_world_run(SimWorld *w, usec_t usec) {
+        (void) sim_world_run_until(w, usec, never, NULL);
+        return !sim_world_violation(w);
+}
+
+bool sim_world_run_until(SimWorld *w, usec_t at_most_usec, sim_condition_t condition, void *userdata) {
+        usec_t end = sim_world_now(w) + at_most_usec;
+
+        while (!condition(w, userdata))
+                if (!sim_world_step(w, end))
+                        return false;
+        return !sim_world_violation(w);
+}
+
+const char *sim_world_violation(const SimWorld *w) {
+        return sim_check_violation(w->check);
+}
+
+usec_t sim_world_now(const SimWorld *w) {
+        return virtual_time_now(w->time);
+}
+
+usec_t sim_world_wall(const SimWorld *w) {
+        return loop_wall(w->loop);
+}
+
+void sim_world_report(const SimWorld *w, const char *what) {
+        const char *lines = getenv("SIM_TRACE_LINES");
+
+        sim_trace_print_tail(w->trace, stderr, lines ? strtoul(lines, NULL, 10) : 60);
+        fprintf(stderr, "seed %" PRIu64 ": %s: %s\n", w->seed, what,
+                sim_world_violation(w) ? sim_world_violation(w) : "did not come to pass in time");
+}
+
+/* -- making a world --------------------------------------------------------------------------------------------------- */
+
+uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n) {
+        _cleanup_free_ char *text = MUST(strf("%" PRIu64 "/%s/%u", w->seed, name, n));
+
+        return hash64(text, strlen(text));
+}
+
+static void allow(SimWorld *w, const char *verbs, const char *group, const char *resources, const char *ns) {
+        fake_authz_allow(fake_cluster_authz(w->cluster), "vesper", verbs, group, resources, ns);
+}
+
+/* packaging/manifests/coordinator/rbac.yaml */
+static void allow_coordinators(SimWorld *w) {
+        allow(w, "get,list,watch,patch,delete", "", "nodes", NULL);
+        allow(w, "patch", "", "nodes/status", NULL);
+        allow(w, "get,list,watch,delete", "", "pods", NULL);
+        allow(w, "create", "", "pods/eviction", NULL);
+        allow(w, "create,patch", "", "events", NULL);
+        allow(w, "get,list,watch", "policy", "poddisruptionbudgets", NULL);
+        allow(w, "get,list,watch", "storage.k8s.io", "volumeattachments", NULL);
+        allow(w, "get,list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
+        allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status", NULL);
+        allow(w, "get,list,watch,patch", "vesper.sh", "nodepools", NULL);
+        allow(w, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
+}
+
+static void make_servers(SimWorld *w) {
+        FakeEc2Options ec2 = {
+                .loop = w->loop,
+                .region = w->options.endpoint_region,
+                .access_key_id = w->options.endpoint_region ? NULL : "AKIAIOSFODNN7EXAMPLE",
+                .secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+                .shutting_down_usec = w->options.shutting_down_sec * USEC_PER_SEC,
+        };
+
+        w->cluster = fake_cluster_new(w->loop, w->cluster_random, NULL);
+        w->ec2 = fake_ec2_new(&ec2);
+        allow_coordinators(w);
+        fake_put(w->cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},"
+                                                       "'spec':{'finalizers':['kubernetes']},'status':{'phase':'Active'}}"));
+}
+
+static void set_boot_id(SimWorld *w, SimMachine *m) {
+        m->n_boots++;
+        snprintf(m->boot_id, sizeof(m->boot_id), "%016" PRIx64 "%016" PRIx64, sim_world_derive(w, m->node, m->n_boots),
+                 hash64(m->node, strlen(m->node)));
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'status':{'nodeInfo':{'bootID':'%s'}}}", m->boot_id);
+}
+
+static void on_boot(Timer *t, void *userdata) {
+        SimMachine *m = userdata;
+        SimWorld *w = m->world;
+
+        sim_trace_add(w->trace, "world", "%s has booted", m->node);
+        if (!sim_world_node(w, (size_t) (m - w->machines)))
+                return;
+        set_boot_id(w, m);
+        fake_cluster_set_kubelet(w->cluster, m->node, true);
+        if (m->agent)
+                sim_process_start(m->agent);
+}
+
+static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
+        _cleanup_free_ char *daemon = NULL;
+        FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
+        int r = timer_new(w->loop, "sim-boot", on_boot, m, &m->boot);
+
+        assert(r >= 0);
+        m->world = w;
+        m->node = MUST(strf("n%zu", i));
+        m->deadline_usec = USEC_INFINITY;
+        m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
+        fake_add_node(w->cluster, m->node, ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
+        set_boot_id(w, m);
+        m->imds = fake_imds_new(w->loop, m->instance);
+        pod.node = m->node;
+        pod.name = daemon = MUST(strf("proxy-%s", m->node));
+        fake_add_pod(w->cluster, &pod);
+}
+
+static void make_pods(SimWorld *w) {
+        const SimOptions *o = &w->options;
+
+        if (o->n_pods == 0)
+                return;
+        if (o->pdb_min > 0) {
+                _cleanup_free_ char *min = MUST(strf("%u", o->pdb_min));
+
+                fake_add_pdb(w->cluster, NULL, "web", "web", true, min);
+        }
+        fake_add_replicaset(w->cluster, NULL, "web", "web", (int) o->n_pods);
+        fake_merge(w->cluster, FAKE_REPLICASETS, "default", "web",
+                   "{'spec':{'template':{'metadata':{'annotations':{'fake.vesper.sh/stop-seconds':'%u'}},"
+                   "'spec':{'terminationGracePeriodSeconds':%u}}}}", o->stop_sec, o->grace_sec > 0 ? o->grace_sec : 30);
+}
+
+static void make_processes(SimWorld *w) {
+        unsigned n = 0;
+
+        w->n_processes = w->options.n_agents + w->options.n_coordinators;
+        w->processes = MUST(new0(SimProcess *, w->n_processes + 1));
+        for (unsigned i = 0; i < w->options.n_agents; i++)
+                w->processes[n++] = sim_process_new_agent(w, &w->machines[i]);
+        for (unsigned i = 0; i < w->options.n_coordinators; i++)
+                w->processes[n++] = sim_process_new_coordinator(w, i);
+}
+
+static void start_processes(SimWorld *w) {
+        for (size_t i = 0; i < w->n_processes; i++) {
+                sim_process_start(w->processes[i]);
+                (void) sim_world_run(w, 10 * USEC_PER_MSEC + random_below(w->random, 300 * USEC_PER_MSEC));
+        }
+}
+
+SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
+        _cleanup_free_ char *tgp = NULL;
+        SimWorld *w = MUST(new0(SimWorld, 1));
+        int r;
+
+        w->seed = seed;
+        w->options = *options;
+        r = virtual_time_new(START_WALL_USEC, &w->time);
+        assert(r >= 0);
+        r = loop_new_virtual(w->time, &w->loop);
+        assert(r >= 0);
+        r = random_new(sim_world_derive(w, "world", 0), &w->random);
+        assert(r >= 0);
+        r = random_new(sim_world_derive(w, "cluster", 0), &w->cluster_random);
+        assert(r >= 0);
+        w->trace = sim_trace_new(w->time);
+        w->faults = sim_faults_new(w->loop, sim_world_derive(w, "faults", 0));
+        make_servers(w);
+        w->check = sim_check_new(w);
+        fake_api_set_fault(fake_cluster_api(w->cluster), on_api, w);
+
+        tgp = options->tgp_sec > 0 ? MUST(strf("%us", options->tgp_sec)) : NULL;
+        if (!options->no_pool)
+                fake_add_nodepool(w->cluster, SIM_POOL, tgp, "ec2");
+        w->n_machines = options->n_nodes;
+        w->machines = MUST(new0(SimMachine, w->n_machines));
+        for (size_t i = 0; i < w->n_machines; i++)
+                make_machine(w, &w->machines[i], i);
+        make_pods(w);
+        (void) sim_world_run(w, 2 * USEC_PER_SEC);
+        make_processes(w);
+        start_processes(w);
+        return w;
+}
+
+static void free_machines(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                timer_free(w->machines[i].boot);
+                fake_imds_free(w->machines[i].imds);
+                free(w->machines[i].node);
+                free(w->machines[i].instance);
+        }
+        free(w->machines);
+}
+
+SimWorld *sim_world_free(SimWorld *w) {
+        if (!w)
+                return NULL;
+        for (size_t i = 0; i < w->n_processes; i++)
+                sim_process_kill(w->processes[i], USEC_INFINITY);
+        LIST_FOREACH (l, &w->corpses, SimLife, corpses) {
+                list_remove(&w->corpses, &l->corpses);
+                sim_life_free(l);
+        }
+        for (size_t i = 0; i < w->n_processes; i++)
+                sim_process_free(w->processes[i]);
+        free(w->processes);
+        free_machines(w);
+        fake_cluster_free(w->cluster);
+        fake_ec2_free(w->ec2);
+        sim_check_free(w->check);
+        request_free(w->request);
+        sim_faults_free(w->faults);
+        sim_trace_free(w->trace);
+        random_free(w->random);
+        random_free(w->cluster_random);
+        loop_free(w->loop);
+        virtual_time_free(w->time);
+        return mfree(w);
+}
+
+/* -- what people, clouds and kubelets do ------------------------------------------------------------------------------ */
+
+SimProcess *sim_world_agent(SimWorld *w, size_t machine) {
+        return w->machines[machine].agent;
+}
+
+SimProcess *sim_world_coordinator(SimWorld *w, size_t i) {
+        return w->processes[w->options.n_agents + i];
+}
+
+SimProcess *sim_world_leader(SimWorld *w) {
+        const cJSON *lease = fake_get(w->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator");
+        const char *holder = fj_string(lease, "spec", "holderIdentity", NULL);
+
+        for (size_t i = 0; i < w->options.n_coordinators; i++) {
+                SimProcess *p = sim_world_coordinator(w, i);
+
+                if (p->life && streq_ptr(p->life->identity, holder))
+                        return p;
+        }
+        return NULL;
+}
+
+void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec) {
+        SimMachine *m = &w->machines[machine];
+
+        m->noticed = true;
+        m->deadline_usec = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+        sim_trace_add(w->trace, "world", "%s is to end in %u s", m->node, in_sec);
+        fake_imds_set_action(m->imds, "terminate", m->deadline_usec);
+}
+
+void sim_world_withdraw(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
+
+        m->noticed = false;
+        sim_trace_add(w->trace, "world", "%s may stay", m->node);
+        fake_imds_clear_action(m->imds);
+}
+
+void sim_world_delete_node(SimWorld *w, size_t machine) {
+        sim_trace_add(w->trace, "world", "node %s is deleted", w->machines[machine].node);
+        fake_delete(w->cluster, FAKE_NODES, NULL, w->machines[machine].node, -1);
+}
+
+void sim_world_admin_cordon(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
+
+        assert(!sim_world_unschedulable(w, machine));
+        sim_trace_add(w->trace, "world", "a person cordons %s", m->node);
+        m->cordoned_by_admin = true;
+        m->opened_by_admin = false;
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':true}}");
+}
+
+void sim_world_admin_uncordon(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_trace_add(w->trace, "world", "a person un-cordons %s", m->node);
+        m->cordoned_by_admin = false;
+        m->opened_by_admin = true;
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':null}}");
+}
+
+/* What runs there begins anew; what was going is gone. */
+static void restart_pods(SimWorld *w, const char *node) {
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL) {
+                _cleanup_free_ char *ns = copy(fj_string(pod, "metadata", "namespace", NULL));
+                _cleanup_free_ char *name = copy(fj_string(pod, "metadata", "name", NULL));
+
+                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) &&
+                    streq_ptr(fj_string(pod, "status", "phase", NULL), "Running"))
+                        fake_merge(w->cluster, FAKE_PODS, ns, name,
+                                   "{'status':{'phase':'Pending','conditions':null}}");
+        }
+}
+
+void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_trace_add(w->trace, "world", "%s reboots", m->node);
+        if (m->noticed)
+                sim_world_withdraw(w, machine);
+        if (m->agent)
+                sim_process_kill(m->agent, USEC_INFINITY);
+        fake_cluster_set_kubelet(w->cluster, m->node, false);
+        restart_pods(w, m->node);
+        timer_arm_in(m->boot, away_usec);
+}
+
+void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name) {
+        FakePod pod = { .name = name, .node = w->machines[machine].node, .app = "late", .pending = true };
+
+        sim_trace_add(w->trace, "world", "pod %s is bound to %s", name, pod.node);
+        fake_add_pod(w->cluster, &pod);
+}
+
+void sim_world_set_pdb_min(SimWorld *w, unsigned min) {
+        sim_trace_add(w->trace, "world", "the budget needs %u now", min);
+        fake_merge(w->cluster, FAKE_PDBS, "default", "web", "{'spec':{'minAvailable':%u}}", min);
+}
+
+/* -- what can be seen -------------------------------------------------------------------------------------------------- */
+
+const cJSON *sim_world_node(SimWorld *w, size_t machine) {
+        return fake_get(w->cluster, FAKE_NODES, NULL, w->machines[machine].node);
+}
+
+const cJSON *sim_world_claim(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *provider_id = MUST(strf("aws:///" ZONE "/%s", w->machines[machine].instance));
+        const cJSON *claim;
+
+        FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)
+                if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), provider_id))
+                        return claim;
+        return NULL;
+}
+
+bool sim_world_all(SimWorld *w, sim_condition_t of_machine) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (!of_machine(w, (void *) (uintptr_t) i))
+                        return false;
+        return true;
+}
+
+bool sim_world_all_agents(SimWorld *w, sim_condition_t of_machine) {
+        for (size_t i = 0; i < w->options.n_agents; i++)
+                if (!of_machine(w, (void *) (uintptr_t) i))
+                        return false;
+        return true;
+}
+
+SimMachine *sim_world_machine_of(SimWorld *w, const char *node) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (streq_ptr(w->machines[i].node, node))
+                        return &w->machines[i];
+        return NULL;
+}
+
+bool sim_world_instance_alive(SimWorld *w, size_t machine) {
+        return streq_ptr(fake_ec2_state(w->ec2, w->machines[machine].instance), "running");
+}
+
+static bool is_waited_for(const cJSON *pod, const char *node) {
+        return streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) && !fake_pod_is_terminal(pod) &&
+               !streq_ptr(fj_string(fake_controller_of(pod), "kind", NULL), "DaemonSet");
+}
+
+size_t sim_world_pods_on(SimWorld *w, size_t machine) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL)
+                n += is_waited_for(pod, w->machines[machine].node);
+        return n;
+}
+
+size_t sim_world_pods_going(SimWorld *w, size_t machine) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL)
+                n += is_waited_for(pod, w->machines[machine].node) && fj_get(pod, "metadata", "deletionTimestamp", NULL);
+        return n;
+}
+
+size_t sim_world_pods_ready(SimWorld *w) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                n += fake_condition_is(pod, "Ready", "True") && !fj_get(pod, "metadata", "deletionTimestamp", NULL);
+        return n;
+}
+
+bool sim_world_unschedulable(SimWorld *w, size_t machine) {
+        return fj_true(sim_world_node(w, machine), "spec", "unschedulable", NULL);
+}
+
+bool sim_world_condition(SimWorld *w, size_t machine, const char *type, const char *status) {
+        const cJSON *node = sim_world_node(w, machine);
+
+        return node && fake_condition_is(node, type, status);
+}
+
+const char *sim_world_annotation(SimWorld *w, size_t machine, const char *key) {
+        return fj_string(sim_world_node(w, machine), "metadata", "annotations", key, NULL);
+}
+
+size_t sim_world_events(SimWorld *w, const char *reason) {
+        const cJSON *event;
+        size_t n = 0;
+
+        FAKE_FOREACH (event, w->cluster, FAKE_EVENTS, NULL)
+                n += streq_ptr(fj_string(event, "reason", NULL), reason);
+        return n;
+}

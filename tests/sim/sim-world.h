@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * sim/: whole agents and coordinators in one process, on the virtual clock, against the in-process fake cluster. A seed draws
+ * everything: the same seed gives the same trace.
+ *
+ *      sim-world         nodes, pods, budgets, instances, time; what people and clouds do
+ *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted, rebooted, paused
+ *      sim-state-store   its disk
+ *      sim-faults        what goes wrong on the way of a request
+ *      sim-check         what must never happen, seen from outside
+ *      sim-trace         what happened
+ *
+ * A step is one timer in the whole world. So a request is handled alone in its step, and whatever changes in the store
+ * meanwhile is its doing.
+ */
+
+#include "fake-cluster.h"
+#include "fake-ec2.h"
+#include "fake-imds.h"
+#include "sim-faults.h"
+#include "sim-trace.h"
+
+#define SIM_API "http://api"
+#define SIM_EC2 "http://ec2.sim"
+#define SIM_IMDS "http://169.254.169.254"
+#define SIM_POOL "pool"
+
+typedef struct SimProcess SimProcess;
+typedef struct SimCheck SimCheck;
+
+/* A node and its machine, with what only the world knows of them. */
+typedef struct SimMachine {
+        char *node, *instance;
+        char boot_id[33];
+        unsigned n_boots;
+        FakeImds *imds;
+        usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
+        bool noticed;         /* it stands */
+        bool cordoned_by_admin;
+        bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
+        SimProcess *agent; /* NULL: none */
+        Timer *boot;
+        struct SimWorld *world;
+} SimMachine;
+
+typedef struct SimOptions {
+        unsigned n_nodes;
+        unsigned n_pods;         /* of one ReplicaSet, over all nodes */
+        unsigned pdb_min;        /* so many of them must stay healthy; 0: no PDB */
+        unsigned stop_sec;       /* a pod takes so long to stop */
+        unsigned grace_sec;      /* 0: 30 */
+        unsigned tgp_sec;        /* terminationGracePeriod of the pool; 0: unset */
+        unsigned n_agents;       /* on the first nodes */
+        unsigned n_coordinators;
+        bool no_pool;            /* the nodes are nobody's */
+        const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
+        const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
+        unsigned shutting_down_sec;
+} SimOptions;
+
+/* The request that is handled in this step. */
+typedef struct SimRequest {
+        char *user;
+        char *subresource, *ns, *name;
+} SimRequest;
+
+typedef struct SimWorld {
+        uint64_t seed;
+        SimOptions options;
+        VirtualTime *time;
+        Loop *loop; /* of all servers, and of the world's own doings */
+        Random *random, *cluster_random;
+        FakeCluster *cluster;
+        FakeEc2 *ec2;
+        SimTrace *trace;
+        SimCheck *check;
+        SimFaults *faults;
+        SimMachine *machines;
+        size_t n_machines;
+        SimProcess **processes; /* agents in the order of nodes, then coordinators */
+        size_t n_processes, n_log;
+        List corpses;           /* SimLife: what they sent may still arrive */
+        SimRequest *request;    /* NULL: none in this step */
+        uint64_t n_steps;
+} SimWorld;
+
+SimWorld *sim_world_new(uint64_t seed, const SimOptions *options);
+SimWorld *sim_world_free(SimWorld *w);
+DEFINE_FREEP(SimWorld, sim_world_free);
+/* Of this world's seed and the name: for everything that draws on its own. */
+uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n);
+
+/* -- time -------------------------------------------------------------------------------------------------------- */
+
+/* False: nothing was due, or something happened that must not (sim_world_violation()). */
+bool sim_world_step(SimWorld *w, usec_t limit_usec);
+/* False: violation. */
+bool sim_world_run(SimWorld *w, usec_t usec);
+typedef bool (*sim_condition_t)(SimWorld *w, void *userdata);
+/* Runs until it holds, at most so long; looks after each step. False: it does not, or violation. */
+bool sim_world_run_until(SimWorld *w, usec_t at_most_usec, sim_condition_t condition, void *userdata);
+const char *sim_world_violation(const SimWorld *w); /* NULL: none */
+usec_t sim_world_now(const SimWorld *w);
+usec_t sim_world_wall(const SimWorld *w);
+/* Seed, violation and the end of the trace: when a test fails. */
+void sim_world_report(const SimWorld *w, const char *what);
+
+/* -- what people, clouds and kubelets do --------------------------------------------------------------------------- */
+
+SimProcess *sim_world_agent(SimWorld *w, size_t machine);
+SimProcess *sim_world_coordinator(SimWorld *w, size_t i);
+SimProcess *sim_world_leader(SimWorld *w); /* as the Lease says; NULL: nobody that runs */
+/* The cloud announces the end of the machine in so many seconds ("terminate"). */
+void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec);
+/* ... and takes it back. */
+void sim_world_withdraw(SimWorld *w, size_t machine);
+void sim_world_delete_node(SimWorld *w, size_t machine);
+void sim_world_admin_cordon(SimWorld *w, size_t machine);
+void sim_world_admin_uncordon(SimWorld *w, size_t machine);
+/* The machine restarts: its agent dies and comes back with another boot id, its pods are not ready meanwhile. */
+void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec);
+/* A pod bound to that node past the scheduler's rules, as one that was on its way. */
+void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name);
+void sim_world_set_pdb_min(SimWorld *w, unsigned min);
+
+/* -- what can be seen ---------------------------------------------------------------------------------------------- */
+
+const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
+const cJSON *sim_world_claim(SimWorld *w, size_t machine);
+bool sim_world_all(SimWorld *w, sim_condition_t of_machine);
+bool sim_world_all_agents(SimWorld *w, sim_condition_t of_machine);
+bool sim_world_instance_alive(SimWorld *w, size_t machine);
+/* Pods bound to it that a drain has to wait for. */
+size_t sim_world_pods_on(SimWorld *w, size_t machine);
+size_t sim_world_pods_going(SimWorld *w, size_t machine); /* of those */
+size_t sim_world_pods_ready(SimWorld *w);
+bool sim_world_unschedulable(SimWorld *w, size_t machine);
+bool sim_world_condition(SimWorld *w, size_t machine, const char *type, const char *status);
+const char *sim_world_annotation(SimWorld *w, size_t machine, const char *key);
+size_t sim_world_events(SimWorld *w, const char *reason);
+SimMachine *sim_world_machine_of(SimWorld *w, const char *node); /* NULL: none */
