@@ -46,7 +46,9 @@ class Narrator:
     def __init__(self, screen):
         self.screen = screen
         self._told = []    # (time, who, text)
-        self._groups = {}  # (who, verb, node) -> [first time, names]
+        self._groups = {}  # (verb, node) -> [first time, names]
+        self._rooms = {}   # budget -> [first time, room now]
+        self._room_told = {}
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -71,6 +73,12 @@ class Narrator:
             first, names = self._groups.setdefault((verb, node), [now, []])
             names.append(name)
 
+    def room(self, budget, was, now):
+        """What a budget allows changes with every eviction: only what lasts is told."""
+        with self._lock:
+            self._room_told.setdefault(budget, was)
+            self._rooms.setdefault(budget, [time.time(), now])[1] = now
+
     def flush(self):
         """Until all that was said so far is printed."""
         time.sleep(HOLD_BACK_SEC * 2.5)
@@ -85,6 +93,12 @@ class Narrator:
                 if first <= until:
                     del self._groups[verb, node]
                     self._told.append((first, "cluster", _pods_line(verb, node, names)))
+            for budget, (first, room) in list(self._rooms.items()):
+                if first <= until:
+                    del self._rooms[budget]
+                    if room != self._room_told[budget]:
+                        self._room_told[budget] = room
+                        self._told.append((first, "cluster", _room_line(budget, room)))
             ready = sorted(t for t in self._told if t[0] <= until)
             self._told = [t for t in self._told if t[0] > until]
         for when, who, text in ready:
@@ -94,6 +108,10 @@ class Narrator:
 def _pods_line(verb, node, names):
     many = f"{len(names)} pods" if len(names) > 1 else "pod"
     return verb.format(node=node, pods=f"{many} {' '.join(sorted(names))}")
+
+
+def _room_line(budget, room):
+    return f"budget {budget}: {room or 'none'} of its pods may be evicted now"
 
 
 # -- the cluster's side -----------------------------------------------------------------------------------------------
@@ -158,13 +176,13 @@ class ClusterTeller:
         self._narrator = narrator
         self.evicted = {}  # pod -> node, in the order in which they began to go
         self.gone = {}     # pod -> time
+        self.held = {}     # pod -> (since, budget), as the NodeClaim's status names them
         vesper = "/apis/vesper.sh/v1alpha1"
         self.nodes = Watch(client, "/api/v1/nodes", self._node)
         self.pods = Watch(client, "/api/v1/namespaces/default/pods", self._pod)
         self.budgets = Watch(client, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", self._budget)
         self.claims = Watch(client, f"{vesper}/nodeclaims", self._claim)
-        self.leases = Watch(client, "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases", self._lease)
-        self._watches = [self.nodes, self.pods, self.budgets, self.claims, self.leases]
+        self._watches = [self.nodes, self.pods, self.budgets, self.claims]
 
     def __enter__(self):
         for w in self._watches:
@@ -207,16 +225,19 @@ class ClusterTeller:
         if old is None or new is None:
             return
         was, now = (o.get("status", {}).get("disruptionsAllowed") for o in (old, new))
-        if was != now:
-            room = f"{now} of its pods may be evicted now" if now else "none of its pods may be evicted now"
-            self._say(f"budget {new['metadata']['name']}: {room}")
+        if was != now and now is not None:
+            self._narrator.room(new["metadata"]["name"], was, now)
 
     def _claim(self, old, new):
         if new is None:
             self._say(f"the NodeClaim of {old.get('status', {}).get('nodeName', '?')} is gone")
-
-    def _lease(self, old, new):
-        pass  # the coordinators' own words tell it better
+            return
+        node = new.get("status", {}).get("nodeName", "?")
+        for blocker in new.get("status", {}).get("blockers", []):
+            pod, budget = blocker["pod"].split("/")[-1], blocker.get("pdb", "").split("/")[-1]
+            if budget and pod not in self.held:
+                self.held[pod] = (time.time(), budget)
+                self._narrator.pods(f"held on {{node}} by the budget {budget}: {{pods}}", node, pod)
 
 
 # -- the daemons' side ------------------------------------------------------------------------------------------------
@@ -224,8 +245,7 @@ class ClusterTeller:
 TOLD = {
     "NOTICE_SEEN", "NOTICE_CANCELLED", "NODE_CORDONED", "DRAIN_STARTED", "POD_EVICTION_BLOCKED",
     "POD_DELETED_AT_DEADLINE", "NODE_DRAINED", "DRAIN_FAILED", "API_UNREACHABLE", "API_BACK", "LEASE_ACQUIRED",
-    "LEASE_LOST", "NODE_TERMINATION_STARTED", "TERMINATION_PHASE_CHANGED", "INSTANCE_TERMINATED",
-    "TERMINATION_BLOCKED", "FINALIZER_REMOVED"}
+    "LEASE_LOST", "NODE_TERMINATION_STARTED", "INSTANCE_TERMINATED", "TERMINATION_BLOCKED", "FINALIZER_REMOVED"}
 
 
 class LogTeller(threading.Thread):
@@ -264,6 +284,6 @@ class LogTeller(threading.Thread):
         for line in lines[self._read[who]:]:
             if line.name == "POD_EVICTION_BLOCKED":
                 self.blocked.append(line)
-            if line.name in TOLD or line.get("level") in ("warning", "error"):
+            if line.name in TOLD or line.get("phase") == "Terminating" or line.get("level") in ("warning", "error"):
                 self._narrator.say(who, line.text, line.time)
         self._read[who] = len(lines)

@@ -176,9 +176,8 @@ class Demo:
         narrator.say("you", f"kubectl delete node {DELETED}")
         self.client.delete(f"/api/v1/nodes/{DELETED}")
         self.notes["deleted"] = time.time()
-        leader.wait_line("POD_EVICTION_BLOCKED", 30)
-        self._wait_left(2)
-        time.sleep(3)
+        wait(self._only_held_left, 30, f"all but the pods of db have left {DELETED}")
+        time.sleep(2)
         narrator.say("you", "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
         before = len(self._going("db"))
         self.client.patch(f"{SETS}/db", {"spec": {"replicas": 5}})
@@ -194,8 +193,9 @@ class Demo:
              "its NodeClaim is gone")
         narrator.flush()
 
-    def _wait_left(self, count):
-        wait(lambda: len(self._pods_on(DELETED)) <= count, 20, f"{count} pods are left on {DELETED}")
+    def _only_held_left(self):
+        pods = self._pods_on(DELETED)
+        return pods and all(p["metadata"]["labels"]["app"] == "db" for p in pods)
 
     def _going(self, app):
         return [n for n, node in list(self.cluster.evicted.items()) if n.startswith(app) and node == DELETED]
@@ -226,16 +226,16 @@ class Demo:
                              if refused else ""))
 
     def _held(self, pod, call, calls):
-        """By which budget and for how long."""
-        lines = [b for b in self.logs.blocked if pod in b.get("pod", "") or
-                 (b.get("pdb") and b["pdb"].split("/")[-1] == pod.split("-")[0] and
-                  b.get("node") == self.cluster.evicted.get(pod))]
-        first = min((b.time for b in lines if b.time < call.time), default=None)
-        tries = [c for c in calls if c.resource == "pods/eviction" and c.name == pod and c.status == 429]
-        if first is None and not tries:
+        """By which budget and for how long: as the claim's status or the agent's log said, or refusals show."""
+        known = [self.cluster.held[pod]] if pod in self.cluster.held else []
+        known += [(b.time, b.get("pdb", "").split("/")[-1]) for b in self.logs.blocked
+                  if b.get("pod", "").split("/")[-1] == pod]
+        known += [(c.time, pod.split("-")[0]) for c in calls
+                  if c.resource == "pods/eviction" and c.name == pod and c.status == 429]
+        if not known or min(known)[0] > call.time:
             return "-"
-        since = min([t for t in [first, *(c.time for c in tries)] if t is not None])
-        return f"budget {pod.split('-')[0]}, {call.time - since:.1f} s"
+        since, budget = min(known)
+        return f"budget {budget}, {call.time - since:.1f} s"
 
     def _calls(self, calls):
         counted = {}
