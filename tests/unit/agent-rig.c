@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "hashmap.h"
+#include "kubeconfig.h"
+
+#define RECORD "intent.json"
+
+/* -- the disk -------------------------------------------------------------------------------------------------------- */
+
+static AgentRig *rig_of(StateStore *s) {
+        return CONTAINER_OF(s, AgentRig, store);
+}
+
+static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_size) {
+        AgentRig *r = rig_of(s);
+
+        assert_string_equal(name, RECORD);
+        if (!r->record)
+                return -ENOENT;
+        *ret = strdup(r->record);
+        *ret_size = strlen(r->record);
+        return 0;
+}
+
+static int disk_write(StateStore *s, const char *name, const void *data, size_t size) {
+        AgentRig *r = rig_of(s);
+
+        assert_string_equal(name, RECORD);
+        if (r->dead)
+                return -EIO;
+        r->n_writes++;
+        if (r->disk_error != 0)
+                return r->disk_error;
+        if (r->n_writes == r->die_at_write)
+                r->dead = true;
+        if (!r->dead || r->death == RIG_DEATH_AFTER) {
+                free(r->record);
+                r->record = memdup_str(data, size);
+        }
+        return r->dead ? -EIO : 0;
+}
+
+static int disk_remove(StateStore *s, const char *name) {
+        AgentRig *r = rig_of(s);
+
+        r->record = mfree(r->record);
+        return 0;
+}
+
+static void disk_free(StateStore *s) {
+}
+
+static const StateStoreOps disk_ops = { disk_read, disk_write, disk_remove, disk_free };
+
+/* -- the process ----------------------------------------------------------------------------------------------------- */
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                   void *userdata) {
+        AgentRig *r = userdata;
+
+        strbuf_addf(&r->lines, "%s %s\n", log_level_to_string(level), text);
+        for (size_t i = 0; i < n_fields; i++)
+                if (streq(fields[i].key, "CORDON_DELAY_USEC") && fields[i].value)
+                        (void) snprintf(r->cordon_delay, sizeof(r->cordon_delay), "%s", fields[i].value);
+}
+
+static void on_notify(const char *text, void *userdata) {
+        const char *status = startswith(text, "STATUS=");
+        AgentRig *r = userdata;
+
+        if (status)
+                (void) snprintf(r->status, sizeof(r->status), "%s", status);
+        if (streq(text, "READY=1"))
+                r->ready = true;
+}
+
+static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        AgentRig *r = userdata;
+
+        ret_fault->refuse = r->dead;
+        ret_fault->request_delay_usec = r->request_delay_usec;
+        if (!r->dead && request->method == HTTP_PATCH)
+                strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size, (const char *) request->body);
+}
+
+static void make_client(AgentRig *r) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        char *message = NULL;
+
+        r->env = (Env){
+                .loop = r->loop,
+                .random = r->random,
+                .log = r->log,
+                .transport = r->transport,
+                .state = &r->store,
+                .notify = on_notify,
+                .notify_userdata = r,
+                .boot_id = r->boot_id,
+                .version = "0",
+        };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(r->loop, r->log, NULL, config, NULL, NULL, &r->auth, &message), 0);
+        assert_return_code(kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "vesper-agent", &r->client), 0);
+}
+
+void agent_rig_start(AgentRig *r) {
+        const HttpInprocHooks hooks = { .on_request = on_request, .userdata = r };
+
+        assert_null(r->agent);
+        r->lives++;
+        r->dead = r->ready = false;
+        assert_return_code(loop_new_virtual(r->world.time, &r->loop), 0);
+        assert_return_code(random_new(r->lives, &r->random), 0);
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "agent", &r->log), 0);
+        log_set_hook(r->log, on_log, r);
+        assert_return_code(http_inproc_new(r->loop, RIG_USER, &hooks, &r->transport), 0);
+        assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, r->cluster), 0);
+        assert_return_code(http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds), 0);
+        make_client(r);
+        assert_return_code(agent_new(&r->env, &r->config, r->client, &r->agent), 0);
+        assert_return_code(agent_start(r->agent), 0);
+}
+
+void agent_rig_kill(AgentRig *r) {
+        if (!r->agent)
+                return;
+        r->agent = agent_free(r->agent);
+        r->client = kube_client_free(r->client);
+        r->auth = kube_auth_free(r->auth);
+        r->transport = http_transport_free(r->transport);
+        r->log = log_free(r->log);
+        r->random = random_free(r->random);
+        r->loop = loop_free(r->loop);
+}
+
+bool agent_rig_run(AgentRig *r, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(r->world.time), usec);
+
+        while (virtual_time_step(r->world.time, until) > 0)
+                if (r->agent && r->dead) {
+                        agent_rig_kill(r);
+                        return true;
+                }
+        return false;
+}
+
+/* -- the world ------------------------------------------------------------------------------------------------------- */
+
+AgentRig *agent_rig_new(void) {
+        AgentRig *r = new0(AgentRig, 1);
+
+        assert_non_null(r);
+        fake_world_init(&r->world, &(FakeClusterOptions){ 0 });
+        r->cluster = r->world.cluster;
+        r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
+        r->store.ops = &disk_ops;
+        r->config = (AgentConfig){
+                .node_name = strdup(RIG_NODE),
+                .poll_usec = 2 * USEC_PER_SEC,
+                .lb_wait_usec = 30 * USEC_PER_SEC,
+        };
+        fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        fake_add_node(r->cluster, "n2", NULL, NULL, NULL);
+        agent_rig_reboot(r);
+        fake_api_log_reset(fake_cluster_api(r->cluster));
+        return r;
+}
+
+AgentRig *agent_rig_free(AgentRig *r) {
+        if (!r)
+                return NULL;
+        agent_rig_kill(r);
+        fake_imds_free(r->imds);
+        fake_world_done(&r->world);
+        agent_config_done(&r->config);
+        free(r->record);
+        strbuf_done(&r->lines);
+        strbuf_done(&r->patches);
+        return mfree(r);
+}
+
+void agent_rig_reboot(AgentRig *r) {
+        (void) snprintf(r->boot_id, sizeof(r->boot_id), "%032x", ++r->boots);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", r->boot_id);
+}
+
+void agent_rig_add_pods(AgentRig *r, const char *app, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *name = strf("%s-%u", app, i);
+
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = RIG_NODE, .app = app, .stop_sec = 3 });
+        }
+}
+
+size_t agent_rig_n_pods(AgentRig *r) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH(pod, r->cluster, FAKE_PODS, NULL)
+                n += streq_ptr(fj_string(pod, "spec", "nodeName", NULL), RIG_NODE);
+        return n;
+}
+
+void agent_rig_notice(AgentRig *r, usec_t lead_usec) {
+        fake_imds_set_action(r->imds, "terminate", usec_add(loop_wall(r->world.loop), lead_usec));
+}
+
+/* -- looking --------------------------------------------------------------------------------------------------------- */
+
+const cJSON *agent_rig_node(AgentRig *r) {
+        return fake_get(r->cluster, FAKE_NODES, NULL, RIG_NODE);
+}
+
+const char *agent_rig_annotation(AgentRig *r, const char *key) {
+        return fj_string(agent_rig_node(r), "metadata", "annotations", key, NULL);
+}
+
+char *agent_rig_phase(AgentRig *r) {
+        const char *text = agent_rig_annotation(r, "vesper.sh/interruption"), *phase;
+        _cleanup_cjson_ cJSON *json = text ? cJSON_Parse(text) : NULL;
+
+        phase = fj_string(json, "phase", NULL);
+        return phase ? strdup(phase) : NULL;
+}
+
+bool agent_rig_unschedulable(AgentRig *r) {
+        return fj_true(agent_rig_node(r), "spec", "unschedulable", NULL);
+}
+
+const char *agent_rig_condition(AgentRig *r, const char *type) {
+        const cJSON *c = fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", type);
+
+        return c ? fj_string(c, "status", NULL) : NULL;
+}
+
+char *agent_rig_writes(AgentRig *r) {
+        const FakeApi *api = fake_cluster_api(r->cluster);
+        const FakeLogEntry *e;
+        StrBuf b = { 0 };
+
+        for (size_t i = 0; (e = fake_api_log_at(api, i)); i++) {
+                bool read = e->verb == FAKE_GET || e->verb == FAKE_LIST || e->verb == FAKE_WATCH;
+
+                if (read || !streq_ptr(e->user, "system:node:" RIG_NODE) || !e->resource || e->resource->id != FAKE_NODES)
+                        continue;
+                strbuf_addf(&b, "%s%s %s %u", b.size > 0 ? "; " : "", e->method, e->path, e->status);
+        }
+        return strbuf_steal(&b);
+}
+
+bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason) {
+        const cJSON *e;
+
+        FAKE_FOREACH(e, r->cluster, FAKE_EVENTS, NULL)
+                if (streq_ptr(fj_string(e, "involvedObject", "kind", NULL), kind) &&
+                    streq_ptr(fj_string(e, "reason", NULL), reason))
+                        return true;
+        return false;
+}
+
+bool agent_rig_said(AgentRig *r, const char *part) {
+        return strstr(strbuf_str(&r->lines), part);
+}

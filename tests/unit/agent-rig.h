@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What tests of whole agents stand on: one agent, its machine (metadata service, disk, boot) and a fake cluster, on one virtual
+ * time. The agent can die and start again, the machine can be started anew.
+ */
+
+#include "agent.h"
+#include "fake-client.h"
+#include "fake-imds.h"
+#include "log.h"
+
+#define RIG_NODE "n1"
+#define RIG_USER "CN=system:node:" RIG_NODE ",O=system:nodes"
+#define RIG_INSTANCE "i-0123456789abcdef0"
+
+typedef enum RigDeath { RIG_DEATH_NONE, RIG_DEATH_BEFORE, RIG_DEATH_AFTER } RigDeath;
+
+typedef struct AgentRig {
+        FakeWorld world;
+        FakeCluster *cluster;
+        FakeImds *imds;
+        AgentConfig config;
+        char boot_id[33];
+        unsigned boots;
+
+        /* the disk: one record */
+        StateStore store;
+        char *record;
+        size_t n_writes;
+        size_t die_at_write; /* counted over all lives; 0: never */
+        RigDeath death;
+        int disk_error; /* of each write; 0: fine */
+
+        /* the process; NULL while it does not run */
+        Loop *loop;
+        Random *random;
+        Log *log;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        Env env;
+        Agent *agent;
+        bool dead; /* as good as: nothing that it does has an effect any more */
+        unsigned lives;
+        usec_t request_delay_usec; /* of each request of the agent */
+
+        StrBuf lines;   /* what was logged, "LEVEL MESSAGE\n" */
+        StrBuf patches; /* bodies that were sent, "PATH BODY\n" */
+        char cordon_delay[32];
+        char status[256];
+        bool ready;
+} AgentRig;
+
+/* Nodes n1 (the agent's) and n2; the agent does not run yet. */
+AgentRig *agent_rig_new(void);
+AgentRig *agent_rig_free(AgentRig *r);
+DEFINE_FREEP(AgentRig, agent_rig_free);
+
+void agent_rig_start(AgentRig *r);
+void agent_rig_kill(AgentRig *r);
+/* Another boot; the Node gets its id, as the kubelet would report it. */
+void agent_rig_reboot(AgentRig *r);
+/* Lets time pass. True: the agent died at the write that was chosen, and has been buried. */
+bool agent_rig_run(AgentRig *r, usec_t usec);
+
+/* n pods of that app on n1. */
+void agent_rig_add_pods(AgentRig *r, const char *app, unsigned n);
+/* Those on n1 that are there, terminating or not. */
+size_t agent_rig_n_pods(AgentRig *r);
+/* A spot notice that leaves so much time. */
+void agent_rig_notice(AgentRig *r, usec_t lead_usec);
+
+const cJSON *agent_rig_node(AgentRig *r);
+/* An annotation, or NULL. */
+const char *agent_rig_annotation(AgentRig *r, const char *key);
+/* Of vesper.sh/interruption; free it. NULL: no annotation. */
+char *agent_rig_phase(AgentRig *r);
+bool agent_rig_unschedulable(AgentRig *r);
+/* "True", "False", "Unknown"; NULL: absent. */
+const char *agent_rig_condition(AgentRig *r, const char *type);
+
+/* What the agent has written but for evictions, deletes and Events: "PATCH /api/v1/nodes/n1 200; ..."; free it. */
+char *agent_rig_writes(AgentRig *r);
+/* Is there an Event with that reason on an object of that kind? */
+bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason);
+bool agent_rig_said(AgentRig *r, const char *part);

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+
+#define POLL_USEC (2 * USEC_PER_SEC)
+#define LEAD_USEC (120 * USEC_PER_SEC)
+
+#define assert_phase(r, expected) \
+        do { \
+                _cleanup_free_ char *_phase = agent_rig_phase(r); \
+                assert_non_null(_phase); \
+                assert_string_equal(_phase, expected); \
+        } while (0)
+
+#define assert_no_marks(r) \
+        do { \
+                assert_null(agent_rig_annotation(r, "vesper.sh/interruption")); \
+                assert_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent")); \
+                assert_null(agent_rig_condition(r, "DrainInProgress")); \
+                assert_null(agent_rig_condition(r, "Drained")); \
+                assert_null(fj_string(agent_rig_node(r), "metadata", "labels", \
+                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL)); \
+        } while (0)
+
+static uint64_t n_evictions(AgentRig *r) {
+        return fake_api_count_status(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 201);
+}
+
+/* An agent that has started, seen its node, and looked a few times. */
+static AgentRig *calm_rig(void) {
+        AgentRig *r = agent_rig_new();
+
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(r->ready);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        return r;
+}
+
+static void test_calm(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        size_t gets = fake_imds_n_gets(r->imds), tokens = fake_imds_n_tokens(r->imds);
+        _cleanup_free_ char *writes = NULL;
+
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fake_imds_n_gets(r->imds), gets + 30);
+        assert_int_equal(fake_imds_n_tokens(r->imds), tokens);
+        writes = agent_rig_writes(r);
+        assert_string_equal(writes, "");
+        assert_int_equal(r->n_writes, 0);
+        assert_string_equal(r->status, "Idle: watching for notices on node n1");
+}
+
+static void test_main_path(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        _cleanup_free_ char *writes = NULL;
+
+        agent_rig_add_pods(r, "web", 30);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "proxy", .node = RIG_NODE, .owner_kind = "DaemonSet", .owner = "proxy" });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "static-n1", .node = RIG_NODE, .owner_kind = "Node", .owner = RIG_NODE });
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, POLL_USEC + 500 * USEC_PER_MSEC);
+
+        assert_true(agent_rig_unschedulable(r));
+        assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        assert_string_equal(fj_string(agent_rig_node(r), "metadata", "labels",
+                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL), "vesper");
+        assert_int_equal(n_evictions(r), 30);
+        assert_string_equal(agent_rig_condition(r, "DrainInProgress"), "True");
+        assert_phase(r, "Draining");
+
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_phase(r, "Drained");
+        assert_string_equal(agent_rig_condition(r, "DrainInProgress"), "False");
+        assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        assert_int_equal(n_evictions(r), 30);
+        assert_string_equal(r->cordon_delay, "0");
+        writes = agent_rig_writes(r);
+        assert_string_equal(writes, "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200; patch /api/v1/nodes/n1 200; "
+                                    "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200");
+        assert_true(agent_rig_has_event(r, "Node", "SpotInterruption"));
+        assert_true(agent_rig_has_event(r, "Node", "Cordoned"));
+        assert_true(agent_rig_has_event(r, "Node", "Drained"));
+        assert_true(agent_rig_has_event(r, "Pod", "Evicted"));
+        assert_true(agent_rig_said(r, "Node n1 is drained"));
+        assert_non_null(strstr(r->status, "Drained: spot notice"));
+}
+
+/* -- what holds a drain ---------------------------------------------------------------------------------------------- */
+
+/* Two pods that their budget does not let go, interrupted. */
+static AgentRig *blocked_rig(void) {
+        AgentRig *r = calm_rig();
+
+        agent_rig_add_pods(r, "db", 2);
+        fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Draining");
+        assert_int_equal(agent_pods_left(r->agent), 2);
+        return r;
+}
+
+static void test_blocked_until_deadline(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        assert_true(agent_rig_has_event(r, "Node", "DrainBlocked"));
+        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget)"));
+        agent_rig_run(r, 75 * USEC_PER_SEC); /* 80 s after the notice: 40 s before it, 8 s before T - g */
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        assert_false(agent_rig_has_event(r, "Node", "PodDeletedAtDeadline"));
+        /* One probe at a time, slower and slower. */
+        assert_in_range(fake_api_count_status(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 429), 2, 20);
+
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_true(agent_rig_has_event(r, "Node", "PodDeletedAtDeadline"));
+        assert_true(agent_rig_has_event(r, "Pod", "PodDeletedAtDeadline"));
+}
+
+static void test_claim_deadline(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+        char text[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 45 * USEC_PER_SEC), text);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'vesper.sh/deadline':'%s'}}}", text);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        assert_true(agent_rig_said(r, "came nearer"));
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+static void test_expired(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_add_pod(r->cluster, &(FakePod){ .name = "stuck", .node = RIG_NODE, .stuck = true });
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 125 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "The time for node n1 is up with 1 pods still on it: default/stuck (Terminating)"));
+        assert_true(agent_rig_has_event(r, "Node", "DrainFailed"));
+        assert_phase(r, "Draining");
+        /* Late is better than never. */
+        fake_delete(r->cluster, FAKE_PODS, "default", "stuck", 0);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+}
+
+static void test_volumes(void **state) {
+        static const struct {
+                const char *what;
+                bool let_go;
+                const char *after_20_sec, *after_40_sec;
+        } rows[] = {
+                { "the kubelet lets go", true, "Drained", "Drained" },
+                { "it never does", false, "Volumes", "Drained" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+                print_message("%s\n", rows[i].what);
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-1']}}");
+                agent_rig_run(r, USEC_PER_SEC);
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, 5 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Volumes");
+                assert_true(agent_rig_said(r, "waiting for volumes to be let go: csi/disk-1"));
+                if (rows[i].let_go)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':null}}");
+                agent_rig_run(r, 15 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), rows[i].after_20_sec);
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), rows[i].after_40_sec);
+                assert_int_equal(agent_rig_said(r, "still in use: csi/disk-1"), !rows[i].let_go);
+        }
+}
+
+/* -- whose cordon it is ---------------------------------------------------------------------------------------------- */
+
+static void test_person_uncordons(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 2 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_no_marks(r);
+        assert_non_null(strstr(r->record, "Released"));
+
+        /* The notice still stands, for hours: the person's word holds, also after a restart. */
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_false(agent_rig_unschedulable(r));
+        assert_no_marks(r);
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        assert_true(agent_rig_said(r, "is not acted upon"));
+}
+
+static void test_person_uncordons_while_down(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        agent_rig_kill(r);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_start(r);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_false(agent_rig_unschedulable(r));
+        assert_no_marks(r);
+        assert_non_null(strstr(r->record, "Released"));
+}
+
+static void test_cordon_found(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        assert_true(agent_rig_said(r, "had been cordoned by somebody else"));
+
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_no_marks(r);
+        assert_true(agent_rig_unschedulable(r));
+}
+
+static void test_coordinator_cordoned_too(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/cordoned-by-coordinator':'{}'}},'spec':{'unschedulable':true}}");
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        assert_true(agent_rig_unschedulable(r));
+        assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-coordinator"));
+}
+
+static void test_foreign_label(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'true'}}}");
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 15 * USEC_PER_MINUTE);
+        assert_false(agent_rig_unschedulable(r));
+        assert_string_equal(fj_string(agent_rig_node(r), "metadata", "labels",
+                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL), "true");
+}
+
+/* -- the end of it --------------------------------------------------------------------------------------------------- */
+
+static void test_cancelled(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 11 * USEC_PER_MINUTE); /* the deadline was at 2 min: 404 says nothing before 12 min */
+        assert_phase(r, "Drained");
+        agent_rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        assert_false(agent_rig_unschedulable(r));
+        assert_no_marks(r);
+        assert_true(agent_rig_has_event(r, "Node", "InterruptionCancelled"));
+
+        /* The next one is another occurrence, though its id is the same. */
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+}
+
+/* Nothing but "positively none" cancels. */
+static void test_unknown_cancels_nothing(void **state) {
+        static const struct {
+                const char *what;
+                unsigned status;
+                const char *body;
+        } rows[] = {
+                { "500", 500, NULL }, { "403", 403, NULL }, { "401", 401, NULL },
+                { "404 by a stranger", 404, NULL }, { "garbage", 200, "<html>welcome to the guest network</html>" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                fake_imds_clear_action(r->imds);
+                if (rows[i].status == 404) {
+                        fake_imds_set_instance_id(r->imds, NULL);
+                        fake_imds_revoke(r->imds); /* the session ends: who is there has to prove himself again */
+                } else if (rows[i].body)
+                        fake_imds_garble(r->imds, FAKE_IMDS_DATA, UINT32_MAX, rows[i].body);
+                else
+                        fake_imds_fail(r->imds, FAKE_IMDS_DATA, UINT32_MAX, rows[i].status);
+                agent_rig_run(r, 30 * USEC_PER_MINUTE);
+                assert_phase(r, "Drained");
+                assert_true(agent_rig_unschedulable(r));
+                assert_true(agent_rig_said(r, "Whether this machine is about to end is unknown"));
+        }
+}
+
+static void test_reboot(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        _cleanup_free_ char *old_boot = strdup(r->boot_id);
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+
+        agent_rig_kill(r);
+        fake_imds_clear_action(r->imds);
+        agent_rig_reboot(r);
+        /* The kubelet has not reported yet: what the API shows is of before. */
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", old_boot);
+        agent_rig_start(r);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_true(agent_rig_unschedulable(r));
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", r->boot_id);
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_false(agent_rig_unschedulable(r));
+        assert_no_marks(r);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+}
+
+/* A notice of the new boot takes the old marks over. */
+static void test_reboot_into_notice(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        agent_rig_reboot(r);
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), r->boot_id));
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"), r->boot_id));
+}
+
+static void test_node_made_anew(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        fake_remove(r->cluster, FAKE_NODES, NULL, RIG_NODE);
+        fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        agent_rig_run(r, 2 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+        assert_phase(r, "Draining");
+}
+
+/* -- trouble --------------------------------------------------------------------------------------------------------- */
+
+static void test_crashes(void **state) {
+        static const char *const deaths[] = { [RIG_DEATH_BEFORE] = "before", [RIG_DEATH_AFTER] = "after" };
+
+        for (RigDeath death = RIG_DEATH_BEFORE; death <= RIG_DEATH_AFTER; death++)
+                for (size_t k = 1, died = 1; died > 0; k++) {
+                        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+                        agent_rig_add_pods(r, "web", 5);
+                        agent_rig_run(r, USEC_PER_SEC);
+                        r->die_at_write = k;
+                        r->death = death;
+                        agent_rig_notice(r, LEAD_USEC);
+                        died = agent_rig_run(r, 20 * USEC_PER_SEC);
+                        print_message("dies %s write %zu: %s\n", deaths[death], k, died ? "yes" : "it never came to it");
+                        if (died) {
+                                agent_rig_run(r, USEC_PER_SEC);
+                                agent_rig_start(r);
+                                agent_rig_run(r, 20 * USEC_PER_SEC);
+                        }
+                        assert_string_equal(agent_phase(r->agent), "Drained");
+                        assert_phase(r, "Drained");
+                        assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                        assert_int_equal(n_evictions(r), 5);
+                        assert_int_equal(agent_rig_n_pods(r), 0);
+                        assert_non_null(strstr(r->record, "Drained"));
+                        if (!died)
+                                assert_true(k > 2);
+                }
+}
+
+/* Dies at any moment of a drain, not only at writes: what is there afterwards is the same. */
+static void test_crash_at_any_time(void **state) {
+        for (usec_t after = 0; after < 8 * USEC_PER_SEC; after += 250 * USEC_PER_MSEC) {
+                _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+                agent_rig_add_pods(r, "web", 5);
+                r->request_delay_usec = 20 * USEC_PER_MSEC;
+                agent_rig_run(r, USEC_PER_SEC);
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, after);
+                agent_rig_kill(r);
+                agent_rig_run(r, USEC_PER_SEC);
+                agent_rig_start(r);
+                agent_rig_run(r, 20 * USEC_PER_SEC);
+                assert_phase(r, "Drained");
+                assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_int_equal(n_evictions(r), 5);
+        }
+}
+
+static void test_drained_once(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        _cleanup_free_ char *writes = NULL;
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        agent_rig_kill(r);
+        /* Bound past the scheduler meanwhile: this notice has had its drain. */
+        agent_rig_add_pods(r, "late", 1);
+        fake_api_log_reset(fake_cluster_api(r->cluster));
+        agent_rig_start(r);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+        assert_int_equal(n_evictions(r), 0);
+        writes = agent_rig_writes(r);
+        assert_string_equal(writes, "");
+}
+
+static void test_torn_record(void **state) {
+        static const char *const records[] = { "", "{\"version\":1,\"boot", "{\"version\":9}", "[]", "\xff\xfe" };
+
+        for (size_t i = 0; i < ELEMENTSOF(records); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+                r->record = strdup(records[i]);
+                agent_rig_start(r);
+                agent_rig_run(r, 5 * USEC_PER_SEC);
+                assert_true(agent_rig_said(r, "The intent log cannot be read"));
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_phase(r, "Drained");
+        }
+}
+
+static void test_failing_disk(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        r->disk_error = -ENOSPC;
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_true(agent_rig_said(r, "Failed to write the intent log: No space left on device"));
+}
+
+static void test_api_away(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        usec_t back;
+
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_run(r, USEC_PER_SEC);
+        back = usec_add(virtual_time_now(r->world.time), USEC_PER_MINUTE);
+        fake_api_away_until(fake_cluster_api(r->cluster), back);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 59 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Planned");
+        assert_false(agent_rig_unschedulable(r));
+        assert_true(agent_rig_said(r, "The API server does not answer, trying on"));
+        agent_rig_run(r, 2500 * USEC_PER_MSEC);
+        assert_true(agent_rig_unschedulable(r));
+        assert_true(agent_rig_said(r, "takes reports on node n1 again"));
+        agent_rig_run(r, 45 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+typedef struct PatchFault {
+        unsigned n; /* how many more */
+        FakeApiFault fault;
+} PatchFault;
+
+static void on_node_patch(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        PatchFault *f = userdata;
+
+        if (request->verb == FAKE_PATCH && request->resource && request->resource->id == FAKE_NODES && f->n > 0) {
+                f->n--;
+                *ret_fault = f->fault;
+        }
+}
+
+static void test_first_act_fails(void **state) {
+        static const struct {
+                const char *what;
+                PatchFault fault;
+                usec_t within_usec;
+                const char *said;
+        } rows[] = {
+                { "somebody else wrote first", { 1, { .status = 409 } }, 0, NULL },
+                { "ten times in a row", { 10, { .status = 409 } }, 10 * USEC_PER_SEC, NULL },
+                { "it landed, the answer was lost", { 1, { .drop = true, .takes_effect = true } }, USEC_PER_SEC, "does not answer" },
+                { "it landed, the answer is a lie", { 1, { .status = 500, .takes_effect = true } }, USEC_PER_SEC, "HTTP 500" },
+                { "the server is busy", { 3, { .status = 429, .retry_after_sec = 30 } }, 4 * USEC_PER_SEC, "HTTP 429" },
+                { "the credential is another node's", { 2, { .status = 403 } }, 2 * USEC_PER_SEC,
+                  "must be the credential of this very node" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+                PatchFault f = rows[i].fault;
+
+                print_message("%s\n", rows[i].what);
+                fake_api_set_fault(fake_cluster_api(r->cluster), on_node_patch, &f);
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, POLL_USEC + rows[i].within_usec);
+                assert_true(agent_rig_unschedulable(r));
+                agent_rig_run(r, 15 * USEC_PER_SEC);
+                assert_phase(r, "Drained");
+                assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+                if (rows[i].said)
+                        assert_true(agent_rig_said(r, rows[i].said));
+                fake_api_set_fault(fake_cluster_api(r->cluster), NULL, NULL);
+        }
+}
+
+/* The delay that is measured ends when the first patch leaves, not when one gets through. */
+static void test_cordon_delay(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        PatchFault f = { 3, { .drop = true } };
+
+        fake_api_set_fault(fake_cluster_api(r->cluster), on_node_patch, &f);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        assert_string_equal(r->cordon_delay, "0");
+        fake_api_set_fault(fake_cluster_api(r->cluster), NULL, NULL);
+}
+
+static void test_notice_before_node(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        fake_remove(r->cluster, FAKE_NODES, NULL, RIG_NODE);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_false(r->ready);
+        assert_true(agent_rig_said(r, "There is no Node n1 yet"));
+        fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        agent_rig_run(r, USEC_PER_SEC);
+        assert_true(r->ready);
+        assert_true(agent_rig_unschedulable(r));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_calm),
+                cmocka_unit_test(test_main_path),
+                cmocka_unit_test(test_blocked_until_deadline),
+                cmocka_unit_test(test_claim_deadline),
+                cmocka_unit_test(test_expired),
+                cmocka_unit_test(test_volumes),
+                cmocka_unit_test(test_person_uncordons),
+                cmocka_unit_test(test_person_uncordons_while_down),
+                cmocka_unit_test(test_cordon_found),
+                cmocka_unit_test(test_coordinator_cordoned_too),
+                cmocka_unit_test(test_foreign_label),
+                cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_unknown_cancels_nothing),
+                cmocka_unit_test(test_reboot),
+                cmocka_unit_test(test_reboot_into_notice),
+                cmocka_unit_test(test_node_made_anew),
+                cmocka_unit_test(test_crashes),
+                cmocka_unit_test(test_crash_at_any_time),
+                cmocka_unit_test(test_drained_once),
+                cmocka_unit_test(test_torn_record),
+                cmocka_unit_test(test_failing_disk),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_first_act_fails),
+                cmocka_unit_test(test_cordon_delay),
+                cmocka_unit_test(test_notice_before_node),
+        };
+        return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
+}
