@@ -84,6 +84,8 @@ int main(int argc, char **argv) {
         static const ContractSuite *const suites[] = {
                 &contract_list,
                 &contract_watch,
+                &contract_patch,
+                &contract_delete,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };
