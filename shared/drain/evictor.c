@@ -330,6 +330,10 @@ void eviction_set_grace(Eviction *w, int64_t grace_sec) {
         w->grace_sec = grace_sec;
 }
 
+bool eviction_is_held(const Eviction *w) {
+        return w->state == WISH_QUEUED && w->queue->gated && w->queue->reported <= 0;
+}
+
 int eviction_set_pdb(Eviction *w, const char *pdb) {
         _cleanup_free_ char *key = NULL;
 

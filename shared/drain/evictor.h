@@ -49,6 +49,8 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
 Eviction *eviction_free(Eviction *e);
 DEFINE_FREEP(Eviction, eviction_free);
 void eviction_set_grace(Eviction *e, int64_t grace_sec); /* for the next request */
+/* It waits behind a gate: the PDB's status allows nothing now, and so nothing is asked. */
+bool eviction_is_held(const Eviction *e);
 /* The PDB that matches it now (NULL: none): moves the wish between queues. */
 int eviction_set_pdb(Eviction *e, const char *pdb);
 

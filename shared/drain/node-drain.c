@@ -8,6 +8,7 @@
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 #define VANISHED_USEC (5 * USEC_PER_SEC)
+#define HELD_TELL_USEC (5 * USEC_PER_SEC)
 
 /* One pod of the node that must go. */
 typedef struct DrainPod {
@@ -16,6 +17,7 @@ typedef struct DrainPod {
         unsigned generation;       /* of the wake that saw it last */
         Eviction *eviction;
         bool evicted;              /* accepted */
+        bool held_told;            /* that its PDB allows nothing */
         bool refused;              /* an eviction was refused at least once */
         usec_t vanished_usec;      /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
@@ -176,6 +178,25 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         node_drain_wake(dp->drain);
 }
 
+/* Behind a closed gate nothing is asked, and so nothing answers that it is blocked: say it here, if it lasts. */
+static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
+        NodeDrain *d = dp->drain;
+        usec_t now = loop_wall(d->env->loop), tell;
+
+        if (!eviction_is_held(dp->eviction)) {
+                dp->held_told = false;
+                return;
+        }
+        (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb, "the PodDisruptionBudget allows no disruption now");
+        tell = usec_add(dp->since_usec, HELD_TELL_USEC);
+        if (now < tell)
+                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, tell));
+        else if (!dp->held_told) {
+                dp->held_told = true;
+                drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+        }
+}
+
 static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         NodeDrain *d = dp->drain;
         const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
@@ -198,11 +219,14 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
                 eviction_set_grace(dp->eviction, grace_sec);
                 if (d->handler.pdb_of)
                         (void) eviction_set_pdb(dp->eviction, pdb);
+                drain_pod_note_held(dp, pdb);
                 return;
         }
         (void) drain_pod_set_reason(dp, pdb ? "WaitingForPDB" : "Evicting", pdb, NULL);
         r = evictor_add(d->evictor, dp->pod, grace_sec, pdb, on_eviction, dp, &dp->eviction);
-        if (r < 0) {
+        if (r >= 0)
+                drain_pod_note_held(dp, pdb);
+        else {
                 log_debug_errno(d->env->log, r, "Failed to ask for the eviction of pod %s/%s, trying again: %m",
                                 dp->pod->object.meta.ns, dp->pod->object.meta.name);
                 timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
