@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "intent-log.h"
+#include "string-util.h"
+
+#define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
+
+/* A machine with one file. */
+typedef struct Machine {
+        VirtualTime *time;
+        Loop *loop;
+        StateStore store;
+        char *record;
+        size_t n_writes;
+        int error;
+        Env env;
+} Machine;
+
+static Machine *machine_of(StateStore *s) {
+        return CONTAINER_OF(s, Machine, store);
+}
+
+static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_size) {
+        Machine *m = machine_of(s);
+
+        if (!m->record)
+                return -ENOENT;
+        *ret = strdup(m->record);
+        *ret_size = strlen(m->record);
+        return 0;
+}
+
+static int disk_write(StateStore *s, const char *name, const void *data, size_t size) {
+        Machine *m = machine_of(s);
+
+        m->n_writes++;
+        if (m->error < 0)
+                return m->error;
+        free(m->record);
+        m->record = memdup_str(data, size);
+        return 0;
+}
+
+static const StateStoreOps disk_ops = { .read = disk_read, .write = disk_write };
+
+static void machine_init(Machine *m) {
+        *m = (Machine){ .store = { .ops = &disk_ops } };
+        assert_return_code(virtual_time_new(T0, &m->time), 0);
+        assert_return_code(loop_new_virtual(m->time, &m->loop), 0);
+        m->env = (Env){ .loop = m->loop, .state = &m->store, .boot_id = "boot-1" };
+}
+
+static void machine_done(Machine *m) {
+        loop_free(m->loop);
+        virtual_time_free(m->time);
+        free(m->record);
+}
+#define _cleanup_machine_ _cleanup_(machine_done)
+
+static void run(Machine *m, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(m->time), usec);
+
+        while (virtual_time_step(m->time, until) > 0)
+                ;
+}
+
+static Notice notice(const char *id) {
+        return (Notice){ .id = (char *) (uintptr_t) id, .kind = NOTICE_SPOT, .source = (char *) (uintptr_t) "ec2",
+                         .action = (char *) (uintptr_t) "stop", .deadline_usec = T0 };
+}
+
+static IntentLog *open_log(Machine *m) {
+        IntentLog *l;
+
+        assert_return_code(intent_log_new(&m->env, &l), 0);
+        return l;
+}
+
+static void test_survives(void **state) {
+        _cleanup_machine_ Machine m;
+        IntentLog *l;
+        Notice a = notice("a"), b = notice("b");
+
+        machine_init(&m);
+        l = open_log(&m);
+        assert_null(intent_log_find(l, "a"));
+        intent_log_note(l, &a, INTENT_DRAINING, T0 + 5 * USEC_PER_SEC);
+        intent_log_note(l, &b, INTENT_RELEASED, 0);
+        intent_log_note(l, &a, INTENT_DRAINED, T0 + 5 * USEC_PER_SEC);
+        assert_int_equal(m.n_writes, 3);
+        intent_log_free(l);
+
+        l = open_log(&m);
+        assert_int_equal(intent_log_find(l, "a")->phase, INTENT_DRAINED);
+        assert_true(intent_log_find(l, "a")->since_usec == T0 + 5 * USEC_PER_SEC);
+        assert_true(intent_log_find(l, "a")->notice->deadline_usec == T0);
+        assert_int_equal(intent_log_find(l, "b")->phase, INTENT_RELEASED);
+        intent_log_forget(l, "a");
+        intent_log_forget(l, "never heard of");
+        assert_null(intent_log_find(l, "a"));
+        intent_log_free(l);
+
+        l = open_log(&m);
+        assert_null(intent_log_find(l, "a"));
+        assert_non_null(intent_log_find(l, "b"));
+        intent_log_free(l);
+}
+
+static void test_another_boot(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice a = notice("a");
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        intent_log_note(l, &a, INTENT_DRAINED, T0);
+        intent_log_free(l);
+        m.env.boot_id = "boot-2";
+        l = open_log(&m);
+        assert_null(intent_log_find(l, "a"));
+        intent_log_free(l);
+}
+
+/* What the annotation says too does not make an eviction wait for the disk. */
+static void test_soon(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice a = notice("a");
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        intent_log_note_soon(l, &a, INTENT_CORDONED, 0);
+        intent_log_note_soon(l, &a, INTENT_DRAINING, T0);
+        assert_int_equal(m.n_writes, 0);
+        assert_int_equal(intent_log_find(l, "a")->phase, INTENT_DRAINING);
+        run(&m, USEC_PER_SEC);
+        assert_int_equal(m.n_writes, 1);
+        assert_non_null(strstr(m.record, "Draining"));
+        intent_log_free(l);
+}
+
+static void test_bounded(void **state) {
+        _cleanup_machine_ Machine m;
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        for (unsigned i = 0; i < INTENTS_MAX + 3; i++) {
+                _cleanup_free_ char *id = strf("n%u", i);
+                Notice n = notice(id);
+
+                intent_log_note(l, &n, INTENT_DRAINED, T0);
+        }
+        assert_null(intent_log_find(l, "n2"));
+        assert_non_null(intent_log_find(l, "n3"));
+        intent_log_free(l);
+        l = open_log(&m);
+        assert_non_null(intent_log_find(l, "n18"));
+        intent_log_free(l);
+}
+
+static void test_failing_disk(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice a = notice("a");
+        IntentLog *l;
+
+        machine_init(&m);
+        m.error = -ENOSPC;
+        l = open_log(&m);
+        intent_log_note(l, &a, INTENT_DRAINED, T0);
+        assert_int_equal(intent_log_find(l, "a")->phase, INTENT_DRAINED);
+        m.error = 0;
+        intent_log_note(l, &a, INTENT_DRAINED, T0);
+        assert_non_null(m.record);
+        intent_log_free(l);
+
+        /* No disk at all. */
+        m.env.state = NULL;
+        l = open_log(&m);
+        intent_log_note(l, &a, INTENT_RELEASED, 0);
+        assert_int_equal(intent_log_find(l, "a")->phase, INTENT_RELEASED);
+        intent_log_free(l);
+}
+
+static void test_parse(void **state) {
+        static const struct {
+                const char *what, *text;
+                int result;
+        } rows[] = {
+                { "nothing in it", "{\"version\":1,\"bootID\":\"b\",\"notices\":[]}", 0 },
+                { "what a later one adds is passed over", "{\"version\":1,\"bootID\":\"b\",\"notices\":[],\"more\":{}}", 0 },
+                { "a later version", "{\"version\":2,\"bootID\":\"b\",\"notices\":[]}", -ENOTSUP },
+                { "no version", "{\"bootID\":\"b\",\"notices\":[]}", -EINVAL },
+                { "no boot id", "{\"version\":1,\"notices\":[]}", -EINVAL },
+                { "an empty boot id", "{\"version\":1,\"bootID\":\"\",\"notices\":[]}", -EINVAL },
+                { "no list", "{\"version\":1,\"bootID\":\"b\"}", -EINVAL },
+                { "an empty notice", "{\"version\":1,\"bootID\":\"b\",\"notices\":[{}]}", -EINVAL },
+                { "an unknown phase",
+                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"phase\":\"Dry\"}]}",
+                  -EINVAL },
+                { "an unreadable time",
+                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\","
+                  "\"phase\":\"Drained\",\"since\":\"then\"}]}", -EINVAL },
+                { "torn", "{\"version\":1,\"bootID\":\"b\",\"noti", -EBADMSG },
+                { "empty", "", -EBADMSG },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(intent_record_done) IntentRecord r = { 0 };
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(intent_record_parse(rows[i].text, strlen(rows[i].text), &r), rows[i].result);
+        }
+}
+
+static void test_phases(void **state) {
+        for (IntentPhase p = 0; p < _INTENT_PHASE_MAX; p++)
+                assert_int_equal(intent_phase_from_string(intent_phase_to_string(p)), p);
+        assert_int_equal(intent_phase_from_string("Dry"), _INTENT_PHASE_INVALID);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_survives),     cmocka_unit_test(test_another_boot), cmocka_unit_test(test_soon),
+                cmocka_unit_test(test_bounded),      cmocka_unit_test(test_failing_disk), cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_phases),
+        };
+        return cmocka_run_group_tests_name("intent-log", tests, NULL, NULL);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "fake-imds.h"
+#include "http-inproc.h"
+#include "log.h"
+#include "notice-ec2.h"
+#include "string-util.h"
+
+#define ENDPOINT "http://169.254.169.254"
+#define INSTANCE "i-0123456789abcdef0"
+#define POLL_USEC (2 * USEC_PER_SEC)
+#define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
+
+/* A source, its instance, and what it said last. */
+typedef struct Lookout {
+        VirtualTime *time;
+        Loop *loop;
+        Random *random;
+        Log *log;
+        HttpTransport *transport;
+        FakeImds *imds;
+        Env env;
+        NoticeSource *source;
+
+        size_t n_looks[NOTICE_LOOK_UNKNOWN + 1], n_all;
+        NoticeLook look;
+        Notice *notice;
+        char why[512];
+        usec_t answered_usec, at_usec, gap_usec;
+        char warning[512];
+} Lookout;
+
+static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata) {
+        Lookout *l = userdata;
+        usec_t now = loop_now(l->loop);
+
+        assert_int_equal(look == NOTICE_LOOK_NOTICE, notice != NULL);
+        assert_int_equal(look == NOTICE_LOOK_UNKNOWN, why != NULL);
+        l->n_looks[look]++;
+        l->n_all++;
+        l->look = look;
+        l->answered_usec = answered_usec;
+        l->gap_usec = now - l->at_usec;
+        l->at_usec = now;
+        (void) snprintf(l->why, sizeof(l->why), "%s", strempty(why));
+        l->notice = notice_free(l->notice);
+        if (notice)
+                assert_return_code(notice_copy(notice, &l->notice), 0);
+}
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                   void *userdata) {
+        Lookout *l = userdata;
+
+        if (level <= LOG_LEVEL_WARNING)
+                (void) snprintf(l->warning, sizeof(l->warning), "%s", text);
+}
+
+static void run(Lookout *l, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(l->time), usec);
+
+        while (virtual_time_step(l->time, until) > 0)
+                ;
+}
+
+static Lookout *lookout_new(void) {
+        const NoticeEc2Options options = { .endpoint = ENDPOINT, .poll_usec = POLL_USEC };
+        Lookout *l = new0(Lookout, 1);
+
+        assert_non_null(l);
+        assert_return_code(virtual_time_new(T0, &l->time), 0);
+        assert_return_code(loop_new_virtual(l->time, &l->loop), 0);
+        assert_return_code(random_new(1, &l->random), 0);
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l->log), 0);
+        log_set_hook(l->log, on_log, l);
+        assert_return_code(http_inproc_new(l->loop, NULL, NULL, &l->transport), 0);
+        l->imds = fake_imds_new(l->loop, INSTANCE);
+        assert_return_code(http_inproc_route(l->transport, ENDPOINT, fake_imds_handle, l->imds), 0);
+        l->env = (Env){ .loop = l->loop, .random = l->random, .log = l->log, .transport = l->transport, .boot_id = "boot-1" };
+        assert_return_code(notice_ec2_new(&l->env, &options, on_look, l, &l->source), 0);
+        l->source->ops->start(l->source);
+        return l;
+}
+
+static Lookout *lookout_free(Lookout *l) {
+        notice_source_free(l->source);
+        http_transport_free(l->transport);
+        fake_imds_free(l->imds);
+        log_free(l->log);
+        random_free(l->random);
+        loop_free(l->loop);
+        virtual_time_free(l->time);
+        notice_free(l->notice);
+        free(l);
+        return NULL;
+}
+DEFINE_FREEP(Lookout, lookout_free);
+
+/* One that has looked and found nothing. */
+static Lookout *calm_lookout(void) {
+        Lookout *l = lookout_new();
+
+        run(l, 5 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        return l;
+}
+
+/* -- pure ------------------------------------------------------------------------------------------------------------ */
+
+static void test_deadline(void **state) {
+        static const struct {
+                const char *what, *action;
+                int64_t time_sec; /* from first seen */
+                int64_t deadline_sec;
+                Ec2ClockVerdict verdict;
+        } rows[] = {
+                { "two minutes", "terminate", 120, 120, EC2_CLOCK_FINE },
+                { "seen late", "terminate", 71, 71, EC2_CLOCK_FINE },
+                { "one second is one second", "stop", 1, 1, EC2_CLOCK_FINE },
+                { "further ahead than EC2 gives", "terminate", 121, 120, EC2_CLOCK_BEHIND },
+                { "an hour ahead: our clock is slow", "stop", 3600, 120, EC2_CLOCK_BEHIND },
+                { "this very moment", "terminate", 0, 30, EC2_CLOCK_AHEAD },
+                { "an hour ago: our clock is fast, or it is stale", "terminate", -3600, 30, EC2_CLOCK_AHEAD },
+                { "hibernation has begun", "hibernate", 0, 10, EC2_CLOCK_FINE },
+                { "hibernation, whatever its time says", "hibernate", 120, 10, EC2_CLOCK_FINE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Ec2ClockVerdict verdict;
+                usec_t time = T0 + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC), deadline;
+
+                print_message("%s\n", rows[i].what);
+                deadline = notice_ec2_deadline(rows[i].action, time, T0, &verdict);
+                assert_true(deadline == T0 + (usec_t) (rows[i].deadline_sec * (int64_t) USEC_PER_SEC));
+                assert_int_equal(verdict, rows[i].verdict);
+        }
+}
+
+static void test_parse(void **state) {
+        static const struct {
+                const char *what, *text, *why;
+        } rows[] = {
+                { "as documented", "{\"action\": \"stop\", \"time\": \"2027-01-15T08:00:00Z\"}", NULL },
+                { "more than documented", "{\"action\":\"terminate\",\"time\":\"2027-01-15T08:00:00Z\",\"new\":[]}", NULL },
+                { "not JSON", "<?xml version=\"1.0\"?>", "not JSON" },
+                { "empty", "", "not JSON" },
+                { "two values", "{} {}", "not JSON" },
+                { "a key twice", "{\"action\":\"stop\",\"action\":\"stop\",\"time\":\"2027-01-15T08:00:00Z\"}", "not JSON" },
+                { "no action", "{\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
+                { "an action of another type", "{\"action\":[],\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
+                { "an action nobody knows", "{\"action\":\"dance\",\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
+                { "no time", "{\"action\":\"stop\"}", "no time" },
+                { "a time that is none", "{\"action\":\"stop\",\"time\":\"soon\"}", "no time" },
+                { "seconds since 1970", "{\"action\":\"stop\",\"time\":1800000000}", "no time" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *action = NULL;
+                const char *why = NULL;
+                usec_t time = 0;
+                int r;
+
+                print_message("%s\n", rows[i].what);
+                r = notice_ec2_parse(rows[i].text, strlen(rows[i].text), &action, &time, &why);
+                assert_int_equal(r, rows[i].why ? -EBADMSG : 0);
+                if (rows[i].why)
+                        assert_non_null(strstr(why, rows[i].why));
+                else
+                        assert_true(time == T0);
+        }
+}
+
+static void test_instance_id(void **state) {
+        static const struct {
+                const char *id;
+                bool valid;
+        } rows[] = {
+                { "i-0123456789abcdef0", true }, { "i-12345678", true },   { "i-1234567", false },
+                { "i-", false },                 { "", false },            { "i-0123456789ABCDEF0", false },
+                { "0123456789abcdef0", false },  { "i-0123 56789", false }, { "i-0123456789abcdef0\n", false },
+                { "<html>i-12345678", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                assert_int_equal(ec2_instance_id_is_valid(rows[i].id, strlen(rows[i].id)), rows[i].valid);
+}
+
+/* -- looking --------------------------------------------------------------------------------------------------------- */
+
+static void test_steady(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t gets = fake_imds_n_gets(l->imds), looks = l->n_all;
+
+        assert_int_equal(fake_imds_n_tokens(l->imds), 1);
+        run(l, 100 * POLL_USEC);
+        assert_int_equal(l->n_all, looks + 100);
+        assert_int_equal(fake_imds_n_gets(l->imds), gets + 100); /* one request a poll */
+        assert_int_equal(fake_imds_n_tokens(l->imds), 1);
+        assert_int_equal(l->gap_usec, POLL_USEC);
+}
+
+static void test_notice(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t end = usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC);
+
+        fake_imds_set_action(l->imds, "terminate", end);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+        assert_string_equal(l->notice->id, INSTANCE "-terminate-boot-1");
+        assert_string_equal(l->notice->source, "ec2");
+        assert_string_equal(l->notice->action, "terminate");
+        assert_int_equal(l->notice->kind, NOTICE_SPOT);
+        assert_int_equal(l->notice->certainty, NOTICE_CERTAIN);
+        assert_true(l->notice->deadline_usec == end);
+        assert_true(l->answered_usec == l->at_usec);
+        assert_string_equal(l->warning, "");
+
+        /* Long after its time it is the same notice with the same deadline, and no clock is blamed. */
+        run(l, 5 * USEC_PER_MINUTE);
+        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+        assert_true(l->notice->deadline_usec == end);
+        assert_string_equal(l->warning, "");
+
+        /* Its time moves: the same id. */
+        end = usec_add(loop_wall(l->loop), 60 * USEC_PER_SEC);
+        fake_imds_set_action(l->imds, "terminate", end);
+        run(l, POLL_USEC);
+        assert_string_equal(l->notice->id, INSTANCE "-terminate-boot-1");
+        assert_true(l->notice->deadline_usec == end);
+}
+
+static void test_clock(void **state) {
+        static const struct {
+                const char *what;
+                int64_t time_sec;
+                usec_t low_sec, high_sec;
+                const char *warning;
+        } rows[] = {
+                { "ours is slow", 600, 120, 120, "the clock is behind" },
+                { "ours is fast", -600, 30, 30, "the clock is ahead" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+                usec_t deadline, now = loop_wall(l->loop);
+
+                print_message("%s\n", rows[i].what);
+                fake_imds_set_action(l->imds, "stop", now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
+                run(l, POLL_USEC);
+                deadline = l->notice->deadline_usec;
+                assert_in_range(deadline, now + rows[i].low_sec * USEC_PER_SEC, now + rows[i].high_sec * USEC_PER_SEC + POLL_USEC);
+                assert_non_null(strstr(l->warning, rows[i].warning));
+                assert_non_null(strstr(l->warning, "check the time service"));
+                l->warning[0] = 0;
+                run(l, 20 * POLL_USEC);
+                assert_true(l->notice->deadline_usec == deadline); /* it does not run away */
+                assert_string_equal(l->warning, "");               /* said once */
+        }
+}
+
+/* Each answer and what it means. */
+static void test_answers(void **state) {
+        static const struct {
+                const char *what;
+                unsigned parts, status;
+                const char *body;
+                NoticeLook look;
+                const char *why;
+        } rows[] = {
+                { "404: there is none", FAKE_IMDS_DATA, 404, NULL, NOTICE_LOOK_NONE, "" },
+                { "403", FAKE_IMDS_DATA, 403, NULL, NOTICE_LOOK_UNKNOWN, "switched off" },
+                { "401 again and again", FAKE_IMDS_DATA, 401, NULL, NOTICE_LOOK_UNKNOWN, "401 in spite of a new session token" },
+                { "429", FAKE_IMDS_DATA, 429, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
+                { "500", FAKE_IMDS_DATA, 500, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 500" },
+                { "503", FAKE_IMDS_DATA, 503, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
+                { "302", FAKE_IMDS_DATA, 302, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 302" },
+                { "204: nothing is no notice", FAKE_IMDS_DATA, 204, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 204" },
+                { "200 with a page", FAKE_IMDS_DATA, 200, "<html>log in</html>", NOTICE_LOOK_UNKNOWN, "not JSON" },
+                { "200 with nothing", FAKE_IMDS_DATA, 200, "", NOTICE_LOOK_UNKNOWN, "not JSON" },
+                { "no answer", FAKE_IMDS_DATA, 0, NULL, NOTICE_LOOK_UNKNOWN, "no answer" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].body)
+                        fake_imds_garble(l->imds, rows[i].parts, UINT32_MAX, rows[i].body);
+                else if (rows[i].status > 0)
+                        fake_imds_fail(l->imds, rows[i].parts, UINT32_MAX, rows[i].status);
+                else
+                        fake_imds_hang(l->imds, rows[i].parts, UINT32_MAX);
+                run(l, 3 * POLL_USEC);
+                assert_int_equal(l->look, rows[i].look);
+                assert_non_null(strstr(l->why, rows[i].why));
+                fake_imds_hang(l->imds, 0, 0);
+                run(l, 20 * POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        }
+}
+
+static void test_token_trouble(void **state) {
+        static const struct {
+                const char *what;
+                unsigned status;
+                const char *body, *why;
+        } rows[] = {
+                { "its answer is dropped one hop short", 0, NULL, "HttpPutResponseHopLimit" },
+                { "switched off", 403, NULL, "switched off" },
+                { "an old imitation", 404, NULL, "not an EC2 metadata service of version 2" },
+                { "throttled", 503, NULL, "no session token: HTTP 503" },
+                { "an empty token", 200, "", "what came is none" },
+                { "a token with a line break", 200, "abc\r\nX-Evil: 1", "what came is none" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = lookout_new();
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].body)
+                        fake_imds_garble(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX, rows[i].body);
+                else if (rows[i].status > 0)
+                        fake_imds_fail(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX, rows[i].status);
+                else
+                        fake_imds_hang(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX);
+                run(l, 3 * POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+                assert_non_null(strstr(l->why, rows[i].why));
+                assert_int_equal(l->n_all, l->n_looks[NOTICE_LOOK_UNKNOWN]);
+        }
+}
+
+/* A token that is not theirs: 401, one new token, the question again, all within one look. */
+static void test_revoked(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t tokens = fake_imds_n_tokens(l->imds);
+
+        fake_imds_revoke(l->imds);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 1);
+
+        fake_imds_garble(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX, "not-a-token-of-theirs");
+        fake_imds_revoke(l->imds);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_non_null(strstr(l->why, "401"));
+}
+
+static void test_token_life(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t unknown;
+
+        /* Renewed at half-life, and nobody notices. */
+        run(l, 21600 / 2 * USEC_PER_SEC - 20 * USEC_PER_SEC);
+        assert_int_equal(fake_imds_n_tokens(l->imds), 1);
+        run(l, 30 * USEC_PER_SEC);
+        assert_int_equal(fake_imds_n_tokens(l->imds), 2);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+
+        /* A renewal that fails costs nothing while the old one is good, and is tried again. */
+        fake_imds_fail(l->imds, FAKE_IMDS_TOKEN, 5, 503);
+        run(l, 21600 / 2 * USEC_PER_SEC + 10 * USEC_PER_MINUTE);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(fake_imds_n_tokens(l->imds), 2 + 5 + 1);
+
+        /* A server that grants less is believed. */
+        fake_imds_set_max_ttl(l->imds, 60);
+        fake_imds_revoke(l->imds);
+        run(l, 10 * USEC_PER_SEC);
+        unknown = fake_imds_n_tokens(l->imds);
+        run(l, 10 * USEC_PER_MINUTE);
+        assert_in_range(fake_imds_n_tokens(l->imds), unknown + 17, unknown + 20);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+}
+
+/* 404 says "none" only where an instance says who it is. */
+static void test_stranger(void **state) {
+        static const char *const ids[] = { NULL, "", "host-17", "<html>" };
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                _cleanup_(lookout_freep) Lookout *l = lookout_new();
+
+                fake_imds_set_instance_id(l->imds, ids[i]);
+                run(l, 5 * POLL_USEC);
+                assert_int_equal(l->n_looks[NOTICE_LOOK_NONE], 0);
+                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+                assert_non_null(strstr(l->why, "gives no instance id"));
+
+                /* And again by each new token. */
+                fake_imds_set_instance_id(l->imds, INSTANCE);
+                run(l, 20 * POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+                fake_imds_set_instance_id(l->imds, ids[i]);
+                run(l, 5 * POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+                fake_imds_revoke(l->imds);
+                run(l, 2 * POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        }
+}
+
+static void test_backoff(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t longest = 0;
+
+        fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
+        for (unsigned i = 0; i < 60; i++) {
+                size_t before = l->n_all;
+
+                run(l, POLL_USEC);
+                if (l->n_all > before)
+                        longest = MAX(longest, l->gap_usec);
+        }
+        assert_in_range(longest, 4 * POLL_USEC, 8 * POLL_USEC);
+
+        /* The network came back: at once. */
+        fake_imds_fail(l->imds, 0, 0, 0);
+        l->source->ops->kick(l->source);
+        run(l, 0);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        run(l, POLL_USEC);
+        assert_int_equal(l->gap_usec, POLL_USEC);
+        /* Without a backoff a kick changes nothing. */
+        l->source->ops->kick(l->source);
+        run(l, POLL_USEC);
+        assert_int_equal(l->gap_usec, POLL_USEC);
+}
+
+/* Two that start together do not look together. */
+static void test_start_jitter(void **state) {
+        const NoticeEc2Options options = { .endpoint = ENDPOINT, .poll_usec = POLL_USEC };
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+        NoticeSource *second;
+        usec_t first_at;
+
+        l->source = notice_source_free(l->source);
+        assert_return_code(notice_ec2_new(&l->env, &options, on_look, l, &l->source), 0);
+        assert_return_code(notice_ec2_new(&l->env, &options, on_look, l, &second), 0);
+        l->source->ops->start(l->source);
+        second->ops->start(second);
+        while (l->n_all < 1)
+                assert_int_equal(virtual_time_step(l->time, USEC_INFINITY), 1);
+        first_at = l->at_usec;
+        while (l->n_all < 2)
+                assert_int_equal(virtual_time_step(l->time, USEC_INFINITY), 1);
+        assert_true(l->at_usec > first_at + 10 * USEC_PER_MSEC);
+        assert_true(l->at_usec < first_at + POLL_USEC);
+        notice_source_free(second);
+}
+
+static void test_may_cancel(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+        const Notice n = { .deadline_usec = T0 };
+
+        assert_false(l->source->ops->may_cancel(l->source, &n, T0 - 1));
+        assert_false(l->source->ops->may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE - 1));
+        assert_true(l->source->ops->may_cancel(l->source, &n, T0 + 10 * USEC_PER_MINUTE));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_deadline),     cmocka_unit_test(test_parse),         cmocka_unit_test(test_instance_id),
+                cmocka_unit_test(test_steady),       cmocka_unit_test(test_notice),        cmocka_unit_test(test_clock),
+                cmocka_unit_test(test_answers),      cmocka_unit_test(test_token_trouble), cmocka_unit_test(test_revoked),
+                cmocka_unit_test(test_token_life),   cmocka_unit_test(test_stranger),      cmocka_unit_test(test_backoff),
+                cmocka_unit_test(test_start_jitter), cmocka_unit_test(test_may_cancel),
+        };
+        return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "json.h"
+#include "notice.h"
+#include "string-util.h"
+
+#define T0 (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+
+static Notice *make(const char *action, usec_t not_before_usec, usec_t deadline_usec) {
+        Notice n = {
+                .id = (char *) (uintptr_t) "i-1-terminate-b",
+                .kind = NOTICE_SPOT,
+                .source = (char *) (uintptr_t) "ec2",
+                .action = (char *) (uintptr_t) action,
+                .not_before_usec = not_before_usec,
+                .deadline_usec = deadline_usec,
+        };
+        Notice *copy;
+
+        assert_return_code(notice_copy(&n, &copy), 0);
+        return copy;
+}
+
+static void test_kinds(void **state) {
+        for (NoticeKind k = 0; k < _NOTICE_KIND_MAX; k++)
+                assert_int_equal(notice_kind_from_string(notice_kind_to_string(k)), k);
+        assert_int_equal(notice_kind_from_string("sport"), _NOTICE_KIND_INVALID);
+        assert_int_equal(notice_kind_from_string(NULL), _NOTICE_KIND_INVALID);
+        assert_null(notice_kind_to_string(_NOTICE_KIND_MAX));
+}
+
+static void test_ends_machine(void **state) {
+        static const struct {
+                const char *action;
+                bool ends;
+        } rows[] = {
+                { "terminate", true }, { "stop", true }, { "hibernate", true }, { "reboot", false }, { NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *n = make(rows[i].action, 0, T0);
+
+                assert_int_equal(notice_ends_machine(n), rows[i].ends);
+        }
+}
+
+static void test_merge(void **state) {
+        static const struct {
+                const char *what;
+                const char *known_action, *seen_action, *action;
+                usec_t known_deadline, seen_deadline, deadline;
+                usec_t known_not_before, seen_not_before;
+                bool changed;
+        } rows[] = {
+                { "the same again", "stop", "stop", "stop", T0, T0, T0, 0, 0, false },
+                { "an earlier deadline wins", "stop", "stop", "stop", T0, T0 - 1, T0 - 1, 0, 0, true },
+                { "a later one does not", "stop", "stop", "stop", T0, T0 + 1, T0, 0, 0, false },
+                { "none becomes one", "stop", "stop", "stop", USEC_INFINITY, T0, T0, 0, 0, true },
+                { "one does not become none", "stop", "stop", "stop", T0, USEC_INFINITY, T0, 0, 0, false },
+                { "the newer action", "stop", "terminate", "terminate", T0, T0, T0, 0, 0, true },
+                { "an action that was not said", NULL, "stop", "stop", T0, T0, T0, 0, 0, true },
+                { "the newer begin", "stop", "stop", "stop", T0, T0, T0, T0 - 5, T0 - 3, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *known = make(rows[i].known_action, rows[i].known_not_before, rows[i].known_deadline);
+                _cleanup_(notice_freep) Notice *seen = make(rows[i].seen_action, rows[i].seen_not_before, rows[i].seen_deadline);
+                bool changed = !rows[i].changed;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(notice_merge(known, seen, &changed), 0);
+                assert_int_equal(changed, rows[i].changed);
+                assert_string_equal(known->action, rows[i].action);
+                assert_true(known->deadline_usec == rows[i].deadline);
+                assert_true(known->not_before_usec == rows[i].seen_not_before);
+        }
+}
+
+static char *format(const Notice *n) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        assert_return_code(json_writer_new(&w), 0);
+        json_open_object(w, NULL);
+        notice_to_json(n, w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static int parse(const char *text, Notice **ret) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        assert_return_code(json_parse(text, strlen(text), 65536, &doc, NULL), 0);
+        return notice_from_json(json_root(doc), ret);
+}
+
+static void test_json(void **state) {
+        static const struct {
+                usec_t not_before, deadline;
+                NoticeCertainty certainty;
+                const char *text;
+        } rows[] = {
+                { 0, T0, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T08:00:00Z\"}" },
+                { T0, USEC_INFINITY, NOTICE_ADVISORY,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"notBefore\":\"2027-01-15T08:00:00Z\",\"advisory\":true}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *n = make("stop", rows[i].not_before, rows[i].deadline), *back = NULL;
+                _cleanup_free_ char *text = NULL, *again = NULL;
+
+                n->certainty = rows[i].certainty;
+                text = format(n);
+                assert_string_equal(text, rows[i].text);
+                assert_return_code(parse(text, &back), 0);
+                again = format(back);
+                assert_string_equal(again, text);
+                assert_int_equal(back->certainty, n->certainty);
+        }
+}
+
+static void test_json_refused(void **state) {
+        static const char *const rows[] = {
+                "[]",
+                "{}",
+                "{\"id\":\"\",\"kind\":\"spot\",\"source\":\"ec2\"}",
+                "{\"id\":\"a\",\"kind\":\"sport\",\"source\":\"ec2\"}",
+                "{\"id\":\"a\",\"kind\":7,\"source\":\"ec2\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\"}",
+                "{\"id\":7,\"kind\":\"spot\",\"source\":\"ec2\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadline\":\"soon\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"advisory\":\"yes\"}",
+        };
+        _cleanup_free_ char *long_id = NULL;
+        Notice *n = NULL;
+        char as[300];
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                assert_int_equal(parse(rows[i], &n), -EINVAL);
+        memset(as, 'a', sizeof(as));
+        long_id = strf("{\"id\":\"%.*s\",\"kind\":\"spot\",\"source\":\"ec2\"}", (int) sizeof(as), as);
+        assert_int_equal(parse(long_id, &n), -EINVAL);
+        assert_null(n);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_kinds), cmocka_unit_test(test_ends_machine), cmocka_unit_test(test_merge),
+                cmocka_unit_test(test_json),  cmocka_unit_test(test_json_refused),
+        };
+        return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
+}
