@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "agent-metrics.h"
 #include "agent-rig.h"
 
 #define POLL_USEC (2 * USEC_PER_SEC)
@@ -576,6 +577,43 @@ static void test_notice_before_node(void **state) {
         assert_true(agent_rig_unschedulable(r));
 }
 
+/* What a scraper reads. */
+typedef struct Page {
+        HttpExchange x;
+        unsigned status;
+        char *body;
+} Page;
+
+static void on_page(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
+                    size_t body_size) {
+        Page *p = CONTAINER_OF(x, Page, x);
+
+        p->status = status;
+        p->body = memdup_str(body, body_size);
+}
+
+static void test_metrics_page(void **state) {
+        static const HttpExchangeOps ops = { .reply = on_page };
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        _cleanup_(metrics_freep) Metrics *m = NULL;
+        _cleanup_(evictor_freep) Evictor *e = NULL;
+        AgentMetricsPage page = { 0 };
+        Page p = { .x = { .ops = &ops, .method = HTTP_GET, .path = "/metrics", .query = "" } };
+
+        assert_return_code(agent_metrics_new(&m), 0);
+        assert_return_code(evictor_new(r->client, NULL, &e), 0);
+        page = (AgentMetricsPage){ .metrics = m, .evictor = e };
+        metrics_add(m, AGENT_METRIC_LOOKS, NOTICE_LOOK_UNKNOWN, 3);
+        metrics_observe(m, AGENT_METRIC_NOTICE_TO_CORDON, 0, 0.015);
+        agent_metrics_handle(&p.x, &page);
+        assert_int_equal(p.status, 200);
+        assert_non_null(strstr(p.body, "vesper_agent_looks_total{result=\"unknown\"} 3\n"));
+        assert_non_null(strstr(p.body, "vesper_agent_notice_to_cordon_seconds_bucket{le=\"0.02\"} 1\n"));
+        assert_non_null(strstr(p.body, "vesper_agent_evictions_total{answer=\"blocked-by-pdb\"} 0\n"));
+        assert_non_null(strstr(p.body, "vesper_agent_phase{phase=\"lb-wait\"} 0\n"));
+        free(p.body);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_calm),
@@ -603,6 +641,7 @@ int main(void) {
                 cmocka_unit_test(test_first_act_fails),
                 cmocka_unit_test(test_cordon_delay),
                 cmocka_unit_test(test_notice_before_node),
+                cmocka_unit_test(test_metrics_page),
         };
         return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "node-marks.h"
+#include "notice-ec2.h"
+#include "string-util.h"
+
+/* What outsiders write about the end of a machine: the body of spot/instance-action, and the annotation vesper.sh/interruption. */
+
+static void check_action(const uint8_t *data, size_t size) {
+        _cleanup_free_ char *action = NULL;
+        const char *why = NULL;
+        usec_t time = 0, deadline;
+        Ec2ClockVerdict verdict;
+        int r;
+
+        r = notice_ec2_parse((const char *) data, size, &action, &time, &why);
+        assert(r == 0 || r == -EBADMSG);
+        assert((r == 0) == (why == NULL));
+        if (r < 0)
+                return;
+        deadline = notice_ec2_deadline(action, time, 1000 * USEC_PER_SEC, &verdict);
+        assert(deadline > 1000 * USEC_PER_SEC && deadline <= 1120 * USEC_PER_SEC);
+}
+
+static void check_annotation(const char *text) {
+        _cleanup_(interruption_done) Interruption i = { 0 }, back = { 0 };
+        _cleanup_free_ char *formatted = NULL, *again = NULL;
+
+        if (interruption_parse(text, &i) < 0)
+                return;
+        if (i.pods_left < 0)
+                i.pods_left = 0;
+        formatted = interruption_format(i.notice, i.phase, (size_t) i.pods_left, i.boot_id);
+        assert(formatted);
+        assert(interruption_parse(formatted, &back) == 0);
+        assert(streq(i.notice->id, back.notice->id) && streq(i.phase, back.phase) && i.pods_left == back.pods_left);
+        again = interruption_format(back.notice, back.phase, (size_t) back.pods_left, back.boot_id);
+        assert(again && streq(formatted, again));
+        assert(boot_id_equal(i.boot_id, back.boot_id));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_free_ char *text = memdup_str(data, size);
+
+        assert(text);
+        check_action(data, size);
+        check_annotation(text);
+        (void) ec2_instance_id_is_valid((const char *) data, size);
+        return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "agent-config.h"
+#include "agent-metrics.h"
+#include "node-identity.h"
+#include "string-util.h"
+#include "tls-fixture.h"
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                   void *userdata) {
+        (void) snprintf(userdata, 1024, "%s", text);
+}
+
+/* One configuration, what it comes to, or why it does not. */
+static void test_settings(void **state) {
+        static const struct {
+                const char *what, *setting, *environment;
+                const char *endpoint; /* NULL: refused */
+                int source;
+                const char *said;
+        } rows[] = {
+                { "as it comes", NULL, NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
+                { "switched off for every tool", NULL, "AWS_EC2_METADATA_DISABLED=True", AGENT_METADATA_ENDPOINT,
+                  METADATA_SOURCE_NONE, "no notice is looked for" },
+                { "not switched off", NULL, "AWS_EC2_METADATA_DISABLED=false", AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
+                { "an endpoint for every tool", NULL, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://[fd00:ec2::254]/",
+                  "http://[fd00:ec2::254]", METADATA_SOURCE_EC2, "" },
+                { "ours goes first", "Metadata.Endpoint=http://127.0.0.1:1338", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://x",
+                  "http://127.0.0.1:1338", METADATA_SOURCE_EC2, "" },
+                { "no source", "Metadata.Source=none", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE, "" },
+                { "a source we do not have", "Metadata.Source=gce", NULL, NULL, 0, "expected one of ec2, none" },
+                { "no URL", "Metadata.Endpoint=169.254.169.254", NULL, NULL, 0, "must look like http://169.254.169.254" },
+                { "TLS is not spoken there", "Metadata.Endpoint=https://169.254.169.254", NULL, NULL, 0, "must look like" },
+                { "without a host", "Metadata.Endpoint=http:///x", NULL, NULL, 0, "must look like" },
+                { "too often", "Metadata.PollSec=500ms", NULL, NULL, 0, "between 1s and 1min" },
+                { "too seldom", "Metadata.PollSec=2min", NULL, NULL, 0, "between 1s and 1min" },
+                { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", NULL, NULL, 0, "a time span" },
+                { "metrics nowhere", "Metrics.Listen=9101", NULL, NULL, 0, "must look like 127.0.0.1:9101" },
+                { "metrics on loopback", "Metrics.Listen=:9101", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                char *settings[] = { (char *) (uintptr_t) rows[i].setting, NULL };
+                char *environment[] = { (char *) (uintptr_t) rows[i].environment, NULL };
+                _cleanup_(log_freep) Log *log = NULL;
+                _cleanup_(agent_config_done) AgentConfig c = { 0 };
+                char said[1024] = "";
+                int r;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &log), 0);
+                log_set_hook(log, on_log, said);
+                r = config_load(log, agent_config_table, agent_config_table_size, NULL, false, settings, &c);
+                if (r >= 0)
+                        r = agent_config_finish(&c, log, environment);
+                assert_int_equal(r >= 0, rows[i].endpoint != NULL);
+                assert_non_null(strstr(said, rows[i].said));
+                if (r < 0)
+                        continue;
+                assert_string_equal(c.metadata_endpoint, rows[i].endpoint);
+                assert_int_equal(c.metadata_source, rows[i].source);
+                assert_true(c.poll_usec == 2 * USEC_PER_SEC);
+                assert_true(c.lb_wait_usec == 30 * USEC_PER_SEC);
+                assert_int_equal(agent_config_log_level(&c), LOG_LEVEL_INFO);
+        }
+}
+
+static void test_listen(void **state) {
+        static const struct {
+                const char *text, *address; /* NULL: refused */
+                uint16_t port;
+        } rows[] = {
+                { "127.0.0.1:9101", "127.0.0.1", 9101 }, { "[::1]:80", "::1", 80 }, { ":65535", "127.0.0.1", 65535 },
+                { "9101", NULL, 0 },                     { "::1:80", NULL, 0 },     { "127.0.0.1:0", NULL, 0 },
+                { "127.0.0.1:65536", NULL, 0 },          { "[::1:80", NULL, 0 },    { "[]", NULL, 0 },
+                { "", NULL, 0 },                         { "a:b", NULL, 0 },        { "[:1", NULL, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *address = NULL;
+                uint16_t port = 0;
+
+                print_message("'%s'\n", rows[i].text);
+                assert_int_equal(agent_parse_listen(rows[i].text, &address, &port), rows[i].address ? 0 : -EINVAL);
+                if (rows[i].address)
+                        assert_string_equal(address, rows[i].address);
+                assert_int_equal(port, rows[i].port);
+        }
+}
+
+static void test_certificate(void **state) {
+        static const struct {
+                const char *common_name, *node; /* NULL: none */
+        } rows[] = {
+                { "system:node:ip-10-0-0-17.ec2.internal", "ip-10-0-0-17.ec2.internal" },
+                { "system:node:", NULL },
+                { "somebody", NULL },
+        };
+        _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(test_cert_freep) TestCert *c = test_cert_new(ca, "system:nodes", rows[i].common_name, NULL);
+                KubeConfig config = { .cert_data = c->cert_pem, .cert_data_size = strlen(c->cert_pem) };
+                _cleanup_free_ char *name = NULL;
+                const char *from = NULL;
+
+                print_message("%s\n", rows[i].common_name);
+                assert_int_equal(node_identity_from_pem(c->cert_pem, strlen(c->cert_pem), &name), rows[i].node ? 0 : -ENOENT);
+                name = mfree(name);
+                assert_return_code(node_identity_find(&config, NULL, &name, &from), 0);
+                assert_string_equal(from, rows[i].node ? "the client certificate" : "the host name");
+                if (rows[i].node)
+                        assert_string_equal(name, rows[i].node);
+        }
+}
+
+static void test_node_name(void **state) {
+        static const char *const junk[] = { "", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "no PEM at all" };
+        KubeConfig none = { 0 };
+        const char *from = NULL;
+        char *name = NULL;
+
+        assert_return_code(node_identity_find(&none, "worker-7.example", &name, &from), 0);
+        assert_string_equal(name, "worker-7.example");
+        assert_string_equal(from, "NodeName=");
+        name = mfree(name);
+        assert_int_equal(node_identity_find(&none, "Worker 7", &name, &from), -EINVAL);
+
+        for (size_t i = 0; i < ELEMENTSOF(junk); i++)
+                assert_int_equal(node_identity_from_pem(junk[i], strlen(junk[i]), &name), -ENOENT);
+        assert_null(name);
+}
+
+/* What a scraper reads. */
+typedef struct Page {
+        HttpExchange x;
+        unsigned status;
+        char *body;
+} Page;
+
+static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
+                     size_t body_size) {
+        Page *p = CONTAINER_OF(x, Page, x);
+
+        p->status = status;
+        free(p->body);
+        p->body = memdup_str(body, body_size);
+}
+
+static void test_metric_names(void **state) {
+        static const HttpExchangeOps ops = { .reply = on_reply };
+        Page page = { .x = { .ops = &ops, .method = HTTP_GET, .path = "/healthz", .query = "" } };
+        Metrics *m;
+
+        assert_return_code(agent_metrics_new(&m), 0);
+        metrics_add(m, AGENT_METRIC_NOTICES, NOTICE_SPOT, 1);
+        metrics_set(m, AGENT_METRIC_PHASE, 0, 1);
+        assert_true(metrics_value(m, AGENT_METRIC_NOTICES, NOTICE_SPOT) > 0);
+        agent_metrics_handle(&page.x, NULL);
+        assert_int_equal(page.status, 200);
+        page.x.path = "/";
+        agent_metrics_handle(&page.x, NULL);
+        assert_int_equal(page.status, 404);
+        page.x.method = HTTP_POST;
+        agent_metrics_handle(&page.x, NULL);
+        assert_int_equal(page.status, 405);
+        free(page.body);
+        metrics_free(m);
+}
+
+static void test_api_error_kinds(void **state) {
+        static const struct {
+                unsigned http;
+                AgentApiError kind;
+        } rows[] = {
+                { 0, AGENT_API_UNREACHABLE },   { 409, AGENT_API_CONFLICT },    { 403, AGENT_API_REFUSED },
+                { 422, AGENT_API_REFUSED },     { 429, AGENT_API_UNREACHABLE }, { 500, AGENT_API_UNREACHABLE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                assert_int_equal(agent_api_error_kind(&(ApiError){ .http = rows[i].http }), rows[i].kind);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_settings),     cmocka_unit_test(test_listen),
+                cmocka_unit_test(test_node_name),       cmocka_unit_test(test_certificate),
+                cmocka_unit_test(test_metric_names),
+                cmocka_unit_test(test_api_error_kinds),
+        };
+        return cmocka_run_group_tests_name("agent-config", tests, NULL, NULL);
+}

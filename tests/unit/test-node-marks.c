@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "marks.h"
+#include "node-marks.h"
+#include "string-util.h"
+
+#define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
+#define BOOT "0123456789abcdef0123456789abcdef"
+
+/* One Node, from JSON with ' for ". */
+typedef struct Fixture {
+        InternPool *pool;
+        KubeObject *object;
+} Fixture;
+
+static KubeNode *decode(Fixture *f, const char *text) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *json = strdup(text);
+
+        for (char *c = json; *c; c++)
+                if (*c == '\'')
+                        *c = '"';
+        assert_return_code(intern_pool_new(&f->pool), 0);
+        assert_return_code(json_parse(json, strlen(json), 65536, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), f->pool, &f->object), 0);
+        return (KubeNode *) f->object;
+}
+
+static void fixture_done(Fixture *f) {
+        kube_object_unref(f->object);
+        intern_pool_free(f->pool);
+}
+#define _cleanup_fixture_ _cleanup_(fixture_done)
+
+static void assert_json(char *found, const char *expected) {
+        _cleanup_free_ char *text = strdup(expected), *have = found;
+
+        assert_non_null(have);
+        for (char *c = text; *c; c++)
+                if (*c == '\'')
+                        *c = '"';
+        assert_string_equal(have, text);
+}
+
+#define META "'kind':'Node','apiVersion':'v1','metadata':{'name':'n1','uid':'u1','resourceVersion':'7'"
+#define MARK "'vesper.sh/cordoned-by-agent':'{}'"
+#define THEIRS "'vesper.sh/cordoned-by-coordinator':'{}'"
+#define INTERRUPTION "'vesper.sh/interruption':'x'"
+#define LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}"
+#define FOREIGN_LABEL "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':''}"
+
+static void test_mark(void **state) {
+        static const struct {
+                const char *what, *node, *patch;
+                bool claimed;
+        } rows[] = {
+                { "an open node", "{" META "}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x','vesper.sh/cordoned-by-agent':"
+                  "'{\\'bootID\\':\\'" BOOT "\\',\\'why\\':\\'spot\\'}'},'labels':{"
+                  "'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}},'spec':{'unschedulable':true}}", true },
+                { "a stranger has cordoned", "{" META "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x'},'labels':{"
+                  "'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}}}", false },
+                { "the coordinator has cordoned, and somebody labelled",
+                  "{" META ",'annotations':{" THEIRS "}," FOREIGN_LABEL "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x','vesper.sh/cordoned-by-agent':"
+                  "'{\\'bootID\\':\\'" BOOT "\\',\\'why\\':\\'spot\\'}'}},'spec':{'unschedulable':true}}", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_fixture_ Fixture f = { 0 };
+                bool claimed = !rows[i].claimed;
+
+                print_message("%s\n", rows[i].what);
+                assert_json(node_patch_mark(decode(&f, rows[i].node), "x", BOOT, "spot", &claimed), rows[i].patch);
+                assert_int_equal(claimed, rows[i].claimed);
+        }
+}
+
+static void test_undo(void **state) {
+        static const struct {
+                const char *what, *node, *patch; /* NULL: nothing to take off */
+                bool uncordons;
+        } rows[] = {
+                { "nothing of ours", "{" META "},'spec':{'unschedulable':true}}", NULL, false },
+                { "all of it", "{" META ",'annotations':{" MARK "," INTERRUPTION "}," LABEL "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null,'vesper.sh/cordoned-by-agent':null},"
+                  "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':null}},'spec':{'unschedulable':null}}", true },
+                { "a person un-cordoned", "{" META ",'annotations':{" MARK "," INTERRUPTION "}}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null,'vesper.sh/cordoned-by-agent':null}}}",
+                  false },
+                { "a stranger's cordon and label",
+                  "{" META ",'annotations':{" INTERRUPTION "}," FOREIGN_LABEL "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}", false },
+                { "the coordinator's cordon stays, and what goes with it",
+                  "{" META ",'annotations':{" MARK "," THEIRS "}," LABEL "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-agent':null}}}", false },
+                { "a node that is being deleted stays closed",
+                  "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK "," INTERRUPTION "}," LABEL "},"
+                  "'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}", false },
+                { "and then there is nothing more to take off",
+                  "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK "}," LABEL "},"
+                  "'spec':{'unschedulable':true}}", NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_fixture_ Fixture f = { 0 };
+                char *patch = NULL;
+                bool uncordons = false;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_patch_undo(decode(&f, rows[i].node), &patch, &uncordons), rows[i].patch ? 1 : 0);
+                if (rows[i].patch)
+                        assert_json(patch, rows[i].patch);
+                assert_int_equal(uncordons, rows[i].uncordons);
+        }
+}
+
+#define OWN(type, status) \
+        "{'type':'" type "','status':'" status "','reason':'VesperAgent','lastTransitionTime':'2027-01-15T07:00:00Z'}"
+
+static void test_conditions(void **state) {
+        static const struct {
+                const char *what, *conditions;
+                NodeConditions have;
+        } rows[] = {
+                { "none", "{'type':'Ready','status':'True','reason':'KubeletReady'}", NODE_CONDITIONS_NONE },
+                { "draining", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING },
+                { "drained", OWN("DrainInProgress", "False") "," OWN("Drained", "True"), NODE_CONDITIONS_DRAINED },
+                { "another's drain", "{'type':'Drained','status':'True','reason':'Other'}", NODE_CONDITIONS_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_fixture_ Fixture f = { 0 };
+                _cleanup_free_ char *node = strf("{" META "},'status':{'conditions':[%s]}}", rows[i].conditions);
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_conditions(decode(&f, node)), rows[i].have);
+        }
+}
+
+static void test_conditions_patch(void **state) {
+        _cleanup_fixture_ Fixture f = { 0 }, g = { 0 };
+        KubeNode *n = decode(&f, "{" META "},'status':{'conditions':[" OWN("DrainInProgress", "True") "]}}");
+        KubeNode *other = decode(&g, "{" META "},'status':{'conditions':[{'type':'Drained','status':'True','reason':'Other'}]}}");
+
+        /* The same status: it holds since it began. */
+        assert_json(node_patch_conditions(n, NODE_CONDITIONS_DRAINING, "m", NOW),
+                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'True',"
+                    "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                    "'lastTransitionTime':'2027-01-15T07:00:00Z'}]}}");
+        assert_json(node_patch_conditions(n, NODE_CONDITIONS_NONE, NULL, NOW),
+                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','$patch':'delete'}]}}");
+        /* Another's is never taken off. */
+        assert_json(node_patch_conditions(other, NODE_CONDITIONS_NONE, NULL, NOW),
+                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[]}}");
+}
+
+static void test_boot_id(void **state) {
+        static const struct {
+                const char *a, *b;
+                bool equal;
+        } rows[] = {
+                { BOOT, BOOT, true },
+                { BOOT, "01234567-89ab-cdef-0123-456789ABCDEF", true },
+                { BOOT, "01234567-89ab-cdef-0123-456789abcdee", false },
+                { BOOT, "0123", false },
+                { "", "", true },
+                { "", "-", true },
+                { NULL, NULL, false },
+                { BOOT, NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                assert_int_equal(boot_id_equal(rows[i].a, rows[i].b), rows[i].equal);
+                assert_int_equal(boot_id_equal(rows[i].b, rows[i].a), rows[i].equal);
+        }
+}
+
+static void test_reading(void **state) {
+        static const struct {
+                const char *what, *node;
+                bool marks, stranger, uncordoned;
+                usec_t deadline;
+        } rows[] = {
+                { "nothing", "{" META "}}", false, false, false, 0 },
+                { "a stranger", "{" META "},'spec':{'unschedulable':true}}", false, true, false, 0 },
+                { "we", "{" META ",'annotations':{" MARK "}},'spec':{'unschedulable':true}}", true, false, false, 0 },
+                { "a person undid us", "{" META ",'annotations':{" INTERRUPTION "}}}", true, false, true, 0 },
+                { "the claim's T", "{" META ",'annotations':{'vesper.sh/deadline':'2027-01-15T08:00:00Z'}}}", false, false, false, NOW },
+                { "a T that is none", "{" META ",'annotations':{'vesper.sh/deadline':'soon'}}}", false, false, false, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_fixture_ Fixture f = { 0 };
+                KubeNode *n = decode(&f, rows[i].node);
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_has_marks(n), rows[i].marks);
+                assert_int_equal(node_is_cordoned_by_stranger(n), rows[i].stranger);
+                assert_int_equal(node_was_uncordoned(n), rows[i].uncordoned);
+                assert_true(node_claim_deadline(n) == rows[i].deadline);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_mark),             cmocka_unit_test(test_undo),    cmocka_unit_test(test_conditions),
+                cmocka_unit_test(test_conditions_patch), cmocka_unit_test(test_boot_id), cmocka_unit_test(test_reading),
+        };
+        return cmocka_run_group_tests_name("node-marks", tests, NULL, NULL);
+}
