@@ -239,22 +239,9 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
         tell_pod(v, pod, EVENT_NORMAL, "Evicted", text);
 }
 
-/* What a person can do about it; NULL: nothing, it passes by itself. */
-static const char *remedy(const DrainBlocker *b) {
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_BLOCKED_BY_PDB)))
-                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
-                return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
-                return "an admission webhook or the authorizer refuses its eviction";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) || streq(b->reason, "DeleteFailed"))
-                return "the API server does not take the request: see its message";
-        return NULL;
-}
-
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
-        const char *how = remedy(b), *pdb = isempty(b->detail) ? NULL : b->detail;
+        const char *how = drain_blocker_remedy(b), *pdb = isempty(b->detail) ? NULL : b->detail;
 
         if (!key || !how)
                 return;

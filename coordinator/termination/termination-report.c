@@ -100,17 +100,21 @@ void termination_report_draining(TerminationReport *r) {
 
 /* -- pods -------------------------------------------------------------------------------------------------------------------- */
 
-static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const DrainBlocker *b) {
-        const char *hint = r->grace_is_unset ? " No terminationGracePeriod is set: the node waits for ever." : "";
+static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
+        const char *remedy = drain_blocker_remedy(b);
+        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL;
         EventObject o = node_object(r);
-        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name);
 
+        if (!name)
+                return;
+        text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
+                    isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy),
+                    r->grace_is_unset ? " No terminationGracePeriod is set: the node waits for as long as it takes" : "");
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "REASON", b->reason },
                              { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
-                  "Node %s waits for pod %s/%s: %s %s %s.%s", r->node, b->ns, b->name, b->reason, b->detail, b->message, hint);
-        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "Pod %s/%s holds this node: %s %s. %s%s", b->ns,
-                     b->name, b->reason, b->detail, b->message, hint);
+                  "Node %s waits for %s", r->node, strempty(text));
+        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
@@ -147,7 +151,7 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
                 report_evicted_pod(r, pod, report);
                 break;
         case DRAIN_POD_BLOCKED:
-                report_blocked_pod(r, pod, blocker);
+                report_blocked_pod(r, blocker);
                 break;
         case DRAIN_POD_DELETED:
                 report_deleted_pod(r, pod, deadline_usec);

@@ -139,6 +139,20 @@ static DrainBlocker drain_pod_blocker(const DrainPod *dp) {
         };
 }
 
+const char *drain_blocker_remedy(const DrainBlocker *b) {
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_BLOCKED_BY_PDB)))
+                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
+                return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
+                return "an admission webhook or the authorizer refuses its eviction";
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) || streq(b->reason, "DeleteFailed"))
+                return "the API server does not take the request: see its message";
+        if (streq(b->reason, "Protected"))
+                return "it opted out of drains by this key: the node waits until it ends or the key goes";
+        return NULL;
+}
+
 static void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report) {
         NodeDrain *d = dp->drain;
         DrainBlocker b = drain_pod_blocker(dp);

@@ -39,6 +39,9 @@ typedef struct DrainBlocker {
         usec_t since_usec;   /* wall clock: when this reason began */
 } DrainBlocker;
 
+/* What a person can do about it, static, without a full stop; NULL: nothing, it passes by itself. */
+const char *drain_blocker_remedy(const DrainBlocker *b);
+
 /* What happened to one pod, for journal and Event. */
 typedef enum DrainPodEvent {
         DRAIN_POD_EVICTED,  /* accepted */
