@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "kubeconfig.h"
+#include "marks.h"
+
+#define EC2_ORIGIN "http://ec2"
+#define USER "vesper-coordinator"
+#define KEY_ID "AKIAIOSFODNN7EXAMPLE"
+#define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+/* -- the toy cloud ----------------------------------------------------------------------------------------------------- */
+
+typedef struct ToyProvider {
+        CloudProvider provider;
+        CoordinatorRig *rig;
+        Loop *loop;
+} ToyProvider;
+
+typedef struct ToyCall {
+        CloudCall call;
+        ToyProvider *toy;
+        ToyMachine *machine; /* NULL: nobody knows it */
+        bool terminate;
+        HttpGuard guard;
+        Timer *timer;
+        cloud_done_t done;
+        void *userdata;
+} ToyCall;
+
+static ToyCall *toy_call_of(CloudCall *c) {
+        return CONTAINER_OF(c, ToyCall, call);
+}
+
+static void toy_call_free(CloudCall *c) {
+        ToyCall *x = toy_call_of(c);
+
+        timer_free(x->timer);
+        free(x);
+}
+
+static CloudResult toy_answer(ToyCall *x) {
+        ToyCloud *cloud = &x->toy->rig->toy;
+        ToyMachine *m = x->machine;
+
+        if (!m)
+                return (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_UNKNOWN, .message = "nobody knows it" };
+        if (!x->terminate) {
+                m->n_described++;
+                if (cloud->describe_outcome != CLOUD_OK)
+                        return (CloudResult){ .outcome = cloud->describe_outcome, .message = "the cloud is in a bad mood" };
+                return (CloudResult){ .outcome = CLOUD_OK, .state = m->state, .message = "" };
+        }
+        m->n_terminated++;
+        if (m->outcome != CLOUD_OK)
+                return (CloudResult){ .outcome = m->outcome, .message = "it does not want to" };
+        if (m->state == INSTANCE_PRESENT)
+                m->state = m->after;
+        return (CloudResult){ .outcome = CLOUD_OK, .state = m->state, .message = "" };
+}
+
+static void on_toy_timer(Timer *t, void *userdata) {
+        ToyCall *x = userdata;
+        CloudResult result;
+
+        if (x->terminate && x->guard.may_send && !x->guard.may_send(x->guard.userdata))
+                result = (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
+        else
+                result = toy_answer(x);
+        x->done(&result, x->userdata);
+}
+
+static int toy_call_new(CloudProvider *p, const char *provider_id, bool terminate, const HttpGuard *guard, cloud_done_t done,
+                        void *userdata, CloudCall **ret) {
+        ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
+        ToyCall *x = MUST(new0(ToyCall, 1));
+
+        x->call.provider = p;
+        x->toy = toy;
+        x->machine = hashmap_get(toy->rig->toy.machines, provider_id);
+        x->terminate = terminate;
+        x->done = done;
+        x->userdata = userdata;
+        if (guard)
+                x->guard = *guard;
+        assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, x, &x->timer), 0);
+        if (!toy->rig->toy.silent)
+                timer_arm_in(x->timer, toy->rig->toy.latency_usec);
+        *ret = &x->call;
+        return 0;
+}
+
+static int toy_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret) {
+        return toy_call_new(p, provider_id, false, NULL, done, userdata, ret);
+}
+
+static int toy_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
+                         const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret) {
+        ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
+        ToyMachine *m = hashmap_get(toy->rig->toy.machines, provider_id);
+
+        assert_non_null(guard);
+        assert_string_equal(pool, POOL);
+        if (m)
+                assert_return_code(free_and_strdup(&m->op_id, op_id), 0);
+        return toy_call_new(p, provider_id, true, guard, done, userdata, ret);
+}
+
+static bool toy_owns(const CloudProvider *p, const char *provider_id) {
+        return startswith(provider_id, "aws:///") != NULL;
+}
+
+static void toy_free(CloudProvider *p) {
+        free(CONTAINER_OF(p, ToyProvider, provider));
+}
+
+static const CloudProviderOps toy_ops = {
+        .name = "ec2", .owns = toy_owns, .describe = toy_describe, .terminate = toy_terminate, .call_free = toy_call_free,
+        .free = toy_free,
+};
+
+static void *toy_machine_free(void *p) {
+        ToyMachine *m = p;
+
+        free(m->provider_id);
+        free(m->op_id);
+        free(m);
+        return NULL;
+}
+
+/* -- the cluster ----------------------------------------------------------------------------------------------------------- */
+
+/* packaging/manifests/coordinator/rbac.yaml */
+static void allow(FakeAuthz *a) {
+        fake_authz_allow(a, USER, "get,list,watch,patch,delete", "", "nodes", NULL);
+        fake_authz_allow(a, USER, "patch", "", "nodes/status", NULL);
+        fake_authz_allow(a, USER, "get,list,watch,delete", "", "pods", NULL);
+        fake_authz_allow(a, USER, "create", "", "pods/eviction", NULL);
+        fake_authz_allow(a, USER, "create,patch", "", "events", NULL);
+        fake_authz_allow(a, USER, "get,list,watch", "policy", "poddisruptionbudgets", NULL);
+        fake_authz_allow(a, USER, "get,list,watch", "storage.k8s.io", "volumeattachments", NULL);
+        fake_authz_allow(a, USER, "get,list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
+        fake_authz_allow(a, USER, "patch", "vesper.sh", "nodeclaims/status", NULL);
+        fake_authz_allow(a, USER, "get,list,watch,patch", "vesper.sh", "nodepools", NULL);
+        fake_authz_allow(a, USER, "patch", "vesper.sh", "nodepools/status", NULL);
+        fake_authz_allow(a, USER, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
+}
+
+CoordinatorRig *coordinator_rig_new(void) {
+        CoordinatorRig *r = MUST(new0(CoordinatorRig, 1));
+
+        fake_world_init(&r->w, NULL);
+        r->cluster = r->w.cluster;
+        r->api = fake_cluster_api(r->cluster);
+        allow(fake_cluster_authz(r->cluster));
+        fake_put(r->cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
+        assert_return_code(hashmap_new(0, &r->toy.machines), 0);
+        r->toy.latency_usec = 5 * MSEC;
+        return r;
+}
+
+CoordinatorRig *coordinator_rig_free(CoordinatorRig *r) {
+        if (!r)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
+                rig_kill(r, i);
+        hashmap_free_with(r->toy.machines, toy_machine_free);
+        fake_ec2_free(r->ec2);
+        config_done(coordinator_config_table, coordinator_config_table_size, &r->config);
+        fake_world_done(&r->w);
+        return mfree(r);
+}
+
+void rig_run(CoordinatorRig *r, usec_t usec) {
+        fake_world_run(&r->w, usec);
+}
+
+/* -- coordinators ------------------------------------------------------------------------------------------------------------ */
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                   void *userdata) {
+        RigCoordinator *c = userdata;
+
+        strbuf_addf(&c->said, "%s\n", text);
+        if (getenv("TEST_TRACE"))
+                fprintf(stderr, "%10.3f %c <%d> %s\n", (double) loop_now(c->loop) / 1e6 - 1000, c->name, (int) level, text);
+}
+
+static const char *on_getenv(const char *name, void *userdata) {
+        return streq(name, "AWS_ACCESS_KEY_ID") ? KEY_ID : streq(name, "AWS_SECRET_ACCESS_KEY") ? SECRET : NULL;
+}
+
+static void make_provider(RigCoordinator *c) {
+        CoordinatorRig *r = c->rig;
+        CloudConfig config = { .name = "ec2", .endpoint = EC2_ORIGIN, .getenv = on_getenv,
+                               .region = r->ec2_region ? r->ec2_region : "us-east-1" };
+        const char *message = NULL;
+        ToyProvider *toy;
+
+        if (r->use_ec2) {
+                assert_return_code(http_inproc_route(c->transport, EC2_ORIGIN, fake_ec2_handle, r->ec2), 0);
+                assert_return_code(cloud_provider_new(&c->env, &config, &c->provider, &message), 0);
+                return;
+        }
+        toy = MUST(new0(ToyProvider, 1));
+        toy->provider.ops = &toy_ops;
+        toy->rig = r;
+        toy->loop = c->loop;
+        c->provider = &toy->provider;
+}
+
+static void make_client(RigCoordinator *c, unsigned seed) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *message = NULL;
+
+        assert_return_code(loop_new_virtual(c->rig->w.time, &c->loop), 0);
+        assert_return_code(random_new(seed, &c->random), 0);
+        assert_return_code(log_new(LOG_TARGET_NULL, getenv("TEST_TRACE") ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "c", &c->log), 0);
+        log_set_hook(c->log, on_log, c);
+        assert_return_code(http_inproc_new(c->loop, "CN=" USER ",O=system:authenticated", NULL, &c->transport), 0);
+        assert_return_code(http_inproc_route(c->transport, FAKE_ORIGIN, fake_cluster_handle, c->rig->cluster), 0);
+        c->env = (Env){ .loop = c->loop, .random = c->random, .log = c->log, .transport = c->transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(c->loop, c->log, NULL, config, NULL, NULL, &c->auth, &message), 0);
+        assert_return_code(kube_client_new(&c->env, c->auth, FAKE_ORIGIN, "vesper-coordinator", &c->client), 0);
+}
+
+void rig_start(CoordinatorRig *r, size_t i) {
+        RigCoordinator *c = MUST(new0(RigCoordinator, 1));
+        _cleanup_free_ char *identity = NULL;
+
+        assert_null(r->coordinators[i]);
+        if (!r->config.lease_name)
+                assert_return_code(config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false,
+                                               r->settings, &r->config), 0);
+        c->rig = r;
+        c->name = (char) ('a' + i);
+        make_client(c, ++r->n_started);
+        make_provider(c);
+        identity = MUST(strf("%c-%u", c->name, r->n_started));
+        assert_return_code(coordinator_new(&c->env, &r->config, c->client, c->provider, identity, &c->coordinator), 0);
+        assert_return_code(coordinator_start(c->coordinator), 0);
+        r->coordinators[i] = c;
+}
+
+void rig_kill(CoordinatorRig *r, size_t i) {
+        RigCoordinator *c = TAKE_PTR(r->coordinators[i]);
+
+        if (!c)
+                return;
+        coordinator_free(c->coordinator);
+        cloud_provider_free(c->provider);
+        kube_client_free(c->client);
+        kube_auth_free(c->auth);
+        http_transport_free(c->transport);
+        log_free(c->log);
+        random_free(c->random);
+        loop_free(c->loop);
+        strbuf_done(&c->said);
+        free(c);
+}
+
+static void on_stopped(void *userdata) {
+        *(bool *) userdata = true;
+}
+
+void rig_stop(CoordinatorRig *r, size_t i) {
+        bool stopped = false;
+
+        coordinator_stop(r->coordinators[i]->coordinator, on_stopped, &stopped);
+        for (unsigned n = 0; !stopped; n++) {
+                assert_true(n < 300);
+                rig_run(r, 10 * MSEC);
+        }
+        rig_kill(r, i);
+}
+
+RigCoordinator *rig_leader(CoordinatorRig *r) {
+        for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
+                if (r->coordinators[i] && coordinator_is_leader(r->coordinators[i]->coordinator))
+                        return r->coordinators[i];
+        return NULL;
+}
+
+/* -- nodes --------------------------------------------------------------------------------------------------------------------- */
+
+static char *provider_id_of(const char *node) {
+        return MUST(strf("aws:///" ZONE "/i-%s", node));
+}
+
+ToyMachine *rig_machine(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *id = provider_id_of(node);
+
+        return hashmap_get(r->toy.machines, id);
+}
+
+void rig_add_node(CoordinatorRig *r, const char *name) {
+        _cleanup_free_ char *id = provider_id_of(name), *instance = MUST(strf("i-%s", name));
+        FakeEc2Options o = { .loop = r->w.loop, .access_key_id = KEY_ID, .secret_access_key = SECRET };
+        ToyMachine *m = MUST(new0(ToyMachine, 1));
+
+        m->provider_id = MUST(strdup(id));
+        m->state = INSTANCE_PRESENT;
+        m->after = INSTANCE_TERMINATING;
+        assert_return_code(hashmap_put(r->toy.machines, id, m), 0);
+        if (!r->ec2)
+                r->ec2 = fake_ec2_new(&o);
+        if (r->use_ec2)
+                fake_ec2_run(r->ec2, instance, ZONE);
+        fake_add_node(r->cluster, name, ZONE, instance, POOL);
+}
+
+void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
+        fake_add_nodepool(r->cluster, POOL, tgp, NULL);
+        for (unsigned i = 0; i < n_nodes; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                rig_add_node(r, name);
+        }
+        rig_start(r, 0);
+        rig_run(r, 3 * USEC_PER_SEC);
+        for (unsigned i = 0; i < n_nodes; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                assert_true(rig_is_adopted(r, name));
+        }
+}
+
+void rig_delete_node(CoordinatorRig *r, const char *name) {
+        _cleanup_free_ char *path = MUST(strf("/api/v1/nodes/%s", name));
+        _cleanup_answer_ FakeAnswer a = fake_ask(&r->w, HTTP_DELETE, path, NULL, NULL);
+
+        assert_int_equal(a.status, 200);
+}
+
+const cJSON *rig_node(CoordinatorRig *r, const char *name) {
+        return fake_get(r->cluster, FAKE_NODES, NULL, name);
+}
+
+const cJSON *rig_claim(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *id = provider_id_of(node);
+        const cJSON *found = NULL, *claim;
+
+        FAKE_FOREACH(claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), id))
+                        found = claim;
+        return found;
+}
+
+bool rig_has_finalizer(const cJSON *object) {
+        return fj_array_has(fj_get(object, "metadata", "finalizers", NULL), FINALIZER_TERMINATION);
+}
+
+bool rig_is_adopted(CoordinatorRig *r, const char *node) {
+        const cJSON *claim = rig_claim(r, node);
+
+        return claim && rig_has_finalizer(claim) && rig_has_finalizer(rig_node(r, node)) &&
+               streq_ptr(fj_string(claim, "status", "phase", NULL), "Adopted");
+}
+
+bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec) {
+        usec_t until = usec_add(virtual_time_now(r->w.time), at_most_usec);
+
+        while (rig_node(r, node) || rig_claim(r, node)) {
+                if (virtual_time_now(r->w.time) >= until)
+                        return false;
+                if (virtual_time_step(r->w.time, until) == 0)
+                        return !rig_node(r, node) && !rig_claim(r, node);
+        }
+        return true;
+}
+
+static const cJSON *find_event(CoordinatorRig *r, const char *name, const char *reason, const char *text) {
+        const cJSON *e;
+
+        FAKE_FOREACH(e, r->cluster, FAKE_EVENTS, NULL)
+                if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
+                    streq_ptr(fj_string(e, "reason", NULL), reason) &&
+                    (!text || strstr(strempty(fj_string(e, "message", NULL)), text)))
+                        return e;
+        return NULL;
+}
+
+bool rig_has_event(CoordinatorRig *r, const char *name, const char *reason) {
+        return find_event(r, name, reason, NULL);
+}
+
+bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, const char *text) {
+        return find_event(r, name, reason, text);
+}
+
+const char *rig_condition(const cJSON *object, const char *type) {
+        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "status", NULL);
+}
+
+const char *rig_condition_reason(const cJSON *object, const char *type) {
+        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "reason", NULL);
+}
+
+uint64_t rig_evictions(CoordinatorRig *r, unsigned status) {
+        return fake_api_count_status(r->api, FAKE_CREATE, FAKE_PODS, "eviction", status);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What tests of coordinator/ stand on: the fake cluster on virtual time, up to two coordinators with loops of their own, who
+ * may do at the API server what rbac.yaml lets them do and no more, and a cloud that obeys the test: a toy whose every answer can
+ * be set, or EC2's provider against the fake of EC2.
+ */
+
+#include "cloud.h"
+#include "coordinator.h"
+#include "fake-client.h"
+#include "fake-ec2.h"
+#include "string-util.h"
+
+#define MSEC USEC_PER_MSEC
+#define POOL "pool"
+#define ZONE "us-east-1a"
+
+/* -- the toy cloud ----------------------------------------------------------------------------------------------------- */
+
+typedef struct ToyMachine {
+        char *provider_id;
+        InstanceState state;     /* what describe says */
+        CloudOutcome outcome;    /* of terminate; CLOUD_OK: it begins to terminate */
+        InstanceState after;     /* what a terminate that is obeyed leads to; default: terminating */
+        unsigned n_described, n_terminated; /* calls, obeyed or not */
+        char *op_id;             /* of the last terminate */
+} ToyMachine;
+
+typedef struct ToyCloud {
+        Hashmap *machines; /* by providerID */
+        CloudOutcome describe_outcome;
+        usec_t latency_usec;
+        bool silent;       /* no answer ever */
+} ToyCloud;
+
+/* -- the rig ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct CoordinatorRig CoordinatorRig;
+
+typedef struct RigCoordinator {
+        CoordinatorRig *rig;
+        char name;
+        Loop *loop;
+        Random *random;
+        Log *log;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        Env env;
+        CloudProvider *provider;
+        Coordinator *coordinator;
+        StrBuf said;  /* what it logged */
+} RigCoordinator;
+
+struct CoordinatorRig {
+        FakeWorld w;
+        FakeCluster *cluster; /* of w */
+        FakeApi *api;
+        ToyCloud toy;
+        FakeEc2 *ec2;         /* made on first use */
+        bool use_ec2;
+        const char *ec2_region; /* what coordinators are told; NULL: us-east-1 */
+        char *settings[8];    /* "Section.Key=VALUE", before the start */
+        CoordinatorConfig config;
+        RigCoordinator *coordinators[2];
+        unsigned n_started;
+};
+
+CoordinatorRig *coordinator_rig_new(void);
+CoordinatorRig *coordinator_rig_free(CoordinatorRig *r);
+DEFINE_FREEP(CoordinatorRig, coordinator_rig_free);
+
+/* The i-th coordinator starts, with a new identity; not running before. */
+void rig_start(CoordinatorRig *r, size_t i);
+/* Frees it without shutdown actions. */
+void rig_kill(CoordinatorRig *r, size_t i);
+void rig_stop(CoordinatorRig *r, size_t i); /* cleanly */
+RigCoordinator *rig_leader(CoordinatorRig *r); /* NULL: none */
+void rig_run(CoordinatorRig *r, usec_t usec);
+
+/* A node of POOL and its machine "i-NAME", present. */
+void rig_add_node(CoordinatorRig *r, const char *name);
+ToyMachine *rig_machine(CoordinatorRig *r, const char *node);
+/* One pool (POOL), nodes n0.., started and all adopted. tgp NULL: unset. */
+void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp);
+void rig_delete_node(CoordinatorRig *r, const char *name);
+const cJSON *rig_node(CoordinatorRig *r, const char *name);  /* NULL: gone */
+const cJSON *rig_claim(CoordinatorRig *r, const char *node); /* of the machine of that node; NULL: none */
+bool rig_is_adopted(CoordinatorRig *r, const char *node);
+/* Runs until the node and its claim are gone, at most so long. */
+bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec);
+/* An Event with this reason about this object. */
+bool rig_has_event(CoordinatorRig *r, const char *name, const char *reason);
+/* True if that Event's message contains the text. */
+bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, const char *text);
+const char *rig_condition(const cJSON *object, const char *type); /* its status, or NULL */
+const char *rig_condition_reason(const cJSON *object, const char *type);
+bool rig_has_finalizer(const cJSON *object);
+uint64_t rig_evictions(CoordinatorRig *r, unsigned status); /* 0: all */

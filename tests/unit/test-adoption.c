@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "adoption.h"
+#include "coordinator-rig.h"
+#include "marks.h"
+
+/* -- pure ------------------------------------------------------------------------------------------------------------ */
+
+static void test_claim_names(void **state) {
+        _cleanup_free_ char *name = adoption_claim_name("pool", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *again = adoption_claim_name("pool", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *pool = adoption_claim_name("pool2", "aws:///z/i-1", "uid");
+        _cleanup_free_ char *machine = adoption_claim_name("pool", "aws:///z/i-2", "uid");
+        _cleanup_free_ char *node = adoption_claim_name("pool", "aws:///z/i-1", "uie");
+        _cleanup_free_ char *border = adoption_claim_name("poolaws", ":///z/i-1", "uid");
+        (void) state;
+
+        assert_int_equal(strlen(name), strlen("nc-") + 16);
+        assert_true(dns1123_subdomain_is_valid(name));
+        assert_string_equal(name, again);
+        assert_string_not_equal(name, pool);
+        assert_string_not_equal(name, machine);
+        assert_string_not_equal(name, node);
+        assert_string_not_equal(name, border);
+}
+
+static void test_claim_body(void **state) {
+        static const struct {
+                const char *what;
+                usec_t tgp_usec, expire_usec;
+                const char *tgp, *expire; /* NULL: left out */
+        } rows[] = {
+                { "nothing is set", USEC_INFINITY, USEC_INFINITY, NULL, NULL },
+                { "force at once", 0, USEC_INFINITY, "\"terminationGracePeriod\":\"0s\"", NULL },
+                { "seconds", 90 * USEC_PER_SEC, USEC_INFINITY, "\"terminationGracePeriod\":\"90s\"", NULL },
+                { "minutes", 30 * USEC_PER_MINUTE, USEC_INFINITY, "\"terminationGracePeriod\":\"30m\"", NULL },
+                { "hours", USEC_PER_DAY, 720 * USEC_PER_HOUR, "\"terminationGracePeriod\":\"24h\"", "\"expireAfter\":\"720h\"" },
+                { "less than the CRD can say is rounded up", 1500 * USEC_PER_MSEC, USEC_INFINITY,
+                  "\"terminationGracePeriod\":\"2s\"", NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNodePool pool = { .object.meta.name = (char *) "pool", .termination_grace_usec = rows[i].tgp_usec,
+                                      .expire_after_usec = rows[i].expire_usec };
+                KubeNode n = { .object.meta = { .name = (char *) "a", .uid = (char *) "u" }, .provider_id = (char *) "aws:///z/i-1" };
+                _cleanup_free_ char *body = adoption_claim_body(&pool, &n);
+
+                print_message("  %s\n", rows[i].what);
+                assert_non_null(strstr(body, "\"finalizers\":[\"" FINALIZER_TERMINATION "\"]"));
+                assert_non_null(strstr(body, "\"spec\":{\"nodePool\":\"pool\",\"providerID\":\"aws:///z/i-1\""));
+                assert_int_equal(strstr(body, "terminationGracePeriod") != NULL, rows[i].tgp != NULL);
+                assert_true(!rows[i].tgp || strstr(body, rows[i].tgp));
+                assert_int_equal(strstr(body, "expireAfter") != NULL, rows[i].expire != NULL);
+                assert_true(!rows[i].expire || strstr(body, rows[i].expire));
+        }
+}
+
+/* -- adoption ------------------------------------------------------------------------------------------------------------ */
+
+static void test_adopts(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        uint64_t writes;
+        const cJSON *claim;
+        (void) state;
+
+        fake_add_node(r->cluster, "nobodys", NULL, "i-nobodys", NULL);
+        fake_add_node(r->cluster, "bare", NULL, NULL, POOL);
+        rig_begin(r, 3, "30m");
+
+        claim = rig_claim(r, "n0");
+        assert_string_equal(fj_string(claim, "spec", "nodePool", NULL), POOL);
+        assert_string_equal(fj_string(claim, "spec", "terminationGracePeriod", NULL), "30m");
+        assert_string_equal(fj_string(claim, "status", "nodeName", NULL), "n0");
+        assert_string_equal(fj_string(claim, "status", "nodeUID", NULL), fj_string(rig_node(r, "n0"), "metadata", "uid", NULL));
+        assert_string_equal(rig_condition(claim, CLAIM_LAUNCHED), "True");
+        assert_string_equal(rig_condition(claim, CLAIM_REGISTERED), "True");
+        assert_string_equal(rig_condition(claim, CLAIM_INITIALIZED), "True");
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 3);
+        assert_false(rig_has_finalizer(rig_node(r, "nobodys")));
+        assert_false(rig_has_finalizer(rig_node(r, "bare")));
+        assert_int_equal(fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 3);
+        assert_true(rig_has_finalizer(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL)));
+
+        print_message("  each write once, and then quiet\n");
+        assert_int_equal(fake_api_count(r->api, FAKE_CREATE, FAKE_NODECLAIMS, NULL), 3);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL), 3);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status"), 3);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, NULL), 1);
+        assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status"), 1, 3);
+        fake_api_log_reset(r->api);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        writes = fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL) + fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL) +
+                 fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status") +
+                 fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status") + fake_api_count(r->api, FAKE_CREATE, FAKE_EVENTS, NULL);
+        assert_int_equal(writes, 0);
+
+        print_message("  a machine that registers late\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "bare", "{'spec':{'providerID':'aws:///us-east-1a/i-bare'}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "bare"));
+        print_message("  a person labels a node\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "nobodys", "{'metadata':{'labels':{'vesper.sh/pool':'" POOL "'}}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "nobodys"));
+}
+
+static void test_not_ready_yet(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_add_node(r, "late");
+        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "late"));
+        assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "False");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "True");
+
+        print_message("  initialized once is initialized\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "True");
+}
+
+static void test_puts_back(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        claim = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+
+        print_message("  a finalizer that got lost, others being left alone\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['example.com/mine']}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_true(fj_array_has(fj_get(rig_node(r, "n0"), "metadata", "finalizers", NULL), "example.com/mine"));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'finalizers':null}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+
+        print_message("  a claim that was forced away\n");
+        fake_remove(r->cluster, FAKE_NODECLAIMS, NULL, claim);
+        rig_run(r, USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_string_equal(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL), claim);
+}
+
+static void test_wrong_provider(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_node(r->cluster, "gce", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "gce", "{'spec':{'providerID':'gce://p/z/gce'}}");
+        fake_add_nodepool(r->cluster, "metal", NULL, "exec");
+        fake_add_node(r->cluster, "metal-1", NULL, "i-9", "metal");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
+        assert_true(rig_event_says(r, "gce", "NotAdopted", "gce://p/z/gce"));
+        assert_true(rig_event_says(r, "metal-1", "NotAdopted", "wants provider 'exec'"));
+}
+
+static void test_terminable(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_true(rig_is_adopted(r, "n1"));
+}
+
+/* Deleted before it was ours: nobody asked us to end its machine. */
+static void test_deleted_before_adoption(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_kill(r, 0);
+        rig_add_node(r, "early");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "early", "{'metadata':{'finalizers':['example.com/other']}}");
+        rig_delete_node(r, "early");
+        rig_start(r, 0);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "early"));
+        assert_null(rig_claim(r, "early"));
+        assert_int_equal(rig_machine(r, "early")->n_terminated, 0);
+}
+
+/* -- pools that cannot ----------------------------------------------------------------------------------------------------- */
+
+static void test_two_pools(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const cJSON *pool;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_put(r->cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'gpu'},'spec':{'selector':{'matchLabels':{'gpu':'yes'}}}}"));
+        rig_add_node(r, "both");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "both", "{'metadata':{'labels':{'gpu':'yes'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'gpu':'yes'}}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+
+        print_message("  adopted by neither, with a condition on both; what one had already stays\n");
+        assert_false(rig_has_finalizer(rig_node(r, "both")));
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT), "True");
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, "gpu"), POOL_CONFLICT), "True");
+        assert_true(rig_event_says(r, "both", "PoolsConflict", "gpu"));
+
+        print_message("  the quarrel ends\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "both", "{'metadata':{'labels':{'gpu':null}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'gpu':null}}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "both"));
+        pool = fake_get(r->cluster, FAKE_NODEPOOLS, NULL, "gpu");
+        assert_string_equal(rig_condition(pool, POOL_CONFLICT), "False");
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT), "False");
+}
+
+static void test_invalid_pools(void **state) {
+        static const struct {
+                const char *what, *spec, *says;
+        } rows[] = {
+                { "a selector nobody can read", "{'selector':{'matchExpressions':[{'key':'a','operator':'Like','values':['b']}]}}",
+                  "spec.selector" },
+                { "a selector of everything", "{'selector':{'matchLabels':null}}", "spec.selector is empty" },
+                { "a duration that is none", "{'template':{'terminationGracePeriod':'24x'}}", "terminationGracePeriod" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                fake_add_nodepool(r->cluster, "other", NULL, NULL);
+                fake_add_node(r->cluster, "others", NULL, "i-77", "other");
+                fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':%s}", rows[i].spec);
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_add_node(r, "new");
+                rig_run(r, 5 * USEC_PER_SEC);
+                assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INVALID), "True");
+                assert_true(rig_event_says(r, POOL, POOL_INVALID, rows[i].says));
+                assert_false(rig_has_finalizer(rig_node(r, "new")));
+                assert_true(rig_is_adopted(r, "n0")); /* what it has, it keeps */
+                assert_true(rig_has_finalizer(rig_node(r, "others")));
+
+                print_message("    and its nodes can still be deleted\n");
+                rig_delete_node(r, "n0");
+                assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        }
+}
+
+/* -- letting go ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_release_of_a_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_null(rig_claim(r, "n0"));
+        assert_true(rig_is_adopted(r, "n1"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "n0"));
+        assert_int_equal(fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 1);
+
+        print_message("  and it comes back to another pool\n");
+        fake_add_nodepool(r->cluster, "second", "1h", NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_true(rig_is_adopted(r, "n1"));
+        assert_string_equal(fj_string(rig_claim(r, "n1"), "spec", "nodePool", NULL), "second");
+        assert_string_equal(fj_string(rig_claim(r, "n1"), "spec", "terminationGracePeriod", NULL), "1h");
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 2);
+}
+
+/* Dies between any two writes of a release: never is a machine ended by it. */
+static void test_release_interrupted(void **state) {
+        (void) state;
+        for (unsigned cut = 0; cut < 12; cut++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                rig_begin(r, 1, NULL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+                for (unsigned i = 0; i < cut; i++)
+                        (void) virtual_time_step(r->w.time, USEC_INFINITY);
+                rig_kill(r, 0);
+                rig_start(r, 1);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_false(rig_has_finalizer(rig_node(r, "n0")));
+                assert_null(rig_claim(r, "n0"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        }
+}
+
+static void test_pool_deleted(void **state) {
+        static const struct {
+                const char *what, *policy;
+                bool nodes_stay;
+        } rows[] = {
+                { "Release, which is the default", NULL, true },
+                { "Release", "{'spec':{'deletionPolicy':'Release'}}", true },
+                { "Delete", "{'spec':{'deletionPolicy':'Delete'}}", false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 3, NULL);
+                if (rows[i].policy)
+                        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "%s", rows[i].policy);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n1", .stop_sec = 5 });
+                rig_run(r, USEC_PER_SEC);
+                fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1);
+                assert_non_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+                rig_run(r, USEC_PER_MINUTE);
+                assert_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+                assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+                assert_int_equal(fake_count(r->cluster, FAKE_NODES), rows[i].nodes_stay ? 3 : 0);
+                assert_int_equal(rig_machine(r, "n1")->n_terminated, rows[i].nodes_stay ? 0 : 1);
+                assert_int_equal(rig_evictions(r, 0), rows[i].nodes_stay ? 0 : 1);
+                if (rows[i].nodes_stay)
+                        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        }
+}
+
+/* A node that is being removed when its pool is deleted is removed; its pool waits for it. */
+static void test_pool_deleted_during_removal(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 20 });
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_SEC);
+        fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1);
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_non_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+        assert_false(rig_has_finalizer(rig_node(r, "n1")));
+        assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+        assert_int_equal(rig_machine(r, "n1")->n_terminated, 0);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_claim_names),
+                cmocka_unit_test(test_claim_body),
+                cmocka_unit_test(test_adopts),
+                cmocka_unit_test(test_not_ready_yet),
+                cmocka_unit_test(test_puts_back),
+                cmocka_unit_test(test_wrong_provider),
+                cmocka_unit_test(test_terminable),
+                cmocka_unit_test(test_deleted_before_adoption),
+                cmocka_unit_test(test_two_pools),
+                cmocka_unit_test(test_invalid_pools),
+                cmocka_unit_test(test_release_of_a_node),
+                cmocka_unit_test(test_release_interrupted),
+                cmocka_unit_test(test_pool_deleted),
+                cmocka_unit_test(test_pool_deleted_during_removal),
+        };
+        return cmocka_run_group_tests_name("adoption", tests, NULL, NULL);
+}
