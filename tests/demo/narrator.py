@@ -33,11 +33,17 @@ class Screen:
         print(text, flush=True)
 
     def line(self, when, who, text):
-        """"  12.345  agent node-2       text", wrapped under itself."""
-        parts = textwrap.wrap(text, WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+        """"  12.345  agent node-2       text", wrapped under itself; a text of several lines (a table) as it is."""
+        lines, indent = text.split("\n"), 4 if "\n" in text else _INDENT
+        parts = [part for line in lines for part in
+                 (_wrapped(line, WIDTH - indent) if len(line) > WIDTH - indent else [line])]
         print(f"{when - self.begin:8.3f}  {self.paint(f'{who:<16}', who)}  {parts[0]}", flush=True)
         for more in parts[1:]:
-            print(" " * _INDENT + more, flush=True)
+            print((" " * indent + more).rstrip(), flush=True)
+
+
+def _wrapped(text, width):
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 class Narrator:

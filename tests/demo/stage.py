@@ -154,11 +154,15 @@ current-context: demo
     def coordinator_kubeconfig(self):
         return os.path.join(self.directory, "kubeconfig-coordinator")
 
+    def admin_kubeconfig(self):
+        return os.path.join(self.directory, "kubeconfig-admin")
+
     def calls(self):
         found = []
         for entry in self._control("/log"):
             resource, name = _resource_of(entry["path"])
-            found.append(Call(seconds(entry["time"]), entry["user"], entry["verb"], resource, name, entry["status"]))
+            found.append(Call(seconds(entry["time"]), entry["user"], entry["verb"] or entry["method"].lower(),
+                              resource, name, entry["status"]))
         return found
 
 
@@ -174,6 +178,8 @@ def _permissions():
 def _resource_of(path):
     """("pods/eviction", "web-1") of /api/v1/namespaces/default/pods/web-1/eviction."""
     parts = path.strip("/").split("/")
+    if parts[0] not in ("api", "apis"):
+        return path, ""
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     if len(parts) > 2 and parts[0] == "namespaces":
         parts = parts[2:]
@@ -230,5 +236,8 @@ class RealStage(Stage):
     def coordinator_kubeconfig(self):
         return self._account
 
+    def admin_kubeconfig(self):
+        return self._cluster.kubeconfig()
+
     def calls(self):
-        return [Call(c.received, c.user, c.verb, c.resource, c.name, c.status) for c in self._audit.since(0)]
+        return [Call(c.received, c.user, c.verb, c.resource or c.path, c.name, c.status) for c in self._audit.since(0)]

@@ -7,6 +7,7 @@ story.py [--real]     called by tests/demo.sh; the programs are taken from VESPE
 
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ from narrator import ClusterTeller, LogTeller, Narrator, Screen, is_ready  # noq
 from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
 
 from cluster import StartError  # noqa: E402
-from daemons import Daemon, procs  # noqa: E402
+from daemons import Daemon, procs, program  # noqa: E402
 from metadata import Metadata  # noqa: E402
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
@@ -152,7 +153,7 @@ class Demo:
     def _coordinator(self, letter):
         return Daemon(f"coordinator-{letter}", "vesper-coordinator", _settings({
             "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
-            "Lease.Identity": f"coordinator-{letter}-{os.getpid()}", "Provider.Name": "ec2",
+            "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
             "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"}),
             self.directory, {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
                              "AWS_EC2_METADATA_DISABLED": "true"})
@@ -176,8 +177,9 @@ class Demo:
         narrator.say("you", f"kubectl delete node {DELETED}")
         self.client.delete(f"/api/v1/nodes/{DELETED}")
         self.notes["deleted"] = time.time()
+        leader.wait_line("POD_EVICTION_BLOCKED", 30)
         wait(self._only_held_left, 30, f"all but the pods of db have left {DELETED}")
-        time.sleep(2)
+        narrator.say("you", "vesperctl status\n" + self._status())
         narrator.say("you", "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
         before = len(self._going("db"))
         self.client.patch(f"{SETS}/db", {"spec": {"replicas": 5}})
@@ -193,6 +195,10 @@ class Demo:
              "its NodeClaim is gone")
         narrator.flush()
 
+    def _status(self):
+        return subprocess.run([program("vesperctl"), "status", "--kubeconfig", self.stage.admin_kubeconfig()],
+                              capture_output=True, text=True, check=True, timeout=20).stdout
+
     def _only_held_left(self):
         pods = self._pods_on(DELETED)
         return pods and all(p["metadata"]["labels"]["app"] == "db" for p in pods)
@@ -206,7 +212,7 @@ class Demo:
         calls = self.stage.calls()
         self.screen.heading("What was evicted when, and what held it")
         self._evictions(calls)
-        self.screen.heading("Calls to the API server, by whom (answered, without watches that are still open)")
+        self.screen.heading("Calls to the API server since vesper was started, by whom (without watches)")
         self._calls(calls)
         self.screen.heading("In the end")
         self._ending(calls)
@@ -261,7 +267,8 @@ class Demo:
         say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the 120 s that EC2 gave; "
             "it waits, empty, for its end.")
         say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
-            f"{notes['takeover'] - notes['killed']:.1f} s without a leader; its instance is {states[DELETED]}.")
+            f"{notes['takeover'] - notes['killed']:.1f} s without a leader; its instance is {states[DELETED]}"
+            + (" (which it cannot come back from)." if states[DELETED] == "shutting-down" else "."))
         say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: "
             + ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
         say(f"Pods running: {sum(map(is_ready, self._pods()))} (the {len(NODES)} of batch belong to no set: those that "

@@ -26,6 +26,7 @@ class Call:
         self.event = event
         self.user = event["user"]["username"]
         self.verb = event["verb"]
+        self.path = event["requestURI"].partition("?")[0]
         reference = event.get("objectRef", {})
         self.resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
         self.name = reference.get("name", "")
