@@ -54,6 +54,7 @@ struct Eviction {
         EvictionAnswer last;
         int64_t allowed_at_send; /* of its queue, gated */
         bool counted;            /* a status that came since shows this eviction already */
+        bool released;           /* nobody's any more: freed when its call is answered */
         Backoff backoff;
         Timer *timer;
         KubeCall *call;
@@ -118,7 +119,10 @@ static void *pdb_queue_free(void *p) {
 Evictor *evictor_free(Evictor *e) {
         if (!e)
                 return NULL;
-        assert(e->all.size == 0);
+        LIST_FOREACH(w, &e->all, Eviction, all_node) {
+                assert(w->released);
+                eviction_free(w);
+        }
         hashmap_free_with(e->queues, pdb_queue_free);
         timer_free(e->pump);
         free(e);
@@ -323,6 +327,17 @@ Eviction *eviction_free(Eviction *w) {
         free(w->name);
         free(w->uid);
         free(w);
+        return NULL;
+}
+
+bool eviction_is_under_way(const Eviction *w) {
+        return w->state == WISH_IN_FLIGHT;
+}
+
+Eviction *eviction_release(Eviction *w) {
+        if (!w || !eviction_is_under_way(w))
+                return eviction_free(w);
+        w->released = true;
         return NULL;
 }
 
@@ -537,6 +552,10 @@ static void on_answer(const KubeReply *reply, void *userdata) {
         evictor_learn(e, a, usec_sub(reply->finished_usec, reply->started_usec));
         wish_handle(w, a, pdb, reply->error);
         evictor_pump(e);
+        if (w->released) {
+                eviction_free(w);
+                return;
+        }
 
         report = (EvictionReport){
                 .answer = a,

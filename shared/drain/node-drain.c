@@ -303,7 +303,9 @@ static void drain_pod_act(DrainPod *dp, const PodPlan *p) {
         case POD_ACTION_NONE:
                 break;
         case POD_ACTION_WAIT:
-                dp->eviction = eviction_free(dp->eviction);
+                /* Often the watch is faster than the answer that it comes from. */
+                if (dp->eviction && !eviction_is_under_way(dp->eviction))
+                        dp->eviction = eviction_free(dp->eviction);
                 (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
                 break;
         case POD_ACTION_HOLD:
@@ -364,6 +366,7 @@ static void node_drain_forget_missing(NodeDrain *d) {
                 if (dp->generation == d->generation)
                         continue;
                 hashmap_remove(d->pods, dp->pod->object.meta.uid);
+                dp->eviction = eviction_release(dp->eviction);
                 drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
                 drain_pod_free(dp);
                 d->changed = true;
