@@ -21,6 +21,9 @@
 #define LOGIND_PATH "/org/freedesktop/login1"
 #define LOGIND_INTERFACE "org.freedesktop.login1.Manager"
 
+/* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within 3 MB. */
+#define WINDOW 40u
+
 struct Agent {
         Env *env;
         const AgentConfig *config;
@@ -337,7 +340,7 @@ static int agent_init(Agent *a) {
         r = intent_log_new(a->env, &a->intents);
         if (r < 0)
                 return r;
-        r = evictor_new(a->client, NULL, &a->evictor);
+        r = evictor_new(a->client, &(EvictorOptions){ .window_start = WINDOW, .window_max = WINDOW }, &a->evictor);
         if (r < 0)
                 return r;
         a->page = (AgentMetricsPage){ .metrics = a->metrics, .evictor = a->evictor };
