@@ -52,6 +52,34 @@ static const char *bad_time(const FakeResource *r, const cJSON *object) {
         return NULL;
 }
 
+/* Of the Go types only what our patches touch. */
+static const struct {
+        FakeResourceId id;
+        const char *key; /* in spec */
+        int type;        /* of cJSON; cJSON_True: any bool */
+} typed_fields[] = {
+        { FAKE_LEASES, "holderIdentity", cJSON_String },
+        { FAKE_LEASES, "leaseDurationSeconds", cJSON_Number },
+        { FAKE_LEASES, "leaseTransitions", cJSON_Number },
+        { FAKE_NODES, "unschedulable", cJSON_True },
+        { FAKE_NODES, "providerID", cJSON_String },
+        { FAKE_NODES, "taints", cJSON_Array },
+        { FAKE_PODS, "nodeName", cJSON_String },
+        { FAKE_PODS, "terminationGracePeriodSeconds", cJSON_Number },
+};
+
+static const char *wrong_type(const FakeResource *r, const cJSON *object) {
+        for (size_t i = 0; i < ELEMENTSOF(typed_fields); i++) {
+                const cJSON *v = r->id == typed_fields[i].id ? fj_get(object, "spec", typed_fields[i].key, NULL) : NULL;
+                bool right = typed_fields[i].type == cJSON_True ? cJSON_IsBool(v)
+                                                                : v && (v->type & 0xff) == typed_fields[i].type;
+
+                if (v && !cJSON_IsNull(v) && !right)
+                        return typed_fields[i].key;
+        }
+        return NULL;
+}
+
 bool fake_strategy_decode(const FakeResource *r, const cJSON *object, bool patched, FakeReply *reply) {
         static const char *const maps[] = { "labels", "annotations", "finalizers" };
         _cleanup_free_ char *why = NULL;
@@ -70,6 +98,9 @@ bool fake_strategy_decode(const FakeResource *r, const cJSON *object, bool patch
                                         maps[i]));
         if (!why && field)
                 why = MUST(strf("parsing time at %s: cannot parse", field));
+        field = wrong_type(r, object);
+        if (!why && field)
+                why = MUST(strf("json: cannot unmarshal into Go struct field %sSpec.spec.%s", r->kind, field));
         if (!why)
                 return true;
 
@@ -102,6 +133,28 @@ static void drop_empty(cJSON *o, const char *key) {
                 fj_remove(o, key);
 }
 
+/* What the Go type has no field for is lost, where somebody might rely on the contrary. */
+static void drop_unknown(const FakeResource *r, cJSON *spec) {
+        static const char *const of_lease[] = { "holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime",
+                                                "leaseTransitions", "strategy", "preferredHolder", NULL };
+        static const char *const of_node[] = { "podCIDR", "podCIDRs", "providerID", "unschedulable", "taints",
+                                               "configSource", "externalID", NULL };
+        const char *const *known = r->id == FAKE_LEASES ? of_lease : of_node;
+        cJSON *child, *next;
+
+        if (r->id != FAKE_LEASES && r->id != FAKE_NODES)
+                return;
+        for (child = spec ? spec->child : NULL; child; child = next) {
+                bool found = false;
+
+                next = child->next;
+                for (const char *const *k = known; *k; k++)
+                        found |= streq(*k, child->string);
+                if (!found)
+                        cJSON_Delete(cJSON_DetachItemViaPointer(spec, child));
+        }
+}
+
 /* Go writes these times even when they are zero. */
 static void show_null_times(const FakeResource *r, cJSON *object) {
         const char *second = r->id == FAKE_NODES ? "lastHeartbeatTime" : "lastProbeTime";
@@ -130,6 +183,7 @@ void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
                 drop_empty(meta, of_meta[i]);
         if (streq_ptr(fj_string(meta, "namespace", NULL), ""))
                 fj_remove(meta, "namespace");
+        drop_unknown(r, spec);
         if (r->id == FAKE_NODES && spec) {
                 drop_empty(spec, "unschedulable");
                 drop_empty(spec, "taints");
