@@ -86,6 +86,8 @@ int main(int argc, char **argv) {
                 &contract_watch,
                 &contract_patch,
                 &contract_delete,
+                &contract_evict,
+                &contract_lease,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };

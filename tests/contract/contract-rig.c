@@ -100,6 +100,7 @@ static int open_fake(Rig *r, const RigOptions *o) {
                 return k;
 
         r->cluster = fake_cluster_new(r->server_loop, r->server_random, &options);
+        fake_put(r->cluster, FAKE_NAMESPACES, fj_parse("{'metadata': {'name': 'vesper-system'}}"));
         k = contract_rbac_load(rbac, fake_cluster_authz(r->cluster));
         for (RigWho who = 0; k >= 0 && who < _RIG_WHO_MAX; who++)
                 k = open_fake_person(r, who);

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Lease: compare and swap, its times, and leader election on it. */
+#include "contract-ask.h"
+#include "leader-elector.h"
+#include "lease-record.h"
+
+#define NS "kube-system"
+#define LEASE_BODY \
+        "{'metadata': {'name': '%s'}, 'spec': {'holderIdentity': 'a', 'leaseDurationSeconds': 15, 'leaseTransitions': 0, " \
+        "'acquireTime': '2026-01-01T00:00:00.000000Z', 'renewTime': '2026-01-01T00:00:00.123456Z'}}"
+
+/* Of two who create it one succeeds. */
+static void created_once(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer first = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-once");
+        _cleanup_answer_ Answer second = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-once");
+
+        assert_answer(first, 201, NULL);
+        assert_answer(second, 409, "AlreadyExists");
+        assert_int_equal(api_error_to_errno(&second.error), -EEXIST);
+}
+
+/* PUT of a record as it was read, changed: the second who read the same is refused. */
+static void compare_and_swap(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-swap");
+        _cleanup_(lease_record_done) LeaseRecord record = { 0 };
+        LeaseClaim claim = { .holder = "b", .duration_sec = 15, .transitions = 1,
+                             .now_wall_usec = UINT64_C(1790000000123456) };
+        _cleanup_free_ char *body = NULL;
+        _cleanup_answer_ Answer won = { 0 }, lost = { 0 }, read = { 0 };
+
+        assert_answer(made, 201, NULL);
+        assert_return_code(lease_record_parse(made.json, &record), 0);
+        assert_string_equal(record.holder, "a");
+        body = lease_body_update(&record, &claim);
+        assert_non_null(body);
+        won = rig_update_raw(r, RIG_ADMIN, LEASE(NS, "lease-swap"), body);
+        assert_answer(won, 200, NULL);
+        lost = rig_update_raw(r, RIG_ADMIN, LEASE(NS, "lease-swap"), body);
+        assert_answer(lost, 409, "Conflict");
+
+        read = rig_get(r, RIG_ADMIN, LEASE(NS, "lease-swap"));
+        assert_string_equal(answer_string(&read, "spec", "holderIdentity", NULL), "b");
+        assert_string_equal(answer_string(&read, "spec", "renewTime", NULL), "2026-09-21T14:13:20.123456Z");
+        assert_string_equal(answer_string(&read, "spec", "acquireTime", NULL), "2026-09-21T14:13:20.123456Z");
+        assert_int_equal(answer_int(&read, "spec", "leaseTransitions", NULL), 1);
+}
+
+static void unconditional_put_is_refused(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-blind");
+        _cleanup_answer_ Answer blind = rig_update(r, RIG_ADMIN, LEASE(NS, "lease-blind"), LEASE_BODY, "lease-blind");
+        _cleanup_answer_ Answer another = { 0 };
+
+        assert_answer(made, 201, NULL);
+        assert_answer(blind, 422, "Invalid");
+        another = rig_update(r, RIG_ADMIN, LEASE(NS, "lease-blind"), LEASE_BODY, "lease-other");
+        assert_answer(another, 400, "BadRequest");
+}
+
+/* The object that was read is not the one that is there. */
+static void put_to_another_life(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer first = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-lives");
+        _cleanup_answer_ Answer gone = { 0 }, second = { 0 }, put = { 0 };
+
+        assert_answer(first, 201, NULL);
+        gone = rig_delete(r, RIG_ADMIN, LEASE(NS, "lease-lives"), NULL);
+        assert_answer(gone, 200, NULL);
+        second = rig_create(r, RIG_ADMIN, LEASE(NS, NULL), LEASE_BODY, "lease-lives");
+        assert_answer(second, 201, NULL);
+        put = rig_update_raw(r, RIG_ADMIN, LEASE(NS, "lease-lives"), first.body);
+        assert_answer(put, 409, "Conflict");
+}
+
+static void lease_that_is_none(void **state) {
+        static const struct {
+                const char *what, *spec;
+                unsigned status;
+        } rows[] = {
+                { "no time", "'renewTime': 'now'", 400 },
+                { "a time of seconds", "'renewTime': '2026-01-01T00:00:00Z'", 400 },
+                { "a negative duration", "'leaseDurationSeconds': -1", 422 },
+                { "no duration", "'leaseDurationSeconds': 0", 422 },
+                { "negative transitions", "'leaseTransitions': -1", 422 },
+                { "a word for a number", "'leaseDurationSeconds': 'long'", 400 },
+                { "nothing at all", "", 201 },
+        };
+        Rig *r = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, LEASE(NS, NULL),
+                                                       "{'metadata': {'name': 'lease-none'}, 'spec': {%s}}", rows[i].spec);
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(a.status, rows[i].status);
+        }
+}
+
+/* What the server does not know it drops; an empty holder it keeps. */
+static void unknown_fields_and_empty_ones(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, LEASE(NS, NULL),
+                                               "{'metadata': {'name': 'lease-unknown', 'annotations': {'k': 'v'}}, 'spec': "
+                                               "{'holderIdentity': '', 'strategy': 'OldestEmulationVersion', "
+                                               "'preferredHolder': 'c', 'inventedField': 1}}");
+
+        assert_answer(a, 201, NULL);
+        assert_null(json_path(a.json, "spec", "inventedField", NULL));
+        assert_string_equal(answer_string(&a, "spec", "holderIdentity", NULL), "");
+        assert_string_equal(answer_string(&a, "metadata", "annotations", "k", NULL), "v");
+}
+
+/* -- leader election ----------------------------------------------------------------------------------------------- */
+
+/* Asserts nothing itself: it may be called after its case has failed. */
+typedef struct Candidate {
+        LeaderElector *elector;
+        unsigned n_started, n_stopped;
+        bool released;
+} Candidate;
+
+static void on_started(void *userdata) {
+        ((Candidate *) userdata)->n_started++;
+}
+
+static void on_stopped(const char *why, void *userdata) {
+        ((Candidate *) userdata)->n_stopped++;
+}
+
+static void on_released(void *userdata) {
+        ((Candidate *) userdata)->released = true;
+}
+
+static Candidate *candidate_new(Rig *r, RigWho who, const char *ns, const char *name, const char *identity) {
+        Candidate *c = new0(Candidate, 1);
+        LeaderConfig config = {
+                .ns = ns,
+                .name = name,
+                .identity = identity,
+                .lease_usec = 3 * USEC_PER_SEC,
+                .renew_deadline_usec = 2 * USEC_PER_SEC,
+                .retry_usec = USEC_PER_SEC / 2,
+        };
+        LeaderHandler h = { .on_started = on_started, .on_stopped = on_stopped, .userdata = c };
+
+        assert_non_null(c);
+        assert_return_code(leader_elector_new(rig_client(r, who), &config, &h, &c->elector), 0);
+        leader_elector_start(c->elector);
+        return c;
+}
+
+static Candidate *candidate_free(Candidate *c) {
+        if (!c)
+                return NULL;
+        leader_elector_free(c->elector);
+        return mfree(c);
+}
+DEFINE_FREEP(Candidate, candidate_free);
+
+static bool leads(void *userdata) {
+        return ((Candidate *) userdata)->n_started > 0;
+}
+
+static bool lost(void *userdata) {
+        return ((Candidate *) userdata)->n_stopped > 0;
+}
+
+static bool released(void *userdata) {
+        return ((Candidate *) userdata)->released;
+}
+
+/* Killed, the first leaves its lease to run out; then the second leads. */
+static void a_killed_leader_is_followed(void **state) {
+        Rig *r = *state;
+        _cleanup_(candidate_freep) Candidate *a = candidate_new(r, RIG_ADMIN, NS, "elect-kill", "a"), *b = NULL;
+        _cleanup_answer_ Answer lease = { 0 };
+        usec_t killed, took;
+
+        assert_true(rig_wait(r, leads, a, 5 * USEC_PER_SEC));
+        b = candidate_new(r, RIG_ADMIN, NS, "elect-kill", "b");
+        rig_sleep(r, 5 * USEC_PER_SEC);
+        assert_int_equal(a->n_stopped, 0);
+        assert_true(leader_elector_is_leader(a->elector));
+        assert_int_equal(b->n_started, 0);
+        assert_string_equal(leader_elector_holder(b->elector), "a");
+
+        candidate_freep(&a);
+        killed = loop_now(rig_env(r, RIG_ADMIN)->loop);
+        assert_true(rig_wait(r, leads, b, 10 * USEC_PER_SEC));
+        took = loop_now(rig_env(r, RIG_ADMIN)->loop) - killed;
+        assert_true(took > 2 * USEC_PER_SEC && took < 6 * USEC_PER_SEC);
+        lease = rig_get(r, RIG_ADMIN, LEASE(NS, "elect-kill"));
+        assert_string_equal(answer_string(&lease, "spec", "holderIdentity", NULL), "b");
+        assert_int_equal(answer_int(&lease, "spec", "leaseTransitions", NULL), 1);
+}
+
+/* Given up, it need not run out. By the coordinator's credential, on its own Lease. */
+static void a_leader_that_leaves_is_followed(void **state) {
+        Rig *r = *state;
+        _cleanup_(candidate_freep) Candidate *a = NULL, *b = NULL;
+        _cleanup_answer_ Answer lease = { 0 };
+        usec_t began;
+
+        a = candidate_new(r, RIG_COORDINATOR, "vesper-system", "vesper-coordinator", "a");
+        assert_true(rig_wait(r, leads, a, 5 * USEC_PER_SEC));
+        b = candidate_new(r, RIG_COORDINATOR, "vesper-system", "vesper-coordinator", "b");
+        rig_sleep(r, USEC_PER_SEC);
+        began = loop_now(rig_env(r, RIG_ADMIN)->loop);
+        leader_elector_release(a->elector, on_released, a);
+        assert_true(rig_wait(r, released, a, 2 * USEC_PER_SEC));
+        assert_true(rig_wait(r, leads, b, 5 * USEC_PER_SEC));
+        assert_true(loop_now(rig_env(r, RIG_ADMIN)->loop) - began < 5 * USEC_PER_SEC / 2);
+        lease = rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));
+        assert_string_equal(answer_string(&lease, "spec", "holderIdentity", NULL), "b");
+}
+
+/* Somebody takes the Lease by hand: whoever led leads no more, and says so. */
+static void a_leader_that_is_robbed_stops(void **state) {
+        Rig *r = *state;
+        _cleanup_(candidate_freep) Candidate *a = candidate_new(r, RIG_ADMIN, NS, "elect-rob", "a");
+        _cleanup_answer_ Answer robbed = { 0 };
+
+        assert_true(rig_wait(r, leads, a, 5 * USEC_PER_SEC));
+        robbed = rig_merge(r, RIG_ADMIN, LEASE(NS, "elect-rob"), "{'spec': {'holderIdentity': 'thief'}}");
+        assert_answer(robbed, 200, NULL);
+        assert_true(rig_wait(r, lost, a, 5 * USEC_PER_SEC));
+        assert_false(leader_elector_is_leader(a->elector));
+}
+
+/* The connection breaks, and the leader goes on. */
+static void a_leader_outlives_a_cut(void **state) {
+        Rig *r = *state;
+        _cleanup_(candidate_freep) Candidate *a = candidate_new(r, RIG_ADMIN, NS, "elect-cut", "a");
+
+        assert_true(rig_wait(r, leads, a, 5 * USEC_PER_SEC));
+        for (unsigned i = 0; i < 4; i++) {
+                rig_sleep(r, USEC_PER_SEC);
+                rig_cut(r);
+        }
+        rig_sleep(r, USEC_PER_SEC);
+        assert_int_equal(a->n_started, 1);
+        assert_int_equal(a->n_stopped, 0);
+        assert_true(leader_elector_is_leader(a->elector));
+}
+
+static const struct CMUnitTest cases[] = {
+        cmocka_unit_test(created_once),
+        cmocka_unit_test(compare_and_swap),
+        cmocka_unit_test(unconditional_put_is_refused),
+        cmocka_unit_test(put_to_another_life),
+        cmocka_unit_test(lease_that_is_none),
+        cmocka_unit_test(unknown_fields_and_empty_ones),
+        cmocka_unit_test(a_killed_leader_is_followed),
+        cmocka_unit_test(a_leader_that_leaves_is_followed),
+        cmocka_unit_test(a_leader_that_is_robbed_stops),
+        cmocka_unit_test(a_leader_outlives_a_cut),
+};
+CONTRACT_SUITE(lease, cases);
