@@ -39,8 +39,14 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
         int r;
 
         *ret = (Resumption){ .act = RESUME_NOTHING };
-        if (!node_has_marks(node))
+        if (!node_has_marks(node)) {
+                /* They go last: whoever undid the marks did not come to it. */
+                if (node_conditions(node) != NODE_CONDITIONS_NONE) {
+                        ret->act = RESUME_CLEAN;
+                        ret->why = "their reason is undone already";
+                }
                 return 0;
+        }
         r = node_marks_boot_id(node, &marked);
         if (r < 0)
                 return r;

@@ -8,6 +8,7 @@
  *      marks of this boot, released in the log      a person un-cordoned, and only the clean-up was missing
  *      marks of this boot, node schedulable         a person un-cordoned while nobody looked
  *      annotation of this boot                      go on, in the later of the two phases that annotation and log know
+ *      no marks, but conditions of ours             only their clean-up was missing
  *      nothing of ours                              nothing
  */
 
