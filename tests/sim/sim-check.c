@@ -421,8 +421,10 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
         if (!m || fake_ec2_n_terminations(w->ec2, m->instance) == before)
                 return;
         sim_trace_add(w->trace, "cloud", "ends %s", m->instance);
-        if (before == 0)
+        if (before == 0) {
                 check_end(w->check, m);
+                sim_world_machine_ends(w, index_of(w->check, m), w->options.shutting_down_sec * USEC_PER_SEC);
+        }
         if (p)
                 note_done(w->check, p, m->instance);
 }

@@ -222,6 +222,9 @@ void sim_process_start(SimProcess *p) {
 void sim_process_kill(SimProcess *p, usec_t restart_usec) {
         SimLife *l = TAKE_PTR(p->life);
 
+        timer_disarm(p->restart);
+        if (restart_usec != USEC_INFINITY)
+                timer_arm_in(p->restart, restart_usec);
         if (!l)
                 return;
         sim_trace_add(p->world->trace, p->name, "is killed in step %llu", (unsigned long long) l->n_steps);
@@ -234,8 +237,6 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
         l->state = state_store_free(l->state);
         http_inproc_cut_streams(l->transport);
         list_append(&p->world->corpses, &l->corpses);
-        if (restart_usec != USEC_INFINITY)
-                timer_arm_in(p->restart, restart_usec);
 }
 
 SimLife *sim_life_free(SimLife *l) {

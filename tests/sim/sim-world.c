@@ -177,11 +177,25 @@ static void on_boot(Timer *t, void *userdata) {
                 sim_process_start(m->agent);
 }
 
+static void on_end(Timer *t, void *userdata) {
+        SimMachine *m = userdata;
+        SimWorld *w = m->world;
+
+        sim_trace_add(w->trace, "world", "%s is no more", m->node);
+        m->ended = true;
+        timer_disarm(m->boot);
+        if (m->agent)
+                sim_process_kill(m->agent, USEC_INFINITY);
+        fake_cluster_set_kubelet(w->cluster, m->node, false);
+}
+
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         _cleanup_free_ char *daemon = NULL;
         FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
         int r = timer_new(w->loop, "sim-boot", on_boot, m, &m->boot);
 
+        assert(r >= 0);
+        r = timer_new(w->loop, "sim-end", on_end, m, &m->end);
         assert(r >= 0);
         m->world = w;
         m->node = MUST(strf("n%zu", i));
@@ -267,6 +281,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
 static void free_machines(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 timer_free(w->machines[i].boot);
+                timer_free(w->machines[i].end);
                 fake_imds_free(w->machines[i].imds);
                 free(w->machines[i].node);
                 free(w->machines[i].instance);
@@ -390,6 +405,10 @@ void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec) {
         fake_cluster_set_kubelet(w->cluster, m->node, false);
         restart_pods(w, m->node);
         timer_arm_in(m->boot, away_usec);
+}
+
+void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec) {
+        timer_arm_in(w->machines[machine].end, in_usec);
 }
 
 void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name) {

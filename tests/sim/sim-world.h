@@ -38,10 +38,11 @@ typedef struct SimMachine {
         FakeImds *imds;
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
         bool noticed;         /* it stands */
+        bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
         SimProcess *agent; /* NULL: none */
-        Timer *boot;
+        Timer *boot, *end;
         struct SimWorld *world;
 } SimMachine;
 
@@ -121,6 +122,8 @@ void sim_world_admin_cordon(SimWorld *w, size_t machine);
 void sim_world_admin_uncordon(SimWorld *w, size_t machine);
 /* The machine restarts: its agent dies and comes back with another boot id, its pods are not ready meanwhile. */
 void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec);
+/* The machine is no more: its kubelet and its agent with it. In so long; by its cloud, when it was told to end it. */
+void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec);
 /* A pod bound to that node past the scheduler's rules, as one that was on its way. */
 void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name);
 void sim_world_set_pdb_min(SimWorld *w, unsigned min);
