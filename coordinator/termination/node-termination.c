@@ -303,7 +303,7 @@ static void requeue_at(NodeTermination *t, usec_t at_usec) {
 }
 
 static void requeue_at_deadline(NodeTermination *t) {
-        if (t->deadline_usec != USEC_INFINITY)
+        if (t->deadline_usec != USEC_INFINITY && !deadline_passed(t))
                 requeue_at(t, loop_from_wall(t->env->loop, t->deadline_usec));
 }
 
