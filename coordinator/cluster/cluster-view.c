@@ -325,13 +325,31 @@ const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name) 
         return (const KubeNodeClaim *) informer_get(v->informers[VIEW_CLAIMS], NULL, name);
 }
 
+/* Its status names another Node, which is there and has this machine, too. */
+static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        const KubeNode *named;
+
+        if (!c->node_name || streq(c->node_name, n->object.meta.name))
+                return false;
+        named = cluster_view_node(v, c->node_name);
+        return named && streq_ptr(named->provider_id, n->provider_id);
+}
+
+/* Higher is better. */
+static unsigned claim_rank(const KubeNodeClaim *c, const KubeNode *n) {
+        return (c->object.meta.deletion_usec == 0 ? 2 : 0) + (streq_ptr(c->node_name, n->object.meta.name) ? 1 : 0);
+}
+
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
         const KubeNodeClaim *found = NULL;
         KubeObject *o;
 
-        for (HashmapIterator it = {}; n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);)
-                if (!found || (found->object.meta.deletion_usec > 0 && o->meta.deletion_usec == 0))
-                        found = (const KubeNodeClaim *) o;
+        for (HashmapIterator it = {}; n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) o;
+
+                if (!claim_is_of_another(v, c, n) && (!found || claim_rank(c, n) > claim_rank(found, n)))
+                        found = c;
+        }
         return found;
 }
 

@@ -282,6 +282,27 @@ static bool provider_can_end_it(Adoption *a, const KubeNodePool *pool, const Kub
         return false;
 }
 
+/* Two Nodes say that they are the same machine: the one that came first, or has the claim, is it. */
+static bool machine_is_anothers(Adoption *a, const KubeNode *n) {
+        bool several = false;
+        const KubeNode *first = cluster_view_node_of_provider_id(a->context->view, n->provider_id, &several);
+        const KubeNodeClaim *claim;
+        _cleanup_free_ char *message = NULL;
+        const char *other = several && first != n ? first->object.meta.name : NULL;
+
+        if (!several)
+                return false;
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(a->context->view, &it, &claim);)
+                if (streq_ptr(claim->provider_id, n->provider_id))
+                        other = claim->node_name ? claim->node_name : claim->object.meta.name;
+        if (!other)
+                return false;
+        message = strf("providerID %s is that of %s, too: not adopted", n->provider_id, other);
+        if (message)
+                say(a, n, "NotAdopted", message);
+        return true;
+}
+
 static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const KubeNodeClaim *claim,
                               const char *key) {
         if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
@@ -290,7 +311,7 @@ static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeN
                 keep(a, n, claim, key);
         else if (!object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION))
                 return; /* first the pool's own, so that its deletion cannot be missed; that marks us */
-        else if (provider_can_end_it(a, pool, n))
+        else if (provider_can_end_it(a, pool, n) && !machine_is_anothers(a, n))
                 make_claim(a, pool, n, key);
 }
 

@@ -292,8 +292,14 @@ RigCoordinator *rig_leader(CoordinatorRig *r) {
 
 /* -- nodes --------------------------------------------------------------------------------------------------------------------- */
 
+char *rig_instance(const char *node) {
+        return MUST(strf("i-0%016llx", (unsigned long long) hash64(node, strlen(node))));
+}
+
 static char *provider_id_of(const char *node) {
-        return MUST(strf("aws:///" ZONE "/i-%s", node));
+        _cleanup_free_ char *instance = rig_instance(node);
+
+        return MUST(strf("aws:///" ZONE "/%s", instance));
 }
 
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node) {
@@ -303,7 +309,7 @@ ToyMachine *rig_machine(CoordinatorRig *r, const char *node) {
 }
 
 void rig_add_node(CoordinatorRig *r, const char *name) {
-        _cleanup_free_ char *id = provider_id_of(name), *instance = MUST(strf("i-%s", name));
+        _cleanup_free_ char *id = provider_id_of(name), *instance = rig_instance(name);
         FakeEc2Options o = { .loop = r->w.loop, .access_key_id = KEY_ID, .secret_access_key = SECRET };
         ToyMachine *m = MUST(new0(ToyMachine, 1));
 

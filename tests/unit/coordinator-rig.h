@@ -80,7 +80,9 @@ void rig_stop(CoordinatorRig *r, size_t i); /* cleanly */
 RigCoordinator *rig_leader(CoordinatorRig *r); /* NULL: none */
 void rig_run(CoordinatorRig *r, usec_t usec);
 
-/* A node of POOL and its machine "i-NAME", present. */
+/* The instance id of the machine of that node; free it. */
+char *rig_instance(const char *node);
+/* A node of POOL and its machine, present. */
 void rig_add_node(CoordinatorRig *r, const char *name);
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node);
 /* One pool (POOL), nodes n0.., started and all adopted. tgp NULL: unset. */

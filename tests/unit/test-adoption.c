@@ -66,11 +66,12 @@ static void test_claim_body(void **state) {
 
 static void test_adopts(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *bare = rig_instance("bare"), *nobodys = rig_instance("nobodys");
         uint64_t writes;
         const cJSON *claim;
         (void) state;
 
-        fake_add_node(r->cluster, "nobodys", NULL, "i-nobodys", NULL);
+        fake_add_node(r->cluster, "nobodys", NULL, nobodys, NULL);
         fake_add_node(r->cluster, "bare", NULL, NULL, POOL);
         rig_begin(r, 3, "30m");
 
@@ -102,7 +103,7 @@ static void test_adopts(void **state) {
         assert_int_equal(writes, 0);
 
         print_message("  a machine that registers late\n");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "bare", "{'spec':{'providerID':'aws:///us-east-1a/i-bare'}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "bare", "{'spec':{'providerID':'aws:///us-east-1a/%s'}}", bare);
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "bare"));
         print_message("  a person labels a node\n");
@@ -169,6 +170,29 @@ static void test_wrong_provider(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
         assert_true(rig_event_says(r, "gce", "NotAdopted", "gce://p/z/gce"));
         assert_true(rig_event_says(r, "metal-1", "NotAdopted", "wants provider 'exec'"));
+}
+
+/* A second Node that says it is the same machine: whatever it does, the first one's claim stands. */
+static void test_same_machine_twice(void **state) {
+        static const char *const pools[] = { NULL, POOL };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(pools); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *instance = rig_instance("n0");
+
+                rig_begin(r, 1, NULL);
+                fake_add_node(r->cluster, "again", ZONE, instance, pools[i]);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_true(rig_is_adopted(r, "n0"));
+                assert_false(rig_has_finalizer(rig_node(r, "again")));
+                assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
+                assert_int_equal(rig_event_says(r, "again", "NotAdopted", "n0"), pools[i] != NULL);
+                fake_delete(r->cluster, FAKE_NODES, NULL, "again", -1);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_true(rig_is_adopted(r, "n0"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        }
 }
 
 static void test_terminable(void **state) {
@@ -375,6 +399,7 @@ int main(void) {
                 cmocka_unit_test(test_not_ready_yet),
                 cmocka_unit_test(test_puts_back),
                 cmocka_unit_test(test_wrong_provider),
+                cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_terminable),
                 cmocka_unit_test(test_deleted_before_adoption),
                 cmocka_unit_test(test_two_pools),

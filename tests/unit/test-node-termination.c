@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+static void add_pod(CoordinatorRig *r, const char *name, const char *node, const char *app) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .app = app });
+}
+
+static bool pod_is_there(CoordinatorRig *r, const char *name) {
+        return fake_get(r->cluster, FAKE_PODS, "default", name);
+}
+
+static const char *phase(CoordinatorRig *r, const char *node) {
+        return strempty(fj_string(rig_claim(r, node), "status", "phase", NULL));
+}
+
+static bool has_taint(const cJSON *node, const char *key) {
+        return fj_find(fj_get(node, "spec", "taints", NULL), "key", key);
+}
+
+static const char *annotation(const cJSON *node, const char *key) {
+        return fj_string(node, "metadata", "annotations", key, NULL);
+}
+
+static void set_ready(CoordinatorRig *r, const char *node, bool ready) {
+        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
+        fake_merge(r->cluster, FAKE_NODES, NULL, node, "{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
+                   ready ? "True" : "Unknown");
+        rig_run(r, 200 * MSEC);
+}
+
+/* -- the plain way -------------------------------------------------------------------------------------------------------- */
+
+static void test_empty_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_api_log_reset(r->api);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 300 * MSEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_int_equal(rig_machine(r, "n0")->n_described, 0);
+        assert_true(rig_is_adopted(r, "n1"));
+
+        print_message("  one cordon, one finalizer, one list of its pods\n");
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL), 2);
+        assert_int_equal(fake_api_count(r->api, FAKE_LIST, FAKE_PODS, NULL), 1);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 1);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_has_event(r, "n0", "TerminationStarted"));
+        assert_true(rig_has_event(r, "n0", "Drained"));
+        assert_true(rig_has_event(r, "n0", "InstanceTerminated"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+static void test_marks_and_pods(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const cJSON *n;
+        (void) state;
+
+        rig_begin(r, 2, "1h");
+        for (int i = 0; i < 10; i++) {
+                char name[8];
+
+                snprintf(name, sizeof(name), "p%d", i);
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = "n0", .stop_sec = 10 });
+        }
+        fake_add_pod(r->cluster, &(FakePod){ .name = "ds", .node = "n0", .owner_kind = "DaemonSet", .owner = "d" });
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'taints':[{'key':'mine','effect':'NoExecute','value':'x'}]}}");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+
+        n = rig_node(r, "n0");
+        assert_true(fj_true(n, "spec", "unschedulable", NULL));
+        assert_true(has_taint(n, TAINT_DISRUPTED));
+        assert_true(has_taint(n, "mine"));
+        assert_non_null(annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR));
+        assert_non_null(annotation(n, ANNOTATION_DEADLINE));
+        assert_string_equal(fj_string(n, "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), LABEL_EXCLUDE_FROM_LB_VALUE);
+        assert_string_equal(rig_condition(n, CONDITION_DRAIN_IN_PROGRESS), "True");
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_int_equal(fj_int(rig_claim(r, "n0"), -1, "status", "podsLeft", NULL), 10);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_int_equal(rig_evictions(r, 201), 10);
+
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 0), 10);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_has_event(r, "p0", "Evicted"));
+}
+
+/* A cordon found before ours is never claimed, and a person's label stays. */
+static void test_person_was_first(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const cJSON *n;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true},'metadata':{'labels':{'%s':'mine'}}}",
+                   LABEL_EXCLUDE_FROM_LB);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 2 * USEC_PER_SEC);
+        n = rig_node(r, "n0");
+        assert_null(annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR));
+        assert_string_equal(fj_string(n, "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), "mine");
+        assert_true(has_taint(n, TAINT_DISRUPTED));
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+}
+
+static void test_claim_deleted_instead(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *path = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        add_pod(r, "web", "n0", NULL);
+        path = strf("/apis/vesper.sh/v1alpha1/nodeclaims/%s", fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+        {
+                _cleanup_answer_ FakeAnswer a = fake_ask(&r->w, HTTP_DELETE, path, NULL, NULL);
+
+                assert_int_equal(a.status, 200);
+        }
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+static void test_foreign_finalizer(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "','a/b']}}");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_null(rig_claim(r, "n0"));
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+
+        print_message("  the name comes back as another machine\n");
+        rig_machine(r, "n0")->state = INSTANCE_PRESENT;
+        fake_add_node(r->cluster, "n0", ZONE, instance, POOL);
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
+}
+
+/* -- PDBs ------------------------------------------------------------------------------------------------------------------- */
+
+static void test_pdb_that_allows_none(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        usec_t opened, first = 0;
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        for (int i = 0; i < 20; i++) {
+                char name[8];
+
+                snprintf(name, sizeof(name), "w%d", i);
+                add_pod(r, name, "n0", "web");
+        }
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "20");
+        rig_run(r, 2 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(rig_evictions(r, 0), 0);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_int_equal(cJSON_GetArraySize(fj_get(rig_claim(r, "n0"), "status", "blockers", NULL)), 20);
+        assert_true(rig_event_says(r, "n0", "DrainBlocked", "web"));
+        assert_true(rig_event_says(r, "n0", "DrainBlocked", "No terminationGracePeriod is set"));
+
+        print_message("  it gives way by one: one goes, within 50 ms, and no other is refused\n");
+        fake_api_log_reset(r->api);
+        opened = loop_now(r->w.loop);
+        fake_merge(r->cluster, FAKE_PDBS, "default", "web", "{'spec':{'minAvailable':19}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 0), 1);
+        assert_int_equal(rig_evictions(r, 201), 1);
+        for (size_t i = 0; i < fake_api_log_size(r->api) && first == 0; i++)
+                if (streq_ptr(fake_api_log_at(r->api, i)->subresource, "eviction"))
+                        first = fake_api_log_at(r->api, i)->at_usec;
+        assert_true(first - opened < 50 * MSEC);
+
+        print_message("  it goes: all go\n");
+        fake_remove(r->cluster, FAKE_PDBS, "default", "web");
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 429), 0);
+        assert_int_equal(rig_evictions(r, 201), 20);
+}
+
+static void test_pdb_over_several_nodes(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 4, NULL);
+        fake_add_replicaset(r->cluster, NULL, "web", "web", 8);
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "7");
+        rig_run(r, 5 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "n1");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_true(rig_wait_gone(r, "n1", USEC_PER_MINUTE));
+        assert_int_equal(rig_evictions(r, 429), 0);
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_PODS), 8);
+}
+
+/* -- what is protected ------------------------------------------------------------------------------------------------------ */
+
+static void test_protected(void **state) {
+        static const struct {
+                const char *what, *setting, *phase;
+                unsigned evicted;
+        } rows[] = {
+                { "wait: all stay until it is gone", "Drain.Protected=wait", "WaitingForProtected", 0 },
+                { "others: the rest goes", "Drain.Protected=others", "Draining", 1 },
+                { "ignore: all go", "Drain.Protected=ignore", "", 2 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                r->settings[0] = (char *) rows[i].setting;
+                rig_begin(r, 1, NULL);
+                add_pod(r, "web", "n0", NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "job", .node = "n0",
+                                                     .annotations = "{'karpenter.sh/do-not-disrupt':'true'}" });
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_string_equal(phase(r, "n0"), rows[i].phase);
+                assert_int_equal(rig_evictions(r, 201), rows[i].evicted);
+                if (rows[i].evicted == 2) {
+                        assert_null(rig_node(r, "n0"));
+                        continue;
+                }
+                assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
+                assert_true(rig_event_says(r, "n0", "DrainBlocked", "karpenter.sh/do-not-disrupt"));
+                fake_merge(r->cluster, FAKE_PODS, "default", "job", "{'status':{'phase':'Succeeded'}}");
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+                assert_int_equal(rig_evictions(r, 201), 1);
+        }
+}
+
+/* -- terminationGracePeriod --------------------------------------------------------------------------------------------------- */
+
+static void test_grace_period(void **state) {
+        static const struct {
+                const char *what, *tgp;
+                int64_t grace_sec;
+                unsigned deleted_after_sec, before_sec; /* the pod is not touched before, and has been after */
+                unsigned gone_after_sec;
+        } rows[] = {
+                { "deleted at T - g, not before", "10m", 120, 480, 470, 660 },
+                { "a grace of T and more: at once", "10m", 600, 2, 0, 660 },
+                { "by far more", "1m", 3600, 2, 0, 90 },
+                { "TGP 0: forced at once", "0s", 30, 2, 0, 20 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, rows[i].tgp);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = rows[i].grace_sec,
+                                                     .stop_sec = rows[i].grace_sec });
+                fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, rows[i].before_sec * USEC_PER_SEC);
+                if (rows[i].before_sec > 0)
+                        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+                rig_run(r, (rows[i].deleted_after_sec - rows[i].before_sec) * USEC_PER_SEC + USEC_PER_SEC);
+                assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 1);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                assert_true(rig_wait_gone(r, "n0", rows[i].gone_after_sec * USEC_PER_SEC));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_true(rig_has_event(r, "web", "PodDeletedAtDeadline"));
+                assert_true(rig_has_event(r, "n0", "TerminationDeadline"));
+        }
+}
+
+/* At T the node goes, whatever is left. */
+static void test_deadline_with_pods_left(void **state) {
+        static const struct {
+                const char *what, *policy, *annotations;
+                bool stuck, pdb;
+        } rows[] = {
+                { "a pod on a kubelet that is dead", "Drain.Protected=wait", NULL, true, false },
+                { "a protected pod", "Drain.Protected=wait", "{'vesper.sh/do-not-evict':'true'}", true, false },
+                { "a protected pod while the others go", "Drain.Protected=others", "{'vesper.sh/do-not-evict':'true'}", true, false },
+                { "a pod behind a PDB", "Drain.Protected=wait", NULL, true, true },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                r->settings[0] = (char *) rows[i].policy;
+                rig_begin(r, 1, "5m");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "left", .node = "n0", .app = "web", .stuck = rows[i].stuck,
+                                                     .annotations = rows[i].annotations });
+                if (rows[i].annotations && rows[i].stuck)
+                        fake_merge(r->cluster, FAKE_PODS, "default", "left",
+                                   "{'metadata':{'annotations':{'fake.vesper.sh/stuck':'true','vesper.sh/do-not-evict':'true'}}}");
+                if (rows[i].pdb)
+                        fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, 299 * USEC_PER_SEC);
+                assert_non_null(rig_node(r, "n0"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_true(rig_event_says(r, "n0", "DeadlinePassed", "default/left"));
+        }
+}
+
+/* -- the cloud ------------------------------------------------------------------------------------------------------------------ */
+
+static void test_cloud_says_no(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                const char *reason;
+                unsigned min, max; /* calls in ten minutes */
+        } rows[] = {
+                { "termination protection: slowly", CLOUD_PROTECTED, "TerminationProtected", 2, 9 },
+                { "not allowed: slowly", CLOUD_DENIED, "CloudDenied", 2, 9 },
+                { "throttled: with backoff", CLOUD_RETRY, "CloudUnavailable", 10, 22 },
+                { "nonsense: slowly", CLOUD_INVALID, "CloudRefused", 2, 9 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                rig_machine(r, "n0")->outcome = rows[i].outcome;
+                rig_delete_node(r, "n0");
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                assert_in_range(rig_machine(r, "n0")->n_terminated, rows[i].min, rows[i].max);
+                assert_true(rig_has_finalizer(rig_node(r, "n0")));
+                assert_string_equal(phase(r, "n0"), "Terminating");
+                assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), rows[i].reason);
+                assert_non_null(strstr(fj_string(rig_claim(r, "n0"), "status", "lastCloudError", NULL), rows[i].reason));
+                assert_true(rig_event_says(r, "n0", "TerminationBlocked", rows[i].reason));
+
+                print_message("    until it does\n");
+                rig_machine(r, "n0")->outcome = CLOUD_OK;
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_MINUTE));
+        }
+}
+
+/* "Accepted" is not yet "on its way": the finalizer waits for that. */
+static void test_machine_lingers(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_machine(r, "n0")->after = INSTANCE_PRESENT;
+        rig_delete_node(r, "n0");
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_true(rig_machine(r, "n0")->n_described >= 3);
+        assert_in_range(rig_machine(r, "n0")->n_terminated, 2, 5); /* said again, once a minute */
+        rig_machine(r, "n0")->state = INSTANCE_TERMINATING;
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+}
+
+static void test_machine_is_gone_already(void **state) {
+        static const struct {
+                const char *what;
+                InstanceState says;
+                CloudOutcome outcome;
+                bool ready, finished; /* without asking a pod */
+        } rows[] = {
+                { "gone, and its node does not report: nothing to drain", INSTANCE_GONE, CLOUD_OK, false, true },
+                { "gone, says the cloud, but its node reports: drained", INSTANCE_GONE, CLOUD_OK, true, false },
+                { "there, and its node does not report: drained", INSTANCE_PRESENT, CLOUD_OK, false, false },
+                { "unknown is not gone", INSTANCE_UNKNOWN, CLOUD_OK, false, false },
+                { "no answer is not gone", INSTANCE_GONE, CLOUD_RETRY, false, false },
+                { "denied is not gone", INSTANCE_GONE, CLOUD_DENIED, false, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+                set_ready(r, "n0", rows[i].ready);
+                rig_machine(r, "n0")->state = rows[i].says;
+                r->toy.describe_outcome = rows[i].outcome;
+                rig_delete_node(r, "n0");
+                rig_run(r, 900 * MSEC);
+                assert_non_null(rig_node(r, "n0")); /* one look alone never does it */
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_int_equal(rig_node(r, "n0") == NULL, rows[i].finished);
+                assert_int_equal(rig_claim(r, "n0") == NULL, rows[i].finished);
+                assert_int_equal(rig_evictions(r, 0), rows[i].finished ? 0 : 1);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        }
+}
+
+static void test_wrong_region(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->use_ec2 = true;
+        r->ec2_region = "eu-west-1";
+        rig_begin(r, 2, "2m");
+        fake_cluster_set_kubelet(r->cluster, "n0", false);
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_HOUR);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+        assert_int_equal(fake_ec2_n_alive(r->ec2), 2);
+        assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
+}
+
+static void test_ec2(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *first = rig_instance("n0"), *second = rig_instance("n1"), *third = rig_instance("n2");
+        (void) state;
+
+        r->use_ec2 = true;
+        rig_begin(r, 3, NULL);
+        add_pod(r, "web", "n0", NULL);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        assert_int_equal(fake_ec2_n_alive(r->ec2), 2);
+        assert_int_equal(fake_ec2_n_terminations(r->ec2, first), 1);
+
+        print_message("  ended by somebody else, long ago: a healthy sibling proves that we look in the right place\n");
+        fake_ec2_forget(r->ec2, second);
+        fake_cluster_set_kubelet(r->cluster, "n1", false);
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        rig_delete_node(r, "n1");
+        assert_true(rig_wait_gone(r, "n1", USEC_PER_MINUTE));
+
+        print_message("  protected, until somebody lifts it\n");
+        fake_ec2_protect(r->ec2, third, true);
+        rig_delete_node(r, "n2");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(rig_condition_reason(rig_node(r, "n2"), CONDITION_TERMINATION_BLOCKED), "TerminationProtected");
+        fake_ec2_protect(r->ec2, third, false);
+        assert_true(rig_wait_gone(r, "n2", 10 * USEC_PER_MINUTE));
+        assert_int_equal(fake_ec2_n_alive(r->ec2), 0);
+}
+
+/* Two Nodes, one machine: the one that lives needs it. */
+static void test_same_machine_twice(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_node(r->cluster, "renamed", ZONE, instance, NULL);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_non_null(rig_node(r, "renamed"));
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "MachineShared");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "renamed");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+static void test_rate(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        size_t left;
+        (void) state;
+
+        rig_begin(r, 205, NULL);
+        for (unsigned i = 0; i < 205; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                fake_delete(r->cluster, FAKE_NODES, NULL, name, -1);
+        }
+        rig_run(r, 2500 * MSEC);
+        left = fake_count(r->cluster, FAKE_NODES);
+        assert_in_range(left, 1, 5);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODES), 0);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+}
+
+/* -- volumes -------------------------------------------------------------------------------------------------------------------- */
+
+static void attach(CoordinatorRig *r, const char *name, const char *node) {
+        fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'ebs.csi.aws.com','nodeName':'%s','source':"
+                          "{'persistentVolumeName':'pv-%s'}},'status':{'attached':true}}", name, node, name));
+}
+
+static void test_volumes(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        attach(r, "a", "n0");
+        attach(r, "b", "n0");
+        attach(r, "c", "n1");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 100 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Volumes");
+        print_message("  it goes on as long as something moves\n");
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+        rig_run(r, 100 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Volumes");
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "b");
+        assert_true(rig_wait_gone(r, "n0", 300 * MSEC));
+
+        print_message("  one that never detaches, as a DaemonSet's: two minutes\n");
+        rig_delete_node(r, "n1");
+        rig_run(r, 119 * USEC_PER_SEC);
+        assert_non_null(rig_node(r, "n1"));
+        assert_true(rig_wait_gone(r, "n1", 5 * USEC_PER_SEC));
+}
+
+/* -- beside an agent --------------------------------------------------------------------------------------------------------------- */
+
+static void mark_agent(CoordinatorRig *r, const char *node, const char *phase_name, int pods_left) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION "':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',"
+                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',\\'podsLeft\\':%d}'}}}", phase_name, pods_left);
+}
+
+static void test_stands_back(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        add_pod(r, "web", "n0", NULL);
+        mark_agent(r, "n0", "Draining", 1);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        for (int i = 0; i < 5; i++) {
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                mark_agent(r, "n0", "Draining", 100 - i); /* it moves */
+        }
+        print_message("  fifteen seconds without a move: it takes part\n");
+        rig_run(r, 14 * USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 0), 0);
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+}
+
+/* Its "Drained" counts only with our own proof. */
+static void test_agent_says_drained(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        add_pod(r, "web", "n0", NULL);
+        mark_agent(r, "n0", "Drained", 0);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 201), 1);
+}
+
+/* -- leaders die ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Of a removal with pods, volumes and a slow cloud, the leader is killed after every n-th step of the world. */
+static void test_leader_killed(void **state) {
+        (void) state;
+        for (unsigned cut = 1; cut < 400; cut += 7) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                const ToyMachine *m;
+
+                rig_begin(r, 2, NULL);
+                rig_start(r, 1);
+                rig_run(r, USEC_PER_SEC);
+                r->toy.latency_usec = 50 * MSEC;
+                m = rig_machine(r, "n0");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 1 });
+                add_pod(r, "db", "n0", "db");
+                fake_add_pdb(r->cluster, NULL, "db", "db", true, "0");
+                attach(r, "a", "n0");
+                rig_run(r, USEC_PER_SEC);
+                fake_delete(r->cluster, FAKE_NODES, NULL, "n0", -1);
+                for (unsigned i = 0; i < cut; i++)
+                        (void) virtual_time_step(r->w.time, USEC_INFINITY);
+                fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+                rig_kill(r, 0);
+                if (!rig_wait_gone(r, "n0", USEC_PER_MINUTE))
+                        fail_msg("killed after %u steps: node %s, claim %s, phase %s", cut, rig_node(r, "n0") ? "there" : "gone",
+                                 rig_claim(r, "n0") ? "there" : "gone", phase(r, "n0"));
+                assert_true(m->n_terminated >= 1 && m->n_terminated <= 2);
+                assert_true(startswith(m->op_id, "terminate-"));
+                assert_false(pod_is_there(r, "web"));
+                rig_run(r, USEC_PER_MINUTE);
+                assert_true(rig_is_adopted(r, "n1"));
+        }
+}
+
+static void test_op_id_is_stable(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *first = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_machine(r, "n0")->outcome = CLOUD_PROTECTED;
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+        first = strdup(rig_machine(r, "n0")->op_id);
+        rig_kill(r, 0);
+        rig_start(r, 1);
+        rig_machine(r, "n0")->outcome = CLOUD_OK;
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_string_equal(first, rig_machine(r, "n0")->op_id);
+}
+
+/* -- an API server that stumbles ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct Stumble {
+        unsigned n, every;
+        FakeApiFault fault;
+} Stumble;
+
+static void on_stumble(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        Stumble *s = userdata;
+        bool writes = request->verb == FAKE_PATCH || request->verb == FAKE_DELETE || request->verb == FAKE_CREATE;
+
+        if (writes && s->n++ % s->every == 0)
+                *fault = s->fault;
+}
+
+static void test_writes_fail(void **state) {
+        static const struct {
+                const char *what;
+                FakeApiFault fault;
+        } rows[] = {
+                { "every second write gets 500", { .status = 500 } },
+                { "every second write gets 429", { .status = 429, .retry_after_sec = 1 } },
+                { "every second write gets 409", { .status = 409 } },
+                { "every second write loses its connection", { .drop = true } },
+                { "every second answer is a lie", { .status = 504, .takes_effect = true } },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                Stumble s = { .every = 2, .fault = rows[i].fault };
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                add_pod(r, "web", "n0", NULL);
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                fake_api_set_fault(r->api, on_stumble, &s);
+                assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+                rig_add_node(r, "n2");
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_true(rig_is_adopted(r, "n2"));
+                fake_api_set_fault(r->api, NULL, NULL);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_empty_node),
+                cmocka_unit_test(test_marks_and_pods),
+                cmocka_unit_test(test_person_was_first),
+                cmocka_unit_test(test_claim_deleted_instead),
+                cmocka_unit_test(test_foreign_finalizer),
+                cmocka_unit_test(test_pdb_that_allows_none),
+                cmocka_unit_test(test_pdb_over_several_nodes),
+                cmocka_unit_test(test_protected),
+                cmocka_unit_test(test_grace_period),
+                cmocka_unit_test(test_deadline_with_pods_left),
+                cmocka_unit_test(test_cloud_says_no),
+                cmocka_unit_test(test_machine_lingers),
+                cmocka_unit_test(test_machine_is_gone_already),
+                cmocka_unit_test(test_wrong_region),
+                cmocka_unit_test(test_ec2),
+                cmocka_unit_test(test_same_machine_twice),
+                cmocka_unit_test(test_rate),
+                cmocka_unit_test(test_volumes),
+                cmocka_unit_test(test_stands_back),
+                cmocka_unit_test(test_agent_says_drained),
+                cmocka_unit_test(test_leader_killed),
+                cmocka_unit_test(test_op_id_is_stable),
+                cmocka_unit_test(test_writes_fail),
+        };
+        return cmocka_run_group_tests_name("node-termination", tests, NULL, NULL);
+}
