@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <getopt.h>
-#include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,11 +282,21 @@ static int load_config(Process *p, const Options *o) {
         return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config), "vesper-agent", &p->log);
 }
 
+/* It idles for weeks and works for a minute: what a list or an answer took goes back to the system at once, instead of being kept
+ * for the next one. */
+static void keep_memory_small(void) {
+        (void) mallopt(M_MMAP_THRESHOLD, 32 * 1024);
+        (void) mallopt(M_TRIM_THRESHOLD, 32 * 1024);
+        (void) mallopt(M_TOP_PAD, 4 * 1024);
+        (void) mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char **argv) {
         _cleanup_(process_done) Process p = { .config = { 0 } };
         Options o = { 0 };
         int r;
 
+        keep_memory_small();
         r = parse_options(&o, argc, argv);
         if (r == 0) {
                 r = load_config(&p, &o);

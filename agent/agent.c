@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent.h"
 
+#include <malloc.h>
+
 #include "agent-metrics.h"
 #include "informer.h"
 #include "log.h"
@@ -46,6 +48,7 @@ struct Agent {
         usec_t early_usec;
         char *spoken_id;      /* the notice that is not acted upon, and has been said to be */
         unsigned unknown_looks;
+        ReflexState trimmed;  /* the state in which memory was given back last */
 };
 
 const char *agent_phase(const Agent *a) {
@@ -158,6 +161,16 @@ static void count_look(Agent *a, NoticeLook look, const char *why) {
         a->unknown_looks = 0;
 }
 
+/* After the start and after a drain, once all is quiet: what lists and answers took, and nobody uses any more. */
+static void trim_memory(Agent *a) {
+        ReflexState s = reflex_state(a->reflex);
+
+        if (!a->settled || s == a->trimmed || (s != REFLEX_IDLE && s != REFLEX_DRAINED))
+                return;
+        a->trimmed = s;
+        (void) malloc_trim(0);
+}
+
 static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata) {
         Agent *a = userdata;
 
@@ -180,6 +193,7 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                 break;
         }
         count_look(a, look, why);
+        trim_memory(a);
 }
 
 /* -- the start ------------------------------------------------------------------------------------------------------- */
@@ -367,6 +381,7 @@ int agent_new(Env *env, const AgentConfig *config, KubeClient *client, Agent **r
         a->env = env;
         a->config = config;
         a->client = client;
+        a->trimmed = _REFLEX_STATE_INVALID;
         r = agent_init(a);
         if (r < 0)
                 return r;
