@@ -5,6 +5,7 @@
 
 #include "agent-metrics.h"
 #include "informer.h"
+#include "log-catalog.h"
 #include "log.h"
 #include "notice-ec2.h"
 #include "reflex.h"
@@ -72,6 +73,7 @@ static bool speak_once(Agent *a, const Notice *n) {
 /* Why a notice that was dealt with before is left alone; NULL: it is new. */
 static const char *dealt_with(const Agent *a, const Notice *n) {
         const Intent *known = intent_log_find(a->intents, n->id);
+        const KubeNode *node = reflex_node(a->reflex);
 
         if (!known)
                 return NULL;
@@ -79,6 +81,8 @@ static const char *dealt_with(const Agent *a, const Notice *n) {
         case INTENT_RELEASED:
                 return "somebody made the node schedulable again while it was acted upon";
         case INTENT_DRAINED:
+                if (node && known->since_usec > 0 && node->object.meta.creation_usec > known->since_usec)
+                        return NULL; /* the Node was made anew since: open, and with new pods */
                 return "the node was drained for it, and its marks were removed since";
         case INTENT_CORDONED:
         case INTENT_DRAINING:
@@ -263,9 +267,12 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
         Agent *a = userdata;
 
         if (connected)
-                log_info(a->env->log, "Connected to the API server (%s).", i == a->nodes ? "own Node" : "own pods");
+                log_event(a->env->log, LOG_LEVEL_INFO, MESSAGE_API_BACK, LOG_FIELDS({ "NODE", a->config->node_name }),
+                          "Connected to the API server (%s).", i == a->nodes ? "own Node" : "own pods");
         else
-                log_warning(a->env->log, "%s Trying again; what is known stays in use.", why);
+                log_event(a->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
+                          LOG_FIELDS({ "NODE", a->config->node_name }),
+                          "%s. Trying again; what is known stays in use.", why);
 }
 
 static void on_pod(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {

@@ -488,7 +488,8 @@ void reflex_see_node(Reflex *r, const KubeNode *n) {
                 node_voice_set_node(r->c.voice, view);
         if (!view || r->state == REFLEX_IDLE || r->state == REFLEX_CANCELLED)
                 return;
-        if (can_stop(r) && node_was_uncordoned(view)) {
+        /* Before our own cordon is answered, marks can only be those of an earlier boot. */
+        if (can_stop(r) && r->state != REFLEX_PLANNED && node_was_uncordoned(view)) {
                 reflex_release(r);
                 return;
         }

@@ -370,6 +370,27 @@ static void test_reboot_into_notice(void **state) {
         assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"), r->boot_id));
 }
 
+/* Somebody opened the node in between: an old mark is no word on a new notice. */
+static void test_reboot_uncordoned_into_notice(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        agent_rig_reboot(r);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        r->request_delay_usec = 20 * USEC_PER_MSEC;
+        agent_rig_start(r);
+        for (unsigned i = 0; i < 30; i++) {
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'beat':'%u'}}}", i);
+                agent_rig_run(r, 100 * USEC_PER_MSEC);
+        }
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+        assert_phase(r, "Drained");
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), r->boot_id));
+}
+
 static void test_node_made_anew(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
@@ -378,6 +399,23 @@ static void test_node_made_anew(void **state) {
         agent_rig_run(r, 2 * USEC_PER_SEC);
         assert_true(agent_rig_unschedulable(r));
         assert_phase(r, "Draining");
+}
+
+/* The same while the agent does not run: what was drained was another Node. */
+static void test_node_made_anew_while_down(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_phase(r, "Drained");
+        agent_rig_kill(r);
+        fake_remove(r->cluster, FAKE_NODES, NULL, RIG_NODE);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+        assert_phase(r, "Drained");
 }
 
 /* -- trouble --------------------------------------------------------------------------------------------------------- */
@@ -631,7 +669,9 @@ int main(void) {
                 cmocka_unit_test(test_unknown_cancels_nothing),
                 cmocka_unit_test(test_reboot),
                 cmocka_unit_test(test_reboot_into_notice),
+                cmocka_unit_test(test_reboot_uncordoned_into_notice),
                 cmocka_unit_test(test_node_made_anew),
+                cmocka_unit_test(test_node_made_anew_while_down),
                 cmocka_unit_test(test_crashes),
                 cmocka_unit_test(test_crash_at_any_time),
                 cmocka_unit_test(test_drained_once),
