@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-metrics.h"
+#include "coordinator-rig.h"
+#include "marks.h"
+
+static uint64_t n_writes(CoordinatorRig *r) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < fake_api_log_size(r->api); i++) {
+                const FakeLogEntry *e = fake_api_log_at(r->api, i);
+
+                n += e->verb != FAKE_GET && e->verb != FAKE_LIST && e->verb != FAKE_WATCH && e->resource &&
+                     e->resource->id != FAKE_LEASES && startswith(e->path, "/") && !streq_ptr(e->user, "admin");
+        }
+        return n;
+}
+
+static const char *holder(CoordinatorRig *r) {
+        return strempty(fj_string(fake_get(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator"), "spec",
+                                  "holderIdentity", NULL));
+}
+
+/* -- who leads ------------------------------------------------------------------------------------------------------------ */
+
+static void test_one_leads(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_start(r, 1);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(coordinator_is_leader(r->coordinators[0]->coordinator));
+        assert_false(coordinator_is_leader(r->coordinators[1]->coordinator));
+        assert_true(coordinator_is_synced(r->coordinators[1]->coordinator));
+        assert_string_equal(holder(r), "a-1");
+
+        print_message("  the other does nothing, whatever happens\n");
+        loop_virtual_pause(r->coordinators[0]->loop, loop_now(r->w.loop) + 5 * USEC_PER_SEC);
+        fake_api_log_reset(r->api);
+        rig_delete_node(r, "n0");
+        rig_add_node(r, "n2");
+        rig_run(r, 4 * USEC_PER_SEC);
+        assert_int_equal(n_writes(r), 0);
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+}
+
+static void test_stop_hands_over(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_start(r, 1);
+        rig_run(r, 5 * USEC_PER_SEC);
+        rig_stop(r, 0);
+        assert_string_equal(holder(r), "");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_true(coordinator_is_leader(r->coordinators[1]->coordinator));
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
+
+        print_message("  one that never led stops, too\n");
+        rig_start(r, 0);
+        rig_run(r, 3 * USEC_PER_SEC);
+        rig_stop(r, 0);
+        assert_true(coordinator_is_leader(r->coordinators[1]->coordinator));
+}
+
+static void test_kill_hands_over(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_start(r, 1);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_SEC);
+        rig_kill(r, 0);
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_true(coordinator_is_leader(r->coordinators[1]->coordinator));
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 0), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* A leader that got no CPU for longer than its lease sends nothing any more when it wakes. */
+static void test_paused_leader(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 3, NULL);
+        rig_start(r, 1);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 2 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 100 * MSEC);
+        loop_virtual_pause(r->coordinators[0]->loop, loop_now(r->w.loop) + 60 * USEC_PER_SEC);
+        assert_true(rig_wait_gone(r, "n0", 40 * USEC_PER_SEC));
+        assert_true(coordinator_is_leader(r->coordinators[1]->coordinator));
+        rig_run(r, 10 * USEC_PER_SEC);
+        rig_stop(r, 1); /* so that nobody but the sleeper could write */
+        fake_api_log_reset(r->api);
+        rig_run(r, 9 * USEC_PER_SEC);
+        assert_int_equal(n_writes(r), 0);
+        rig_run(r, 30 * USEC_PER_SEC);
+        assert_true(coordinator_is_leader(r->coordinators[0]->coordinator));
+        assert_non_null(strstr(strbuf_str(&r->coordinators[0]->said), "Not leading any more"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        rig_delete_node(r, "n1");
+        assert_true(rig_wait_gone(r, "n1", USEC_PER_SEC));
+}
+
+static void test_lease_lost_during_removal(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 25 });
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 2 * USEC_PER_SEC);
+        fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'somebody-else','leaseDurationSeconds':15}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_null(rig_leader(r));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        print_message("  it ends, and the removal goes on where it was\n");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_non_null(rig_leader(r));
+        assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 0), 1);
+}
+
+/* -- the API server's bad days ------------------------------------------------------------------------------------------------ */
+
+static void test_api_away(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_start(r, 1);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_SEC);
+        fake_api_away_until(r->api, loop_now(r->w.loop) + USEC_PER_MINUTE);
+        rig_run(r, USEC_PER_MINUTE - USEC_PER_SEC);
+        assert_null(rig_leader(r));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_true(rig_is_adopted(r, "n1"));
+}
+
+static void test_watches_cut(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 3, NULL);
+        for (unsigned i = 0; i < 3; i++) {
+                char name[8] = { 'n', (char) ('0' + i), 0 };
+
+                fake_api_cut_watches(r->api);
+                if (i == 1)
+                        fake_cluster_compact(r->cluster);
+                rig_delete_node(r, name);
+                assert_true(rig_wait_gone(r, name, 10 * USEC_PER_SEC));
+        }
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+}
+
+/* -- what is said -------------------------------------------------------------------------------------------------------------- */
+
+static void test_journal(void **state) {
+        static const char *const expected[] = {
+                "Leading, as a-1",
+                "Node n0 is managed from now on",
+                "Node n0 is being deleted",
+                "Node n0: Checking -> Cordoning",
+                "Node n0 is drained",
+                "Node n0: Volumes -> Terminating",
+                "The machine of node n0 is gone or cannot come back",
+                "Node n0 is finished",
+        };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const char *at;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
+        rig_run(r, USEC_PER_SEC);
+        at = strbuf_str(&r->coordinators[0]->said);
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++) {
+                const char *found = strstr(at, expected[i]);
+
+                if (!found)
+                        fail_msg("'%s' is missing, or out of order, in:\n%s", expected[i],
+                                 strbuf_str(&r->coordinators[0]->said));
+                at = found;
+        }
+}
+
+static void test_metrics(void **state) {
+        _cleanup_(metrics_freep) Metrics *m = NULL;
+        _cleanup_strbuf_ StrBuf b = {};
+        (void) state;
+
+        assert_return_code(coordinator_metrics_new(&m), 0);
+        metrics_set(m, METRIC_LEADER, 0, 1);
+        metrics_add(m, METRIC_EVICTIONS, 0, 7);
+        metrics_observe(m, METRIC_TERMINATION_SECONDS, 0, 0.2);
+        metrics_format(m, &b);
+        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_leader 1\n"));
+        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_evictions_total{answer=\"accepted\"} 7\n"));
+        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_terminations{state=\"draining\"} 0\n"));
+        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_termination_duration_seconds_bucket{le=\"0.3\"} 1\n"));
+        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_api_requests_total{verb=\"evict\"} 0\n"));
+}
+
+/* -- configuration -------------------------------------------------------------------------------------------------------------- */
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
+                   void *userdata) {
+        strbuf_addf(userdata, "%s\n", text);
+}
+
+static void test_config(void **state) {
+        static const struct {
+                const char *what, *setting;
+                bool refused;
+                const char *says;
+        } rows[] = {
+                { "a policy that is none", "Drain.Protected=maybe", true, "wait, others, ignore" },
+                { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", true, "a time span" },
+                { "a wait beyond reason", "Drain.LoadBalancerWaitSec=2h", true, "1h" },
+                { "a log level", "Log.Level=loud", true, "error, warning" },
+                { "a key of another release", "Drain.Politeness=3", false, "Politeness" },
+                { "all is well", "Drain.Protected=others", false, "" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                char *settings[] = { (char *) rows[i].setting, NULL };
+                _cleanup_(log_freep) Log *log = NULL;
+                _cleanup_strbuf_ StrBuf said = {};
+                CoordinatorConfig c = {};
+                int r;
+
+                print_message("  %s\n", rows[i].what);
+                assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "t", &log), 0);
+                log_set_hook(log, on_log, &said);
+                r = config_load(log, coordinator_config_table, coordinator_config_table_size, NULL, false, settings, &c);
+                assert_int_equal(r < 0, rows[i].refused);
+                assert_non_null(strstr(strbuf_str(&said), rows[i].says));
+                if (r >= 0) {
+                        assert_string_equal(c.lease_namespace, "vesper-system");
+                        assert_string_equal(c.provider_name, "ec2");
+                        assert_int_equal(c.lb_wait_usec, 0);
+                }
+                config_done(coordinator_config_table, coordinator_config_table_size, &c);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_leads),     cmocka_unit_test(test_stop_hands_over),
+                cmocka_unit_test(test_kill_hands_over), cmocka_unit_test(test_paused_leader),
+                cmocka_unit_test(test_lease_lost_during_removal), cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),   cmocka_unit_test(test_journal),
+                cmocka_unit_test(test_metrics),       cmocka_unit_test(test_config),
+        };
+        return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);
+}
