@@ -87,18 +87,21 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
         row->since_usec = c->last_transition_usec ? c->last_transition_usec : row->since_usec;
 }
 
-/* The agent's own word: how far its drain is. Not readable is as good as none. */
+/* The agent's own word: how far its drain is. What cannot be read is not shown. */
 static int describe_interruption(StatusRow *row, const KubeNode *n) {
         const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION), *phase, *deadline;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const Json *mark;
         usec_t at;
 
-        if (!text || json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL) < 0)
+        if (!text)
                 return 0;
-        phase = json_string_or_null(json_get(json_root(doc), "phase"));
-        deadline = json_string_or_null(json_get(json_root(doc), "deadline"));
+        (void) json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL);
+        mark = doc ? json_root(doc) : NULL;
+        phase = json_string_or_null(json_get(mark, "phase"));
+        deadline = json_string_or_null(json_get(mark, "deadline"));
         if (row->pods_left < 0)
-                (void) json_int64(json_get(json_root(doc), "podsLeft"), &row->pods_left);
+                (void) json_int64(json_get(mark, "podsLeft"), &row->pods_left);
         if (deadline && rfc3339_parse(deadline, &at) >= 0)
                 row->deadline_usec = MIN(row->deadline_usec, at);
         if (row->phase && !streq(row->phase, "Adopted"))
