@@ -72,7 +72,15 @@ FakeApi *fake_api_free(FakeApi *a) {
         free(a->log);
         hashmap_free(a->counters);
         timer_free(a->pump);
+        for (size_t i = 0; i < ELEMENTSOF(a->schemas); i++)
+                cJSON_Delete(a->schemas[i]);
         return mfree(a);
+}
+
+void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema) {
+        assert(fake_resource(id)->custom);
+        cJSON_Delete(a->schemas[id]);
+        a->schemas[id] = schema;
 }
 
 /* -- the answer ---------------------------------------------------------------------------------------- */

@@ -52,6 +52,8 @@ FakeApi *fake_api_free(FakeApi *a); /* open exchanges are cut */
 DEFINE_FREEP(FakeApi, fake_api_free);
 
 void fake_api_handle(HttpExchange *x, void *api);
+/* The schema that a CRD gives a custom resource (fake-schema.h); it is taken. Without one every object is fine. */
+void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema);
 
 /* -- faults -------------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@ struct FakeApi {
         FakeStore *store;
         FakeAuthz *authz;
         FakeApiOptions options;
+        cJSON *schemas[_FAKE_RESOURCE_MAX]; /* of custom resources; NULL: everything goes */
 
         fake_api_fault_t fault;
         void *fault_userdata;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "fake-handlers.h"
+#include "fake-schema.h"
 #include "fake-strategy.h"
 
 /* create, update and patch, in the order of apiserver/pkg/registry/generic/registry/store.go: what is
@@ -113,6 +114,15 @@ static void generate_name(FakeApi *a, const FakeRequest *r, cJSON *meta) {
         }
 }
 
+static bool check_schema(FakeApi *a, const FakeRequest *r, cJSON *new, const cJSON *old, FakeReply *reply) {
+        const cJSON *schema = a->schemas[r->resource->id];
+        _cleanup_errors_ FakeErrors e = { 0 };
+
+        if (schema)
+                fake_schema_validate(schema, new, old, &e);
+        return fake_errors_reply(&e, r->resource, strempty(fj_string(new, "metadata", "name", NULL)), reply);
+}
+
 /* Takes the object. */
 static void create(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeReply *reply) {
         _cleanup_cjson_ cJSON *object = taken;
@@ -132,7 +142,10 @@ static void create(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeReply *re
         random_uuid(a->random, uid);
         fj_set_string(meta, "uid", uid);
         fake_strategy_prepare_create(a->store, r->resource, object);
-        if (!fake_strategy_validate_create(r->resource, object, reply))
+        if (a->schemas[r->resource->id])
+                fake_schema_prune(a->schemas[r->resource->id], object);
+        if (!fake_strategy_validate_create(r->resource, object, reply) ||
+            !check_schema(a, r, object, NULL, reply))
                 return;
 
         name = fj_string(meta, "name", NULL);
@@ -201,8 +214,11 @@ bool fake_write_update(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeVersi
         if (!fake_admit(a->store, r, new, old->json, reply) || !check_version(r, new, old, reply))
                 return false;
 
+        if (a->schemas[resource->id])
+                fake_schema_prune(a->schemas[resource->id], new);
         fake_strategy_prepare_update(resource, r->subresource, new, old->json);
-        if (!fake_strategy_validate_update(resource, r->subresource, new, old->json, reply))
+        if (!fake_strategy_validate_update(resource, r->subresource, new, old->json, reply) ||
+            !check_schema(a, r, new, old->json, reply))
                 return false;
         fj_set_copy(fj_object(new, "metadata"), "resourceVersion",
                     fj_get(old->json, "metadata", "resourceVersion", NULL));
