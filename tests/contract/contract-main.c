@@ -87,6 +87,8 @@ int main(int argc, char **argv) {
                 &contract_patch,
                 &contract_delete,
                 &contract_evict,
+                &contract_status,
+                &contract_node_credential,
                 &contract_lease,
         };
         _cleanup_(rig_freep) Rig *r = NULL;

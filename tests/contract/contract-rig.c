@@ -5,7 +5,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "contract-rbac.h"
+#include "contract-manifests.h"
 #include "fake-cluster.h"
 #include "http-curl.h"
 #include "http-inproc.h"
@@ -83,11 +83,10 @@ static int open_fake(Rig *r, const RigOptions *o) {
                 .api = { .no_progress = true }, /* as the etcd of tests/cluster */
                 .controllers_off = FAKE_CONTROLLERS_ALL,
         };
-        _cleanup_free_ char *rbac = strf("%s/coordinator/rbac.yaml", o->manifests);
         int k;
 
         r->server = strdup(FAKE_SERVER);
-        if (!rbac || !r->server)
+        if (!r->server)
                 return -ENOMEM;
         k = virtual_time_new(START_WALL_USEC, &r->time);
         if (k >= 0)
@@ -100,8 +99,7 @@ static int open_fake(Rig *r, const RigOptions *o) {
                 return k;
 
         r->cluster = fake_cluster_new(r->server_loop, r->server_random, &options);
-        fake_put(r->cluster, FAKE_NAMESPACES, fj_parse("{'metadata': {'name': 'vesper-system'}}"));
-        k = contract_rbac_load(rbac, fake_cluster_authz(r->cluster));
+        k = contract_manifests_apply(o->manifests, r->cluster);
         for (RigWho who = 0; k >= 0 && who < _RIG_WHO_MAX; who++)
                 k = open_fake_person(r, who);
         return k;

@@ -34,7 +34,7 @@ typedef enum RigWho {
 
 typedef struct RigOptions {
         bool fake;
-        const char *manifests; /* fake: folder with coordinator/rbac.yaml */
+        const char *manifests; /* fake: packaging/manifests */
         /* Real. */
         const char *server;                    /* a proxy in front of the API server that can cut connections */
         const char *control;                   /* http://: POST /compact, /cut, /restart (run-real.py) */

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our custom objects: the status apart from the rest, generation, and what their schemas refuse. */
+#include "contract-ask.h"
+
+#define OF(kind) "'apiVersion': 'vesper.sh/v1alpha1', 'kind': '" kind "'"
+
+static void status_is_apart(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = { 0 }, by_status = { 0 }, by_object = { 0 };
+
+        made = rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
+                          "{" OF("NodeClaim") ", 'metadata': {'name': 'status-apart'}, 'spec': {'nodePool': 'general', "
+                          "'providerID': 'x'}, 'status': {'phase': 'Draining'}}");
+        assert_answer(made, 201, NULL);
+        assert_null(json_get(made.json, "status"));
+        assert_int_equal(answer_int(&made, "metadata", "generation", NULL), 1);
+
+        by_status = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-apart"),
+                              "{'metadata': {'labels': {'a': 'b'}, 'finalizers': ['a.example/b']}, 'spec': {'nodePool': "
+                              "'other'}, 'status': {'phase': 'Draining', 'podsLeft': 3}}");
+        assert_answer(by_status, 200, NULL);
+        assert_string_equal(answer_string(&by_status, "status", "phase", NULL), "Draining");
+        assert_string_equal(answer_string(&by_status, "spec", "nodePool", NULL), "general");
+        assert_null(json_path(by_status.json, "metadata", "labels", NULL));
+        assert_null(json_path(by_status.json, "metadata", "finalizers", NULL));
+        assert_int_equal(answer_int(&by_status, "metadata", "generation", NULL), 1);
+        assert_string_not_equal(answer_version(&by_status), answer_version(&made));
+
+        by_object = rig_merge(r, RIG_COORDINATOR, CLAIM("status-apart"),
+                              "{'metadata': {'labels': {'a': 'b'}}, 'spec': {'nodePool': 'other'}, 'status': {'phase': "
+                              "'Finished'}}");
+        assert_answer(by_object, 200, NULL);
+        assert_string_equal(answer_string(&by_object, "status", "phase", NULL), "Draining");
+        assert_string_equal(answer_string(&by_object, "spec", "nodePool", NULL), "other");
+        assert_string_equal(answer_string(&by_object, "metadata", "labels", "a", NULL), "b");
+        assert_int_equal(answer_int(&by_object, "metadata", "generation", NULL), 2);
+}
+
+/* It counts what the spec has been through, and nothing else. */
+static void generation_counts_specs(void **state) {
+        static const struct {
+                const char *body;
+                int64_t generation;
+        } rows[] = {
+                { "{'metadata': {'labels': {'a': 'b'}}}", 1 },
+                { "{'metadata': {'finalizers': ['a.example/b']}}", 1 },
+                { "{'spec': {'nodePool': 'general'}}", 1 },
+                { "{'spec': {'nodePool': 'other'}}", 2 },
+                { "{'spec': {'expireAfter': '720h'}}", 3 },
+                { "{'spec': {'expireAfter': null}}", 4 },
+                { "{'metadata': {'finalizers': null}}", 4 },
+        };
+        Rig *r = *state;
+
+        rig_make_claim(r, "status-generation");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, CLAIM("status-generation"), "%s", rows[i].body);
+
+                assert_answer(a, 200, NULL);
+                assert_int_equal(answer_int(&a, "metadata", "generation", NULL), rows[i].generation);
+        }
+}
+
+/* Charged by a conditional patch, so that two can never both spend the last one. */
+static void status_is_written_conditionally(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = { 0 }, none = { 0 };
+
+        made = rig_create(r, RIG_ADMIN, NDB(NULL),
+                          "{" OF("NodeDisruptionBudget") ", 'metadata': {'name': 'status-charge'}, 'spec': "
+                          "{'maxUnavailable': 1, 'selector': {'matchLabels': {'a': 'b'}}}}");
+        assert_answer(made, 201, NULL);
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, NDB_STATUS("status-charge"),
+                                                      "{'metadata': {'resourceVersion': '%s'}, 'status': "
+                                                      "{'disruptionsAllowed': %u, 'disruptedNodes': [{'name': 'n%u', 'uid': 'u', "
+                                                      "'time': '2026-01-01T00:00:00Z'}]}}",
+                                                      answer_version(&made), i, i);
+
+                assert_answer(a, i == 0 ? 200 : 409, "Conflict");
+        }
+        none = rig_merge(r, RIG_ADMIN, NDB_STATUS("status-nobody"), "{'status': {}}");
+        assert_answer(none, 404, "NotFound");
+}
+
+/* A merge patch replaces the list of conditions whole. */
+static void conditions_are_one_list(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer two = { 0 }, one = { 0 }, twice = { 0 };
+
+        rig_make_claim(r, "status-conditions");
+        two = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
+                        "{'status': {'conditions': [{'type': 'Launched', 'status': 'True', 'reason': 'A', "
+                        "'lastTransitionTime': '2026-01-01T00:00:00Z'}, {'type': 'Drained', 'status': 'Unknown'}]}}");
+        assert_answer(two, 200, NULL);
+        assert_int_equal(json_size(json_path(two.json, "status", "conditions", NULL)), 2);
+        one = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
+                        "{'status': {'conditions': [{'type': 'Drained', 'status': 'True'}]}}");
+        assert_answer(one, 200, NULL);
+        assert_int_equal(json_size(json_path(one.json, "status", "conditions", NULL)), 1);
+        twice = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
+                          "{'status': {'conditions': [{'type': 'Drained', 'status': 'True'}, {'type': 'Drained', 'status': "
+                          "'False'}]}}");
+        assert_answer(twice, 422, "Invalid");
+}
+
+/* What a claim says, its decoder reads. */
+static void claim_is_read_back(void **state) {
+        Rig *r = *state;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_answer_ Answer a = { 0 };
+        const KubeNodeClaim *c;
+
+        rig_make_claim(r, "status-decoded");
+        a = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-decoded"),
+                      "{'status': {'nodeName': 'n', 'nodeUID': 'u', 'phase': 'Draining', 'podsLeft': 2, 'deadline': "
+                      "'2026-01-01T00:00:00Z', 'lastCloudError': 'none', 'blockers': [{'pod': 'a/b', 'reason': "
+                      "'BlockedByPDB', 'pdb': 'a/c', 'message': 'm', 'since': '2026-01-01T00:00:00Z'}], 'conditions': "
+                      "[{'type': 'Drained', 'status': 'False', 'reason': 'R', 'message': 'm', 'lastTransitionTime': "
+                      "'2026-01-01T00:00:00Z'}]}}");
+        assert_answer(a, 200, NULL);
+        assert_return_code(
+                kube_object_decode(&kube_node_claim_kind, a.json, kube_client_pool(rig_client(r, RIG_ADMIN)), &o), 0);
+        assert_null(o->invalid);
+        c = CONTAINER_OF(o, KubeNodeClaim, object);
+        assert_string_equal(c->node_name, "n");
+        assert_string_equal(c->phase, "Draining");
+        assert_int_equal(c->pods_left, 2);
+        assert_int_equal(c->termination_grace_usec, 30 * USEC_PER_MINUTE);
+        assert_int_equal(c->deadline_usec, UINT64_C(1767225600) * USEC_PER_SEC);
+        assert_int_equal(c->n_blockers, 1);
+        assert_string_equal(c->blockers[0].pdb, "a/c");
+        assert_int_equal(kube_node_claim_condition(c, "Drained")->status, CONDITION_FALSE);
+}
+
+/* -- schemas ------------------------------------------------------------------------------------------------------- */
+
+/* Each row in a new object of its own, which goes again. */
+typedef struct SchemaRow {
+        const char *what, *spec;
+        unsigned status;
+} SchemaRow;
+
+static void check_schema(Rig *r, KubeTarget t, const SchemaRow *rows, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_answer_ Answer made = { 0 }, gone = { 0 };
+
+                print_message("  %s\n", rows[i].what);
+                t.name = NULL;
+                made = rig_create(r, RIG_ADMIN, t,
+                                  "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': '%s', 'metadata': {'name': 'schema'}%s%s}",
+                                  t.kind->kind, rows[i].spec ? ", 'spec': " : "", strempty(rows[i].spec));
+                assert_answer(made, rows[i].status, "Invalid");
+                if (made.status != 201)
+                        continue;
+                t.name = "schema";
+                gone = rig_delete(r, RIG_ADMIN, t, NULL);
+                assert_answer(gone, 200, NULL);
+        }
+}
+
+static void schema_of_claims(void **state) {
+        static const SchemaRow rows[] = {
+                { "all there is", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1h30m', 'expireAfter': "
+                                  "'Never'}", 201 },
+                { "force at once", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '0s'}", 201 },
+                { "no spec", NULL, 422 },
+                { "no pool", "{'providerID': 'b'}", 422 },
+                { "an empty pool", "{'nodePool': '', 'providerID': 'b'}", 422 },
+                { "no machine", "{'nodePool': 'a'}", 422 },
+                { "a number for a name", "{'nodePool': 5, 'providerID': 'b'}", 422 },
+                { "no duration", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 'soon'}", 422 },
+                { "days", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1d'}", 422 },
+                { "a negative duration", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '-1s'}", 422 },
+                { "a fraction", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1.5h'}", 422 },
+                { "seconds as a number", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 5}", 422 },
+                { "expiry never", "{'nodePool': 'a', 'providerID': 'b', 'expireAfter': 'never'}", 422 },
+        };
+
+        check_schema(*state, CLAIM(NULL), rows, ELEMENTSOF(rows));
+}
+
+static void schema_of_pools(void **state) {
+        static const SchemaRow rows[] = {
+                { "all there is", "{'selector': {'matchLabels': {'a': 'b'}, 'matchExpressions': [{'key': 'c', 'operator': "
+                                  "'In', 'values': ['d']}]}, 'template': {'terminationGracePeriod': '30m'}, 'provider': "
+                                  "{'name': 'ec2', 'group': 'g'}, 'disruption': {'expireAfter': '720h'}, 'deletionPolicy': "
+                                  "'Delete'}", 201 },
+                { "by expressions alone", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists'}]}}", 201 },
+                { "no spec", NULL, 422 },
+                { "no selector", "{}", 422 },
+                { "a selector of everything", "{'selector': {}}", 422 },
+                { "of nothing said", "{'selector': {'matchLabels': {}, 'matchExpressions': []}}", 422 },
+                { "an unknown operator", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Maybe'}]}}", 422 },
+                { "In nothing", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'In'}]}}", 422 },
+                { "Exists with values",
+                  "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists', 'values': ['d']}]}}", 422 },
+                { "no key", "{'selector': {'matchExpressions': [{'operator': 'Exists'}]}}", 422 },
+                { "a policy of its own", "{'selector': {'matchLabels': {'a': 'b'}}, 'deletionPolicy': 'Forget'}", 422 },
+                { "no duration", "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'terminationGracePeriod': '5'}}",
+                  422 },
+        };
+
+        check_schema(*state, POOL(NULL), rows, ELEMENTSOF(rows));
+}
+
+static void schema_of_budgets(void **state) {
+        static const SchemaRow rows[] = {
+                { "nodes", "{'minAvailable': 2, 'selector': {'matchLabels': {'a': 'b'}}}", 201 },
+                { "a percentage", "{'maxUnavailable': '10%', 'selector': {}}", 201 },
+                { "the whole", "{'minAvailable': '100%'}", 201 },
+                { "both", "{'minAvailable': 1, 'maxUnavailable': 1}", 422 },
+                { "neither", "{'selector': {}}", 422 },
+                { "no spec", NULL, 422 },
+                { "less than none", "{'minAvailable': -1}", 422 },
+                { "more than all", "{'minAvailable': '101%'}", 422 },
+                { "a number in a string", "{'minAvailable': '5'}", 422 },
+                { "half a node", "{'minAvailable': 1.5}", 422 },
+                { "a word", "{'minAvailable': 'most'}", 422 },
+        };
+
+        check_schema(*state, NDB(NULL), rows, ELEMENTSOF(rows));
+}
+
+/* What must be trusted cannot be changed. */
+static void claims_are_immutable(void **state) {
+        static const struct {
+                const char *what, *body;
+                unsigned status;
+        } rows[] = {
+                { "a later grace", "{'spec': {'terminationGracePeriod': '60m'}}", 422 },
+                { "the same in other words", "{'spec': {'terminationGracePeriod': '1800s'}}", 422 },
+                { "no grace any more", "{'spec': {'terminationGracePeriod': null}}", 422 },
+                { "another machine", "{'spec': {'providerID': 'other'}}", 422 },
+                { "the same grace", "{'spec': {'terminationGracePeriod': '30m'}}", 200 },
+                { "another pool", "{'spec': {'nodePool': 'other'}}", 200 },
+        };
+        Rig *r = *state;
+        _cleanup_answer_ Answer without = { 0 }, late = { 0 };
+
+        rig_make_claim(r, "status-immutable");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, CLAIM("status-immutable"), "%s", rows[i].body);
+
+                print_message("  %s\n", rows[i].what);
+                assert_answer(a, rows[i].status, "Invalid");
+        }
+        without = rig_create(r, RIG_ADMIN, CLAIM(NULL),
+                             "{" OF("NodeClaim") ", 'metadata': {'name': 'status-without'}, 'spec': {'nodePool': 'a', "
+                             "'providerID': 'b'}}");
+        assert_answer(without, 201, NULL);
+        late = rig_merge(r, RIG_ADMIN, CLAIM("status-without"), "{'spec': {'terminationGracePeriod': '1s'}}");
+        assert_answer(late, 422, "Invalid");
+}
+
+static void schema_of_the_status(void **state) {
+        static const struct {
+                const char *what, *status;
+                unsigned expected;
+        } rows[] = {
+                { "a phase", "{'phase': 'WaitingForProtected'}", 200 },
+                { "an unknown phase", "{'phase': 'Confused'}", 422 },
+                { "no time", "{'deadline': 'tomorrow'}", 422 },
+                { "words for a number", "{'podsLeft': 'many'}", 422 },
+                { "a blocker without reason", "{'blockers': [{'pod': 'a/b'}]}", 422 },
+                { "a condition of no status", "{'conditions': [{'type': 'Drained', 'status': 'Perhaps'}]}", 422 },
+                { "a condition of no type", "{'conditions': [{'status': 'True'}]}", 422 },
+                { "an unknown field", "{'mood': 'good'}", 200 },
+        };
+        Rig *r = *state;
+
+        rig_make_claim(r, "status-schema");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_answer_ Answer a =
+                        rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-schema"), "{'status': %s}", rows[i].status);
+
+                print_message("  %s\n", rows[i].what);
+                assert_answer(a, rows[i].expected, "Invalid");
+                assert_null(json_path(a.json, "status", "mood", NULL));
+        }
+}
+
+/* What the schema does not know is dropped; what it presets is there. */
+static void pruned_and_defaulted(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer pool = { 0 }, bare = { 0 };
+
+        pool = rig_create(r, RIG_ADMIN, POOL(NULL),
+                          "{" OF("NodePool") ", 'metadata': {'name': 'status-pruned'}, 'spec': {'selector': {'matchLabels': "
+                          "{'a': 'b'}}, 'invented': {'c': 1}, 'template': {'invented': 2}}}");
+        assert_answer(pool, 201, NULL);
+        assert_null(json_path(pool.json, "spec", "invented", NULL));
+        assert_null(json_path(pool.json, "spec", "template", "invented", NULL));
+        assert_non_null(json_path(pool.json, "spec", "template", NULL));
+        assert_string_equal(answer_string(&pool, "spec", "deletionPolicy", NULL), "Release");
+
+        bare = rig_create(r, RIG_ADMIN, POOL(NULL), "{'metadata': {'name': 'status-bare'}, 'spec': {}}");
+        assert_answer(bare, 400, "BadRequest");
+}
+
+static const struct CMUnitTest cases[] = {
+        cmocka_unit_test(status_is_apart),
+        cmocka_unit_test(generation_counts_specs),
+        cmocka_unit_test(status_is_written_conditionally),
+        cmocka_unit_test(conditions_are_one_list),
+        cmocka_unit_test(claim_is_read_back),
+        cmocka_unit_test(schema_of_claims),
+        cmocka_unit_test(schema_of_pools),
+        cmocka_unit_test(schema_of_budgets),
+        cmocka_unit_test(claims_are_immutable),
+        cmocka_unit_test(schema_of_the_status),
+        cmocka_unit_test(pruned_and_defaulted),
+};
+CONTRACT_SUITE(status, cases);
