@@ -12,35 +12,49 @@ static const char *const target_choices[] = { "auto", "journal", "json", "text",
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
 
 #define ITEM_STRING(s, k, member, def, text) \
-        { .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
-          .offset = offsetof(AgentConfig, member), .default_value = def, .help = text }
+        { \
+                .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text \
+        }
 #define ITEM_USEC(s, k, member, def, low, high, text) \
-        { .section = s, .key = k, .parse = config_parse_usec, .format = config_format_usec, \
-          .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, .min = low, .max = high }
+        { \
+                .section = s, .key = k, .parse = config_parse_usec, .format = config_format_usec, \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, .min = low, \
+                .max = high \
+        }
 #define ITEM_CHOICE(s, k, member, def, list, text) \
-        { .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
-          .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, .choices = list }
+        { \
+                .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, \
+                .choices = list \
+        }
 
 const ConfigItem agent_config_table[] = {
         ITEM_STRING("Kubernetes", "Kubeconfig", kubeconfig, NULL,
-                    "Credential of this node. Unset: the kubelet's, at its usual places (kubeadm, EKS, k3s, RKE2)."),
+                    "Credential of this node. Unset: the kubelet's, at its usual places (kubeadm, EKS, k3s, "
+                    "RKE2)."),
         ITEM_STRING("Kubernetes", "NodeName", node_name, NULL,
-                    "Name of this node's Node object. Unset: from the certificate (system:node:NAME), else the host name."),
+                    "Name of this node's Node object. Unset: from the certificate (system:node:NAME), else "
+                    "the host name."),
         ITEM_CHOICE("Metadata", "Source", metadata_source, "ec2", source_choices,
                     "Where the end of this machine is announced."),
         ITEM_STRING("Metadata", "Endpoint", metadata_endpoint, NULL,
-                    "Base of the metadata service. Unset: AWS_EC2_METADATA_SERVICE_ENDPOINT, else " AGENT_METADATA_ENDPOINT "."),
+                    "Base of the metadata service. Unset: AWS_EC2_METADATA_SERVICE_ENDPOINT, "
+                    "else " AGENT_METADATA_ENDPOINT "."),
         ITEM_USEC("Metadata", "PollSec", poll_usec, "2s", USEC_PER_SEC, USEC_PER_MINUTE,
-                  "How often to look; one request each time. While looking fails it slows down, at most to eight times this."),
+                  "How often to look; one request each time. While looking fails it slows down, at most to "
+                  "eight times this."),
         ITEM_STRING("Agent", "StateDirectory", state_directory, "/var/lib/vesper-agent",
                     "What survives a crash of the agent: which notice was handled how far."),
         ITEM_USEC("Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s", 0, 10 * USEC_PER_MINUTE,
-                  "Between cordon and first eviction, so that load balancers let go; only for notices that leave 5 minutes or more."),
+                  "Between cordon and first eviction, so that load balancers let go; only for notices that "
+                  "leave 5 minutes or more."),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
                     "ADDRESS:PORT for Prometheus (/metrics) and /healthz. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,
                     "auto: text on a terminal, the journal under systemd, else JSON lines."),
-        ITEM_CHOICE("Log", "Level", log_level, "info", level_choices, "The least important level that is logged."),
+        ITEM_CHOICE("Log", "Level", log_level, "info", level_choices,
+                    "The least important level that is logged."),
 };
 const size_t agent_config_table_size = ELEMENTSOF(agent_config_table);
 
@@ -82,11 +96,13 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         int r;
 
         if (disabled && strcasecmp(disabled, "true") == 0 && c->metadata_source != METADATA_SOURCE_NONE) {
-                log_notice(l, "AWS_EC2_METADATA_DISABLED=true is in the environment: no notice is looked for.");
+                log_notice(l,
+                           "AWS_EC2_METADATA_DISABLED=true is in the environment: no notice is looked for.");
                 c->metadata_source = METADATA_SOURCE_NONE;
         }
         if (!c->metadata_endpoint) {
-                r = free_and_strdup(&c->metadata_endpoint, isempty(endpoint) ? AGENT_METADATA_ENDPOINT : endpoint);
+                r = free_and_strdup(&c->metadata_endpoint,
+                                    isempty(endpoint) ? AGENT_METADATA_ENDPOINT : endpoint);
                 if (r < 0)
                         return r;
         }
@@ -99,7 +115,8 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         r = agent_parse_listen(c->metrics_listen, &address, &port);
         if (r == -EINVAL)
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
-                         "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101 or [::1]:9101.",
+                         "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101 "
+                         "or [::1]:9101.",
                          c->metrics_listen);
         return r;
 }

@@ -11,9 +11,9 @@
 typedef enum MetadataSource { METADATA_SOURCE_EC2, METADATA_SOURCE_NONE } MetadataSource;
 
 typedef struct AgentConfig {
-        char *kubeconfig;        /* [Kubernetes] Kubeconfig=; NULL: agent_config_find_kubeconfig() */
-        char *node_name;         /* [Kubernetes] NodeName=; NULL: from the credential. Set before agent_new() */
-        int metadata_source;     /* [Metadata] Source=: a MetadataSource */
+        char *kubeconfig;    /* [Kubernetes] Kubeconfig=; NULL: agent_config_find_kubeconfig() */
+        char *node_name;     /* [Kubernetes] NodeName=; NULL: from the credential. Set before agent_new() */
+        int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint; /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;        /* [Metadata] PollSec= */
         char *state_directory;   /* [Agent] StateDirectory= */
@@ -28,9 +28,10 @@ extern const size_t agent_config_table_size;
 
 void agent_config_done(AgentConfig *c);
 
-/* What every tool of that cloud obeys: AWS_EC2_METADATA_DISABLED=true ends looking, AWS_EC2_METADATA_SERVICE_ENDPOINT holds where
- * Endpoint= is not set. environment: as in environ. Then refuses, with a logged error, an endpoint that is no http:// URL and an
- * address of [Metrics] that is none: 0, -EINVAL, -ENOMEM. */
+/* What every tool of that cloud obeys: AWS_EC2_METADATA_DISABLED=true ends looking,
+ * AWS_EC2_METADATA_SERVICE_ENDPOINT holds where Endpoint= is not set. environment: as in environ. Then
+ * refuses, with a logged error, an endpoint that is no http:// URL and an address of [Metrics] that is none:
+ * 0, -EINVAL, -ENOMEM. */
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
 
 /* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */

@@ -17,8 +17,8 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* The process around an Agent: options, configuration, the real Env, signals. SIGTERM and SIGINT stop it plainly: nothing is drained
- * and nothing undone by a stop, a restart or an upgrade. */
+/* The process around an Agent: options, configuration, the real Env, signals. SIGTERM and SIGINT stop it
+ * plainly: nothing is drained and nothing undone by a stop, a restart or an upgrade. */
 
 #define DEFAULT_CONFIG "/etc/vesper/agent.conf"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -60,14 +60,15 @@ static void process_done(Process *p) {
         log_free(p->log);
 }
 
-/* -- options --------------------------------------------------------------------------------------------------------- */
+/* -- options ------------------------------------------------------------------------------------ */
 
 static void print_help(FILE *f) {
         fputs("vesper-agent [OPTIONS...]\n\n"
               "Sees the end of its own node coming, and moves the node's work away in time.\n\n"
               "  --config FILE            read FILE and FILE.d/*.conf instead of " DEFAULT_CONFIG "\n"
               "  --set SECTION.KEY=VALUE  one setting, over what the files say; may be repeated\n"
-              "  --dump-config            print the configuration in force, with an explanation of each key, and exit\n"
+              "  --dump-config            print the configuration in force, with an explanation of each "
+              "key, and exit\n"
               "  --version                print the version and exit\n"
               "  --help                   print this and exit\n",
               f);
@@ -109,13 +110,14 @@ static int parse_options(Options *o, int argc, char **argv) {
                         return -EINVAL;
                 }
         if (optind < argc) {
-                fprintf(stderr, "vesper-agent: '%s' is not an option\nTry 'vesper-agent --help'.\n", argv[optind]);
+                fprintf(stderr, "vesper-agent: '%s' is not an option\nTry 'vesper-agent --help'.\n",
+                        argv[optind]);
                 return -EINVAL;
         }
         return 0;
 }
 
-/* -- the world ------------------------------------------------------------------------------------------------------- */
+/* -- the world ---------------------------------------------------------------------------------- */
 
 static int read_boot_id(Process *p) {
         _cleanup_free_ char *text = NULL;
@@ -147,8 +149,11 @@ static void open_optional(Process *p) {
 
         r = state_store_new_directory(p->config.state_directory, &p->env.state);
         if (r < 0)
-                log_warning_errno(p->log, r, "Failed to open StateDirectory=%s, going on without: %m. After a crash the agent knows "
-                                  "only what the Node's annotation says.", p->config.state_directory);
+                log_warning_errno(p->log, r,
+                                  "Failed to open StateDirectory=%s, going on without: %m. After a crash "
+                                  "the agent knows "
+                                  "only what the Node's annotation says.",
+                                  p->config.state_directory);
         r = netlink_new(p->loop, &p->env.netlink);
         if (r < 0)
                 log_warning_errno(p->log, r, "Failed to watch links and routes, going on without: %m");
@@ -188,15 +193,20 @@ static int open_kube(Process *p) {
         int r;
 
         if (!path)
-                return log_error_errno(p->log, ENOENT, "No kubelet credential at its usual places. Set [Kubernetes] Kubeconfig= to "
-                                       "the kubelet's kubeconfig.");
+                return log_error_errno(
+                        p->log, ENOENT,
+                        "No kubelet credential at its usual places. Set [Kubernetes] Kubeconfig= to "
+                        "the kubelet's kubeconfig.");
         r = kubeconfig_load(path, &p->kubeconfig, &message);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to use Kubeconfig=%s: %s", path, message ? message : "out of memory");
+                return log_error_errno(p->log, r, "Failed to use Kubeconfig=%s: %s", path,
+                                       message ? message : "out of memory");
         r = node_identity_find(p->kubeconfig, p->config.node_name, &name, &from);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to tell this node's name (from %s); set [Kubernetes] NodeName=: %m",
-                                       strempty(from));
+                return log_error_errno(
+                        p->log, r,
+                        "Failed to tell this node's name (from %s); set [Kubernetes] NodeName=: %m",
+                        strempty(from));
         free(p->config.node_name);
         p->config.node_name = TAKE_PTR(name);
 
@@ -204,18 +214,19 @@ static int open_kube(Process *p) {
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to use the credential of %s: %s", path,
                                        message ? message : "out of memory");
-        log_info(p->log, "Node %s (by %s), API server %s, %s.", p->config.node_name, from, p->kubeconfig->server,
-                 kube_auth_describe(p->auth));
+        log_info(p->log, "Node %s (by %s), API server %s, %s.", p->config.node_name, from,
+                 p->kubeconfig->server, kube_auth_describe(p->auth));
         r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, "vesper-agent", &p->client);
         return r < 0 ? log_error_errno(p->log, r, "Failed to set up the API client: %m") : 0;
 }
 
-/* -- running --------------------------------------------------------------------------------------------------------- */
+/* -- running ------------------------------------------------------------------------------------ */
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         Process *p = userdata;
 
-        log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0, "Stopping on SIG%s: the node is left as it is.",
+        log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0,
+                 "Stopping on SIG%s: the node is left as it is.",
                  strempty(sigabbrev_np((int) si->ssi_signo)));
         notify("STOPPING=1", NULL);
         loop_exit(p->loop, 0);
@@ -264,26 +275,29 @@ static int process_run(Process *p) {
         return r < 0 ? log_error_errno(p->log, r, "The event loop failed: %m") : 0;
 }
 
-/* What is wrong with the configuration goes to where the default says, as the configuration itself is not known yet. */
+/* What is wrong with the configuration goes to where the default says, as the configuration itself is not
+ * known yet. */
 static int load_config(Process *p, const Options *o) {
         int r;
 
         r = log_new(log_target_auto(), LOG_LEVEL_INFO, "vesper-agent", &p->log);
         if (r < 0)
                 return r;
-        r = config_load(p->log, agent_config_table, agent_config_table_size, o->config_path ? o->config_path : DEFAULT_CONFIG,
-                        o->config_path != NULL, o->settings, &p->config);
+        r = config_load(p->log, agent_config_table, agent_config_table_size,
+                        o->config_path ? o->config_path : DEFAULT_CONFIG, o->config_path != NULL,
+                        o->settings, &p->config);
         if (r < 0)
                 return r;
         r = agent_config_finish(&p->config, p->log, environ);
         if (r < 0)
                 return r;
         p->log = log_free(p->log);
-        return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config), "vesper-agent", &p->log);
+        return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config),
+                       "vesper-agent", &p->log);
 }
 
-/* It idles for weeks and works for a minute: what a list or an answer took goes back to the system at once, instead of being kept
- * for the next one. */
+/* It idles for weeks and works for a minute: what a list or an answer took goes back to the system at once,
+ * instead of being kept for the next one. */
 static void keep_memory_small(void) {
         (void) mallopt(M_MMAP_THRESHOLD, 32 * 1024);
         (void) mallopt(M_TRIM_THRESHOLD, 32 * 1024);
@@ -301,7 +315,9 @@ int main(int argc, char **argv) {
         if (r == 0) {
                 r = load_config(&p, &o);
                 if (r >= 0 && o.dump_config)
-                        r = config_dump(stdout, agent_config_table, agent_config_table_size, &p.config) < 0 ? -EIO : 1;
+                        r = config_dump(stdout, agent_config_table, agent_config_table_size, &p.config) < 0
+                                    ? -EIO
+                                    : 1;
         }
         strv_free(o.settings);
         if (r != 0)

@@ -5,9 +5,14 @@
 #include "reflex.h"
 
 static const char *const kind_values[] = {
-        [NOTICE_SPOT] = "spot",         [NOTICE_REBALANCE] = "rebalance",           [NOTICE_MAINTENANCE] = "maintenance",
-        [NOTICE_SCALE_IN] = "scale-in", [NOTICE_CAPACITY_BLOCK] = "capacity-block", [NOTICE_SHUTDOWN] = "shutdown",
-        [NOTICE_MANUAL] = "manual",     [_NOTICE_KIND_MAX] = NULL,
+        [NOTICE_SPOT] = "spot",
+        [NOTICE_REBALANCE] = "rebalance",
+        [NOTICE_MAINTENANCE] = "maintenance",
+        [NOTICE_SCALE_IN] = "scale-in",
+        [NOTICE_CAPACITY_BLOCK] = "capacity-block",
+        [NOTICE_SHUTDOWN] = "shutdown",
+        [NOTICE_MANUAL] = "manual",
+        [_NOTICE_KIND_MAX] = NULL,
 };
 
 static const char *const look_values[] = {
@@ -34,9 +39,9 @@ static const char *const answer_values[] = {
 };
 
 static const char *const phase_values[] = {
-        [REFLEX_IDLE] = "idle",         [REFLEX_PLANNED] = "planned", [REFLEX_CORDONED] = "cordoned",
-        [REFLEX_LB_WAIT] = "lb-wait",   [REFLEX_DRAINING] = "draining", [REFLEX_VOLUMES] = "volumes",
-        [REFLEX_DRAINED] = "drained",   [REFLEX_ENDING] = "ending",   [REFLEX_CANCELLED] = "cancelled",
+        [REFLEX_IDLE] = "idle",       [REFLEX_PLANNED] = "planned",   [REFLEX_CORDONED] = "cordoned",
+        [REFLEX_LB_WAIT] = "lb-wait", [REFLEX_DRAINING] = "draining", [REFLEX_VOLUMES] = "volumes",
+        [REFLEX_DRAINED] = "drained", [REFLEX_ENDING] = "ending",     [REFLEX_CANCELLED] = "cancelled",
         [_REFLEX_STATE_MAX] = NULL,
 };
 
@@ -52,23 +57,29 @@ static const double drained_buckets[] = { 0.25, 0.5, 1, 2, 5, 10, 20, 30, 45, 60
 
 static const MetricFamily families[_AGENT_METRIC_MAX] = {
         [AGENT_METRIC_NOTICES] = { "vesper_agent_notices_total", METRIC_COUNTER,
-                                   "Announcements of this node's end, by kind.", "kind", kind_values, NULL, 0 },
+                                   "Announcements of this node's end, by kind.", "kind", kind_values, NULL,
+                                   0 },
         [AGENT_METRIC_LOOKS] = { "vesper_agent_looks_total", METRIC_COUNTER,
-                                 "Looks at the notice source, by what they showed.", "result", look_values, NULL, 0 },
+                                 "Looks at the notice source, by what they showed.", "result", look_values,
+                                 NULL, 0 },
         [AGENT_METRIC_EVICTIONS] = { "vesper_agent_evictions_total", METRIC_COUNTER,
-                                     "Answers to evictions of this node's pods.", "answer", answer_values, NULL, 0 },
+                                     "Answers to evictions of this node's pods.", "answer", answer_values,
+                                     NULL, 0 },
         [AGENT_METRIC_PHASE] = { "vesper_agent_phase", METRIC_GAUGE,
-                                 "1 for the phase that this node's interruption is in.", "phase", phase_values, NULL, 0 },
+                                 "1 for the phase that this node's interruption is in.", "phase",
+                                 phase_values, NULL, 0 },
         [AGENT_METRIC_PODS_LEFT] = { "vesper_agent_pods_left", METRIC_GAUGE,
                                      "Pods that the drain under way still waits for.", NULL, NULL, NULL, 0 },
         [AGENT_METRIC_NOTICE_TO_CORDON] = { "vesper_agent_notice_to_cordon_seconds", METRIC_HISTOGRAM,
-                                            "From the answer that showed a notice to the acknowledged cordon.", NULL, NULL,
-                                            cordon_buckets, ELEMENTSOF(cordon_buckets) },
+                                            "From the answer that showed a notice to the acknowledged "
+                                            "cordon.",
+                                            NULL, NULL, cordon_buckets, ELEMENTSOF(cordon_buckets) },
         [AGENT_METRIC_NOTICE_TO_DRAINED] = { "vesper_agent_notice_to_drained_seconds", METRIC_HISTOGRAM,
-                                             "From the answer that showed a notice to the drained node.", NULL, NULL,
-                                             drained_buckets, ELEMENTSOF(drained_buckets) },
+                                             "From the answer that showed a notice to the drained node.",
+                                             NULL, NULL, drained_buckets, ELEMENTSOF(drained_buckets) },
         [AGENT_METRIC_API_ERRORS] = { "vesper_agent_api_errors_total", METRIC_COUNTER,
-                                      "Writes to the Node object that failed.", "kind", error_values, NULL, 0 },
+                                      "Writes to the Node object that failed.", "kind", error_values, NULL,
+                                      0 },
 };
 
 int agent_metrics_new(Metrics **ret) {
@@ -81,7 +92,7 @@ AgentApiError agent_api_error_kind(const ApiError *e) {
         return e->http >= 400 && e->http < 500 && e->http != 429 ? AGENT_API_REFUSED : AGENT_API_UNREACHABLE;
 }
 
-/* -- the page -------------------------------------------------------------------------------------------------------- */
+/* -- the page ----------------------------------------------------------------------------------- */
 
 /* The evictor keeps its own counts. */
 static void take_evictions(AgentMetricsPage *p) {

@@ -9,14 +9,14 @@
 #include "notice.h"
 
 typedef enum AgentMetric {
-        AGENT_METRIC_NOTICES,          /* by kind: first sightings */
-        AGENT_METRIC_LOOKS,            /* by result */
-        AGENT_METRIC_EVICTIONS,        /* by answer */
-        AGENT_METRIC_PHASE,            /* by phase: 1 for the present one */
+        AGENT_METRIC_NOTICES,   /* by kind: first sightings */
+        AGENT_METRIC_LOOKS,     /* by result */
+        AGENT_METRIC_EVICTIONS, /* by answer */
+        AGENT_METRIC_PHASE,     /* by phase: 1 for the present one */
         AGENT_METRIC_PODS_LEFT,
         AGENT_METRIC_NOTICE_TO_CORDON, /* seconds */
         AGENT_METRIC_NOTICE_TO_DRAINED,
-        AGENT_METRIC_API_ERRORS,       /* by kind */
+        AGENT_METRIC_API_ERRORS, /* by kind */
         _AGENT_METRIC_MAX,
 } AgentMetric;
 

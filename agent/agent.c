@@ -13,9 +13,10 @@
 #include "string-util.h"
 
 /*
- *      start --own Node seen, intent log read--> settled: what was under way goes on, then looks are acted upon
+ *      start --own Node seen, intent log read--> settled: what was under way goes on, looks are acted upon
  *
- * A look that comes earlier is kept. Marks of an earlier boot wait for the node to be Ready; a notice does not wait for that.
+ * A look that comes earlier is kept. Marks of an earlier boot wait for the node to be Ready; a notice does
+ * not wait for that.
  */
 
 #define WARM_USEC (30 * USEC_PER_SEC)
@@ -24,7 +25,8 @@
 #define LOGIND_PATH "/org/freedesktop/login1"
 #define LOGIND_INTERFACE "org.freedesktop.login1.Manager"
 
-/* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within 3 MB. */
+/* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within
+ * 3 MB. */
 #define WINDOW 40u
 
 struct Agent {
@@ -45,11 +47,11 @@ struct Agent {
         bool settled;         /* the own Node has been seen, and what it said was dealt with */
         bool undo_when_ready; /* marks of an earlier boot */
         const char *undo_why;
-        Notice *early;        /* seen before that */
+        Notice *early; /* seen before that */
         usec_t early_usec;
-        char *spoken_id;      /* the notice that is not acted upon, and has been said to be */
+        char *spoken_id; /* the notice that is not acted upon, and has been said to be */
         unsigned unknown_looks;
-        ReflexState trimmed;  /* the state in which memory was given back last */
+        ReflexState trimmed; /* the state in which memory was given back last */
 };
 
 const char *agent_phase(const Agent *a) {
@@ -60,7 +62,7 @@ size_t agent_pods_left(const Agent *a) {
         return reflex_pods_left(a->reflex);
 }
 
-/* -- notices --------------------------------------------------------------------------------------------------------- */
+/* -- notices ------------------------------------------------------------------------------------ */
 
 /* True the first time for this notice. */
 static bool speak_once(Agent *a, const Notice *n) {
@@ -119,7 +121,8 @@ static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
         }
         r = reflex_begin(a->reflex, n, &plan, answered_usec);
         if (r < 0) {
-                log_error_errno(a->env->log, r, "Failed to act upon notice %s, trying again at the next look: %m", n->id);
+                log_error_errno(a->env->log, r,
+                                "Failed to act upon notice %s, trying again at the next look: %m", n->id);
                 return;
         }
         a->undo_when_ready = false; /* the marks are taken over */
@@ -165,7 +168,8 @@ static void count_look(Agent *a, NoticeLook look, const char *why) {
         a->unknown_looks = 0;
 }
 
-/* After the start and after a drain, once all is quiet: what lists and answers took, and nobody uses any more. */
+/* After the start and after a drain, once all is quiet: what lists and answers took, and nobody uses any
+ * more. */
 static void trim_memory(Agent *a) {
         ReflexState s = reflex_state(a->reflex);
 
@@ -175,7 +179,8 @@ static void trim_memory(Agent *a) {
         (void) malloc_trim(0);
 }
 
-static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata) {
+static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+                    void *userdata) {
         Agent *a = userdata;
 
         switch (look) {
@@ -200,7 +205,7 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
         trim_memory(a);
 }
 
-/* -- the start ------------------------------------------------------------------------------------------------------- */
+/* -- the start ---------------------------------------------------------------------------------- */
 
 static void resume(Agent *a, const KubeNode *node) {
         _cleanup_(resumption_done) Resumption found = { 0 };
@@ -226,7 +231,8 @@ static void resume(Agent *a, const KubeNode *node) {
                 break;
         }
         if (r < 0)
-                log_error_errno(a->env->log, r, "Failed to go on with what was under way on node %s: %m", a->config->node_name);
+                log_error_errno(a->env->log, r, "Failed to go on with what was under way on node %s: %m",
+                                a->config->node_name);
 }
 
 static void settle(Agent *a, const KubeNode *node) {
@@ -259,7 +265,9 @@ static void on_node_synced(Informer *i, void *userdata) {
         Agent *a = userdata;
 
         if (!a->settled)
-                log_notice(a->env->log, "There is no Node %s yet: waiting for the kubelet to register it (or is NodeName= wrong?).",
+                log_notice(a->env->log,
+                           "There is no Node %s yet: waiting for the kubelet to register it (or is "
+                           "NodeName= wrong?).",
                            a->config->node_name);
 }
 
@@ -267,8 +275,9 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
         Agent *a = userdata;
 
         if (connected)
-                log_event(a->env->log, LOG_LEVEL_INFO, MESSAGE_API_BACK, LOG_FIELDS({ "NODE", a->config->node_name }),
-                          "Connected to the API server (%s).", i == a->nodes ? "own Node" : "own pods");
+                log_event(a->env->log, LOG_LEVEL_INFO, MESSAGE_API_BACK,
+                          LOG_FIELDS({ "NODE", a->config->node_name }), "Connected to the API server (%s).",
+                          i == a->nodes ? "own Node" : "own pods");
         else
                 log_event(a->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
                           LOG_FIELDS({ "NODE", a->config->node_name }),
@@ -307,14 +316,20 @@ static void on_prepare_for_shutdown(int error, const char *value, void *userdata
                 reflex_machine_ends(a->reflex);
 }
 
-/* -- new, free ------------------------------------------------------------------------------------------------------- */
+/* -- new, free ---------------------------------------------------------------------------------- */
 
 static int make_informers(Agent *a) {
         const InformerHandler node_handler = {
-                .on_event = on_node, .on_synced = on_node_synced, .on_health = on_health, .userdata = a,
+                .on_event = on_node,
+                .on_synced = on_node_synced,
+                .on_health = on_health,
+                .userdata = a,
         };
         const InformerHandler pod_handler = {
-                .on_event = on_pod, .on_synced = on_pods_synced, .on_health = on_health, .userdata = a,
+                .on_event = on_pod,
+                .on_synced = on_pods_synced,
+                .on_health = on_health,
+                .userdata = a,
         };
         _cleanup_free_ char *own_node = strf("metadata.name=%s", a->config->node_name);
         _cleanup_free_ char *own_pods = strf("spec.nodeName=%s", a->config->node_name);
@@ -322,19 +337,24 @@ static int make_informers(Agent *a) {
 
         if (!own_node || !own_pods)
                 return -ENOMEM;
-        r = informer_new(a->client, &kube_node_kind, &(InformerOptions){ .field_selector = own_node }, &node_handler, &a->nodes);
+        r = informer_new(a->client, &kube_node_kind, &(InformerOptions){ .field_selector = own_node },
+                         &node_handler, &a->nodes);
         if (r < 0)
                 return r;
-        return informer_new(a->client, &kube_pod_kind, &(InformerOptions){ .field_selector = own_pods }, &pod_handler, &a->pods);
+        return informer_new(a->client, &kube_pod_kind, &(InformerOptions){ .field_selector = own_pods },
+                            &pod_handler, &a->pods);
 }
 
 static int make_source(Agent *a) {
         const NoticeEc2Options options = {
-                .endpoint = a->config->metadata_endpoint ? a->config->metadata_endpoint : AGENT_METADATA_ENDPOINT,
+                .endpoint = a->config->metadata_endpoint ? a->config->metadata_endpoint
+                                                         : AGENT_METADATA_ENDPOINT,
                 .poll_usec = a->config->poll_usec,
         };
 
-        return a->config->metadata_source == METADATA_SOURCE_EC2 ? notice_ec2_new(a->env, &options, on_look, a, &a->source) : 0;
+        return a->config->metadata_source == METADATA_SOURCE_EC2
+                       ? notice_ec2_new(a->env, &options, on_look, a, &a->source)
+                       : 0;
 }
 
 static int make_reflex(Agent *a) {
@@ -361,7 +381,8 @@ static int agent_init(Agent *a) {
         r = intent_log_new(a->env, &a->intents);
         if (r < 0)
                 return r;
-        r = evictor_new(a->client, &(EvictorOptions){ .window_start = WINDOW, .window_max = WINDOW }, &a->evictor);
+        r = evictor_new(a->client, &(EvictorOptions){ .window_start = WINDOW, .window_max = WINDOW },
+                        &a->evictor);
         if (r < 0)
                 return r;
         a->page = (AgentMetricsPage){ .metrics = a->metrics, .evictor = a->evictor };
@@ -427,13 +448,16 @@ int agent_start(Agent *a) {
         if (a->config->metrics_listen) {
                 r = agent_metrics_serve(a->env->loop, a->config->metrics_listen, &a->page, &a->server);
                 if (r < 0)
-                        return log_error_errno(a->env->log, r, "Failed to listen on %s for metrics: %m", a->config->metrics_listen);
+                        return log_error_errno(a->env->log, r, "Failed to listen on %s for metrics: %m",
+                                               a->config->metrics_listen);
         }
         if (a->env->bus) {
-                r = a->env->bus->ops->match_signal(a->env->bus, LOGIND_NAME, LOGIND_PATH, LOGIND_INTERFACE, "PrepareForShutdown",
-                                                   on_prepare_for_shutdown, a, &a->shutdown_slot);
+                r = a->env->bus->ops->match_signal(a->env->bus, LOGIND_NAME, LOGIND_PATH, LOGIND_INTERFACE,
+                                                   "PrepareForShutdown", on_prepare_for_shutdown, a,
+                                                   &a->shutdown_slot);
                 if (r < 0)
-                        log_warning_errno(a->env->log, r, "Failed to hear of shutdowns from logind, going on without: %m");
+                        log_warning_errno(a->env->log, r,
+                                          "Failed to hear of shutdowns from logind, going on without: %m");
         }
         if (a->source)
                 a->source->ops->start(a->source);

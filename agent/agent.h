@@ -2,13 +2,16 @@
 #pragma once
 
 /*
- * vesper-agent: sees the end of its own node coming, and moves the node's work away in time, alone if it must.
+ * vesper-agent: sees the end of its own node coming, and moves the node's work away in time, alone if it
+ * must.
  *
- *      notice/ --Notice--> policy.c --plan--> reflex.c --patch, evict--> API server
- *                                                |---> intent-log.c       |---> node/node-report.c: conditions, Events
+ *      notice/ --Notice--> policy.c --plan--> reflex.c --evictions--> API server <---+
+ *                                                |---> intent-log.c                  |
+ *                                                +---> node/: marks, conditions, Events
  *
- * agent.c ties them together: one source, one informer of the own Node, one of the own pods, one reflex per notice that is
- * acted on (one at a time; a second one can only bring the deadline nearer). Everything it touches comes in by the Env.
+ * agent.c ties them together: one source, one informer of the own Node, one of the own pods, one reflex per
+ * notice that is acted on (one at a time; a second one can only bring the deadline nearer). Everything it
+ * touches comes in by the Env.
  */
 
 #include "agent-config.h"
@@ -19,7 +22,8 @@ typedef struct Agent Agent;
 
 /* auth and client are made by the caller (main, or a simulation) and outlive the agent; so does config. */
 int agent_new(Env *env, const AgentConfig *config, KubeClient *client, Agent **ret);
-/* Stops without shutdown actions: nothing is un-done, nothing is sent ("kill" of a simulation; a plain stop of the unit). */
+/* Stops without shutdown actions: nothing is un-done, nothing is sent ("kill" of a simulation; a plain stop
+ * of the unit). */
 Agent *agent_free(Agent *a);
 DEFINE_FREEP(Agent, agent_free);
 /* Starts the source and the informers; sd_notify READY=1 follows when the own Node has been seen. */

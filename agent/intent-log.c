@@ -35,7 +35,7 @@ IntentPhase intent_phase_from_string(const char *s) {
         return _INTENT_PHASE_INVALID;
 }
 
-/* -- the record ------------------------------------------------------------------------------------------------------ */
+/* -- the record --------------------------------------------------------------------------------- */
 
 static void record_clear(IntentRecord *r) {
         for (size_t i = 0; i < r->n_items; i++)
@@ -75,7 +75,7 @@ static int parse_intents(const Json *list, IntentRecord *record) {
         record->items = new0(Intent, INTENTS_MAX);
         if (!record->items)
                 return -ENOMEM;
-        JSON_FOREACH(o, list) {
+        JSON_FOREACH (o, list) {
                 r = parse_intent(o, &record->items[record->n_items]);
                 if (r < 0)
                         return r;
@@ -140,7 +140,7 @@ char *intent_record_format(const IntentRecord *r) {
         return json_writer_steal(w, NULL);
 }
 
-/* -- the disk -------------------------------------------------------------------------------------------------------- */
+/* -- the disk ----------------------------------------------------------------------------------- */
 
 static void intent_log_write(IntentLog *l) {
         _cleanup_free_ char *text = NULL;
@@ -153,7 +153,8 @@ static void intent_log_write(IntentLog *l) {
         r = text ? state_store_write(l->env->state, RECORD_NAME, text, strlen(text)) : -ENOMEM;
         if (r < 0 && !l->failing)
                 log_warning_errno(l->env->log, r,
-                                  "Failed to write the intent log: %m. The drain goes on; should the agent be restarted before "
+                                  "Failed to write the intent log: %m. The drain goes on; should the agent "
+                                  "be restarted before "
                                   "this machine ends, it knows only what the Node's annotation says.");
         else if (r >= 0 && l->failing)
                 log_notice(l->env->log, "The intent log can be written again.");
@@ -176,9 +177,11 @@ static void intent_log_read(IntentLog *l) {
         if (r >= 0)
                 r = intent_record_parse(text, size, &record);
         if (r < 0) {
-                log_warning_errno(l->env->log, r,
-                                  "The intent log cannot be read, going on without it: %m. What was under way is taken from the "
-                                  "Node's annotation; a notice that a person overruled may be acted upon again.");
+                log_warning_errno(
+                        l->env->log, r,
+                        "The intent log cannot be read, going on without it: %m. What was under way is "
+                        "taken from the "
+                        "Node's annotation; a notice that a person overruled may be acted upon again.");
                 return;
         }
         if (!streq(record.boot_id, l->record.boot_id)) {
@@ -222,7 +225,7 @@ IntentLog *intent_log_free(IntentLog *l) {
         return mfree(l);
 }
 
-/* -- the notices ----------------------------------------------------------------------------------------------------- */
+/* -- the notices -------------------------------------------------------------------------------- */
 
 static Intent *find(const IntentLog *l, const char *id) {
         for (size_t i = 0; i < l->record.n_items; i++)
@@ -235,7 +238,8 @@ const Intent *intent_log_find(const IntentLog *l, const char *id) {
         return find(l, id);
 }
 
-const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *i, void *userdata), void *userdata) {
+const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *i, void *userdata),
+                                 void *userdata) {
         for (size_t i = 0; i < l->record.n_items; i++)
                 if (over(&l->record.items[i], userdata))
                         return &l->record.items[i];
@@ -273,7 +277,8 @@ void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t si
         int r = keep(l, n, phase, since_usec);
 
         if (r < 0)
-                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m", n->id);
+                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m",
+                                  n->id);
         else
                 intent_log_write(l);
 }
@@ -282,7 +287,8 @@ void intent_log_note_soon(IntentLog *l, const Notice *n, IntentPhase phase, usec
         int r = keep(l, n, phase, since_usec);
 
         if (r < 0)
-                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m", n->id);
+                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m",
+                                  n->id);
         else
                 timer_arm_earlier(l->timer, usec_add(loop_now(l->env->loop), SOON_USEC));
 }

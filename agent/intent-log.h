@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * intent-log.c: what the agent must know after a crash and cannot read off its Node: which notice was handled how far, and which
- * one a person overruled. One small record in the StateStore, JSON, versioned, written whole:
+ * intent-log.c: what the agent must know after a crash and cannot read off its Node: which notice was
+ * handled how far, and which one a person overruled. One small record in the StateStore, JSON, versioned,
+ * written whole:
  *
- *      {"version":1,"bootID":"...","notices":[{"id":...,"kind":...,...,"phase":"Draining","since":"..."}, ...]}
+ *      {"version":1,"bootID":"...","notices":[{"id":..., ..., "phase":"Draining","since":"..."}, ...]}
  *
- * Keyed by notice id and boot id: a record of another boot is of the past. One that cannot be read is reported and treated as
- * absent; a disk that fails is reported and stops nothing. In memory the log works without any disk.
+ * Keyed by notice id and boot id: a record of another boot is of the past. One that cannot be read is
+ * reported and treated as absent; a disk that fails is reported and stops nothing. In memory the log works
+ * without any disk.
  */
 
 #include "notice.h"
@@ -40,7 +42,8 @@ typedef struct IntentRecord {
 
 #define INTENTS_MAX 16u
 
-/* Pure (fuzzed). -EBADMSG: no JSON; -EINVAL: not such a record; -ENOTSUP: of a later version; -E2BIG, -ENOMEM. */
+/* Pure (fuzzed). -EBADMSG: no JSON; -EINVAL: not such a record; -ENOTSUP: of a later version; -E2BIG,
+ * -ENOMEM. */
 int intent_record_parse(const char *data, size_t size, IntentRecord *ret);
 char *intent_record_format(const IntentRecord *r); /* NULL on ENOMEM */
 void intent_record_done(IntentRecord *r);
@@ -55,9 +58,11 @@ DEFINE_FREEP(IntentLog, intent_log_free);
 const Intent *intent_log_find(const IntentLog *l, const char *id); /* NULL: never heard of */
 /* Notes and writes at once. */
 void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec);
-/* Notes, and writes a moment later: for what the Node's annotation says too, so that no eviction waits for the disk. */
+/* Notes, and writes a moment later: for what the Node's annotation says too, so that no eviction waits for
+ * the disk. */
 void intent_log_note_soon(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec);
 /* The occurrence is over: the same id would be a new one. */
 void intent_log_forget(IntentLog *l, const char *id);
 /* The oldest that `over` says true of, or NULL. */
-const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *i, void *userdata), void *userdata);
+const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *i, void *userdata),
+                                 void *userdata);

@@ -4,9 +4,9 @@
 /*
  * policy.c: what to do about which notice. Pure: a notice and the configuration in, a plan out.
  *
- *      advisory, rebalance            an Event; the machine may live on for hours, and nobody asked for more (seed 002)
+ *      advisory, rebalance            an Event: the machine may live on for hours (seed 002)
  *      everything certain             drained, against the deadline
- *      ... leaving 5 minutes or more  load balancers are given [Drain] LoadBalancerWaitSec= before the first eviction
+ *      ... leaving 5 minutes or more  first [Drain] LoadBalancerWaitSec= for load balancers to let go
  */
 
 #include "notice.h"
@@ -23,6 +23,6 @@ typedef struct Plan {
 
 Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_now_usec);
 
-/* When the drain has to be over (wall clock): what was announced, or the coordinator's T (0: none) if that is earlier, less what
- * the last calls need. USEC_INFINITY: never. */
+/* When the drain has to be over (wall clock): what was announced, or the coordinator's T (0: none) if that
+ * is earlier, less what the last calls need. USEC_INFINITY: never. */
 usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec);

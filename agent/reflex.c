@@ -8,7 +8,8 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* The kubelet reports volumes every 10 s when something changed; what has not moved for three of those does not move soon. */
+/* The kubelet reports volumes every 10 s when something changed; what has not moved for three of those does
+ * not move soon. */
 #define VOLUMES_STALL_USEC (30 * USEC_PER_SEC)
 
 struct Reflex {
@@ -16,25 +17,25 @@ struct Reflex {
         NodeReport *report;
         ReflexState state;
         Notice *notice;
-        usec_t answered_usec;  /* USEC_INFINITY: before this start */
-        usec_t since_usec;     /* wall clock: when the drain began */
+        usec_t answered_usec;       /* USEC_INFINITY: before this start */
+        usec_t since_usec;          /* wall clock: when the drain began */
         usec_t claim_deadline_usec; /* wall clock; 0: none */
         usec_t lb_wait_usec;
         NodeDrain *drain;
-        Timer *timer;          /* LB_WAIT, VOLUMES */
-        size_t n_volumes;      /* when they changed last */
+        Timer *timer;     /* LB_WAIT, VOLUMES */
+        size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
-        [REFLEX_IDLE] = "Idle",         [REFLEX_PLANNED] = "Planned",   [REFLEX_CORDONED] = "Cordoned",
-        [REFLEX_LB_WAIT] = "LBWait",    [REFLEX_DRAINING] = "Draining", [REFLEX_VOLUMES] = "Volumes",
-        [REFLEX_DRAINED] = "Drained",   [REFLEX_ENDING] = "Ending",     [REFLEX_CANCELLED] = "Cancelled",
+        [REFLEX_IDLE] = "Idle",       [REFLEX_PLANNED] = "Planned",   [REFLEX_CORDONED] = "Cordoned",
+        [REFLEX_LB_WAIT] = "LBWait",  [REFLEX_DRAINING] = "Draining", [REFLEX_VOLUMES] = "Volumes",
+        [REFLEX_DRAINED] = "Drained", [REFLEX_ENDING] = "Ending",     [REFLEX_CANCELLED] = "Cancelled",
 };
 
 #define TO(s) (1u << REFLEX_##s)
 
-/* The diagram of reflex.h: edges[from] has bit `to`. IDLE also leads where a restart finds the interruption. */
+/* The diagram of reflex.h: edges[from] has bit `to`. IDLE also leads to where a restart finds it. */
 static const unsigned edges[_REFLEX_STATE_MAX] = {
         [REFLEX_IDLE] = TO(PLANNED) | TO(CORDONED) | TO(DRAINING) | TO(DRAINED) | TO(CANCELLED),
         [REFLEX_PLANNED] = TO(CORDONED) | TO(CANCELLED),
@@ -69,8 +70,8 @@ const KubeNode *reflex_node(const Reflex *r) {
 /* The only writer of the state. */
 static void reflex_set_state(Reflex *r, ReflexState to, const char *reason) {
         assert(edges[r->state] & (1u << to));
-        log_debug(r->c.env->log, "Interruption of node %s: %s -> %s: %s", r->c.config->node_name, state_table[r->state],
-                  state_table[to], reason);
+        log_debug(r->c.env->log, "Interruption of node %s: %s -> %s: %s", r->c.config->node_name,
+                  state_table[r->state], state_table[to], reason);
         metrics_set(r->c.metrics, AGENT_METRIC_PHASE, (size_t) r->state, 0);
         metrics_set(r->c.metrics, AGENT_METRIC_PHASE, (size_t) to, 1);
         timer_disarm(r->timer);
@@ -78,7 +79,7 @@ static void reflex_set_state(Reflex *r, ReflexState to, const char *reason) {
         node_voice_set_phase(r->c.voice, state_table[to]);
 }
 
-/* -- pods ------------------------------------------------------------------------------------------------------------ */
+/* -- pods --------------------------------------------------------------------------------------- */
 
 static bool iterate_pods(HashmapIterator *it, const KubePod **ret, void *userdata) {
         Reflex *r = userdata;
@@ -99,12 +100,12 @@ size_t reflex_pods_left(const Reflex *r) {
                 return node_drain_pods_left(r->drain);
         if (r->state == REFLEX_IDLE || r->state >= REFLEX_DRAINED)
                 return 0;
-        INFORMER_FOREACH(o, r->c.pods)
+        INFORMER_FOREACH (o, r->c.pods)
                 n += drain_waits_for((const KubePod *) o, &rules, loop_wall(r->c.env->loop));
         return n;
 }
 
-/* -- the report ------------------------------------------------------------------------------------------------------ */
+/* -- the report --------------------------------------------------------------------------------- */
 
 static NodeWish reflex_wish(const Reflex *r) {
         NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
@@ -126,13 +127,13 @@ static void reflex_report(Reflex *r) {
         NodeWish w = reflex_wish(r);
 
         if (node_report_mark(r->report, &w) < 0)
-                log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory", w.phase,
-                            r->c.config->node_name);
+                log_warning(r->c.env->log, "Failed to report phase %s of node %s, ignoring: out of memory",
+                            w.phase, r->c.config->node_name);
         metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, (double) w.pods_left);
         node_voice_set_status(r->c.voice, w.pods_left);
 }
 
-/* -- the drain ------------------------------------------------------------------------------------------------------- */
+/* -- the drain ---------------------------------------------------------------------------------- */
 
 static usec_t drain_deadline(const Reflex *r) {
         return policy_drain_deadline(r->notice, r->claim_deadline_usec);
@@ -233,7 +234,7 @@ static void reflex_enter_draining(Reflex *r) {
         reflex_report(r);
 }
 
-/* -- volumes --------------------------------------------------------------------------------------------------------- */
+/* -- volumes ------------------------------------------------------------------------------------ */
 
 static void reflex_check_volumes(Reflex *r) {
         const KubeNode *view = reflex_node(r);
@@ -257,13 +258,15 @@ static void reflex_check_volumes(Reflex *r) {
 
 /* May be called out of the drain, which it frees last. */
 static void reflex_enter_drained(Reflex *r) {
-        usec_t took = r->answered_usec == USEC_INFINITY ? USEC_INFINITY
-                                                         : usec_sub(loop_now(r->c.env->loop), r->answered_usec);
+        usec_t took = r->answered_usec == USEC_INFINITY
+                              ? USEC_INFINITY
+                              : usec_sub(loop_now(r->c.env->loop), r->answered_usec);
         NodeDrain *drain = TAKE_PTR(r->drain);
 
         reflex_set_state(r, REFLEX_DRAINED, "nothing that had to leave is left");
         if (took != USEC_INFINITY)
-                metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_DRAINED, 0, (double) took / USEC_PER_SEC);
+                metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_DRAINED, 0,
+                                (double) took / USEC_PER_SEC);
         reflex_report(r);
         node_voice_drained(r->c.voice, took);
         intent_log_note(r->c.intents, r->notice, INTENT_DRAINED, r->since_usec);
@@ -272,7 +275,7 @@ static void reflex_enter_drained(Reflex *r) {
         node_drain_free(drain);
 }
 
-/* -- the beginning --------------------------------------------------------------------------------------------------- */
+/* -- the beginning ------------------------------------------------------------------------------ */
 
 static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
         Reflex *r = userdata;
@@ -343,7 +346,9 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         if (k < 0)
                 return k;
         r->answered_usec = USEC_INFINITY;
-        r->since_usec = phase == INTENT_CORDONED ? 0 : since_usec > 0 ? since_usec : loop_wall(r->c.env->loop);
+        r->since_usec = phase == INTENT_CORDONED ? 0
+                        : since_usec > 0         ? since_usec
+                                                 : loop_wall(r->c.env->loop);
         r->claim_deadline_usec = reflex_node(r) ? node_claim_deadline(reflex_node(r)) : 0;
         r->lb_wait_usec = 0;
         r->expired_said = false;
@@ -354,7 +359,8 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         w = reflex_wish(r);
         k = node_report_resume(r->report, &w);
         if (k < 0)
-                log_warning_errno(r->c.env->log, k, "Failed to report on node %s, ignoring: %m", r->c.config->node_name);
+                log_warning_errno(r->c.env->log, k, "Failed to report on node %s, ignoring: %m",
+                                  r->c.config->node_name);
         if (phase == INTENT_CORDONED)
                 reflex_enter_draining(r);
         else if (phase == INTENT_DRAINING)
@@ -363,7 +369,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         return 0;
 }
 
-/* -- news ------------------------------------------------------------------------------------------------------------ */
+/* -- news --------------------------------------------------------------------------------------- */
 
 static void reflex_deadline_changed(Reflex *r) {
         PolicySettings settings = { .lb_wait_usec = r->lb_wait_usec };
@@ -423,7 +429,8 @@ static void reflex_stop(Reflex *r, const char *reason) {
 }
 
 static bool can_stop(const Reflex *r) {
-        return r->state != REFLEX_IDLE && r->state != REFLEX_ENDING && r->state != REFLEX_CANCELLED && !r->ending;
+        return r->state != REFLEX_IDLE && r->state != REFLEX_ENDING && r->state != REFLEX_CANCELLED &&
+               !r->ending;
 }
 
 void reflex_cancel(Reflex *r, const char *why) {
@@ -538,7 +545,7 @@ static void on_timer(Timer *t, void *userdata) {
         }
 }
 
-/* -- new, free ------------------------------------------------------------------------------------------------------- */
+/* -- new, free ---------------------------------------------------------------------------------- */
 
 int reflex_new(const ReflexContext *context, Reflex **ret) {
         _cleanup_(reflex_freep) Reflex *r = NULL;

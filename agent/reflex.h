@@ -4,21 +4,22 @@
 /*
  * The reflex: one interruption of this node, from its notice to its end.
  *
- *      IDLE --notice--> PLANNED --cordon acknowledged--> CORDONED --+--long notice--> LB_WAIT --time--+
- *                                                                   |                                 v
- *                                                                   +----------------------------> DRAINING <--a pod came--+
- *                                                                                                     |                    |
- *                                              DRAINED <---let go, or not in time--- VOLUMES <--proven empty               |
- *                                                 |                                     +----------------------------------+
- *                                                 +--the machine goes down--> ENDING
+ *      IDLE --notice--> PLANNED --acknowledged--> CORDONED --long notice--> LB_WAIT
+ *                                                     |                         |
+ *                                                     +------------+------------+ time
+ *                                                                  v
+ *                     VOLUMES <--proven empty-- DRAINING <--a pod came-- VOLUMES
+ *                        |
+ *                        +--let go, or not in time--> DRAINED --the machine goes down--> ENDING
  *
  *      any before ENDING --withdrawn, or a person un-cordoned--> CANCELLED --our marks are off--> IDLE
  *
- * After a restart it begins in the state in which it was left. A drain whose time is up before the node is empty stays DRAINING:
- * what is left is named, and it goes on for as long as the machine lives. ENDING undoes nothing any more.
+ * After a restart it begins in the state in which it was left. A drain whose time is up before the node is
+ * empty stays DRAINING: what is left is named, and it goes on for as long as the machine lives. ENDING
+ * undoes nothing any more.
  *
- * The first act (node-report.h W1) leaves inside reflex_begin(), before any line, Event or disk write. The drain begins when it is
- * acknowledged; nothing else delays it.
+ * The first act (node-report.h W1) leaves inside reflex_begin(), before any line, Event or disk write. The
+ * drain begins when it is acknowledged; nothing else delays it.
  */
 
 #include "agent-config.h"
@@ -62,7 +63,8 @@ int reflex_new(const ReflexContext *context, Reflex **ret);
 Reflex *reflex_free(Reflex *r); /* sends nothing, undoes nothing */
 DEFINE_FREEP(Reflex, reflex_free);
 
-/* In IDLE: a notice to act upon. answered_usec: loop_now() when the answer that showed it was whole. -ENOMEM: it was not begun. */
+/* In IDLE: a notice to act upon. answered_usec: loop_now() when the answer that showed it was whole.
+ * -ENOMEM: it was not begun. */
 int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec);
 /* In IDLE: one that was begun before this start, and got as far as `phase`. */
 int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec);

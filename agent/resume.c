@@ -52,7 +52,8 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
                 return r;
         if (!boot_id_equal(marked, boot_id)) {
                 ret->act = RESUME_UNDO;
-                ret->why = marked ? "the machine was started anew since" : "it cannot be read what they are of";
+                ret->why =
+                        marked ? "the machine was started anew since" : "it cannot be read what they are of";
                 return 0;
         }
 

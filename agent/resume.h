@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * resume.c: pure. What an agent that has just started finds on its Node and in its intent log, and what follows:
+ * resume.c: pure. What an agent that has just started finds on its Node and in its intent log, and what
+ * follows:
  *
- *      marks of another boot                        the interruption is over: once the node is Ready, exactly our marks go
- *      marks of this boot, released in the log      a person un-cordoned, and only the clean-up was missing
- *      marks of this boot, node schedulable         a person un-cordoned while nobody looked
- *      annotation of this boot                      go on, in the later of the two phases that annotation and log know
- *      no marks, but conditions of ours             only their clean-up was missing
- *      nothing of ours                              nothing
+ *      marks of another boot                       over: once the node is Ready, exactly our marks go
+ *      marks of this boot, released in the log     a person un-cordoned; only the clean-up was missing
+ *      marks of this boot, node schedulable        a person un-cordoned while nobody looked
+ *      annotation of this boot                     go on, in the later phase of annotation and log
+ *      no marks, but conditions of ours            only their clean-up was missing
+ *      nothing of ours                             nothing
  */
 
 #include "intent-log.h"

@@ -5,7 +5,8 @@
 
 #include "kubeconfig.h"
 
-/* configured, else NAME of the client certificate's CN=system:node:NAME, else the host name in lower case (as kubelets do without
+/* configured, else NAME of the client certificate's CN=system:node:NAME, else the host name in lower case
+ * (as kubelets do without
  * --hostname-override). *ret_from: static, for people. -EINVAL: that is no name of a Node; -ENOMEM. */
 int node_identity_find(const KubeConfig *config, const char *configured, char **ret, const char **ret_from);
 

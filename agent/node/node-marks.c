@@ -10,7 +10,7 @@
 #define PHASE_BYTES_MAX 64u
 #define BOOT_ID_BYTES_MAX 64u
 
-/* -- reading --------------------------------------------------------------------------------------------------------- */
+/* -- reading ------------------------------------------------------------------------------------ */
 
 void interruption_done(Interruption *i) {
         notice_free(i->notice);
@@ -84,14 +84,16 @@ bool node_has_marks(const KubeNode *n) {
 }
 
 int node_marks_boot_id(const KubeNode *n, char **ret) {
-        const char *texts[] = { annotation(n, ANNOTATION_INTERRUPTION), annotation(n, ANNOTATION_CORDONED_BY_AGENT) };
+        const char *texts[] = { annotation(n, ANNOTATION_INTERRUPTION),
+                                annotation(n, ANNOTATION_CORDONED_BY_AGENT) };
 
         *ret = NULL;
         for (size_t i = 0; i < ELEMENTSOF(texts) && !*ret; i++) {
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
                 const char *boot_id;
 
-                if (!texts[i] || json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL) < 0)
+                if (!texts[i] ||
+                    json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL) < 0)
                         continue;
                 boot_id = json_string_or_null(json_get(json_root(doc), "bootID"));
                 if (isempty(boot_id))
@@ -130,10 +132,11 @@ NodeConditions node_conditions(const KubeNode *n) {
 
         if (drained && drained->status == CONDITION_TRUE)
                 return NODE_CONDITIONS_DRAINED;
-        return drained || own_condition(n, CONDITION_DRAIN_IN_PROGRESS) ? NODE_CONDITIONS_DRAINING : NODE_CONDITIONS_NONE;
+        return drained || own_condition(n, CONDITION_DRAIN_IN_PROGRESS) ? NODE_CONDITIONS_DRAINING
+                                                                        : NODE_CONDITIONS_NONE;
 }
 
-/* -- writing --------------------------------------------------------------------------------------------------------- */
+/* -- writing ------------------------------------------------------------------------------------ */
 
 /* {"metadata":{"resourceVersion":... and left open. */
 static JsonWriter *begin_patch(const KubeNode *n) {
@@ -159,7 +162,8 @@ static char *cordon_mark(const char *boot_id, const char *why) {
         return json_writer_steal(w, NULL);
 }
 
-char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why, bool *ret_claimed) {
+char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why,
+                      bool *ret_claimed) {
         _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
         _cleanup_free_ char *mark = cordon_mark(boot_id, why);
         bool claimed = !node_is_cordoned_by_stranger(n);
@@ -200,13 +204,15 @@ char *node_patch_interruption(const KubeNode *n, const char *interruption) {
         return json_writer_steal(w, NULL);
 }
 
-static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status, const char *message,
-                          usec_t now_usec) {
+static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status,
+                          const char *message, usec_t now_usec) {
         const Condition *old = kube_node_condition(n, type);
         char now[RFC3339_MAX], since[RFC3339_MAX];
 
         rfc3339_format(now_usec, now);
-        rfc3339_format(old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec : now_usec,
+        rfc3339_format(old && old->status == status && old->last_transition_usec > 0
+                               ? old->last_transition_usec
+                               : now_usec,
                        since);
         json_open_object(w, NULL);
         json_add_string(w, "type", type);
@@ -227,7 +233,8 @@ static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type)
         json_close_object(w);
 }
 
-char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message, usec_t wall_now_usec) {
+char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message,
+                            usec_t wall_now_usec) {
         _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
 
         if (!w)
@@ -260,10 +267,14 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
 
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        bool interruption = annotation(n, ANNOTATION_INTERRUPTION), cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT);
-        bool shared = annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR), deleting = n->object.meta.deletion_usec > 0;
-        bool takes_cordon = cordon && !deleting, label = !shared && !deleting && (cordon || interruption) &&
-                            streq_ptr(object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE);
+        bool interruption = annotation(n, ANNOTATION_INTERRUPTION),
+             cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT);
+        bool shared = annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR),
+             deleting = n->object.meta.deletion_usec > 0;
+        bool takes_cordon = cordon && !deleting,
+             label = !shared && !deleting && (cordon || interruption) &&
+                     streq_ptr(object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB),
+                               LABEL_EXCLUDE_FROM_LB_VALUE);
 
         if (!interruption && !takes_cordon)
                 return 0;

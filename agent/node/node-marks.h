@@ -4,8 +4,9 @@
 /*
  * node/: this machine's Node object and what surrounds it.
  *
- * node-marks.c: pure. What of ours is on the Node (marks.h), and the bodies of the patches that put it there and take it off. Every
- * body carries the resourceVersion of the Node that it was made from: a stale one is refused with 409, and decided again.
+ * node-marks.c: pure. What of ours is on the Node (marks.h), and the bodies of the patches that put it there
+ * and take it off. Every body carries the resourceVersion of the Node that it was made from: a stale one is
+ * refused with 409, and decided again.
  */
 
 #include "kube-kinds.h"
@@ -24,7 +25,8 @@ typedef struct Interruption {
 
 /* -EINVAL: not ours, or garbled; -ENOMEM. */
 int interruption_parse(const char *text, Interruption *ret);
-char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id); /* NULL on ENOMEM */
+char *interruption_format(const Notice *n, const char *phase, size_t pods_left,
+                          const char *boot_id); /* NULL on ENOMEM */
 void interruption_done(Interruption *i);
 
 /* The same boot, with or without dashes. NULL equals nothing. */
@@ -53,14 +55,17 @@ NodeConditions node_conditions(const KubeNode *n);
 
 /* Each: the body, or NULL on ENOMEM. */
 
-/* Merge patch. The first act: cordon (claimed unless a stranger has cordoned), annotation, and the load balancers' label where there
- * is none. */
-char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why, bool *ret_claimed);
+/* Merge patch. The first act: cordon (claimed unless a stranger has cordoned), annotation, and the load
+ * balancers' label where there is none. */
+char *node_patch_mark(const KubeNode *n, const char *interruption, const char *boot_id, const char *why,
+                      bool *ret_claimed);
 /* Merge patch: the annotation alone. */
 char *node_patch_interruption(const KubeNode *n, const char *interruption);
 /* Strategic merge patch of the status; NONE deletes those of ours that are there. */
-char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message, usec_t wall_now_usec);
+char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message,
+                            usec_t wall_now_usec);
 
-/* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes schedulable by it; 0: nothing
- * is there to take off; -ENOMEM. A node that is being deleted keeps its cordon, as does one that the coordinator has cordoned too. */
+/* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes
+ * schedulable by it; 0: nothing is there to take off; -ENOMEM. A node that is being deleted keeps its
+ * cordon, as does one that the coordinator has cordoned too. */
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);

@@ -19,7 +19,14 @@
 
 typedef enum ReportGoal { GOAL_NONE, GOAL_MARK, GOAL_UNMARK } ReportGoal;
 
-typedef enum ReportWrite { WRITE_NONE, WRITE_READ, WRITE_CORDON, WRITE_PHASE, WRITE_CONDITIONS, WRITE_UNDO } ReportWrite;
+typedef enum ReportWrite {
+        WRITE_NONE,
+        WRITE_READ,
+        WRITE_CORDON,
+        WRITE_PHASE,
+        WRITE_CONDITIONS,
+        WRITE_UNDO
+} ReportWrite;
 
 /* What the annotation says (or shall say). */
 typedef struct ReportText {
@@ -41,8 +48,8 @@ struct NodeReport {
         NodeConditions wanted_conditions;
         const char *message;
         bool cordoned, claimed, undone;
-        usec_t sent_usec;   /* when W1 left for the first time; 0: not yet */
-        usec_t text_usec;   /* when the annotation was written last */
+        usec_t sent_usec; /* when W1 left for the first time; 0: not yet */
+        usec_t text_usec; /* when the annotation was written last */
         usec_t settle_usec;
 
         KubeCall *call;
@@ -75,7 +82,8 @@ int node_report_new(KubeClient *c, const char *node, const NodeReportHandler *h,
         r->client = c;
         r->env = kube_client_env(c);
         r->handler = *h;
-        r->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC,
+        r->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
+                                .cap_usec = RETRY_CAP_USEC,
                                 .jitter_permille = RETRY_JITTER_PERMILLE };
         r->node = strdup(node);
         if (!r->node)
@@ -109,13 +117,14 @@ const KubeNode *node_report_view(const NodeReport *r) {
         return r->view;
 }
 
-/* -- the view -------------------------------------------------------------------------------------------------------- */
+/* -- the view ----------------------------------------------------------------------------------- */
 
 /* Answers and the watch overtake each other; versions of one kind can be compared as numbers. */
 static bool is_older(const KubeNode *a, const KubeNode *b) {
         uint64_t x, y;
 
-        return streq_ptr(a->object.meta.uid, b->object.meta.uid) && parse_uint64(strempty(a->object.meta.resource_version), &x) >= 0 &&
+        return streq_ptr(a->object.meta.uid, b->object.meta.uid) &&
+               parse_uint64(strempty(a->object.meta.resource_version), &x) >= 0 &&
                parse_uint64(strempty(b->object.meta.resource_version), &y) >= 0 && x < y;
 }
 
@@ -156,7 +165,7 @@ static void take_object(NodeReport *r, const Json *object) {
         kube_object_unref(o);
 }
 
-/* -- answers --------------------------------------------------------------------------------------------------------- */
+/* -- answers ------------------------------------------------------------------------------------ */
 
 static void acknowledge_cordon(NodeReport *r, bool claimed) {
         r->cordoned = true;
@@ -202,14 +211,16 @@ static void on_conflict(NodeReport *r) {
 }
 
 static void on_failure(NodeReport *r, const ApiError *error) {
-        bool urgent = r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
+        bool urgent =
+                r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
         usec_t delay, asked = error->retry_after_usec;
         bool first = !r->failing;
 
         r->failing = true;
         r->backoff.cap_usec = urgent ? CORDON_RETRY_CAP_USEC : RETRY_CAP_USEC;
         delay = backoff_next(&r->backoff, r->env->random);
-        r->retry_usec = usec_add(loop_now(r->env->loop), MAX(delay, urgent ? MIN(asked, CORDON_RETRY_CAP_USEC) : asked));
+        r->retry_usec = usec_add(loop_now(r->env->loop),
+                                 MAX(delay, urgent ? MIN(asked, CORDON_RETRY_CAP_USEC) : asked));
         r->handler.on_api(r, error, first, r->handler.userdata);
 }
 
@@ -234,9 +245,10 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         timer_arm_earlier(r->timer, r->retry_usec);
 }
 
-/* -- sending --------------------------------------------------------------------------------------------------------- */
+/* -- sending ------------------------------------------------------------------------------------ */
 
-static void send(NodeReport *r, ReportWrite write, KubePatchType type, const char *subresource, const char *body) {
+static void send(NodeReport *r, ReportWrite write, KubePatchType type, const char *subresource,
+                 const char *body) {
         KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = subresource };
         KubeCallOptions options = {
                 .lane = HTTP_LANE_URGENT,
@@ -251,7 +263,8 @@ static void send(NodeReport *r, ReportWrite write, KubePatchType type, const cha
         else if (body)
                 k = kube_patch(r->client, &target, type, body, &options, on_reply, r, &r->call);
         if (k < 0) {
-                log_debug_errno(r->env->log, k, "Failed to send a report on node %s, trying again: %m", r->node);
+                log_debug_errno(r->env->log, k, "Failed to send a report on node %s, trying again: %m",
+                                r->node);
                 r->retry_usec = usec_add(loop_now(r->env->loop), RETRY_BASE_USEC);
                 timer_arm_earlier(r->timer, r->retry_usec);
                 return;
@@ -286,27 +299,31 @@ static void send_cordon(NodeReport *r) {
 }
 
 static void send_phase(NodeReport *r) {
-        _cleanup_free_ char *text = format_text(r), *body = text ? node_patch_interruption(r->view, text) : NULL;
+        _cleanup_free_ char *text = format_text(r),
+                            *body = text ? node_patch_interruption(r->view, text) : NULL;
 
         send(r, WRITE_PHASE, KUBE_PATCH_MERGE, NULL, body);
 }
 
 static void send_conditions(NodeReport *r, NodeConditions wanted) {
-        _cleanup_free_ char *body = node_patch_conditions(r->view, wanted, r->message, loop_wall(r->env->loop));
+        _cleanup_free_ char *body =
+                node_patch_conditions(r->view, wanted, r->message, loop_wall(r->env->loop));
 
         send(r, WRITE_CONDITIONS, KUBE_PATCH_STRATEGIC, "status", body);
 }
 
-/* -- what is missing ------------------------------------------------------------------------------------------------- */
+/* -- what is missing ---------------------------------------------------------------------------- */
 
 /* When the annotation is to be written; USEC_INFINITY: it is right. */
 static usec_t phase_due(const NodeReport *r) {
         if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec)
                 return 0;
-        return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC) : USEC_INFINITY;
+        return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC)
+                                                         : USEC_INFINITY;
 }
 
-/* Until the node controller has set the taint that follows from the cordon, a write of ours would only collide with it. */
+/* Until the node controller has set the taint that follows from the cordon, a write of ours would only
+ * collide with it. */
 static bool is_settling(NodeReport *r, usec_t now) {
         if (now >= r->settle_usec || kube_node_has_taint(r->view, TAINT_UNSCHEDULABLE, NULL))
                 return false;
@@ -376,7 +393,7 @@ static void pump(NodeReport *r) {
                 pump_unmark(r);
 }
 
-/* -- what shall stand there ------------------------------------------------------------------------------------------ */
+/* -- what shall stand there --------------------------------------------------------------------- */
 
 static int take_wish(NodeReport *r, const NodeWish *w) {
         _cleanup_(notice_freep) Notice *copy = NULL;
@@ -388,7 +405,9 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
                 return k;
         notice_free(r->notice);
         r->notice = TAKE_PTR(copy);
-        r->wanted = (ReportText){ .phase = w->phase, .pods_left = w->pods_left, .deadline_usec = w->notice->deadline_usec };
+        r->wanted = (ReportText){ .phase = w->phase,
+                                  .pods_left = w->pods_left,
+                                  .deadline_usec = w->notice->deadline_usec };
         r->wanted_conditions = w->conditions;
         r->message = w->message;
         return 0;
@@ -423,13 +442,15 @@ int node_report_mark(NodeReport *r, const NodeWish *w) {
 
 /* What stands there already need not be written again. */
 static void take_standing_text(NodeReport *r) {
-        const char *text = r->view ? object_meta_annotation(&r->view->object.meta, ANNOTATION_INTERRUPTION) : NULL;
+        const char *text =
+                r->view ? object_meta_annotation(&r->view->object.meta, ANNOTATION_INTERRUPTION) : NULL;
         _cleanup_(interruption_done) Interruption i = { 0 };
 
         r->text_usec = loop_now(r->env->loop);
         if (!text || interruption_parse(text, &i) < 0 || !streq(i.phase, r->wanted.phase) || i.pods_left < 0)
                 return;
-        r->acked = (ReportText){ .phase = r->wanted.phase, .pods_left = (size_t) i.pods_left,
+        r->acked = (ReportText){ .phase = r->wanted.phase,
+                                 .pods_left = (size_t) i.pods_left,
                                  .deadline_usec = i.notice->deadline_usec };
 }
 

@@ -2,20 +2,21 @@
 #pragma once
 
 /*
- * node-report.c: says on the Node how far its interruption is. Level-triggered: told what shall stand there, it sends what is
- * missing, one patch at a time, each with the resourceVersion of the newest Node seen; on 409 it takes a newer Node and decides
- * again at once. Writes of one drain without trouble:
+ * node-report.c: says on the Node how far its interruption is. Level-triggered: told what shall stand there,
+ * it sends what is missing, one patch at a time, each with the resourceVersion of the newest Node seen; on
+ * 409 it takes a newer Node and decides again at once. Writes of one drain without trouble:
  *
- *      W1  merge patch      cordon (unless a stranger has cordoned), annotation "Cordoned", load balancers' label where absent
+ *      W1  merge patch      cordon (unless a stranger has), annotation "Cordoned", LB label where absent
  *      W2  status patch     DrainInProgress=True
  *      W3  merge patch      annotation "Draining"
  *      ..  merge patch      podsLeft, at most every 10 s
  *      W4  merge patch      annotation "Drained", podsLeft 0
  *      W5  status patch     DrainInProgress=False, Drained=True
  *
- * W1 leaves inside node_report_mark() on the urgent lane. What follows waits until the control plane has answered the cordon with
- * its taint, 100 ms at most, so that it is not refused for that. A drain that is faster than its reports skips some of them.
- * Taking off: one merge patch (node_patch_undo()), then one that deletes our conditions.
+ * W1 leaves inside node_report_mark() on the urgent lane. What follows waits until the control plane has
+ * answered the cordon with its taint, 100 ms at most, so that it is not refused for that. A drain that is
+ * faster than its reports skips some of them. Taking off: one merge patch (node_patch_undo()), then one that
+ * deletes our conditions.
  */
 
 #include "agent-metrics.h"
@@ -25,8 +26,9 @@
 typedef struct NodeReport NodeReport;
 
 typedef struct NodeReportHandler {
-        /* W1 is acknowledged: also when it was found to have landed though its answer was lost, and again for a Node that was
-         * made anew. sent_usec: loop_now() when it left; claimed: false where a stranger had cordoned before. */
+        /* W1 is acknowledged: also when it was found to have landed though its answer was lost, and again
+         * for a Node that was made anew. sent_usec: loop_now() when it left; claimed: false where a stranger
+         * had cordoned before. */
         void (*on_cordoned)(NodeReport *r, usec_t sent_usec, bool claimed, void *userdata);
         /* Our marks are off. uncordoned: the node is schedulable by that. */
         void (*on_undone)(NodeReport *r, bool uncordoned, void *userdata);

@@ -47,7 +47,7 @@ NodeVoice *node_voice_free(NodeVoice *v) {
         return mfree(v);
 }
 
-/* -- the three channels ---------------------------------------------------------------------------------------------- */
+/* -- the three channels ------------------------------------------------------------------------- */
 
 void node_voice_set_node(NodeVoice *v, const KubeNode *n) {
         if (!streq_ptr(v->uid, n->object.meta.uid))
@@ -77,21 +77,21 @@ void node_voice_set_status(NodeVoice *v, size_t pods_left) {
                 text = strf("STATUS=%s: watching for notices on node %s", v->phase, v->node);
         else
                 text = strf("STATUS=%s: %s notice, deadline %s, %zu pods left on node %s", v->phase,
-                            notice_kind_to_string(v->notice->kind), v->deadline[0] ? v->deadline : "not said", pods_left,
-                            v->node);
+                            notice_kind_to_string(v->notice->kind),
+                            v->deadline[0] ? v->deadline : "not said", pods_left, v->node);
         notify(v, text);
 }
 
 /* One line with the fields of the interruption; pod, pdb and delay where they are known. */
-static void say_full(NodeVoice *v, LogLevel level, const char *id, const char *pod, const char *pdb, const char *delay,
-                     const char *text) {
+static void say_full(NodeVoice *v, LogLevel level, const char *id, const char *pod, const char *pdb,
+                     const char *delay, const char *text) {
         if (!text || !log_enabled(v->env->log, level))
                 return;
         log_event(v->env->log, level, id,
                   LOG_FIELDS({ "NODE", v->node }, { "NOTICE_ID", v->notice ? v->notice->id : NULL },
                              { "NOTICE_KIND", v->notice ? notice_kind_to_string(v->notice->kind) : NULL },
-                             { "PHASE", v->phase }, { "DEADLINE", v->deadline[0] ? v->deadline : NULL }, { "POD", pod },
-                             { "PDB", pdb }, { "CORDON_DELAY_USEC", delay }),
+                             { "PHASE", v->phase }, { "DEADLINE", v->deadline[0] ? v->deadline : NULL },
+                             { "POD", pod }, { "PDB", pdb }, { "CORDON_DELAY_USEC", delay }),
                   "%s", text);
 }
 
@@ -119,7 +119,8 @@ static void tell_node(NodeVoice *v, EventType type, const char *reason, const ch
                 event_record(v->events, &o, type, reason, "%s", text);
 }
 
-static void tell_pod(NodeVoice *v, const KubePod *pod, EventType type, const char *reason, const char *text) {
+static void tell_pod(NodeVoice *v, const KubePod *pod, EventType type, const char *reason,
+                     const char *text) {
         EventObject o = event_object(&pod->object);
 
         if (text)
@@ -130,7 +131,7 @@ static const char *action_of(const Notice *n) {
         return n->action ? n->action : "end";
 }
 
-/* -- agent and API server -------------------------------------------------------------------------------------------- */
+/* -- agent and API server ----------------------------------------------------------------------- */
 
 void node_voice_ready(NodeVoice *v) {
         say(v, LOG_LEVEL_INFO, MESSAGE_READY, "Watching over node %s.", v->node);
@@ -140,46 +141,53 @@ void node_voice_ready(NodeVoice *v) {
 void node_voice_api_lost(NodeVoice *v, const ApiError *e) {
         if (e->http == 401 || e->http == 403)
                 say(v, LOG_LEVEL_ERROR, MESSAGE_API_UNREACHABLE,
-                    "The API server does not let this agent mark node %s, trying on: %s (HTTP %u). Kubeconfig= must be the "
-                    "credential of this very node (user system:node:%s in group system:nodes).", v->node, e->message, e->http,
-                    v->node);
+                    "The API server does not let this agent mark node %s, trying on: %s (HTTP %u). "
+                    "Kubeconfig= must be the "
+                    "credential of this very node (user system:node:%s in group system:nodes).",
+                    v->node, e->message, e->http, v->node);
         else if (e->http > 0)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server refused to mark node %s, trying on: %s (HTTP %u).", v->node, e->message, e->http);
+                    "The API server refused to mark node %s, trying on: %s (HTTP %u).", v->node, e->message,
+                    e->http);
         else
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server does not answer, trying on: %s. What can be done without it goes on.", e->message);
+                    "The API server does not answer, trying on: %s. What can be done without it goes on.",
+                    e->message);
 }
 
 void node_voice_api_back(NodeVoice *v) {
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, "The API server takes reports on node %s again.", v->node);
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, "The API server takes reports on node %s again.",
+            v->node);
 }
 
 void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks) {
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SOURCE_FAILING,
-            "Whether this machine is about to end is unknown since %u looks at source %s: %s. Looking on.", looks, source, why);
+            "Whether this machine is about to end is unknown since %u looks at source %s: %s. Looking on.",
+            looks, source, why);
 }
 
 void node_voice_source_back(NodeVoice *v, const char *source) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SOURCE_FAILING, "Source %s answers again.", source);
 }
 
-/* -- the notice ------------------------------------------------------------------------------------------------------ */
+/* -- the notice --------------------------------------------------------------------------------- */
 
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan) {
-        _cleanup_free_ char *text = strf("%s announces: %s of this machine at %s.", v->notice->source, action_of(v->notice),
-                                         v->deadline[0] ? v->deadline : "a time not said");
+        _cleanup_free_ char *text =
+                strf("%s announces: %s of this machine at %s.", v->notice->source, action_of(v->notice),
+                     v->deadline[0] ? v->deadline : "a time not said");
         _cleanup_free_ char *kind = NULL;
 
-        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN, "%s Taking node %s out of service now: %s.", strempty(text), v->node,
-            plan->why);
+        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN, "%s Taking node %s out of service now: %s.",
+            strempty(text), v->node, plan->why);
         kind = strf("The cloud takes this node back: %s", strempty(text));
-        tell_node(v, EVENT_WARNING, v->notice->kind == NOTICE_SPOT ? "SpotInterruption" : "Interruption", kind);
+        tell_node(v, EVENT_WARNING, v->notice->kind == NOTICE_SPOT ? "SpotInterruption" : "Interruption",
+                  kind);
 }
 
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
-        _cleanup_free_ char *text = strf("%s notice of %s (%s): nothing is moved, as %s.", notice_kind_to_string(n->kind),
-                                         n->source, action_of(n), why);
+        _cleanup_free_ char *text = strf("%s notice of %s (%s): nothing is moved, as %s.",
+                                         notice_kind_to_string(n->kind), n->source, action_of(n), why);
 
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, n->kind == NOTICE_REBALANCE ? "RebalanceRecommendation" : "Notice", text);
@@ -189,19 +197,22 @@ void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
         char text[RFC3339_MAX];
 
         rfc3339_format(deadline_usec, text);
-        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN, "The end of node %s came nearer: it must be empty by %s.", v->node, text);
+        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN,
+            "The end of node %s came nearer: it must be empty by %s.", v->node, text);
 }
 
 void node_voice_resumed(NodeVoice *v) {
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED, "Node %s is being taken out of service since before this start: going on "
-            "where it was left (%s).", v->node, v->phase);
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED,
+            "Node %s is being taken out of service since before this start: going on "
+            "where it was left (%s).",
+            v->node, v->phase);
 }
 
 void node_voice_notice_ignored(NodeVoice *v, const Notice *n, const char *why) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SEEN, "Notice %s is not acted upon: %s.", n->id, why);
 }
 
-/* -- the drain ------------------------------------------------------------------------------------------------------- */
+/* -- the drain ---------------------------------------------------------------------------------- */
 
 void node_voice_cordoned(NodeVoice *v, usec_t delay_usec, bool claimed) {
         _cleanup_free_ char *text = NULL;
@@ -210,7 +221,8 @@ void node_voice_cordoned(NodeVoice *v, usec_t delay_usec, bool claimed) {
         if (delay_usec != USEC_INFINITY)
                 (void) snprintf(delay, sizeof(delay), "%" PRIu64, delay_usec);
         text = claimed ? strf("Node %s is cordoned: no new pod comes.", v->node)
-                       : strf("Node %s had been cordoned by somebody else: left so, and not ours to undo.", v->node);
+                       : strf("Node %s had been cordoned by somebody else: left so, and not ours to undo.",
+                              v->node);
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NODE_CORDONED, NULL, NULL, delay[0] ? delay : NULL, text);
         tell_node(v, EVENT_NORMAL, "Cordoned", text);
 }
@@ -220,7 +232,8 @@ void node_voice_draining(NodeVoice *v, size_t n_pods, usec_t deadline_usec) {
 
         if (deadline_usec != USEC_INFINITY)
                 rfc3339_format(deadline_usec, text);
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED, "Evicting %zu pods of node %s, to be done by %s.", n_pods, v->node, text);
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED, "Evicting %zu pods of node %s, to be done by %s.",
+            n_pods, v->node, text);
 }
 
 static char *pod_key(const KubePod *pod) {
@@ -235,7 +248,8 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
         line = strf("Evicted pod %s.", key);
         say_full(v, LOG_LEVEL_INFO, NULL, key, NULL, NULL, line);
         text = strf("Node %s is being taken back by the cloud (%s notice, %s at %s).", v->node,
-                    notice_kind_to_string(v->notice->kind), action_of(v->notice), v->deadline[0] ? v->deadline : "a time not said");
+                    notice_kind_to_string(v->notice->kind), action_of(v->notice),
+                    v->deadline[0] ? v->deadline : "a time not said");
         tell_pod(v, pod, EVENT_NORMAL, "Evicted", text);
 }
 
@@ -245,8 +259,9 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
 
         if (!key || !how)
                 return;
-        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s. %s%sIt is deleted when its time is up.", key, b->reason,
-                    pdb ? " " : "", strempty(pdb), how, b->message, isempty(b->message) ? "" : " ");
+        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s. %s%sIt is deleted when its time is up.", key,
+                    b->reason, pdb ? " " : "", strempty(pdb), how, b->message,
+                    isempty(b->message) ? "" : " ");
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
 }
@@ -258,7 +273,8 @@ void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_us
         if (!key)
                 return;
         rfc3339_format(deadline_usec, until);
-        text = strf("Deleted pod %s past its disruption budget: node %s has to be empty by %s.", key, v->node, until);
+        text = strf("Deleted pod %s past its disruption budget: node %s has to be empty by %s.", key,
+                    v->node, until);
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE, key, NULL, NULL, text);
         tell_node(v, EVENT_WARNING, "PodDeletedAtDeadline", text);
         tell_pod(v, pod, EVENT_WARNING, "PodDeletedAtDeadline", text);
@@ -279,23 +295,26 @@ static char *join_names(char *const *names) {
 void node_voice_volumes(NodeVoice *v, char *const *names) {
         _cleanup_free_ char *list = join_names(names);
 
-        say(v, LOG_LEVEL_INFO, NULL, "The pods are gone; waiting for volumes to be let go: %s.", strempty(list));
+        say(v, LOG_LEVEL_INFO, NULL, "The pods are gone; waiting for volumes to be let go: %s.",
+            strempty(list));
 }
 
 void node_voice_volumes_given_up(NodeVoice *v, char *const *names) {
         _cleanup_free_ char *list = join_names(names);
 
-        say(v, LOG_LEVEL_WARNING, NULL, "Not waiting any longer for volumes that are still in use: %s. Their pods may start late "
-            "elsewhere.", strempty(list));
+        say(v, LOG_LEVEL_WARNING, NULL,
+            "Not waiting any longer for volumes that are still in use: %s. Their pods may start late "
+            "elsewhere.",
+            strempty(list));
 }
 
 void node_voice_drained(NodeVoice *v, usec_t took_usec) {
         _cleanup_free_ char *text = NULL;
         char took[DURATION_MAX];
 
-        text = took_usec == USEC_INFINITY
-                       ? strf("Node %s is drained.", v->node)
-                       : strf("Node %s is drained, %s after its notice.", v->node, duration_format(took_usec, took));
+        text = took_usec == USEC_INFINITY ? strf("Node %s is drained.", v->node)
+                                          : strf("Node %s is drained, %s after its notice.", v->node,
+                                                 duration_format(took_usec, took));
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "Drained", text);
 }
@@ -305,8 +324,8 @@ void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n) {
         StrBuf b = { 0 };
 
         for (size_t i = 0; i < MIN(n, (size_t) NAMES_SHOWN); i++)
-                strbuf_addf(&b, "%s%s/%s (%s%s%s)", i > 0 ? ", " : "", blockers[i].ns, blockers[i].name, blockers[i].reason,
-                            isempty(blockers[i].detail) ? "" : " ", blockers[i].detail);
+                strbuf_addf(&b, "%s%s/%s (%s%s%s)", i > 0 ? ", " : "", blockers[i].ns, blockers[i].name,
+                            blockers[i].reason, isempty(blockers[i].detail) ? "" : " ", blockers[i].detail);
         if (n > NAMES_SHOWN)
                 strbuf_addf(&b, " and %zu more", n - NAMES_SHOWN);
         list = strbuf_steal(&b);
@@ -315,19 +334,22 @@ void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n) {
         tell_node(v, EVENT_WARNING, "DrainFailed", text);
 }
 
-/* -- the end of it --------------------------------------------------------------------------------------------------- */
+/* -- the end of it ------------------------------------------------------------------------------ */
 
 void node_voice_cancelled(NodeVoice *v, const char *why) {
-        _cleanup_free_ char *text = strf("The interruption of node %s is over: %s. Undoing what this agent did, and nothing else.",
-                                         v->node, why);
+        _cleanup_free_ char *text = strf(
+                "The interruption of node %s is over: %s. Undoing what this agent did, and nothing else.",
+                v->node, why);
 
         say_full(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_NORMAL, "InterruptionCancelled", text);
 }
 
 void node_voice_released(NodeVoice *v) {
-        _cleanup_free_ char *text = strf("Somebody made node %s schedulable again during its drain: the drain stops, the node stays "
-                                         "open, and this notice is not acted upon again.", v->node);
+        _cleanup_free_ char *text = strf(
+                "Somebody made node %s schedulable again during its drain: the drain stops, the node stays "
+                "open, and this notice is not acted upon again.",
+                v->node);
 
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_NODE_UNCORDONED, NULL, NULL, NULL, text);
         tell_node(v, EVENT_WARNING, "InterruptionCancelled", text);

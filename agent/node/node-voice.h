@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * node-voice.c: what the agent says to people: journal lines with their fields and message ids, Events on the Node and its pods, and
- * the STATUS= of the unit. Nothing waits for any of it.
+ * node-voice.c: what the agent says to people: journal lines with their fields and message ids, Events on
+ * the Node and its pods, and the STATUS= of the unit. Nothing waits for any of it.
  */
 
 #include "event-recorder.h"

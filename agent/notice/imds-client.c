@@ -74,15 +74,18 @@ static void finish(ImdsClient *c, const ImdsAnswer *answer) {
 }
 
 static void fail(ImdsClient *c, const HttpResponse *response, const char *why) {
-        finish(c, &(ImdsAnswer){ .outcome = IMDS_FAILED, .why = why, .answered_usec = response->finished_usec });
+        finish(c, &(ImdsAnswer){
+                          .outcome = IMDS_FAILED, .why = why, .answered_usec = response->finished_usec });
 }
 
 static void fail_for_memory(ImdsClient *c) {
-        finish(c, &(ImdsAnswer){ .outcome = IMDS_FAILED, .why = "out of memory",
+        finish(c, &(ImdsAnswer){ .outcome = IMDS_FAILED,
+                                 .why = "out of memory",
                                  .answered_usec = loop_now(c->env->loop) });
 }
 
-static int send_request(ImdsClient *c, HttpMethod method, const char *url, const HttpHeader *header, http_done_t done) {
+static int send_request(ImdsClient *c, HttpMethod method, const char *url, const HttpHeader *header,
+                        http_done_t done) {
         const HttpRequest request = {
                 .method = method,
                 .url = url,
@@ -99,7 +102,7 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
         return http_call_start(c->env->transport, &request, done, c, &c->call);
 }
 
-/* -- the token ------------------------------------------------------------------------------------------------------- */
+/* -- the token ---------------------------------------------------------------------------------- */
 
 static bool token_is_valid(const char *s, size_t size) {
         if (size == 0 || size > TOKEN_BYTES_MAX)
@@ -135,16 +138,21 @@ static int take_token(ImdsClient *c, const HttpResponse *response) {
 
 static char *explain_token(const HttpResponse *response) {
         if (response->error == -ETIMEDOUT)
-                return strdup("the metadata service did not answer the request for a session token (PUT): if other requests to it "
-                              "work, the answer is dropped on its way because the instance's metadata hop limit is too low for a "
-                              "pod network: run the agent on the host's network, or raise HttpPutResponseHopLimit to 2");
+                return strdup("the metadata service did not answer the request for a session token (PUT): "
+                              "if other requests to it "
+                              "work, the answer is dropped on its way because the instance's metadata hop "
+                              "limit is too low for a "
+                              "pod network: run the agent on the host's network, or raise "
+                              "HttpPutResponseHopLimit to 2");
         if (response->error < 0)
                 return strf("no session token: %s", response->error_text);
         if (response->status == 403)
-                return strdup("no session token: the metadata service refuses (403): it is switched off for this instance, or "
+                return strdup("no session token: the metadata service refuses (403): it is switched off for "
+                              "this instance, or "
                               "something between forwards the request");
         if (response->status == 404 || response->status == 405)
-                return strf("no session token: HTTP %u: this is not an EC2 metadata service of version 2", response->status);
+                return strf("no session token: HTTP %u: this is not an EC2 metadata service of version 2",
+                            response->status);
         return strf("no session token: HTTP %u", response->status);
 }
 
@@ -160,7 +168,9 @@ static void on_token(const HttpResponse *response, void *userdata) {
                 why = explain_token(response);
 
         if (r < 0 && c->token && loop_now(c->env->loop) < c->expire_usec) {
-                log_debug(c->env->log, "The metadata session is not renewed yet, going on with the old one: %s", strempty(why));
+                log_debug(c->env->log,
+                          "The metadata session is not renewed yet, going on with the old one: %s",
+                          strempty(why));
                 c->renew_usec = usec_add(loop_now(c->env->loop), RENEWAL_RETRY_USEC);
                 r = 0;
         }
@@ -177,7 +187,7 @@ static int fetch_token(ImdsClient *c) {
         return ttl ? send_request(c, HTTP_PUT, url, &header, on_token) : -ENOMEM;
 }
 
-/* -- the question ---------------------------------------------------------------------------------------------------- */
+/* -- the question ------------------------------------------------------------------------------- */
 
 static char *explain_answer(const HttpResponse *response) {
         if (response->error < 0)
@@ -185,7 +195,8 @@ static char *explain_answer(const HttpResponse *response) {
         if (response->status == 401)
                 return strdup("HTTP 401 in spite of a new session token");
         if (response->status == 403)
-                return strdup("HTTP 403: the metadata service is switched off for this instance, or refuses it");
+                return strdup(
+                        "HTTP 403: the metadata service is switched off for this instance, or refuses it");
         if (response->status == 429 || response->status == 503)
                 return strf("HTTP %u: the metadata service is throttling", response->status);
         return strf("HTTP %u", response->status);

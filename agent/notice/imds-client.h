@@ -5,9 +5,9 @@
  * imds-client.c: the instance metadata service of EC2, version 2 only
  * (docs.aws.amazon.com: instancedata-data-retrieval). One question at a time.
  *
- * A session token is asked for with PUT, lives for TTL seconds and is renewed at half-life; while an old one is still good, a
- * renewal that fails fails nothing. 401 on a question: one new token, and the question once more. So in steady state a question
- * is one request.
+ * A session token is asked for with PUT, lives for TTL seconds and is renewed at half-life; while an old one
+ * is still good, a renewal that fails fails nothing. 401 on a question: one new token, and the question once
+ * more. So in steady state a question is one request.
  *
  * Urgent lane, 2 s a request, at most 64 KiB, no proxy.
  */
@@ -27,7 +27,7 @@ typedef struct ImdsAnswer {
         ImdsOutcome outcome;
         const char *body; /* ANSWERED: NUL-terminated, borrowed */
         size_t size;
-        const char *why;     /* FAILED: for people */
+        const char *why;      /* FAILED: for people */
         usec_t answered_usec; /* loop_now() when the answer was whole */
 } ImdsAnswer;
 
@@ -38,8 +38,8 @@ int imds_client_new(Env *env, const char *endpoint, ImdsClient **ret);
 ImdsClient *imds_client_free(ImdsClient *c); /* no callback comes after */
 DEFINE_FREEP(ImdsClient, imds_client_free);
 
-/* path: below /latest/ ("meta-data/instance-id"). `done` comes once, from the loop; a question that is under way is dropped.
- * 0 or -ENOMEM. */
+/* path: below /latest/ ("meta-data/instance-id"). `done` comes once, from the loop; a question that is under
+ * way is dropped. 0 or -ENOMEM. */
 int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *userdata);
 
 /* Counts the tokens received: with each new one the endpoint has to prove again who it is. */

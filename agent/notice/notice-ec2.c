@@ -34,19 +34,19 @@ typedef struct NoticeEc2 {
         Timer *timer;
         Backoff backoff;
         bool looking;
-        usec_t due_usec;           /* of the present or next look */
+        usec_t due_usec; /* of the present or next look */
         char *instance_id;
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
-        bool absent;               /* this look has had its 404 */
-        Notice *notice;            /* the last one seen */
-        usec_t time_usec;          /* its `time`, as written */
-        usec_t first_seen_usec;    /* wall clock: when that time was first seen */
+        bool absent;                /* this look has had its 404 */
+        Notice *notice;             /* the last one seen */
+        usec_t time_usec;           /* its `time`, as written */
+        usec_t first_seen_usec;     /* wall clock: when that time was first seen */
 } NoticeEc2;
 
 static void on_identity(const ImdsAnswer *answer, void *userdata);
 static void on_action(const ImdsAnswer *answer, void *userdata);
 
-/* -- pure ------------------------------------------------------------------------------------------------------------ */
+/* -- pure --------------------------------------------------------------------------------------- */
 
 bool ec2_instance_id_is_valid(const char *s, size_t size) {
         if (size < 10 || size > 34 || s[0] != 'i' || s[1] != '-')
@@ -57,7 +57,8 @@ bool ec2_instance_id_is_valid(const char *s, size_t size) {
         return true;
 }
 
-usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec, Ec2ClockVerdict *ret_verdict) {
+usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec,
+                           Ec2ClockVerdict *ret_verdict) {
         *ret_verdict = EC2_CLOCK_FINE;
         if (streq(action, "hibernate"))
                 return usec_add(first_seen_usec, HIBERNATE_LEAD_USEC);
@@ -76,7 +77,8 @@ static bool action_is_known(const char *action) {
         return streq(action, "terminate") || streq(action, "stop") || streq(action, "hibernate");
 }
 
-int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec, const char **reterr_why) {
+int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec,
+                     const char **reterr_why) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const char *action, *time;
         usec_t time_usec;
@@ -106,7 +108,7 @@ int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *r
         return 0;
 }
 
-/* -- the end of a look ----------------------------------------------------------------------------------------------- */
+/* -- the end of a look -------------------------------------------------------------------------- */
 
 /* Later than asked for, should looks be slower than their interval: no two at once, and none to catch up. */
 static void plan_next(NoticeEc2 *s, usec_t at_usec) {
@@ -128,7 +130,7 @@ static void look_done(NoticeEc2 *s, NoticeLook look, const Notice *notice, usec_
         s->source.on_look(look, notice, NULL, answered_usec, s->source.userdata);
 }
 
-/* -- the notice ------------------------------------------------------------------------------------------------------ */
+/* -- the notice --------------------------------------------------------------------------------- */
 
 static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_usec, usec_t now_usec) {
         char theirs[RFC3339_MAX], ours[RFC3339_MAX];
@@ -138,9 +140,12 @@ static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_
         rfc3339_format(time_usec, theirs);
         rfc3339_format(now_usec, ours);
         log_warning(s->env->log,
-                    "The spot notice says %s and the clock of this machine says %s: %s. %s is assumed to be left; check the time "
+                    "The spot notice says %s and the clock of this machine says %s: %s. %s is assumed to be "
+                    "left; check the time "
                     "service (chrony, systemd-timesyncd).",
-                    theirs, ours, verdict == EC2_CLOCK_AHEAD ? "the clock is ahead, or the notice is old" : "the clock is behind",
+                    theirs, ours,
+                    verdict == EC2_CLOCK_AHEAD ? "the clock is ahead, or the notice is old"
+                                               : "the clock is behind",
                     verdict == EC2_CLOCK_AHEAD ? "30 s" : "120 s");
 }
 
@@ -160,7 +165,8 @@ static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
         n->kind = NOTICE_SPOT;
         n->action = TAKE_PTR(taken);
 
-        /* Judged once for each time that is told: what was ahead when we saw it comes to lie in the past by itself. */
+        /* Judged once for each time that is told: what was ahead when we saw it comes to lie in the past by
+         * itself. */
         if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec) {
                 s->first_seen_usec = now;
                 s->time_usec = time_usec;
@@ -194,7 +200,7 @@ static void take_none(NoticeEc2 *s, usec_t answered_usec) {
         look_done(s, NOTICE_LOOK_NONE, NULL, answered_usec);
 }
 
-/* -- the questions --------------------------------------------------------------------------------------------------- */
+/* -- the questions ------------------------------------------------------------------------------ */
 
 static bool identity_is_proven(const NoticeEc2 *s) {
         return s->instance_id && s->proven_generation == imds_client_token_generation(s->imds);
@@ -259,8 +265,10 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
         }
         r = answer->outcome == IMDS_ANSWERED ? take_identity(s, answer) : -EBADMSG;
         if (r < 0)
-                look_failed(s, r == -ENOMEM ? "out of memory"
-                                            : "this is no EC2 metadata service: meta-data/instance-id gives no instance id",
+                look_failed(s,
+                            r == -ENOMEM ? "out of memory"
+                                         : "this is no EC2 metadata service: meta-data/instance-id gives no "
+                                           "instance id",
                             answer->answered_usec);
         else if (s->absent)
                 take_none(s, answer->answered_usec);
@@ -281,7 +289,7 @@ static void on_timer(Timer *t, void *userdata) {
         look(userdata);
 }
 
-/* -- NoticeSource ---------------------------------------------------------------------------------------------------- */
+/* -- NoticeSource ------------------------------------------------------------------------------- */
 
 static NoticeEc2 *to_ec2(NoticeSource *s) {
         return CONTAINER_OF(s, NoticeEc2, source);
@@ -304,7 +312,8 @@ static void ec2_kick(NoticeSource *source) {
 }
 
 static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t wall_now_usec) {
-        return n->deadline_usec != USEC_INFINITY && wall_now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+        return n->deadline_usec != USEC_INFINITY &&
+               wall_now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
 }
 
 static void ec2_free(NoticeSource *source) {
@@ -325,7 +334,8 @@ static const NoticeSourceOps ec2_ops = {
         .free = ec2_free,
 };
 
-int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata, NoticeSource **ret) {
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata,
+                   NoticeSource **ret) {
         NoticeEc2 *s;
         int r;
 
@@ -337,7 +347,8 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
         s->source = (NoticeSource){ .ops = &ec2_ops, .on_look = on_look, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
-        s->backoff = (Backoff){ .base_usec = o->poll_usec, .cap_usec = SLOWEST_POLLS * o->poll_usec,
+        s->backoff = (Backoff){ .base_usec = o->poll_usec,
+                                .cap_usec = SLOWEST_POLLS * o->poll_usec,
                                 .jitter_permille = BACKOFF_JITTER_PERMILLE };
         r = imds_client_new(env, o->endpoint, &s->imds);
         if (r >= 0)

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * notice-ec2.c: spot interruptions of EC2 from the instance metadata (docs.aws.amazon.com: spot-instance-termination-notices).
- * One request a poll in steady state.
+ * notice-ec2.c: spot interruptions of EC2 from the instance metadata (docs.aws.amazon.com:
+ * spot-instance-termination-notices). One request a poll in steady state.
  *
- *      200 {"action","time"}      a notice: id = instance id + action + boot id; a time that moves is the same notice
- *      404                        positively none, if this endpoint has answered meta-data/instance-id with an i-... id since the
- *                                 session token was made; a stranger that answers 404 to everything says nothing
- *      anything else              unknown: backs off with jitter, never slower than 8 x the poll interval
+ *      200 {"action","time"}  a notice: id = instance id + action + boot id; a time that moves is the same
+ *      404                    positively none, if this endpoint has answered meta-data/instance-id with an
+ *                             i-... id since the token was made: a stranger's 404 says nothing
+ *      anything else          unknown: backs off with jitter, never slower than 8 x the poll interval
  *
  * The deadline is the cloud's `time`, held against our clock (notice_ec2_deadline()).
  */
@@ -21,21 +21,24 @@ typedef struct NoticeEc2Options {
 } NoticeEc2Options;
 
 /* The source's env is borrowed; it logs to it only what a person must mend (a clock that is wrong). */
-int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata, NoticeSource **ret);
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata,
+                   NoticeSource **ret);
 
 typedef enum Ec2ClockVerdict {
         EC2_CLOCK_FINE,
         EC2_CLOCK_BEHIND, /* the time lies more than 120 s ahead, which EC2 never gives: our clock is slow */
-        EC2_CLOCK_AHEAD,  /* the time had passed when we first saw it: our clock is fast, or the notice is stale */
+        EC2_CLOCK_AHEAD,  /* the time had passed when we first saw it: our clock is fast, or it is stale */
 } Ec2ClockVerdict;
 
 /* Pure. When the machine may be gone, by our wall clock:
- *      terminate, stop    `time`, but at most 120 s after it was first seen; 30 s after that if it lay in the past
- *      hibernate          10 s after it was first seen: it begins at once, and what is not evicted in the first seconds is frozen */
-usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec, Ec2ClockVerdict *ret_verdict);
+ *      terminate, stop    `time`; at most 120 s after it was first seen; 30 s if it lay in the past then
+ *      hibernate          10 s after it was first seen: it begins at once, and freezes what is left */
+usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec,
+                           Ec2ClockVerdict *ret_verdict);
 
-/* Pure (fuzzed): the body of spot/instance-action. 0; -EBADMSG: not such a text, *reterr_why (static) says what is wrong;
- * -ENOMEM. */
-int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec, const char **reterr_why);
+/* Pure (fuzzed): the body of spot/instance-action. 0; -EBADMSG: not such a text, *reterr_why (static) says
+ * what is wrong; -ENOMEM. */
+int notice_ec2_parse(const char *body, size_t size, char **ret_action, usec_t *ret_time_usec,
+                     const char **reterr_why);
 /* i- and 8 to 32 hexadecimal digits, nothing else. */
 bool ec2_instance_id_is_valid(const char *s, size_t size);

@@ -57,7 +57,8 @@ int notice_copy(const Notice *n, Notice **ret) {
 
 bool notice_ends_machine(const Notice *n) {
         assert(n);
-        return streq_ptr(n->action, "terminate") || streq_ptr(n->action, "stop") || streq_ptr(n->action, "hibernate");
+        return streq_ptr(n->action, "terminate") || streq_ptr(n->action, "stop") ||
+               streq_ptr(n->action, "hibernate");
 }
 
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
@@ -83,7 +84,7 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
         return 0;
 }
 
-/* -- JSON ------------------------------------------------------------------------------------------------------------ */
+/* -- JSON --------------------------------------------------------------------------------------- */
 
 void notice_to_json(const Notice *n, JsonWriter *w) {
         char text[RFC3339_MAX];
@@ -147,14 +148,14 @@ int notice_from_json(const Json *o, Notice **ret) {
         r = json_dispatch(o, fields, ELEMENTSOF(fields), n, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EINVAL;
-        if (isempty(n->id) || strlen(n->id) > ID_BYTES_MAX || isempty(n->source) || strlen(n->source) > WORD_BYTES_MAX ||
-            strlen(strempty(n->action)) > WORD_BYTES_MAX)
+        if (isempty(n->id) || strlen(n->id) > ID_BYTES_MAX || isempty(n->source) ||
+            strlen(n->source) > WORD_BYTES_MAX || strlen(strempty(n->action)) > WORD_BYTES_MAX)
                 return -EINVAL;
         *ret = TAKE_PTR(n);
         return 0;
 }
 
-/* -- source ---------------------------------------------------------------------------------------------------------- */
+/* -- source ------------------------------------------------------------------------------------- */
 
 NoticeSource *notice_source_free(NoticeSource *s) {
         if (s)

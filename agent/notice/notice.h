@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * notice/: where the end of a machine is announced. One source per file behind NoticeSource; all give a Notice, or say that
- * there is positively none, or that they do not know. Only "positively none" may ever cancel.
+ * notice/: where the end of a machine is announced. One source per file behind NoticeSource; all give a
+ * Notice, or say that there is positively none, or that they do not know. Only "positively none" may ever
+ * cancel.
  */
 
 #include <stdbool.h>
@@ -29,7 +30,7 @@ NoticeKind notice_kind_from_string(const char *s);
 typedef enum NoticeCertainty { NOTICE_CERTAIN, NOTICE_ADVISORY } NoticeCertainty;
 
 typedef struct Notice {
-        char *id;               /* stable per occurrence; spot on EC2: instance id + action + boot id */
+        char *id; /* stable per occurrence; spot on EC2: instance id + action + boot id */
         NoticeKind kind;
         char *source;           /* "ec2" */
         char *action;           /* "terminate", "stop", "hibernate", "reboot" */
@@ -41,13 +42,15 @@ typedef struct Notice {
 int notice_copy(const Notice *n, Notice **ret);
 Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
-/* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by itself? */
+/* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
+ * itself? */
 bool notice_ends_machine(const Notice *n);
 
-/* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest deadline wins; action
- * and not_before are the newer ones. True: *known changed. */
+/* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
+ * deadline wins; action and not_before are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
-/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json (fuzzed). */
+/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
+ * (fuzzed). */
 typedef struct JsonWriter JsonWriter;
 typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
@@ -59,9 +62,10 @@ typedef enum NoticeLook {
         NOTICE_LOOK_UNKNOWN, /* time-out, 401, 403, 429, 5xx, garbage: changes nothing */
 } NoticeLook;
 
-/* notice: borrowed; NULL unless NOTICE_LOOK_NOTICE. why: for people, on UNKNOWN. answered_usec: loop_now() when the answer that
- * decided arrived. */
-typedef void (*notice_look_t)(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata);
+/* notice: borrowed; NULL unless NOTICE_LOOK_NOTICE. why: for people, on UNKNOWN. answered_usec: loop_now()
+ * when the answer that decided arrived. */
+typedef void (*notice_look_t)(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+                              void *userdata);
 
 typedef struct NoticeSource NoticeSource;
 

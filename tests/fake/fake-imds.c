@@ -36,7 +36,7 @@ typedef struct Hanging {
 struct FakeImds {
         Loop *loop;
         char *instance_id, *told_id;
-        char *action; /* the body; NULL: none */
+        char *action;    /* the body; NULL: none */
         Hashmap *tokens; /* text -> usec_t when it ends */
         uint64_t next_token;
         unsigned max_ttl_sec;
@@ -68,7 +68,7 @@ FakeImds *fake_imds_free(FakeImds *f) {
         return mfree(f);
 }
 
-/* -- knobs ----------------------------------------------------------------------------------------------------------- */
+/* -- knobs -------------------------------------------------------------------------------------- */
 
 void fake_imds_set_action_text(FakeImds *f, const char *text) {
         free(f->action);
@@ -95,7 +95,9 @@ void fake_imds_set_instance_id(FakeImds *f, const char *id) {
 
 static void set_fault(FakeImds *f, unsigned parts, unsigned n, unsigned status, const char *body) {
         free(f->fault.body);
-        f->fault = (Fault){ .parts = parts, .n = n, .status = status, .body = body ? MUST(strdup(body)) : NULL };
+        f->fault = (Fault){
+                .parts = parts, .n = n, .status = status, .body = body ? MUST(strdup(body)) : NULL
+        };
 }
 
 void fake_imds_hang(FakeImds *f, unsigned parts, unsigned n) {
@@ -130,9 +132,10 @@ size_t fake_imds_n_gets(const FakeImds *f) {
         return f->n_gets;
 }
 
-/* -- answers --------------------------------------------------------------------------------------------------------- */
+/* -- answers ------------------------------------------------------------------------------------ */
 
-static void reply(HttpExchange *x, unsigned status, const char *type, const char *body, const HttpHeader *extra) {
+static void reply(HttpExchange *x, unsigned status, const char *type, const char *body,
+                  const HttpHeader *extra) {
         HttpHeader headers[2] = { { "Content-Type", type } };
 
         if (extra)
@@ -145,8 +148,8 @@ static void reply_error(HttpExchange *x, unsigned status) {
                 unsigned status;
                 const char *text;
         } texts[] = {
-                { 400, "Bad Request" },        { 401, "Unauthorized" },      { 403, "Forbidden" },
-                { 404, "Not Found" },          { 405, "Method Not Allowed" }, { 429, "Too Many Requests" },
+                { 400, "Bad Request" },         { 401, "Unauthorized" },       { 403, "Forbidden" },
+                { 404, "Not Found" },           { 405, "Method Not Allowed" }, { 429, "Too Many Requests" },
                 { 503, "Service Unavailable" },
         };
         const char *text = "Error";
@@ -159,7 +162,8 @@ static void reply_error(HttpExchange *x, unsigned status) {
                          "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Transitional//EN\"\n"
                          "\t\"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd\">\n"
                          "<html xmlns=\"http://www.w3.org/1999/xhtml\" xml:lang=\"en\" lang=\"en\">\n"
-                         " <head>\n  <title>%u - %s</title>\n </head>\n <body>\n  <h1>%u - %s</h1>\n </body>\n</html>\n",
+                         " <head>\n  <title>%u - %s</title>\n </head>\n <body>\n  <h1>%u - %s</h1>\n "
+                         "</body>\n</html>\n",
                          status, text, status, text));
         reply(x, status, "text/html", body, NULL);
 }
@@ -225,7 +229,8 @@ static void give_token(FakeImds *f, HttpExchange *x) {
         }
         if (f->max_ttl_sec > 0)
                 ttl_sec = MIN(ttl_sec, (uint64_t) f->max_ttl_sec);
-        token = MUST(strf("AQAEA%032" PRIu64 "%016" PRIx64 "==", ++f->next_token, hash64(f->instance_id, strlen(f->instance_id))));
+        token = MUST(strf("AQAEA%032" PRIu64 "%016" PRIx64 "==", ++f->next_token,
+                          hash64(f->instance_id, strlen(f->instance_id))));
         ends = MUST(new0(usec_t, 1));
         *ends = usec_add(loop_now(f->loop), ttl_sec * USEC_PER_SEC);
         r = hashmap_put(f->tokens, token, ends);
@@ -264,9 +269,12 @@ static char *content(const FakeImds *f, const char *path) {
         if (streq(path, "meta-data/spot/instance-action"))
                 return f->action ? MUST(strdup(f->action)) : NULL;
         if (streq(path, "dynamic/instance-identity/document"))
-                return MUST(strf("{\"accountId\": \"123456789012\", \"instanceId\": \"%s\", \"instanceType\": \"m5.large\", "
-                                 "\"availabilityZone\": \"" ZONE "\", \"region\": \"" REGION "\", \"architecture\": \"x86_64\", "
-                                 "\"privateIp\": \"10.0.0.17\", \"version\": \"2017-09-30\"}", f->instance_id));
+                return MUST(strf("{\"accountId\": \"123456789012\", \"instanceId\": \"%s\", "
+                                 "\"instanceType\": \"m5.large\", "
+                                 "\"availabilityZone\": \"" ZONE "\", \"region\": \"" REGION
+                                 "\", \"architecture\": \"x86_64\", "
+                                 "\"privateIp\": \"10.0.0.17\", \"version\": \"2017-09-30\"}",
+                                 f->instance_id));
         for (size_t i = 0; i < ELEMENTSOF(fixed); i++)
                 if (streq(path, fixed[i].path))
                         return MUST(strdup(fixed[i].body));

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The instance metadata service of one EC2 instance, version 2 only, for both faces of the fake: an http_handler_t. Strict where
- * the real one is: 401 without a token or with one that has expired, 400 for a TTL that is none, 403 for what was forwarded, 404
- * for what is not there, error bodies in XHTML. Tokens live by the loop's clock, real or virtual.
+ * The instance metadata service of one EC2 instance, version 2 only, for both faces of the fake: an
+ * http_handler_t. Strict where the real one is: 401 without a token or with one that has expired, 400 for a
+ * TTL that is none, 403 for what was forwarded, 404 for what is not there, error bodies in XHTML. Tokens
+ * live by the loop's clock, real or virtual.
  */
 
 #include "http-message.h"
@@ -34,7 +35,7 @@ typedef enum FakeImdsPart {
 } FakeImdsPart;
 
 /* Faults, of the next n requests (UINT_MAX: for ever; 0: none any more) to these parts. */
-void fake_imds_hang(FakeImds *f, unsigned parts, unsigned n);                    /* no answer, ever */
+void fake_imds_hang(FakeImds *f, unsigned parts, unsigned n); /* no answer, ever */
 void fake_imds_fail(FakeImds *f, unsigned parts, unsigned n, unsigned status);
 void fake_imds_garble(FakeImds *f, unsigned parts, unsigned n, const char *body); /* 200 with that */
 /* All tokens given so far are worth nothing from now on. */

@@ -8,7 +8,8 @@
 #include "notice-ec2.h"
 #include "string-util.h"
 
-/* What outsiders write about the end of a machine: the body of spot/instance-action, and the annotation vesper.sh/interruption. */
+/* What outsiders write about the end of a machine: the body of spot/instance-action, and the annotation
+ * vesper.sh/interruption. */
 
 static void check_action(const uint8_t *data, size_t size) {
         _cleanup_free_ char *action = NULL;
@@ -37,7 +38,8 @@ static void check_annotation(const char *text) {
         formatted = interruption_format(i.notice, i.phase, (size_t) i.pods_left, i.boot_id);
         assert(formatted);
         assert(interruption_parse(formatted, &back) == 0);
-        assert(streq(i.notice->id, back.notice->id) && streq(i.phase, back.phase) && i.pods_left == back.pods_left);
+        assert(streq(i.notice->id, back.notice->id) && streq(i.phase, back.phase) &&
+               i.pods_left == back.pods_left);
         again = interruption_format(back.notice, back.phase, (size_t) back.pods_left, back.boot_id);
         assert(again && streq(formatted, again));
         assert(boot_id_equal(i.boot_id, back.boot_id));

@@ -13,7 +13,7 @@
 
 #define RECORD "intent.json"
 
-/* -- the disk -------------------------------------------------------------------------------------------------------- */
+/* -- the disk ----------------------------------------------------------------------------------- */
 
 static AgentRig *rig_of(StateStore *s) {
         return CONTAINER_OF(s, AgentRig, store);
@@ -60,10 +60,10 @@ static void disk_free(StateStore *s) {
 
 static const StateStoreOps disk_ops = { disk_read, disk_write, disk_remove, disk_free };
 
-/* -- the process ----------------------------------------------------------------------------------------------------- */
+/* -- the process -------------------------------------------------------------------------------- */
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         AgentRig *r = userdata;
 
         strbuf_addf(&r->lines, "%s %s\n", log_level_to_string(level), text);
@@ -88,7 +88,8 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         ret_fault->refuse = r->dead;
         ret_fault->request_delay_usec = r->request_delay_usec;
         if (!r->dead && request->method == HTTP_PATCH)
-                strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size, (const char *) request->body);
+                strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size,
+                            (const char *) request->body);
 }
 
 static void make_client(AgentRig *r) {
@@ -123,7 +124,8 @@ void agent_rig_start(AgentRig *r) {
         log_set_hook(r->log, on_log, r);
         assert_return_code(http_inproc_new(r->loop, RIG_USER, &hooks, &r->transport), 0);
         assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, r->cluster), 0);
-        assert_return_code(http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds), 0);
+        assert_return_code(
+                http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds), 0);
         make_client(r);
         assert_return_code(agent_new(&r->env, &r->config, r->client, &r->agent), 0);
         assert_return_code(agent_start(r->agent), 0);
@@ -152,7 +154,7 @@ bool agent_rig_run(AgentRig *r, usec_t usec) {
         return false;
 }
 
-/* -- the world ------------------------------------------------------------------------------------------------------- */
+/* -- the world ---------------------------------------------------------------------------------- */
 
 AgentRig *agent_rig_new(void) {
         AgentRig *r = new0(AgentRig, 1);
@@ -189,14 +191,16 @@ AgentRig *agent_rig_free(AgentRig *r) {
 
 void agent_rig_reboot(AgentRig *r) {
         (void) snprintf(r->boot_id, sizeof(r->boot_id), "%032x", ++r->boots);
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", r->boot_id);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
+                   r->boot_id);
 }
 
 void agent_rig_add_pods(AgentRig *r, const char *app, unsigned n) {
         for (unsigned i = 0; i < n; i++) {
                 _cleanup_free_ char *name = strf("%s-%u", app, i);
 
-                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = RIG_NODE, .app = app, .stop_sec = 3 });
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = name, .node = RIG_NODE, .app = app, .stop_sec = 3 });
         }
 }
 
@@ -204,7 +208,7 @@ size_t agent_rig_n_pods(AgentRig *r) {
         const cJSON *pod;
         size_t n = 0;
 
-        FAKE_FOREACH(pod, r->cluster, FAKE_PODS, NULL)
+        FAKE_FOREACH (pod, r->cluster, FAKE_PODS, NULL)
                 n += streq_ptr(fj_string(pod, "spec", "nodeName", NULL), RIG_NODE);
         return n;
 }
@@ -213,7 +217,7 @@ void agent_rig_notice(AgentRig *r, usec_t lead_usec) {
         fake_imds_set_action(r->imds, "terminate", usec_add(loop_wall(r->world.loop), lead_usec));
 }
 
-/* -- looking --------------------------------------------------------------------------------------------------------- */
+/* -- looking ------------------------------------------------------------------------------------ */
 
 const cJSON *agent_rig_node(AgentRig *r) {
         return fake_get(r->cluster, FAKE_NODES, NULL, RIG_NODE);
@@ -249,7 +253,8 @@ char *agent_rig_writes(AgentRig *r) {
         for (size_t i = 0; (e = fake_api_log_at(api, i)); i++) {
                 bool read = e->verb == FAKE_GET || e->verb == FAKE_LIST || e->verb == FAKE_WATCH;
 
-                if (read || !streq_ptr(e->user, "system:node:" RIG_NODE) || !e->resource || e->resource->id != FAKE_NODES)
+                if (read || !streq_ptr(e->user, "system:node:" RIG_NODE) || !e->resource ||
+                    e->resource->id != FAKE_NODES)
                         continue;
                 strbuf_addf(&b, "%s%s %s %u", b.size > 0 ? "; " : "", e->method, e->path, e->status);
         }
@@ -259,7 +264,7 @@ char *agent_rig_writes(AgentRig *r) {
 bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason) {
         const cJSON *e;
 
-        FAKE_FOREACH(e, r->cluster, FAKE_EVENTS, NULL)
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
                 if (streq_ptr(fj_string(e, "involvedObject", "kind", NULL), kind) &&
                     streq_ptr(fj_string(e, "reason", NULL), reason))
                         return true;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What tests of whole agents stand on: one agent, its machine (metadata service, disk, boot) and a fake cluster, on one virtual
- * time. The agent can die and start again, the machine can be started anew.
+ * What tests of whole agents stand on: one agent, its machine (metadata service, disk, boot) and a fake
+ * cluster, on one virtual time. The agent can die and start again, the machine can be started anew.
  */
 
 #include "agent.h"
@@ -81,7 +81,8 @@ bool agent_rig_unschedulable(AgentRig *r);
 /* "True", "False", "Unknown"; NULL: absent. */
 const char *agent_rig_condition(AgentRig *r, const char *type);
 
-/* What the agent has written but for evictions, deletes and Events: "PATCH /api/v1/nodes/n1 200; ..."; free it. */
+/* What the agent has written but for evictions, deletes and Events: "PATCH /api/v1/nodes/n1 200; ..."; free
+ * it. */
 char *agent_rig_writes(AgentRig *r);
 /* Is there an Event with that reason on an object of that kind? */
 bool agent_rig_has_event(AgentRig *r, const char *kind, const char *reason);

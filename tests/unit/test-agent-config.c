@@ -13,8 +13,8 @@
 #include "string-util.h"
 #include "tls-fixture.h"
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         (void) snprintf(userdata, 1024, "%s", text);
 }
 
@@ -27,23 +27,31 @@ static void test_settings(void **state) {
                 const char *said;
         } rows[] = {
                 { "as it comes", NULL, NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
-                { "switched off for every tool", NULL, "AWS_EC2_METADATA_DISABLED=True", AGENT_METADATA_ENDPOINT,
-                  METADATA_SOURCE_NONE, "no notice is looked for" },
-                { "not switched off", NULL, "AWS_EC2_METADATA_DISABLED=false", AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
-                { "an endpoint for every tool", NULL, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://[fd00:ec2::254]/",
-                  "http://[fd00:ec2::254]", METADATA_SOURCE_EC2, "" },
-                { "ours goes first", "Metadata.Endpoint=http://127.0.0.1:1338", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://x",
-                  "http://127.0.0.1:1338", METADATA_SOURCE_EC2, "" },
-                { "no source", "Metadata.Source=none", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE, "" },
-                { "a source we do not have", "Metadata.Source=gce", NULL, NULL, 0, "expected one of ec2, none" },
-                { "no URL", "Metadata.Endpoint=169.254.169.254", NULL, NULL, 0, "must look like http://169.254.169.254" },
-                { "TLS is not spoken there", "Metadata.Endpoint=https://169.254.169.254", NULL, NULL, 0, "must look like" },
+                { "switched off for every tool", NULL, "AWS_EC2_METADATA_DISABLED=True",
+                  AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE, "no notice is looked for" },
+                { "not switched off", NULL, "AWS_EC2_METADATA_DISABLED=false", AGENT_METADATA_ENDPOINT,
+                  METADATA_SOURCE_EC2, "" },
+                { "an endpoint for every tool", NULL,
+                  "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://[fd00:ec2::254]/", "http://[fd00:ec2::254]",
+                  METADATA_SOURCE_EC2, "" },
+                { "ours goes first", "Metadata.Endpoint=http://127.0.0.1:1338",
+                  "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://x", "http://127.0.0.1:1338", METADATA_SOURCE_EC2,
+                  "" },
+                { "no source", "Metadata.Source=none", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE,
+                  "" },
+                { "a source we do not have", "Metadata.Source=gce", NULL, NULL, 0,
+                  "expected one of ec2, none" },
+                { "no URL", "Metadata.Endpoint=169.254.169.254", NULL, NULL, 0,
+                  "must look like http://169.254.169.254" },
+                { "TLS is not spoken there", "Metadata.Endpoint=https://169.254.169.254", NULL, NULL, 0,
+                  "must look like" },
                 { "without a host", "Metadata.Endpoint=http:///x", NULL, NULL, 0, "must look like" },
                 { "too often", "Metadata.PollSec=500ms", NULL, NULL, 0, "between 1s and 1min" },
                 { "too seldom", "Metadata.PollSec=2min", NULL, NULL, 0, "between 1s and 1min" },
                 { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", NULL, NULL, 0, "a time span" },
                 { "metrics nowhere", "Metrics.Listen=9101", NULL, NULL, 0, "must look like 127.0.0.1:9101" },
-                { "metrics on loopback", "Metrics.Listen=:9101", NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
+                { "metrics on loopback", "Metrics.Listen=:9101", NULL, AGENT_METADATA_ENDPOINT,
+                  METADATA_SOURCE_EC2, "" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -77,10 +85,18 @@ static void test_listen(void **state) {
                 const char *text, *address; /* NULL: refused */
                 uint16_t port;
         } rows[] = {
-                { "127.0.0.1:9101", "127.0.0.1", 9101 }, { "[::1]:80", "::1", 80 }, { ":65535", "127.0.0.1", 65535 },
-                { "9101", NULL, 0 },                     { "::1:80", NULL, 0 },     { "127.0.0.1:0", NULL, 0 },
-                { "127.0.0.1:65536", NULL, 0 },          { "[::1:80", NULL, 0 },    { "[]", NULL, 0 },
-                { "", NULL, 0 },                         { "a:b", NULL, 0 },        { "[:1", NULL, 0 },
+                { "127.0.0.1:9101", "127.0.0.1", 9101 },
+                { "[::1]:80", "::1", 80 },
+                { ":65535", "127.0.0.1", 65535 },
+                { "9101", NULL, 0 },
+                { "::1:80", NULL, 0 },
+                { "127.0.0.1:0", NULL, 0 },
+                { "127.0.0.1:65536", NULL, 0 },
+                { "[::1:80", NULL, 0 },
+                { "[]", NULL, 0 },
+                { "", NULL, 0 },
+                { "a:b", NULL, 0 },
+                { "[:1", NULL, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -88,7 +104,8 @@ static void test_listen(void **state) {
                 uint16_t port = 0;
 
                 print_message("'%s'\n", rows[i].text);
-                assert_int_equal(agent_parse_listen(rows[i].text, &address, &port), rows[i].address ? 0 : -EINVAL);
+                assert_int_equal(agent_parse_listen(rows[i].text, &address, &port),
+                                 rows[i].address ? 0 : -EINVAL);
                 if (rows[i].address)
                         assert_string_equal(address, rows[i].address);
                 assert_int_equal(port, rows[i].port);
@@ -106,13 +123,15 @@ static void test_certificate(void **state) {
         _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(test_cert_freep) TestCert *c = test_cert_new(ca, "system:nodes", rows[i].common_name, NULL);
+                _cleanup_(test_cert_freep) TestCert *c =
+                        test_cert_new(ca, "system:nodes", rows[i].common_name, NULL);
                 KubeConfig config = { .cert_data = c->cert_pem, .cert_data_size = strlen(c->cert_pem) };
                 _cleanup_free_ char *name = NULL;
                 const char *from = NULL;
 
                 print_message("%s\n", rows[i].common_name);
-                assert_int_equal(node_identity_from_pem(c->cert_pem, strlen(c->cert_pem), &name), rows[i].node ? 0 : -ENOENT);
+                assert_int_equal(node_identity_from_pem(c->cert_pem, strlen(c->cert_pem), &name),
+                                 rows[i].node ? 0 : -ENOENT);
                 name = mfree(name);
                 assert_return_code(node_identity_find(&config, NULL, &name, &from), 0);
                 assert_string_equal(from, rows[i].node ? "the client certificate" : "the host name");
@@ -122,7 +141,9 @@ static void test_certificate(void **state) {
 }
 
 static void test_node_name(void **state) {
-        static const char *const junk[] = { "", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "no PEM at all" };
+        static const char *const junk[] = { "",
+                                            "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+                                            "no PEM at all" };
         KubeConfig none = { 0 };
         const char *from = NULL;
         char *name = NULL;
@@ -145,8 +166,8 @@ typedef struct Page {
         char *body;
 } Page;
 
-static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
-                     size_t body_size) {
+static void on_reply(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
+                     const void *body, size_t body_size) {
         Page *p = CONTAINER_OF(x, Page, x);
 
         p->status = status;
@@ -180,8 +201,8 @@ static void test_api_error_kinds(void **state) {
                 unsigned http;
                 AgentApiError kind;
         } rows[] = {
-                { 0, AGENT_API_UNREACHABLE },   { 409, AGENT_API_CONFLICT },    { 403, AGENT_API_REFUSED },
-                { 422, AGENT_API_REFUSED },     { 429, AGENT_API_UNREACHABLE }, { 500, AGENT_API_UNREACHABLE },
+                { 0, AGENT_API_UNREACHABLE }, { 409, AGENT_API_CONFLICT },    { 403, AGENT_API_REFUSED },
+                { 422, AGENT_API_REFUSED },   { 429, AGENT_API_UNREACHABLE }, { 500, AGENT_API_UNREACHABLE },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -191,9 +212,8 @@ static void test_api_error_kinds(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_settings),     cmocka_unit_test(test_listen),
-                cmocka_unit_test(test_node_name),       cmocka_unit_test(test_certificate),
-                cmocka_unit_test(test_metric_names),
-                cmocka_unit_test(test_api_error_kinds),
+                cmocka_unit_test(test_node_name),    cmocka_unit_test(test_certificate),
+                cmocka_unit_test(test_metric_names), cmocka_unit_test(test_api_error_kinds),
         };
         return cmocka_run_group_tests_name("agent-config", tests, NULL, NULL);
 }

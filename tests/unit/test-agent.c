@@ -64,8 +64,14 @@ static void test_main_path(void **state) {
         _cleanup_free_ char *writes = NULL;
 
         agent_rig_add_pods(r, "web", 30);
-        fake_add_pod(r->cluster, &(FakePod){ .name = "proxy", .node = RIG_NODE, .owner_kind = "DaemonSet", .owner = "proxy" });
-        fake_add_pod(r->cluster, &(FakePod){ .name = "static-n1", .node = RIG_NODE, .owner_kind = "Node", .owner = RIG_NODE });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "proxy",
+                                             .node = RIG_NODE,
+                                             .owner_kind = "DaemonSet",
+                                             .owner = "proxy" });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "static-n1",
+                                             .node = RIG_NODE,
+                                             .owner_kind = "Node",
+                                             .owner = RIG_NODE });
         agent_rig_start(r);
         agent_rig_run(r, 10 * USEC_PER_SEC);
         agent_rig_notice(r, LEAD_USEC);
@@ -74,7 +80,8 @@ static void test_main_path(void **state) {
         assert_true(agent_rig_unschedulable(r));
         assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
         assert_string_equal(fj_string(agent_rig_node(r), "metadata", "labels",
-                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL), "vesper");
+                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL),
+                            "vesper");
         assert_int_equal(n_evictions(r), 30);
         assert_string_equal(agent_rig_condition(r, "DrainInProgress"), "True");
         assert_phase(r, "Draining");
@@ -88,8 +95,10 @@ static void test_main_path(void **state) {
         assert_int_equal(n_evictions(r), 30);
         assert_string_equal(r->cordon_delay, "0");
         writes = agent_rig_writes(r);
-        assert_string_equal(writes, "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200; patch /api/v1/nodes/n1 200; "
-                                    "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200");
+        assert_string_equal(
+                writes,
+                "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200; patch /api/v1/nodes/n1 200; "
+                "patch /api/v1/nodes/n1 200; patch /api/v1/nodes/n1/status 200");
         assert_true(agent_rig_has_event(r, "Node", "SpotInterruption"));
         assert_true(agent_rig_has_event(r, "Node", "Cordoned"));
         assert_true(agent_rig_has_event(r, "Node", "Drained"));
@@ -98,7 +107,7 @@ static void test_main_path(void **state) {
         assert_non_null(strstr(r->status, "Drained: spot notice"));
 }
 
-/* -- what holds a drain ---------------------------------------------------------------------------------------------- */
+/* -- what holds a drain ------------------------------------------------------------------------- */
 
 /* Two pods that their budget does not let go, interrupted. */
 static AgentRig *blocked_rig(void) {
@@ -123,7 +132,9 @@ static void test_blocked_until_deadline(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 2);
         assert_false(agent_rig_has_event(r, "Node", "PodDeletedAtDeadline"));
         /* One probe at a time, slower and slower. */
-        assert_in_range(fake_api_count_status(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 429), 2, 20);
+        assert_in_range(
+                fake_api_count_status(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 429),
+                2, 20);
 
         agent_rig_run(r, 20 * USEC_PER_SEC);
         assert_int_equal(agent_rig_n_pods(r), 0);
@@ -137,7 +148,8 @@ static void test_claim_deadline(void **state) {
         char text[RFC3339_MAX];
 
         rfc3339_format(usec_add(loop_wall(r->world.loop), 45 * USEC_PER_SEC), text);
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'vesper.sh/deadline':'%s'}}}", text);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/deadline':'%s'}}}", text);
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_int_equal(agent_rig_n_pods(r), 2);
         assert_true(agent_rig_said(r, "came nearer"));
@@ -152,7 +164,8 @@ static void test_expired(void **state) {
         agent_rig_run(r, USEC_PER_SEC);
         agent_rig_notice(r, LEAD_USEC);
         agent_rig_run(r, 125 * USEC_PER_SEC);
-        assert_true(agent_rig_said(r, "The time for node n1 is up with 1 pods still on it: default/stuck (Terminating)"));
+        assert_true(agent_rig_said(
+                r, "The time for node n1 is up with 1 pods still on it: default/stuck (Terminating)"));
         assert_true(agent_rig_has_event(r, "Node", "DrainFailed"));
         assert_phase(r, "Draining");
         /* Late is better than never. */
@@ -175,14 +188,16 @@ static void test_volumes(void **state) {
                 _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
                 print_message("%s\n", rows[i].what);
-                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-1']}}");
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'status':{'volumesInUse':['csi/disk-1']}}");
                 agent_rig_run(r, USEC_PER_SEC);
                 agent_rig_notice(r, LEAD_USEC);
                 agent_rig_run(r, 5 * USEC_PER_SEC);
                 assert_string_equal(agent_phase(r->agent), "Volumes");
                 assert_true(agent_rig_said(r, "waiting for volumes to be let go: csi/disk-1"));
                 if (rows[i].let_go)
-                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':null}}");
+                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                                   "{'status':{'volumesInUse':null}}");
                 agent_rig_run(r, 15 * USEC_PER_SEC);
                 assert_string_equal(agent_phase(r->agent), rows[i].after_20_sec);
                 agent_rig_run(r, 20 * USEC_PER_SEC);
@@ -191,7 +206,7 @@ static void test_volumes(void **state) {
         }
 }
 
-/* -- whose cordon it is ---------------------------------------------------------------------------------------------- */
+/* -- whose cordon it is ------------------------------------------------------------------------- */
 
 static void test_person_uncordons(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
@@ -246,7 +261,8 @@ static void test_coordinator_cordoned_too(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                   "{'metadata':{'annotations':{'vesper.sh/cordoned-by-coordinator':'{}'}},'spec':{'unschedulable':true}}");
+                   "{'metadata':{'annotations':{'vesper.sh/"
+                   "cordoned-by-coordinator':'{}'}},'spec':{'unschedulable':true}}");
         agent_rig_run(r, USEC_PER_SEC);
         agent_rig_notice(r, LEAD_USEC);
         agent_rig_run(r, 10 * USEC_PER_SEC);
@@ -262,7 +278,8 @@ static void test_foreign_label(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
-                   "{'metadata':{'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'true'}}}");
+                   "{'metadata':{'labels':{'node.kubernetes.io/"
+                   "exclude-from-external-load-balancers':'true'}}}");
         agent_rig_run(r, USEC_PER_SEC);
         agent_rig_notice(r, LEAD_USEC);
         agent_rig_run(r, 10 * USEC_PER_SEC);
@@ -270,10 +287,11 @@ static void test_foreign_label(void **state) {
         agent_rig_run(r, 15 * USEC_PER_MINUTE);
         assert_false(agent_rig_unschedulable(r));
         assert_string_equal(fj_string(agent_rig_node(r), "metadata", "labels",
-                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL), "true");
+                                      "node.kubernetes.io/exclude-from-external-load-balancers", NULL),
+                            "true");
 }
 
-/* -- the end of it --------------------------------------------------------------------------------------------------- */
+/* -- the end of it ------------------------------------------------------------------------------ */
 
 static void test_cancelled(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -282,7 +300,8 @@ static void test_cancelled(void **state) {
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_phase(r, "Drained");
         fake_imds_clear_action(r->imds);
-        agent_rig_run(r, 11 * USEC_PER_MINUTE); /* the deadline was at 2 min: 404 says nothing before 12 min */
+        agent_rig_run(r,
+                      11 * USEC_PER_MINUTE); /* the deadline was at 2 min: 404 says nothing before 12 min */
         assert_phase(r, "Drained");
         agent_rig_run(r, 2 * USEC_PER_MINUTE);
         assert_string_equal(agent_phase(r->agent), "Idle");
@@ -303,8 +322,11 @@ static void test_unknown_cancels_nothing(void **state) {
                 unsigned status;
                 const char *body;
         } rows[] = {
-                { "500", 500, NULL }, { "403", 403, NULL }, { "401", 401, NULL },
-                { "404 by a stranger", 404, NULL }, { "garbage", 200, "<html>welcome to the guest network</html>" },
+                { "500", 500, NULL },
+                { "403", 403, NULL },
+                { "401", 401, NULL },
+                { "404 by a stranger", 404, NULL },
+                { "garbage", 200, "<html>welcome to the guest network</html>" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -316,7 +338,8 @@ static void test_unknown_cancels_nothing(void **state) {
                 fake_imds_clear_action(r->imds);
                 if (rows[i].status == 404) {
                         fake_imds_set_instance_id(r->imds, NULL);
-                        fake_imds_revoke(r->imds); /* the session ends: who is there has to prove himself again */
+                        fake_imds_revoke(
+                                r->imds); /* the session ends: who is there has to prove himself again */
                 } else if (rows[i].body)
                         fake_imds_garble(r->imds, FAKE_IMDS_DATA, UINT32_MAX, rows[i].body);
                 else
@@ -340,13 +363,15 @@ static void test_reboot(void **state) {
         fake_imds_clear_action(r->imds);
         agent_rig_reboot(r);
         /* The kubelet has not reported yet: what the API shows is of before. */
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", old_boot);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
+                   old_boot);
         agent_rig_start(r);
         agent_rig_run(r, 30 * USEC_PER_SEC);
         assert_phase(r, "Drained");
         assert_true(agent_rig_unschedulable(r));
 
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}", r->boot_id);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
+                   r->boot_id);
         agent_rig_run(r, 5 * USEC_PER_SEC);
         assert_false(agent_rig_unschedulable(r));
         assert_no_marks(r);
@@ -362,7 +387,8 @@ static void test_reboot_into_notice(void **state) {
         agent_rig_kill(r);
         agent_rig_reboot(r);
         fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
-        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
         agent_rig_start(r);
         agent_rig_run(r, 10 * USEC_PER_SEC);
         assert_phase(r, "Drained");
@@ -382,7 +408,8 @@ static void test_reboot_uncordoned_into_notice(void **state) {
         r->request_delay_usec = 20 * USEC_PER_MSEC;
         agent_rig_start(r);
         for (unsigned i = 0; i < 30; i++) {
-                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'beat':'%u'}}}", i);
+                fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'metadata':{'annotations':{'beat':'%u'}}}", i);
                 agent_rig_run(r, 100 * USEC_PER_MSEC);
         }
         agent_rig_run(r, 10 * USEC_PER_SEC);
@@ -418,7 +445,7 @@ static void test_node_made_anew_while_down(void **state) {
         assert_phase(r, "Drained");
 }
 
-/* -- trouble --------------------------------------------------------------------------------------------------------- */
+/* -- trouble ------------------------------------------------------------------------------------ */
 
 static void test_crashes(void **state) {
         static const char *const deaths[] = { [RIG_DEATH_BEFORE] = "before", [RIG_DEATH_AFTER] = "after" };
@@ -433,7 +460,8 @@ static void test_crashes(void **state) {
                         r->death = death;
                         agent_rig_notice(r, LEAD_USEC);
                         died = agent_rig_run(r, 20 * USEC_PER_SEC);
-                        print_message("dies %s write %zu: %s\n", deaths[death], k, died ? "yes" : "it never came to it");
+                        print_message("dies %s write %zu: %s\n", deaths[death], k,
+                                      died ? "yes" : "it never came to it");
                         if (died) {
                                 agent_rig_run(r, USEC_PER_SEC);
                                 agent_rig_start(r);
@@ -491,7 +519,8 @@ static void test_drained_once(void **state) {
 }
 
 static void test_torn_record(void **state) {
-        static const char *const records[] = { "", "{\"version\":1,\"boot", "{\"version\":9}", "[]", "\xff\xfe" };
+        static const char *const records[] = { "", "{\"version\":1,\"boot", "{\"version\":9}", "[]",
+                                               "\xff\xfe" };
 
         for (size_t i = 0; i < ELEMENTSOF(records); i++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
@@ -547,7 +576,8 @@ typedef struct PatchFault {
 static void on_node_patch(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         PatchFault *f = userdata;
 
-        if (request->verb == FAKE_PATCH && request->resource && request->resource->id == FAKE_NODES && f->n > 0) {
+        if (request->verb == FAKE_PATCH && request->resource && request->resource->id == FAKE_NODES &&
+            f->n > 0) {
                 f->n--;
                 *ret_fault = f->fault;
         }
@@ -562,10 +592,21 @@ static void test_first_act_fails(void **state) {
         } rows[] = {
                 { "somebody else wrote first", { 1, { .status = 409 } }, 0, NULL },
                 { "ten times in a row", { 10, { .status = 409 } }, 10 * USEC_PER_SEC, NULL },
-                { "it landed, the answer was lost", { 1, { .drop = true, .takes_effect = true } }, USEC_PER_SEC, "does not answer" },
-                { "it landed, the answer is a lie", { 1, { .status = 500, .takes_effect = true } }, USEC_PER_SEC, "HTTP 500" },
-                { "the server is busy", { 3, { .status = 429, .retry_after_sec = 30 } }, 4 * USEC_PER_SEC, "HTTP 429" },
-                { "the credential is another node's", { 2, { .status = 403 } }, 2 * USEC_PER_SEC,
+                { "it landed, the answer was lost",
+                  { 1, { .drop = true, .takes_effect = true } },
+                  USEC_PER_SEC,
+                  "does not answer" },
+                { "it landed, the answer is a lie",
+                  { 1, { .status = 500, .takes_effect = true } },
+                  USEC_PER_SEC,
+                  "HTTP 500" },
+                { "the server is busy",
+                  { 3, { .status = 429, .retry_after_sec = 30 } },
+                  4 * USEC_PER_SEC,
+                  "HTTP 429" },
+                { "the credential is another node's",
+                  { 2, { .status = 403 } },
+                  2 * USEC_PER_SEC,
                   "must be the credential of this very node" },
         };
 
@@ -622,8 +663,8 @@ typedef struct Page {
         char *body;
 } Page;
 
-static void on_page(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers, const void *body,
-                    size_t body_size) {
+static void on_page(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
+                    const void *body, size_t body_size) {
         Page *p = CONTAINER_OF(x, Page, x);
 
         p->status = status;

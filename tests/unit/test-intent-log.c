@@ -72,8 +72,11 @@ static void run(Machine *m, usec_t usec) {
 }
 
 static Notice notice(const char *id) {
-        return (Notice){ .id = (char *) (uintptr_t) id, .kind = NOTICE_SPOT, .source = (char *) (uintptr_t) "ec2",
-                         .action = (char *) (uintptr_t) "stop", .deadline_usec = T0 };
+        return (Notice){ .id = (char *) (uintptr_t) id,
+                         .kind = NOTICE_SPOT,
+                         .source = (char *) (uintptr_t) "ec2",
+                         .action = (char *) (uintptr_t) "stop",
+                         .deadline_usec = T0 };
 }
 
 static IntentLog *open_log(Machine *m) {
@@ -195,7 +198,8 @@ static void test_parse(void **state) {
                 int result;
         } rows[] = {
                 { "nothing in it", "{\"version\":1,\"bootID\":\"b\",\"notices\":[]}", 0 },
-                { "what a later one adds is passed over", "{\"version\":1,\"bootID\":\"b\",\"notices\":[],\"more\":{}}", 0 },
+                { "what a later one adds is passed over",
+                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[],\"more\":{}}", 0 },
                 { "a later version", "{\"version\":2,\"bootID\":\"b\",\"notices\":[]}", -ENOTSUP },
                 { "no version", "{\"bootID\":\"b\",\"notices\":[]}", -EINVAL },
                 { "no boot id", "{\"version\":1,\"notices\":[]}", -EINVAL },
@@ -203,11 +207,14 @@ static void test_parse(void **state) {
                 { "no list", "{\"version\":1,\"bootID\":\"b\"}", -EINVAL },
                 { "an empty notice", "{\"version\":1,\"bootID\":\"b\",\"notices\":[{}]}", -EINVAL },
                 { "an unknown phase",
-                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"phase\":\"Dry\"}]}",
+                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":"
+                  "\"ec2\",\"phase\":\"Dry\"}]}",
                   -EINVAL },
                 { "an unreadable time",
-                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\","
-                  "\"phase\":\"Drained\",\"since\":\"then\"}]}", -EINVAL },
+                  "{\"version\":1,\"bootID\":\"b\",\"notices\":[{\"id\":\"a\",\"kind\":\"spot\",\"source\":"
+                  "\"ec2\","
+                  "\"phase\":\"Drained\",\"since\":\"then\"}]}",
+                  -EINVAL },
                 { "torn", "{\"version\":1,\"bootID\":\"b\",\"noti", -EBADMSG },
                 { "empty", "", -EBADMSG },
         };
@@ -216,7 +223,8 @@ static void test_parse(void **state) {
                 _cleanup_(intent_record_done) IntentRecord r = { 0 };
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(intent_record_parse(rows[i].text, strlen(rows[i].text), &r), rows[i].result);
+                assert_int_equal(intent_record_parse(rows[i].text, strlen(rows[i].text), &r),
+                                 rows[i].result);
         }
 }
 
@@ -228,8 +236,9 @@ static void test_phases(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_survives),     cmocka_unit_test(test_another_boot), cmocka_unit_test(test_soon),
-                cmocka_unit_test(test_bounded),      cmocka_unit_test(test_failing_disk), cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_survives),     cmocka_unit_test(test_another_boot),
+                cmocka_unit_test(test_soon),         cmocka_unit_test(test_bounded),
+                cmocka_unit_test(test_failing_disk), cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_phases),
         };
         return cmocka_run_group_tests_name("intent-log", tests, NULL, NULL);

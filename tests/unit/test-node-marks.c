@@ -61,16 +61,23 @@ static void test_mark(void **state) {
                 bool claimed;
         } rows[] = {
                 { "an open node", "{" META "}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x','vesper.sh/cordoned-by-agent':"
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "interruption':'x','vesper.sh/cordoned-by-agent':"
                   "'{\\'bootID\\':\\'" BOOT "\\',\\'why\\':\\'spot\\'}'},'labels':{"
-                  "'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}},'spec':{'unschedulable':true}}", true },
+                  "'node.kubernetes.io/"
+                  "exclude-from-external-load-balancers':'vesper'}},'spec':{'unschedulable':true}}",
+                  true },
                 { "a stranger has cordoned", "{" META "},'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x'},'labels':{"
-                  "'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}}}", false },
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "interruption':'x'},'labels':{"
+                  "'node.kubernetes.io/exclude-from-external-load-balancers':'vesper'}}}",
+                  false },
                 { "the coordinator has cordoned, and somebody labelled",
                   "{" META ",'annotations':{" THEIRS "}," FOREIGN_LABEL "},'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':'x','vesper.sh/cordoned-by-agent':"
-                  "'{\\'bootID\\':\\'" BOOT "\\',\\'why\\':\\'spot\\'}'}},'spec':{'unschedulable':true}}", true },
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "interruption':'x','vesper.sh/cordoned-by-agent':"
+                  "'{\\'bootID\\':\\'" BOOT "\\',\\'why\\':\\'spot\\'}'}},'spec':{'unschedulable':true}}",
+                  true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -78,7 +85,8 @@ static void test_mark(void **state) {
                 bool claimed = !rows[i].claimed;
 
                 print_message("%s\n", rows[i].what);
-                assert_json(node_patch_mark(decode(&f, rows[i].node), "x", BOOT, "spot", &claimed), rows[i].patch);
+                assert_json(node_patch_mark(decode(&f, rows[i].node), "x", BOOT, "spot", &claimed),
+                            rows[i].patch);
                 assert_int_equal(claimed, rows[i].claimed);
         }
 }
@@ -89,25 +97,37 @@ static void test_undo(void **state) {
                 bool uncordons;
         } rows[] = {
                 { "nothing of ours", "{" META "},'spec':{'unschedulable':true}}", NULL, false },
-                { "all of it", "{" META ",'annotations':{" MARK "," INTERRUPTION "}," LABEL "},'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null,'vesper.sh/cordoned-by-agent':null},"
-                  "'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':null}},'spec':{'unschedulable':null}}", true },
+                { "all of it",
+                  "{" META ",'annotations':{" MARK "," INTERRUPTION "}," LABEL
+                  "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "interruption':null,'vesper.sh/cordoned-by-agent':null},"
+                  "'labels':{'node.kubernetes.io/"
+                  "exclude-from-external-load-balancers':null}},'spec':{'unschedulable':null}}",
+                  true },
                 { "a person un-cordoned", "{" META ",'annotations':{" MARK "," INTERRUPTION "}}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null,'vesper.sh/cordoned-by-agent':null}}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "interruption':null,'vesper.sh/cordoned-by-agent':null}}}",
                   false },
                 { "a stranger's cordon and label",
-                  "{" META ",'annotations':{" INTERRUPTION "}," FOREIGN_LABEL "},'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}", false },
+                  "{" META ",'annotations':{" INTERRUPTION "}," FOREIGN_LABEL
+                  "},'spec':{'unschedulable':true}}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}",
+                  false },
                 { "the coordinator's cordon stays, and what goes with it",
                   "{" META ",'annotations':{" MARK "," THEIRS "}," LABEL "},'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-agent':null}}}", false },
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-agent':null}}}",
+                  false },
                 { "a node that is being deleted stays closed",
-                  "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK "," INTERRUPTION "}," LABEL "},"
+                  "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK
+                  "," INTERRUPTION "}," LABEL "},"
                   "'spec':{'unschedulable':true}}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}", false },
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/interruption':null}}}",
+                  false },
                 { "and then there is nothing more to take off",
                   "{" META ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':{" MARK "}," LABEL "},"
-                  "'spec':{'unschedulable':true}}", NULL, false },
+                  "'spec':{'unschedulable':true}}",
+                  NULL, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -116,7 +136,8 @@ static void test_undo(void **state) {
                 bool uncordons = false;
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(node_patch_undo(decode(&f, rows[i].node), &patch, &uncordons), rows[i].patch ? 1 : 0);
+                assert_int_equal(node_patch_undo(decode(&f, rows[i].node), &patch, &uncordons),
+                                 rows[i].patch ? 1 : 0);
                 if (rows[i].patch)
                         assert_json(patch, rows[i].patch);
                 assert_int_equal(uncordons, rows[i].uncordons);
@@ -124,7 +145,8 @@ static void test_undo(void **state) {
 }
 
 #define OWN(type, status) \
-        "{'type':'" type "','status':'" status "','reason':'VesperAgent','lastTransitionTime':'2027-01-15T07:00:00Z'}"
+        "{'type':'" type "','status':'" status \
+        "','reason':'VesperAgent','lastTransitionTime':'2027-01-15T07:00:00Z'}"
 
 static void test_conditions(void **state) {
         static const struct {
@@ -133,13 +155,16 @@ static void test_conditions(void **state) {
         } rows[] = {
                 { "none", "{'type':'Ready','status':'True','reason':'KubeletReady'}", NODE_CONDITIONS_NONE },
                 { "draining", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING },
-                { "drained", OWN("DrainInProgress", "False") "," OWN("Drained", "True"), NODE_CONDITIONS_DRAINED },
-                { "another's drain", "{'type':'Drained','status':'True','reason':'Other'}", NODE_CONDITIONS_NONE },
+                { "drained", OWN("DrainInProgress", "False") "," OWN("Drained", "True"),
+                  NODE_CONDITIONS_DRAINED },
+                { "another's drain", "{'type':'Drained','status':'True','reason':'Other'}",
+                  NODE_CONDITIONS_NONE },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_fixture_ Fixture f = { 0 };
-                _cleanup_free_ char *node = strf("{" META "},'status':{'conditions':[%s]}}", rows[i].conditions);
+                _cleanup_free_ char *node =
+                        strf("{" META "},'status':{'conditions':[%s]}}", rows[i].conditions);
 
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(node_conditions(decode(&f, node)), rows[i].have);
@@ -149,15 +174,19 @@ static void test_conditions(void **state) {
 static void test_conditions_patch(void **state) {
         _cleanup_fixture_ Fixture f = { 0 }, g = { 0 };
         KubeNode *n = decode(&f, "{" META "},'status':{'conditions':[" OWN("DrainInProgress", "True") "]}}");
-        KubeNode *other = decode(&g, "{" META "},'status':{'conditions':[{'type':'Drained','status':'True','reason':'Other'}]}}");
+        KubeNode *other = decode(
+                &g,
+                "{" META "},'status':{'conditions':[{'type':'Drained','status':'True','reason':'Other'}]}}");
 
         /* The same status: it holds since it began. */
         assert_json(node_patch_conditions(n, NODE_CONDITIONS_DRAINING, "m", NOW),
-                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'True',"
+                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','"
+                    "status':'True',"
                     "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
                     "'lastTransitionTime':'2027-01-15T07:00:00Z'}]}}");
         assert_json(node_patch_conditions(n, NODE_CONDITIONS_NONE, NULL, NOW),
-                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','$patch':'delete'}]}}");
+                    "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','"
+                    "$patch':'delete'}]}}");
         /* Another's is never taken off. */
         assert_json(node_patch_conditions(other, NODE_CONDITIONS_NONE, NULL, NOW),
                     "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[]}}");
@@ -192,10 +221,14 @@ static void test_reading(void **state) {
         } rows[] = {
                 { "nothing", "{" META "}}", false, false, false, 0 },
                 { "a stranger", "{" META "},'spec':{'unschedulable':true}}", false, true, false, 0 },
-                { "we", "{" META ",'annotations':{" MARK "}},'spec':{'unschedulable':true}}", true, false, false, 0 },
-                { "a person undid us", "{" META ",'annotations':{" INTERRUPTION "}}}", true, false, true, 0 },
-                { "the claim's T", "{" META ",'annotations':{'vesper.sh/deadline':'2027-01-15T08:00:00Z'}}}", false, false, false, NOW },
-                { "a T that is none", "{" META ",'annotations':{'vesper.sh/deadline':'soon'}}}", false, false, false, 0 },
+                { "we", "{" META ",'annotations':{" MARK "}},'spec':{'unschedulable':true}}", true, false,
+                  false, 0 },
+                { "a person undid us", "{" META ",'annotations':{" INTERRUPTION "}}}", true, false, true,
+                  0 },
+                { "the claim's T", "{" META ",'annotations':{'vesper.sh/deadline':'2027-01-15T08:00:00Z'}}}",
+                  false, false, false, NOW },
+                { "a T that is none", "{" META ",'annotations':{'vesper.sh/deadline':'soon'}}}", false,
+                  false, false, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -212,8 +245,9 @@ static void test_reading(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_mark),             cmocka_unit_test(test_undo),    cmocka_unit_test(test_conditions),
-                cmocka_unit_test(test_conditions_patch), cmocka_unit_test(test_boot_id), cmocka_unit_test(test_reading),
+                cmocka_unit_test(test_mark),       cmocka_unit_test(test_undo),
+                cmocka_unit_test(test_conditions), cmocka_unit_test(test_conditions_patch),
+                cmocka_unit_test(test_boot_id),    cmocka_unit_test(test_reading),
         };
         return cmocka_run_group_tests_name("node-marks", tests, NULL, NULL);
 }

@@ -37,7 +37,8 @@ typedef struct Lookout {
         char warning[512];
 } Lookout;
 
-static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec, void *userdata) {
+static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+                    void *userdata) {
         Lookout *l = userdata;
         usec_t now = loop_now(l->loop);
 
@@ -55,8 +56,8 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                 assert_return_code(notice_copy(notice, &l->notice), 0);
 }
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         Lookout *l = userdata;
 
         if (level <= LOG_LEVEL_WARNING)
@@ -83,7 +84,11 @@ static Lookout *lookout_new(void) {
         assert_return_code(http_inproc_new(l->loop, NULL, NULL, &l->transport), 0);
         l->imds = fake_imds_new(l->loop, INSTANCE);
         assert_return_code(http_inproc_route(l->transport, ENDPOINT, fake_imds_handle, l->imds), 0);
-        l->env = (Env){ .loop = l->loop, .random = l->random, .log = l->log, .transport = l->transport, .boot_id = "boot-1" };
+        l->env = (Env){ .loop = l->loop,
+                        .random = l->random,
+                        .log = l->log,
+                        .transport = l->transport,
+                        .boot_id = "boot-1" };
         assert_return_code(notice_ec2_new(&l->env, &options, on_look, l, &l->source), 0);
         l->source->ops->start(l->source);
         return l;
@@ -113,7 +118,7 @@ static Lookout *calm_lookout(void) {
         return l;
 }
 
-/* -- pure ------------------------------------------------------------------------------------------------------------ */
+/* -- pure --------------------------------------------------------------------------------------- */
 
 static void test_deadline(void **state) {
         static const struct {
@@ -128,7 +133,8 @@ static void test_deadline(void **state) {
                 { "further ahead than EC2 gives", "terminate", 121, 120, EC2_CLOCK_BEHIND },
                 { "an hour ahead: our clock is slow", "stop", 3600, 120, EC2_CLOCK_BEHIND },
                 { "this very moment", "terminate", 0, 30, EC2_CLOCK_AHEAD },
-                { "an hour ago: our clock is fast, or it is stale", "terminate", -3600, 30, EC2_CLOCK_AHEAD },
+                { "an hour ago: our clock is fast, or it is stale", "terminate", -3600, 30,
+                  EC2_CLOCK_AHEAD },
                 { "hibernation has begun", "hibernate", 0, 10, EC2_CLOCK_FINE },
                 { "hibernation, whatever its time says", "hibernate", 120, 10, EC2_CLOCK_FINE },
         };
@@ -149,14 +155,19 @@ static void test_parse(void **state) {
                 const char *what, *text, *why;
         } rows[] = {
                 { "as documented", "{\"action\": \"stop\", \"time\": \"2027-01-15T08:00:00Z\"}", NULL },
-                { "more than documented", "{\"action\":\"terminate\",\"time\":\"2027-01-15T08:00:00Z\",\"new\":[]}", NULL },
+                { "more than documented",
+                  "{\"action\":\"terminate\",\"time\":\"2027-01-15T08:00:00Z\",\"new\":[]}", NULL },
                 { "not JSON", "<?xml version=\"1.0\"?>", "not JSON" },
                 { "empty", "", "not JSON" },
                 { "two values", "{} {}", "not JSON" },
-                { "a key twice", "{\"action\":\"stop\",\"action\":\"stop\",\"time\":\"2027-01-15T08:00:00Z\"}", "not JSON" },
+                { "a key twice",
+                  "{\"action\":\"stop\",\"action\":\"stop\",\"time\":\"2027-01-15T08:00:00Z\"}",
+                  "not JSON" },
                 { "no action", "{\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
-                { "an action of another type", "{\"action\":[],\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
-                { "an action nobody knows", "{\"action\":\"dance\",\"time\":\"2027-01-15T08:00:00Z\"}", "no action" },
+                { "an action of another type", "{\"action\":[],\"time\":\"2027-01-15T08:00:00Z\"}",
+                  "no action" },
+                { "an action nobody knows", "{\"action\":\"dance\",\"time\":\"2027-01-15T08:00:00Z\"}",
+                  "no action" },
                 { "no time", "{\"action\":\"stop\"}", "no time" },
                 { "a time that is none", "{\"action\":\"stop\",\"time\":\"soon\"}", "no time" },
                 { "seconds since 1970", "{\"action\":\"stop\",\"time\":1800000000}", "no time" },
@@ -183,9 +194,15 @@ static void test_instance_id(void **state) {
                 const char *id;
                 bool valid;
         } rows[] = {
-                { "i-0123456789abcdef0", true }, { "i-12345678", true },   { "i-1234567", false },
-                { "i-", false },                 { "", false },            { "i-0123456789ABCDEF0", false },
-                { "0123456789abcdef0", false },  { "i-0123 56789", false }, { "i-0123456789abcdef0\n", false },
+                { "i-0123456789abcdef0", true },
+                { "i-12345678", true },
+                { "i-1234567", false },
+                { "i-", false },
+                { "", false },
+                { "i-0123456789ABCDEF0", false },
+                { "0123456789abcdef0", false },
+                { "i-0123 56789", false },
+                { "i-0123456789abcdef0\n", false },
                 { "<html>i-12345678", false },
         };
 
@@ -193,7 +210,7 @@ static void test_instance_id(void **state) {
                 assert_int_equal(ec2_instance_id_is_valid(rows[i].id, strlen(rows[i].id)), rows[i].valid);
 }
 
-/* -- looking --------------------------------------------------------------------------------------------------------- */
+/* -- looking ------------------------------------------------------------------------------------ */
 
 static void test_steady(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
@@ -253,10 +270,12 @@ static void test_clock(void **state) {
                 usec_t deadline, now = loop_wall(l->loop);
 
                 print_message("%s\n", rows[i].what);
-                fake_imds_set_action(l->imds, "stop", now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
+                fake_imds_set_action(l->imds, "stop",
+                                     now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
                 run(l, POLL_USEC);
                 deadline = l->notice->deadline_usec;
-                assert_in_range(deadline, now + rows[i].low_sec * USEC_PER_SEC, now + rows[i].high_sec * USEC_PER_SEC + POLL_USEC);
+                assert_in_range(deadline, now + rows[i].low_sec * USEC_PER_SEC,
+                                now + rows[i].high_sec * USEC_PER_SEC + POLL_USEC);
                 assert_non_null(strstr(l->warning, rows[i].warning));
                 assert_non_null(strstr(l->warning, "check the time service"));
                 l->warning[0] = 0;
@@ -277,13 +296,15 @@ static void test_answers(void **state) {
         } rows[] = {
                 { "404: there is none", FAKE_IMDS_DATA, 404, NULL, NOTICE_LOOK_NONE, "" },
                 { "403", FAKE_IMDS_DATA, 403, NULL, NOTICE_LOOK_UNKNOWN, "switched off" },
-                { "401 again and again", FAKE_IMDS_DATA, 401, NULL, NOTICE_LOOK_UNKNOWN, "401 in spite of a new session token" },
+                { "401 again and again", FAKE_IMDS_DATA, 401, NULL, NOTICE_LOOK_UNKNOWN,
+                  "401 in spite of a new session token" },
                 { "429", FAKE_IMDS_DATA, 429, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
                 { "500", FAKE_IMDS_DATA, 500, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 500" },
                 { "503", FAKE_IMDS_DATA, 503, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
                 { "302", FAKE_IMDS_DATA, 302, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 302" },
                 { "204: nothing is no notice", FAKE_IMDS_DATA, 204, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 204" },
-                { "200 with a page", FAKE_IMDS_DATA, 200, "<html>log in</html>", NOTICE_LOOK_UNKNOWN, "not JSON" },
+                { "200 with a page", FAKE_IMDS_DATA, 200, "<html>log in</html>", NOTICE_LOOK_UNKNOWN,
+                  "not JSON" },
                 { "200 with nothing", FAKE_IMDS_DATA, 200, "", NOTICE_LOOK_UNKNOWN, "not JSON" },
                 { "no answer", FAKE_IMDS_DATA, 0, NULL, NOTICE_LOOK_UNKNOWN, "no answer" },
         };
@@ -468,10 +489,12 @@ static void test_may_cancel(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_deadline),     cmocka_unit_test(test_parse),         cmocka_unit_test(test_instance_id),
-                cmocka_unit_test(test_steady),       cmocka_unit_test(test_notice),        cmocka_unit_test(test_clock),
-                cmocka_unit_test(test_answers),      cmocka_unit_test(test_token_trouble), cmocka_unit_test(test_revoked),
-                cmocka_unit_test(test_token_life),   cmocka_unit_test(test_stranger),      cmocka_unit_test(test_backoff),
+                cmocka_unit_test(test_deadline),     cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_instance_id),  cmocka_unit_test(test_steady),
+                cmocka_unit_test(test_notice),       cmocka_unit_test(test_clock),
+                cmocka_unit_test(test_answers),      cmocka_unit_test(test_token_trouble),
+                cmocka_unit_test(test_revoked),      cmocka_unit_test(test_token_life),
+                cmocka_unit_test(test_stranger),     cmocka_unit_test(test_backoff),
                 cmocka_unit_test(test_start_jitter), cmocka_unit_test(test_may_cancel),
         };
         return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);

@@ -41,7 +41,8 @@ static void test_ends_machine(void **state) {
                 const char *action;
                 bool ends;
         } rows[] = {
-                { "terminate", true }, { "stop", true }, { "hibernate", true }, { "reboot", false }, { NULL, false },
+                { "terminate", true }, { "stop", true }, { "hibernate", true },
+                { "reboot", false },   { NULL, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -70,8 +71,10 @@ static void test_merge(void **state) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(notice_freep) Notice *known = make(rows[i].known_action, rows[i].known_not_before, rows[i].known_deadline);
-                _cleanup_(notice_freep) Notice *seen = make(rows[i].seen_action, rows[i].seen_not_before, rows[i].seen_deadline);
+                _cleanup_(notice_freep) Notice *known =
+                        make(rows[i].known_action, rows[i].known_not_before, rows[i].known_deadline);
+                _cleanup_(notice_freep) Notice *seen =
+                        make(rows[i].seen_action, rows[i].seen_not_before, rows[i].seen_deadline);
                 bool changed = !rows[i].changed;
 
                 print_message("%s\n", rows[i].what);
@@ -115,7 +118,8 @@ static void test_json(void **state) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(notice_freep) Notice *n = make("stop", rows[i].not_before, rows[i].deadline), *back = NULL;
+                _cleanup_(notice_freep) Notice *n = make("stop", rows[i].not_before, rows[i].deadline),
+                                               *back = NULL;
                 _cleanup_free_ char *text = NULL, *again = NULL;
 
                 n->certainty = rows[i].certainty;
@@ -154,8 +158,9 @@ static void test_json_refused(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_kinds), cmocka_unit_test(test_ends_machine), cmocka_unit_test(test_merge),
-                cmocka_unit_test(test_json),  cmocka_unit_test(test_json_refused),
+                cmocka_unit_test(test_kinds),        cmocka_unit_test(test_ends_machine),
+                cmocka_unit_test(test_merge),        cmocka_unit_test(test_json),
+                cmocka_unit_test(test_json_refused),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "policy.h"
 
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
-#define IN(sec) (NOW + (sec) * USEC_PER_SEC)
+#define IN(sec) (NOW + (sec) *USEC_PER_SEC)
 
 static void test_decide(void **state) {
         static const PolicySettings settings = { .lb_wait_usec = 30 * USEC_PER_SEC };
@@ -34,7 +34,9 @@ static void test_decide(void **state) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                const Notice n = { .kind = rows[i].kind, .certainty = rows[i].certainty, .deadline_usec = rows[i].deadline };
+                const Notice n = { .kind = rows[i].kind,
+                                   .certainty = rows[i].certainty,
+                                   .deadline_usec = rows[i].deadline };
                 Plan p = policy_decide(&n, &settings, NOW);
 
                 print_message("%s\n", rows[i].what);

@@ -11,7 +11,8 @@
 #include "agent-rig.h"
 #include "reflex.h"
 
-/* What no source of today leads to: notices that leave minutes, a machine that goes down, a way to the network that comes back. */
+/* What no source of today leads to: notices that leave minutes, a machine that goes down, a way to the
+ * network that comes back. */
 
 #define NOTICE_ID "maintenance-1"
 
@@ -39,7 +40,8 @@ static void on_pod(Informer *i, InformerEvent e, KubeObject *old, KubeObject *ne
 }
 
 static void bench_init(Bench *b) {
-        const InformerHandler on_nodes = { .on_event = on_node, .userdata = b }, on_pods = { .on_event = on_pod, .userdata = b };
+        const InformerHandler on_nodes = { .on_event = on_node, .userdata = b },
+                              on_pods = { .on_event = on_pod, .userdata = b };
         ReflexContext c;
 
         *b = (Bench){ .rig = agent_rig_new() };
@@ -47,9 +49,13 @@ static void bench_init(Bench *b) {
         agent_rig_add_pods(b->rig, "web", 3);
         agent_rig_start(b->rig);
         assert_return_code(informer_new(b->rig->client, &kube_node_kind,
-                                        &(InformerOptions){ .field_selector = "metadata.name=" RIG_NODE }, &on_nodes, &b->nodes), 0);
+                                        &(InformerOptions){ .field_selector = "metadata.name=" RIG_NODE },
+                                        &on_nodes, &b->nodes),
+                           0);
         assert_return_code(informer_new(b->rig->client, &kube_pod_kind,
-                                        &(InformerOptions){ .field_selector = "spec.nodeName=" RIG_NODE }, &on_pods, &b->pods), 0);
+                                        &(InformerOptions){ .field_selector = "spec.nodeName=" RIG_NODE },
+                                        &on_pods, &b->pods),
+                           0);
         assert_return_code(evictor_new(b->rig->client, NULL, &b->evictor), 0);
         assert_return_code(intent_log_new(&b->rig->env, &b->intents), 0);
         assert_return_code(node_voice_new(b->rig->client, RIG_NODE, &b->voice), 0);
@@ -106,7 +112,8 @@ static void nearer(Bench *b, const char *id, usec_t lead_usec) {
 }
 
 static size_t n_evictions(Bench *b) {
-        return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 201);
+        return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_CREATE, FAKE_PODS, "eviction",
+                                     201);
 }
 
 static void test_lb_wait(void **state) {
@@ -184,7 +191,8 @@ static void test_cancelled_on_the_way(void **state) {
                 assert_int_equal(reflex_state(b.reflex), REFLEX_IDLE);
                 assert_null(intent_log_find(b.intents, NOTICE_ID));
                 if (rows[i].state == REFLEX_PLANNED)
-                        continue; /* its patch may have landed after all: the source's next "none" takes that off */
+                        continue; /* its patch may have landed after all: the source's next "none" takes that
+                                     off */
                 assert_false(agent_rig_unschedulable(b.rig));
                 assert_null(agent_rig_annotation(b.rig, "vesper.sh/interruption"));
                 assert_null(agent_rig_condition(b.rig, "DrainInProgress"));
@@ -243,9 +251,12 @@ static void test_names(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lb_wait),      cmocka_unit_test(test_lb_wait_cut_short),
-                cmocka_unit_test(test_cancelled_on_the_way), cmocka_unit_test(test_machine_ends),
-                cmocka_unit_test(test_kick),         cmocka_unit_test(test_names),
+                cmocka_unit_test(test_lb_wait),
+                cmocka_unit_test(test_lb_wait_cut_short),
+                cmocka_unit_test(test_cancelled_on_the_way),
+                cmocka_unit_test(test_machine_ends),
+                cmocka_unit_test(test_kick),
+                cmocka_unit_test(test_names),
         };
         return cmocka_run_group_tests_name("reflex", tests, NULL, NULL);
 }
