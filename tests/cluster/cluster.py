@@ -320,7 +320,9 @@ class Cluster:
         place of those in stages/. Returns at once: nodes and pods show when it works."""
         stages = stages or sorted(os.path.join(STAGES, f) for f in os.listdir(STAGES) if f.endswith(".yaml"))
         settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": {
-            "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8}}
+            "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8,
+            # Without these the controller-manager takes every node for dead after 50 s.
+            "nodeLeaseDurationSeconds": 40}}
         documents = [json.dumps(settings)]
         for stage in stages:
             with open(stage, encoding="utf-8") as f:

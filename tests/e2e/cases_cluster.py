@@ -6,6 +6,7 @@ import time
 from world import COORDINATOR, LEASE, PDBS, FewestReady, WhenGone
 
 RUNS = 5
+HOLD_SEC = 60
 # What the other replica may need: the lease, as it was last seen renewed, and a try to see that and to take it; each
 # try comes 2 to 4.4 s after the one before, as in client-go.
 TAKEOVER_SEC = 15 + 2 * 4.4
@@ -119,7 +120,7 @@ def budget_holds(world, figures):
         status = world.ctl("status")
         events = world.cluster.wait_for(lambda: world.events(node) if "DrainBlocked" in world.events(node) else None,
                                         20, "the Event DrainBlocked")
-        time.sleep(max(0.0, held + 60 - time.monotonic()))
+        time.sleep(max(0.0, held + HOLD_SEC - time.monotonic()))
         refused = _evictions(world.audit.since(mark, COORDINATOR))
         assert len(world.pods_of(pool)) == 6
         mark = world.audit.mark()
@@ -133,7 +134,7 @@ def budget_holds(world, figures):
         following = [e.received for e in sent if e.received >= call.received]
         if following:
             delays.append((following[0] - call.answered) * 1000)
-    figures.add(f"60 s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; vesperctl status "
+    figures.add(f"{HOLD_SEC} s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; vesperctl status "
                 f"{'names the PDB' if pool in status.stdout else 'does not name the PDB'}")
     figures.median("PDB status allows one -> next eviction arrives", delays, 50, "ms", 1)
     figures.add(f"refused after it gave way: {len(_evictions(sent, 429))}")
