@@ -274,10 +274,11 @@ static void on_stopped(void *userdata) {
 
 void rig_stop(CoordinatorRig *r, size_t i) {
         bool stopped = false;
+        unsigned n = 0;
 
         coordinator_stop(r->coordinators[i]->coordinator, on_stopped, &stopped);
-        for (unsigned n = 0; !stopped; n++) {
-                assert_true(n < 300);
+        while (!stopped) {
+                assert_true(n++ < 300);
                 rig_run(r, 10 * MSEC);
         }
         rig_kill(r, i);
