@@ -159,9 +159,8 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
 }
 
 /* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches changes only with
- * its spec: then the nodes of those pods are dirty. */
+ * its spec: then the nodes of those pods are dirty, and of those that it matched before. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
-        const KubePdb *p = new ? new : old;
         KubeObject *o;
 
         index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old, new ? new->object.meta.ns : NULL,
@@ -172,7 +171,7 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         INFORMER_FOREACH(o, v->informers[VIEW_PODS]) {
                 const KubePod *pod = (const KubePod *) o;
 
-                if (pod->node_name && kube_pdb_matches(p, pod))
+                if (pod->node_name && ((old && kube_pdb_matches(old, pod)) || (new && kube_pdb_matches(new, pod))))
                         node_dirty(v, pod->node_name);
         }
 }

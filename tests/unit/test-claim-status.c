@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "claim-status.h"
+#include "kube-rig.h"
+#include "marks.h"
+
+#define MSEC USEC_PER_MSEC
+#define PATH "/apis/vesper.sh/v1alpha1/nodeclaims/nc-1/status"
+
+typedef struct Bench {
+        Rig *rig;
+        KubeObject *claim;
+        ClaimStatus *status;
+} Bench;
+
+static void bench_init(Bench *b, const char *status) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"nc-1\"},\"spec\":{},\"status\":%s}", status);
+
+        *b = (Bench){ .rig = rig_new() };
+        assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, json_root(doc), kube_client_pool(b->rig->host->client),
+                                              &b->claim), 0);
+        assert_return_code(claim_status_new(b->rig->host->client, (HttpGuard){}, (KubeNodeClaim *) b->claim, &b->status), 0);
+        for (int i = 0; i < 100; i++)
+                rig_answer(b->rig, 200, "{}");
+}
+
+static void bench_done(Bench *b) {
+        claim_status_free(b->status);
+        kube_object_unref(b->claim);
+        rig_free(b->rig);
+}
+
+static const char *last_body(const Bench *b) {
+        assert_true(b->rig->n_requests > 0);
+        return b->rig->requests[b->rig->n_requests - 1].body;
+}
+
+static void assert_says(const Bench *b, const char *text) {
+        if (!strstr(last_body(b), text))
+                fail_msg("'%s' is not in %s", text, last_body(b));
+}
+
+static void test_phases(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 0);
+
+        print_message("  what passes in one breath costs one write\n");
+        claim_status_set_node(b.status, "n", "u");
+        claim_status_set_phase(b.status, "Cordoning");
+        claim_status_set_phase(b.status, "Draining");
+        claim_status_set_deadline(b.status, RIG_START_WALL);
+        rig_run_for(b.rig, 150 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        assert_int_equal(b.rig->requests[0].method, HTTP_PATCH);
+        assert_string_equal(b.rig->requests[0].path, PATH);
+        assert_string_equal(b.rig->requests[0].content_type, "application/merge-patch+json");
+        assert_string_equal(last_body(&b), "{\"status\":{\"nodeName\":\"n\",\"nodeUID\":\"u\",\"phase\":\"Draining\",\"deadline\":"
+                                           "\"2027-01-15T08:00:00Z\",\"lastCloudError\":null,\"conditions\":[]}}");
+
+        print_message("  the same again needs none\n");
+        claim_status_set_phase(b.status, "Draining");
+        claim_status_set_node(b.status, "n", "u");
+        claim_status_set_deadline(b.status, RIG_START_WALL);
+        claim_status_set_cloud_error(b.status, NULL);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 1);
+        claim_status_set_phase(b.status, "Volumes");
+        rig_run_for(b.rig, 150 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_says(&b, "\"phase\":\"Volumes\"");
+        bench_done(&b);
+}
+
+static void test_progress(void **state) {
+        DrainBlocker blockers[25] = {};
+        char names[25][8];
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        for (size_t i = 0; i < ELEMENTSOF(blockers); i++) {
+                snprintf(names[i], sizeof(names[i]), "p%zu", i);
+                blockers[i] = (DrainBlocker){ .ns = "shop", .name = names[i], .uid = "u", .reason = "BlockedByPDB",
+                                              .detail = "web", .message = "no", .since_usec = RIG_START_WALL };
+        }
+        claim_status_set_phase(b.status, "Draining");
+        rig_run_for(b.rig, 200 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+
+        print_message("  pods left at most every two seconds\n");
+        for (size_t left = 25; left > 5; left--) {
+                claim_status_set_blockers(b.status, left, blockers, left);
+                rig_run_for(b.rig, 100 * MSEC);
+        }
+        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 3);
+        assert_says(&b, "\"podsLeft\":6,");
+        assert_says(&b, "{\"pod\":\"shop/p5\",\"reason\":\"BlockedByPDB\",\"pdb\":\"web\",\"message\":\"no\",\"since\":"
+                        "\"2027-01-15T08:00:00Z\"}]");
+
+        print_message("  twenty of them at most\n");
+        claim_status_set_blockers(b.status, 25, blockers, 25);
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        assert_says(&b, "\"podsLeft\":25,");
+        assert_says(&b, "\"shop/p19\"");
+        assert_null(strstr(last_body(&b), "\"shop/p20\""));
+
+        print_message("  the last one is told at once\n");
+        claim_status_set_blockers(b.status, 0, NULL, 0);
+        rig_run_for(b.rig, 150 * MSEC);
+        assert_int_equal(b.rig->n_requests, 5);
+        assert_says(&b, "\"podsLeft\":0,\"blockers\":[]");
+        bench_done(&b);
+}
+
+static void test_conditions(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\",\"message\":\"m\","
+                       "\"lastTransitionTime\":\"2027-01-01T00:00:00Z\"}]}");
+        claim_status_set_condition(b.status, CLAIM_DRAINED, CONDITION_FALSE, "Draining", "3 pods");
+        rig_run_for(b.rig, 150 * MSEC);
+        print_message("  a merge patch replaces the list: what was there is said again\n");
+        assert_says(&b, "\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\",\"message\":\"m\","
+                        "\"lastTransitionTime\":\"2027-01-01T00:00:00Z\"},{\"type\":\"Drained\",\"status\":\"False\",\"reason\":"
+                        "\"Draining\",\"message\":\"3 pods\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"}]");
+
+        print_message("  its time moves with its status only\n");
+        rig_run_for(b.rig, 10 * USEC_PER_SEC);
+        claim_status_set_condition(b.status, CLAIM_DRAINED, CONDITION_FALSE, "Draining", "2 pods");
+        rig_run_for(b.rig, 150 * MSEC);
+        assert_says(&b, "\"message\":\"2 pods\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"");
+        claim_status_set_condition(b.status, CLAIM_DRAINED, CONDITION_TRUE, "Drained", "");
+        rig_run_for(b.rig, 150 * MSEC);
+        assert_says(&b, "\"message\":\"\",\"lastTransitionTime\":\"2027-01-15T08:00:10Z\"");
+        claim_status_set_condition(b.status, CLAIM_DRAINED, CONDITION_TRUE, "Drained", "");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 3);
+        bench_done(&b);
+}
+
+static void test_failures(void **state) {
+        Bench b;
+        size_t before;
+        (void) state;
+
+        print_message("  a lost write is made good, with the newest wish\n");
+        bench_init(&b, "{}");
+        b.rig->next_answer = b.rig->n_answers;
+        rig_answer(b.rig, 503, "{}");
+        rig_answer(b.rig, 500, "{}");
+        rig_answer(b.rig, 200, "{}");
+        claim_status_set_cloud_error(b.status, "TerminationProtected: no");
+        rig_run_for(b.rig, 150 * MSEC);
+        claim_status_set_cloud_error(b.status, "CloudDenied: no");
+        rig_run_for(b.rig, 30 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 3);
+        assert_says(&b, "\"lastCloudError\":\"CloudDenied: no\"");
+        bench_done(&b);
+
+        print_message("  a claim that is gone is written to no more\n");
+        bench_init(&b, "{}");
+        b.rig->next_answer = b.rig->n_answers;
+        rig_answer(b.rig, 404, "{}");
+        claim_status_set_phase(b.status, "Draining");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 1);
+        bench_done(&b);
+
+        print_message("  freed with a write under way\n");
+        bench_init(&b, "{}");
+        claim_status_set_phase(b.status, "Draining");
+        before = b.rig->n_requests;
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_true(b.rig->n_requests >= before);
+        b.status = claim_status_free(b.status);
+        rig_run_for(b.rig, USEC_PER_SEC);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_phases),
+                cmocka_unit_test(test_progress),
+                cmocka_unit_test(test_conditions),
+                cmocka_unit_test(test_failures),
+        };
+        return cmocka_run_group_tests_name("claim-status", tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "cluster-view.h"
+#include "fake-client.h"
+#include "string-util.h"
+
+#define MSEC USEC_PER_MSEC
+
+typedef struct Bench {
+        FakeWorld w;
+        Env env;
+        Random *random;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        ClusterView *view;
+        StrBuf trace;
+        unsigned n_synced;
+} Bench;
+
+static void on_node(const char *node, void *userdata) {
+        strbuf_addf(&((Bench *) userdata)->trace, " node:%s", node);
+}
+
+static void on_pool(const char *pool, void *userdata) {
+        strbuf_addf(&((Bench *) userdata)->trace, " pool:%s", pool);
+}
+
+static void on_claim(const char *claim, void *userdata) {
+        strbuf_addf(&((Bench *) userdata)->trace, " claim:%s", claim);
+}
+
+static void on_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
+        const KubePod *p = new ? new : old;
+
+        strbuf_addf(&((Bench *) userdata)->trace, " pod%s:%s@%s", old && new ? "" : new ? "+" : "-", p->object.meta.name, node);
+}
+
+static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
+        strbuf_addf(&((Bench *) userdata)->trace, " pdb%s:%s", old && new ? "" : new ? "+" : "-",
+                    (new ? new : old)->object.meta.name);
+}
+
+static void on_synced(void *userdata) {
+        ((Bench *) userdata)->n_synced++;
+}
+
+static void on_health(bool connected, const char *why, void *userdata) {
+        strbuf_addf(&((Bench *) userdata)->trace, " health:%d", connected);
+}
+
+static void bench_init(Bench *b) {
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *message = NULL;
+        FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
+
+        *b = (Bench){};
+        fake_world_init(&b->w, &quiet);
+        assert_return_code(random_new(3, &b->random), 0);
+        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &b->transport), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        b->env = (Env){ .loop = b->w.loop, .random = b->random, .transport = b->transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
+        assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "test", &b->client), 0);
+}
+
+static void bench_start(Bench *b) {
+        ClusterViewHandler h = { .on_node_dirty = on_node, .on_pool_dirty = on_pool, .on_claim_dirty = on_claim,
+                                 .on_pod = on_pod, .on_pdb = on_pdb, .on_synced = on_synced, .on_health = on_health,
+                                 .userdata = b };
+
+        assert_return_code(cluster_view_new(b->client, &h, &b->view), 0);
+        assert_false(cluster_view_synced(b->view));
+        fake_world_run(&b->w, USEC_PER_SEC);
+        assert_true(cluster_view_synced(b->view));
+        assert_int_equal(b->n_synced, 1);
+        strbuf_truncate(&b->trace, 0);
+}
+
+static void bench_done(Bench *b) {
+        cluster_view_free(b->view);
+        kube_client_free(b->client);
+        kube_auth_free(b->auth);
+        http_transport_free(b->transport);
+        random_free(b->random);
+        fake_world_done(&b->w);
+        strbuf_done(&b->trace);
+}
+
+/* What became dirty within 100 ms. */
+static void assert_dirty(Bench *b, const char *expected) {
+        fake_world_run(&b->w, 100 * MSEC);
+        assert_string_equal(strbuf_str(&b->trace), expected);
+        strbuf_truncate(&b->trace, 0);
+}
+
+static void put_claim(Bench *b, const char *name, const char *instance, const char *node) {
+        fake_put(b->w.cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/%s'},"
+                          "'status':{%s%s%s}}", name, instance, node ? "'nodeName':'" : "", strempty(node), node ? "'" : ""));
+}
+
+static void put_volume(Bench *b, const char *name, const char *node) {
+        fake_put(b->w.cluster, FAKE_VOLUMEATTACHMENTS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'x','nodeName':'%s','source':{}}}", name, node));
+}
+
+static size_t n_pods(Bench *b, const char *node) {
+        const KubePod *pod;
+        size_t n = 0;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(b->view, node, &it, &pod);) {
+                assert_string_equal(pod->node_name, node);
+                n++;
+        }
+        return n;
+}
+
+static size_t n_volumes(Bench *b, const char *node) {
+        const KubeVolumeAttachment *v;
+        size_t n = 0;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_volumes(b->view, node, &it, &v);)
+                n++;
+        return n;
+}
+
+/* -- who becomes dirty --------------------------------------------------------------------------------------------------- */
+
+static void test_dirty(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_node(b.w.cluster, "a", NULL, "i-1", NULL);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "old", .node = "a" });
+        bench_start(&b);
+
+        fake_add_node(b.w.cluster, "b", NULL, "i-2", NULL);
+        assert_dirty(&b, " node:b");
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = "a", .app = "web" });
+        assert_dirty(&b, " pod+:web@a node:a");
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "pending", .app = "web" });
+        assert_dirty(&b, "");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "pending", "{'spec':{'nodeName':'b'}}");
+        assert_dirty(&b, " pod+:pending@b node:b");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'status':{'phase':'Failed'}}");
+        assert_dirty(&b, " pod:web@a node:a");
+
+        print_message("  a PDB: by its spec the nodes of its pods, by its status nobody\n");
+        fake_add_pdb(b.w.cluster, NULL, "pdb", "web", true, "1");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_true(startswith(strbuf_str(&b.trace), " pdb+:pdb"));
+        assert_non_null(strstr(strbuf_str(&b.trace), " node:a"));
+        assert_non_null(strstr(strbuf_str(&b.trace), " node:b"));
+        strbuf_truncate(&b.trace, 0);
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'disruptionsAllowed':1}}");
+        assert_dirty(&b, " pdb:pdb");
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'spec':{'selector':{'matchLabels':{'app':'none'}}}}");
+        assert_dirty(&b, " pdb:pdb node:a node:b"); /* those it left, too */
+        fake_remove(b.w.cluster, FAKE_PDBS, "default", "pdb");
+        assert_dirty(&b, " pdb-:pdb");
+
+        print_message("  a volume, a claim, a pool\n");
+        put_volume(&b, "v", "b");
+        assert_dirty(&b, " node:b");
+        fake_remove(b.w.cluster, FAKE_VOLUMEATTACHMENTS, NULL, "v");
+        assert_dirty(&b, " node:b");
+        put_claim(&b, "nc-1", "i-1", NULL);
+        assert_dirty(&b, " claim:nc-1 node:a");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "a", "{'metadata':{'labels':{'x':'y'}}}");
+        assert_dirty(&b, " node:a claim:nc-1");
+        fake_remove(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1");
+        assert_dirty(&b, " claim:nc-1 node:a");
+        fake_add_nodepool(b.w.cluster, "p", NULL, NULL);
+        assert_dirty(&b, " pool:p");
+
+        print_message("  all that goes\n");
+        fake_remove(b.w.cluster, FAKE_PODS, "default", "web");
+        assert_dirty(&b, " pod-:web@a node:a");
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "a");
+        assert_dirty(&b, " node:a");
+        bench_done(&b);
+}
+
+/* -- indexes ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_pods_and_volumes(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p1", .node = "a" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p1", .ns = "kube-system", .node = "a" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p2", .node = "b" });
+        put_volume(&b, "v1", "a");
+        put_volume(&b, "v2", "a");
+        bench_start(&b);
+        assert_int_equal(n_pods(&b, "a"), 2);
+        assert_int_equal(n_pods(&b, "b"), 1);
+        assert_int_equal(n_pods(&b, "c"), 0);
+        assert_int_equal(n_volumes(&b, "a"), 2);
+
+        fake_remove(b.w.cluster, FAKE_PODS, "kube-system", "p1");
+        fake_remove(b.w.cluster, FAKE_VOLUMEATTACHMENTS, NULL, "v1");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "p2", "{'metadata':{'labels':{'x':'y'}}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_int_equal(n_pods(&b, "a"), 1);
+        assert_int_equal(n_pods(&b, "b"), 1);
+        assert_int_equal(n_volumes(&b, "a"), 1);
+
+        print_message("  through a relist after a gap\n");
+        fake_api_cut_watches(fake_cluster_api(b.w.cluster));
+        fake_remove(b.w.cluster, FAKE_PODS, "default", "p2");
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p3", .node = "b" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "p4", .node = "b" });
+        fake_cluster_compact(b.w.cluster);
+        fake_world_run(&b.w, 30 * USEC_PER_SEC);
+        assert_int_equal(n_pods(&b, "b"), 2);
+        bench_done(&b);
+}
+
+static void test_provider_ids(void **state) {
+        const KubeNode *a, *n;
+        bool several;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_node(b.w.cluster, "a", NULL, "i-1", NULL);
+        fake_add_node(b.w.cluster, "late", NULL, NULL, NULL);
+        put_claim(&b, "nc-1", "i-1", NULL);
+        bench_start(&b);
+        a = cluster_view_node(b.view, "a");
+        assert_string_equal(cluster_view_claim_of_node(b.view, a)->object.meta.name, "nc-1");
+        assert_ptr_equal(cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-1", &several), a);
+        assert_false(several);
+        assert_null(cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-9", &several));
+        assert_null(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "late")));
+
+        print_message("  a node that gets its providerID later\n");
+        put_claim(&b, "nc-2", "i-2", NULL);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "late", "{'spec':{'providerID':'aws:///us-east-1a/i-2'}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        n = cluster_view_node(b.view, "late");
+        assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
+
+        print_message("  two claims: the one that is not being deleted\n");
+        fake_put(b.w.cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'nc-0','finalizers':['a/b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
+                          "'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/i-2'}}"));
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
+
+        print_message("  two nodes: each its own\n");
+        fake_add_node(b.w.cluster, "twin", NULL, "i-1", NULL);
+        fake_merge(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1", "{'status':{'nodeName':'a'}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        (void) cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-1", &several);
+        assert_true(several);
+        assert_null(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin")));
+        assert_string_equal(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "a"))->object.meta.name, "nc-1");
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "a");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin"))->object.meta.name, "nc-1");
+        bench_done(&b);
+}
+
+/* -- pools -------------------------------------------------------------------------------------------------------------------- */
+
+static void test_pools(void **state) {
+        static const struct {
+                const char *what, *node;
+                PoolMatch match;
+                const char *pool;
+        } rows[] = {
+                { "none", "nobodys", POOL_MATCH_NONE, NULL },
+                { "one", "web", POOL_MATCH_ONE, "web" },
+                { "two, the first by name", "both", POOL_MATCH_SEVERAL, "gpu" },
+                { "one that cannot be understood matches nothing", "broken", POOL_MATCH_NONE, NULL },
+                { "one that is being deleted matches nothing", "going", POOL_MATCH_NONE, NULL },
+                { "an empty selector matches nothing", "empty", POOL_MATCH_NONE, NULL },
+        };
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                fake_add_node(b.w.cluster, rows[i].node, NULL, NULL, NULL);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "web", "{'metadata':{'labels':{'web':'y'}}}");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "both", "{'metadata':{'labels':{'web':'y','gpu':'y'}}}");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "broken", "{'metadata':{'labels':{'broken':'y'}}}");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "going", "{'metadata':{'labels':{'going':'y'}}}");
+        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'web'},'spec':{'selector':{'matchLabels':{'web':'y'}}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'gpu'},'spec':{'selector':{'matchExpressions':"
+                                                       "[{'key':'gpu','operator':'Exists'}]}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'all'},'spec':{'selector':{}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'broken'},'spec':{'selector':{'matchExpressions':"
+                                                       "[{'key':'broken','operator':'Like'}]}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'going','finalizers':['a/b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
+                          "'spec':{'selector':{'matchLabels':{'going':'y'}}}}"));
+        bench_start(&b);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const KubeNodePool *pool = NULL, *other = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(cluster_view_pool_of_node(b.view, cluster_view_node(b.view, rows[i].node), &pool, &other),
+                                 rows[i].match);
+                assert_true(streq_ptr(pool ? pool->object.meta.name : NULL, rows[i].pool));
+                assert_int_equal(other != NULL, rows[i].match == POOL_MATCH_SEVERAL);
+        }
+        bench_done(&b);
+}
+
+/* -- PDBs ----------------------------------------------------------------------------------------------------------------------- */
+
+static void test_pdb_of_pod(void **state) {
+        static const struct {
+                const char *what, *pdb_spec, *pdb_status, *pod_phase, *pod_meta;
+                bool ready, second, asked;
+        } rows[] = {
+                { "a healthy pod", "{}", "{}", "Running", "{}", true, false, true },
+                { "two PDBs: the API server says so itself", "{}", "{}", "Running", "{}", true, true, false },
+                { "a pod that waits to start", "{}", "{}", "Pending", "{}", false, false, false },
+                { "a pod that ended", "{}", "{}", "Succeeded", "{}", false, false, false },
+                { "a pod that failed", "{}", "{}", "Failed", "{}", true, false, false },
+                { "a pod on its way out", "{}", "{}", "Running", "{'deletionTimestamp':'2026-01-01T00:00:00Z'}", true, false, false },
+                { "not Ready, and enough others are healthy", "{}", "{'currentHealthy':2,'desiredHealthy':2}", "Running", "{}",
+                  false, false, false },
+                { "not Ready, and not enough are", "{}", "{'currentHealthy':1,'desiredHealthy':2}", "Running", "{}", false, false,
+                  true },
+                { "not Ready, none desired", "{}", "{'currentHealthy':0,'desiredHealthy':0}", "Running", "{}", false, false, true },
+                { "not Ready, always allowed", "{'unhealthyPodEvictionPolicy':'AlwaysAllow'}",
+                  "{'currentHealthy':1,'desiredHealthy':2}", "Running", "{}", false, false, false },
+                { "Ready under AlwaysAllow", "{'unhealthyPodEvictionPolicy':'AlwaysAllow'}", "{}", "Running", "{}", true, false,
+                  true },
+                { "another app's", "{'selector':{'matchLabels':{'app':'db'}}}", "{}", "Running", "{}", true, false, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const KubePod *pod = NULL;
+                const KubePdb *pdb;
+                Bench b;
+
+                print_message("  %s\n", rows[i].what);
+                bench_init(&b);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "web", .unready = !rows[i].ready });
+                fake_merge(b.w.cluster, FAKE_PODS, "default", "p", "{'metadata':%s,'status':{'phase':'%s'}}", rows[i].pod_meta,
+                           rows[i].pod_phase);
+                fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+                fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'spec':%s,'status':%s}", rows[i].pdb_spec, rows[i].pdb_status);
+                fake_add_pdb(b.w.cluster, "kube-system", "elsewhere", "web", true, "1");
+                if (rows[i].second)
+                        fake_add_pdb(b.w.cluster, NULL, "also", "web", true, "1");
+                bench_start(&b);
+                for (HashmapIterator it = {}; cluster_view_iterate_pods(b.view, "a", &it, &pod);)
+                        break;
+                assert_non_null(pod);
+                pdb = cluster_view_pdb_of_pod(b.view, pod);
+                assert_true(rows[i].asked ? pdb && streq(pdb->object.meta.name, "web") : !pdb);
+                bench_done(&b);
+        }
+}
+
+/* -- health ------------------------------------------------------------------------------------------------------------------------ */
+
+static void test_health(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        bench_start(&b);
+        assert_true(cluster_view_healthy(b.view));
+        fake_api_away_until(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 30 * USEC_PER_SEC);
+        fake_world_run(&b.w, 10 * USEC_PER_SEC);
+        assert_string_equal(strbuf_str(&b.trace), " health:0");
+        assert_false(cluster_view_healthy(b.view));
+        fake_world_run(&b.w, 20 * USEC_PER_SEC + MSEC);
+        cluster_view_kick(b.view);
+        fake_world_run(&b.w, 30 * USEC_PER_SEC);
+        assert_string_equal(strbuf_str(&b.trace), " health:0 health:1");
+        assert_int_equal(b.n_synced, 1);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
+                cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_pools),
+                cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_health),
+        };
+        return cmocka_run_group_tests_name("cluster-view", tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+#define DEADLINE (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+
+static char *with_quotes(const char *s) {
+        char *text = strdup(s);
+
+        assert_non_null(text);
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        return text;
+}
+
+/* A Node from what stands behind name and resourceVersion. */
+static KubeNode *node_of(InternPool *pool, const char *meta, const char *rest) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *raw = strf("{'metadata':{'name':'n','uid':'u','resourceVersion':'7'%s}%s}", meta, rest);
+        _cleanup_free_ char *text = with_quotes(raw);
+        KubeObject *o;
+
+        assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        assert_null(o->invalid);
+        return (KubeNode *) o;
+}
+
+static void assert_patch(const char *body, const char *expected) {
+        _cleanup_free_ char *text = with_quotes(expected);
+
+        assert_string_equal(strempty(body), text);
+}
+
+#define OURS "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'gone\\'}'"
+
+static void test_cordon(void **state) {
+        static const struct {
+                const char *what, *meta, *rest;
+                usec_t deadline_usec;
+                const char *expected; /* NULL: nothing to do */
+        } rows[] = {
+                { "a bare node: all of it", "", "", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                { "with a deadline", "", "", DEADLINE,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS ",'vesper.sh/deadline':'2027-01-15T08:00:00Z'},"
+                  "'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                { "other taints stay as they are, times and values included", "",
+                  ",'spec':{'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':'2027-01-15T08:00:00Z'},"
+                  "{'key':'c','effect':'PreferNoSchedule'}]}", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':"
+                  "'2027-01-15T08:00:00Z'},{'key':'c','effect':'PreferNoSchedule'},{'key':'vesper.sh/disrupted','effect':"
+                  "'NoSchedule'}]}}" },
+                { "a person's cordon is not claimed", "", ",'spec':{'unschedulable':true}", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                { "the agent's cordon is joined", ",'annotations':{'vesper.sh/cordoned-by-agent':'{}'}",
+                  ",'spec':{'unschedulable':true}", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                { "a person's label stays", ",'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}", "", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                { "all is there", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                  "':'vesper'}", ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}",
+                  USEC_INFINITY, NULL },
+                { "all but the new deadline", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x','vesper.sh/deadline':"
+                  "'2028-01-15T08:00:00Z'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}", DEADLINE,
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/deadline':'2027-01-15T08:00:00Z'}},"
+                  "'spec':{'unschedulable':true}}" },
+                { "somebody un-cordoned it meanwhile", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'},'labels':{'"
+                  LABEL_EXCLUDE_FROM_LB "':'vesper'}", ",'spec':{'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}",
+                  USEC_INFINITY, "{'metadata':{'resourceVersion':'7','annotations':{}},'spec':{'unschedulable':true}}" },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, rows[i].rest);
+                _cleanup_free_ char *body = NULL, *expected = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_cordon_patch(n, "gone", rows[i].deadline_usec, &body), rows[i].expected != NULL);
+                if (rows[i].expected) {
+                        /* The mark's value is JSON in a string: its quotes are escaped. */
+                        expected = with_quotes(rows[i].expected);
+                        assert_string_equal(body, expected);
+                }
+                kube_object_unref(&n->object);
+        }
+}
+
+static void test_release(void **state) {
+        static const struct {
+                const char *what, *meta, *rest, *expected;
+        } rows[] = {
+                { "nothing of ours", ",'finalizers':['a/b'],'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}",
+                  ",'spec':{'unschedulable':true}", NULL },
+                { "the finalizer alone, others stay", ",'finalizers':['a/b','vesper.sh/termination']", "",
+                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b'],'annotations':{}}}" },
+                { "all of it", ",'finalizers':['vesper.sh/termination'],'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
+                  "'vesper.sh/deadline':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'a','effect':'NoExecute'},{'key':'vesper.sh/disrupted','effect':"
+                  "'NoSchedule'}]}",
+                  "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{'vesper.sh/cordoned-by-coordinator':null,"
+                  "'vesper.sh/deadline':null},'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}},'spec':{'unschedulable':null,'taints':"
+                  "[{'key':'a','effect':'NoExecute'}]}}" },
+                { "the agent's cordon and label stay", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
+                  "'vesper.sh/cordoned-by-agent':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
+                { "a node being deleted is not un-cordoned", ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':"
+                  "{'vesper.sh/cordoned-by-coordinator':'x'}", ",'spec':{'unschedulable':true}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
+                { "a person un-cordoned: the mark goes", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'}", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, rows[i].rest);
+                _cleanup_free_ char *body = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_release_patch(n, &body), rows[i].expected != NULL);
+                if (rows[i].expected)
+                        assert_patch(body, rows[i].expected);
+                kube_object_unref(&n->object);
+        }
+}
+
+static void test_finalizers(void **state) {
+        static const struct {
+                const char *what, *meta, *off, *on;
+        } rows[] = {
+                { "none", "", NULL, "{'metadata':{'resourceVersion':'7','finalizers':['vesper.sh/termination']}}" },
+                { "others", ",'finalizers':['a/b','c/d']", NULL,
+                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d','vesper.sh/termination']}}" },
+                { "ours among others", ",'finalizers':['a/b','vesper.sh/termination','c/d']",
+                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d']}}", NULL },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, "");
+                _cleanup_free_ char *off = NULL, *on = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_finalizer_patch(&n->object, &off), rows[i].off != NULL);
+                assert_int_equal(termination_add_finalizer_patch(&n->object, &on), rows[i].on != NULL);
+                if (rows[i].off)
+                        assert_patch(off, rows[i].off);
+                if (rows[i].on)
+                        assert_patch(on, rows[i].on);
+                kube_object_unref(&n->object);
+        }
+}
+
+static void test_condition(void **state) {
+        _cleanup_free_ char *body = termination_condition_patch("T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE);
+        (void) state;
+
+        assert_string_equal(body, "{\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\",\"message\":"
+                                  "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
+                                  "\"2027-01-15T08:00:00Z\"}]}}");
+}
+
+static void test_interruption(void **state) {
+        static const struct {
+                const char *what, *value; /* NULL: no annotation; ~ stands for \" */
+                int expected;
+                bool ends, draining;
+                usec_t deadline_usec;
+        } rows[] = {
+                { "no annotation", NULL, -ENODATA, false, false, USEC_INFINITY },
+                { "not JSON", "soon", -EBADMSG, false, false, USEC_INFINITY },
+                { "JSON, but no object", "[1]", -EBADMSG, false, false, USEC_INFINITY },
+                { "a deadline that is none", "{~action~:~terminate~,~deadline~:~noon~}", -EBADMSG, false, false, USEC_INFINITY },
+                { "a drain under way", "{~action~:~terminate~,~phase~:~Draining~,~deadline~:~2027-01-15T08:00:00Z~}", 0, true, true,
+                  DEADLINE },
+                { "just planned", "{~action~:~stop~,~phase~:~Planned~}", 0, true, true, USEC_INFINITY },
+                { "hibernation", "{~action~:~hibernate~,~phase~:~Cordoned~}", 0, true, true, USEC_INFINITY },
+                { "a reboot ends nothing", "{~action~:~reboot~,~phase~:~Draining~}", 0, false, true, USEC_INFINITY },
+                { "drained", "{~action~:~terminate~,~phase~:~Drained~}", 0, true, false, USEC_INFINITY },
+                { "waiting for volumes", "{~phase~:~Volumes~}", 0, false, false, USEC_INFINITY },
+                { "ending", "{~phase~:~Ending~}", 0, false, false, USEC_INFINITY },
+                { "cancelled", "{~phase~:~Cancelled~}", 0, false, false, USEC_INFINITY },
+                { "empty", "{}", 0, false, false, USEC_INFINITY },
+                { "of other types", "{~phase~:7,~action~:[]}", 0, false, false, USEC_INFINITY },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_strbuf_ StrBuf meta = {};
+                InterruptionMark mark;
+                KubeNode *n;
+
+                print_message("  %s\n", rows[i].what);
+                if (rows[i].value) {
+                        strbuf_add(&meta, ",'annotations':{'" ANNOTATION_INTERRUPTION "':'");
+                        for (const char *p = rows[i].value; *p; p++)
+                                strbuf_add(&meta, *p == '~' ? "\\'" : (char[]){ *p, 0 });
+                        strbuf_add(&meta, "'}");
+                }
+                n = node_of(pool, strbuf_str(&meta), "");
+                assert_int_equal(interruption_mark_parse(n, &mark), rows[i].expected);
+                if (rows[i].expected == 0) {
+                        assert_int_equal(mark.ends_machine, rows[i].ends);
+                        assert_int_equal(interruption_mark_is_draining(&mark), rows[i].draining);
+                        assert_true(mark.deadline_usec == rows[i].deadline_usec);
+                }
+                interruption_mark_done(&mark);
+                kube_object_unref(&n->object);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_cordon),    cmocka_unit_test(test_release),
+                cmocka_unit_test(test_finalizers), cmocka_unit_test(test_condition),
+                cmocka_unit_test(test_interruption),
+        };
+        return cmocka_run_group_tests_name("termination-marks", tests, NULL, NULL);
+}
