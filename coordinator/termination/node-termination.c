@@ -21,7 +21,8 @@ typedef struct Write {
         KubeCall *call;
         Backoff backoff;
         usec_t not_before_usec;
-        char *based_on; /* resourceVersion of the last try that was accepted: wait for the view to show it */
+        char *sent_on;  /* resourceVersion of the object that the call under way was made for */
+        char *based_on; /* ... that the last accepted one was: it is not made again until the view shows another */
 } Write;
 
 struct NodeTermination {
@@ -104,6 +105,7 @@ static void write_init(Write *w) {
 
 static void write_done(Write *w) {
         w->call = kube_call_free(w->call);
+        w->sent_on = mfree(w->sent_on);
         w->based_on = mfree(w->based_on);
 }
 
@@ -118,10 +120,11 @@ static bool write_is_due(NodeTermination *t, const Write *w, const char *version
 }
 
 /* After an answer. 409: somebody else wrote; the view will show it, or we look again shortly. 404: there is nothing to write on. */
-static void write_answered(NodeTermination *t, Write *w, const KubeReply *reply, const char *what, const char *version) {
+static void write_answered(NodeTermination *t, Write *w, const KubeReply *reply, const char *what) {
         w->call = kube_call_free(w->call);
         if (!reply->error || reply->error->http == 404) {
-                (void) free_and_strdup(&w->based_on, version);
+                free(w->based_on);
+                w->based_on = TAKE_PTR(w->sent_on);
                 backoff_reset(&w->backoff);
                 w->not_before_usec = 0;
                 return;
@@ -150,33 +153,29 @@ static void write_patch(NodeTermination *t, Write *w, const KubeObject *o, const
         KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         KubeCallOptions options = urgent(t);
 
-        if (kube_patch(t->context->client, &target, KUBE_PATCH_MERGE, body, &options, done, t, &w->call) < 0)
+        if (free_and_strdup(&w->sent_on, o->meta.resource_version) < 0 ||
+            kube_patch(t->context->client, &target, KUBE_PATCH_MERGE, body, &options, done, t, &w->call) < 0)
                 t->context->requeue(t->name, usec_add(loop_now(t->env->loop), USEC_PER_SEC), t->context->userdata);
-}
-
-static const char *version_of(const KubeObject *o) {
-        return o ? o->meta.resource_version : NULL;
 }
 
 static void on_cordoned(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
-        write_answered(t, &t->cordon, reply, "cordon and taint it", version_of((const KubeObject *) node_of(t)));
+        write_answered(t, &t->cordon, reply, "cordon and taint it");
         node_termination_step(t);
 }
 
 static void on_claim_deleted(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
-        write_answered(t, &t->claim_delete, reply, "delete its NodeClaim", version_of((const KubeObject *) claim_of(t)));
+        write_answered(t, &t->claim_delete, reply, "delete its NodeClaim");
         node_termination_step(t);
 }
 
 static void on_claim_finalized(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
-        write_answered(t, &t->claim_finalizer, reply, "take the finalizer off its NodeClaim",
-                       version_of((const KubeObject *) claim_of(t)));
+        write_answered(t, &t->claim_finalizer, reply, "take the finalizer off its NodeClaim");
         node_termination_step(t);
 }
 
@@ -185,8 +184,7 @@ static void on_node_finalized(const KubeReply *reply, void *userdata) {
 
         if (!reply->error)
                 termination_report_finished(t->report, loop_wall(t->env->loop) - MIN(t->started_usec, loop_wall(t->env->loop)));
-        write_answered(t, &t->node_finalizer, reply, "take the finalizer off it",
-                       version_of((const KubeObject *) node_of(t)));
+        write_answered(t, &t->node_finalizer, reply, "take the finalizer off it");
         node_termination_step(t);
 }
 
@@ -695,7 +693,8 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
         if (claim->object.meta.deletion_usec > 0 ||
             !write_is_due(t, &t->claim_delete, claim->object.meta.resource_version))
                 return;
-        if (kube_delete(t->context->client, &target, &d, &o, on_claim_deleted, t, &t->claim_delete.call) < 0)
+        if (free_and_strdup(&t->claim_delete.sent_on, claim->object.meta.resource_version) < 0 ||
+            kube_delete(t->context->client, &target, &d, &o, on_claim_deleted, t, &t->claim_delete.call) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
 
