@@ -9,6 +9,7 @@
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define ZONE "us-east-1a"
+#define STEPS_IN_INSTANT_MAX 20000u
 
 /* -- requests, one a step -------------------------------------------------------------------------------------------- */
 
@@ -64,6 +65,16 @@ static SimProcess *process_of_loop(SimWorld *w, const Loop *l) {
         return NULL;
 }
 
+/* Somebody arms a timer for now, again and again. */
+static void check_spinning(SimWorld *w, const SimProcess *p) {
+        usec_t now = sim_world_now(w);
+
+        w->n_in_instant = now == w->instant_usec ? w->n_in_instant + 1 : 1;
+        w->instant_usec = now;
+        if (w->n_in_instant > STEPS_IN_INSTANT_MAX)
+                sim_check_fail(w->check, "time stands still: %s spins", p ? p->name : "a server");
+}
+
 bool sim_world_step(SimWorld *w, usec_t limit_usec) {
         SimProcess *p = process_of_loop(w, virtual_time_next(w->time, limit_usec));
 
@@ -71,6 +82,7 @@ bool sim_world_step(SimWorld *w, usec_t limit_usec) {
                 return false;
         w->n_steps++;
         finish_step(w);
+        check_spinning(w, p);
         if (p)
                 sim_process_after_step(p);
         return !sim_world_violation(w);
@@ -375,7 +387,9 @@ void sim_world_admin_uncordon(SimWorld *w, size_t machine) {
 
         sim_trace_add(w->trace, "world", "a person un-cordons %s", m->node);
         m->cordoned_by_admin = false;
-        m->opened_by_admin = true;
+        /* Whoever had cordoned it, or knew it cordoned, and sees this, knows what a person wants. */
+        m->opened_by_admin = sim_world_annotation(w, machine, "vesper.sh/cordoned-by-agent") ||
+                             sim_world_annotation(w, machine, "vesper.sh/interruption");
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':null}}");
 }
 

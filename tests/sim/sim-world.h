@@ -85,6 +85,8 @@ typedef struct SimWorld {
         List corpses;           /* SimLife: what they sent may still arrive */
         SimRequest *request;    /* NULL: none in this step */
         uint64_t n_steps;
+        usec_t instant_usec; /* now, as the last step saw it, and how many steps it has seen */
+        uint64_t n_in_instant;
 } SimWorld;
 
 SimWorld *sim_world_new(uint64_t seed, const SimOptions *options);
