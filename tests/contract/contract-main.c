@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contract --fake --manifests DIR | contract --server URL --control URL --kubeconfig FILE --node-kubeconfig FILE ...
- * [--filter GLOB]: every case against one of the two worlds (contract-rig.h). Exit status: 0, or the number of failures. */
+/* contract --fake --manifests DIR | contract --server URL --held-server URL --control URL --kubeconfig FILE
+ * --node-kubeconfig FILE ... [--filter GLOB]: every case against one of the two worlds (contract-rig.h). Exit status: 0, or the number of failures. */
 #include "contract-rig.h"
 
 #include <getopt.h>
@@ -13,6 +13,7 @@ enum {
         OPTION_FAKE = 256,
         OPTION_MANIFESTS,
         OPTION_SERVER,
+        OPTION_HELD_SERVER,
         OPTION_CONTROL,
         OPTION_FILTER,
         OPTION_KUBECONFIGS, /* + RigWho */
@@ -22,6 +23,7 @@ static const struct option options[] = {
         { "fake", no_argument, NULL, OPTION_FAKE },
         { "manifests", required_argument, NULL, OPTION_MANIFESTS },
         { "server", required_argument, NULL, OPTION_SERVER },
+        { "held-server", required_argument, NULL, OPTION_HELD_SERVER },
         { "control", required_argument, NULL, OPTION_CONTROL },
         { "filter", required_argument, NULL, OPTION_FILTER },
         { "kubeconfig", required_argument, NULL, OPTION_KUBECONFIGS + RIG_ADMIN },
@@ -29,6 +31,7 @@ static const struct option options[] = {
         { "other-node-kubeconfig", required_argument, NULL, OPTION_KUBECONFIGS + RIG_OTHER_NODE },
         { "coordinator-kubeconfig", required_argument, NULL, OPTION_KUBECONFIGS + RIG_COORDINATOR },
         { "stranger-kubeconfig", required_argument, NULL, OPTION_KUBECONFIGS + RIG_STRANGER },
+        { "nobody-kubeconfig", required_argument, NULL, OPTION_KUBECONFIGS + RIG_NOBODY },
         { 0 },
 };
 
@@ -46,6 +49,9 @@ static bool parse(int argc, char **argv, RigOptions *ret) {
                 case OPTION_SERVER:
                         ret->server = optarg;
                         break;
+                case OPTION_HELD_SERVER:
+                        ret->held_server = optarg;
+                        break;
                 case OPTION_CONTROL:
                         ret->control = optarg;
                         break;
@@ -62,9 +68,9 @@ static bool parse(int argc, char **argv, RigOptions *ret) {
         if (ret->fake)
                 return ret->manifests;
         for (RigWho who = 0; who < _RIG_WHO_MAX; who++)
-                if (!ret->kubeconfigs[who])
+                if (!ret->kubeconfigs[who] && who != RIG_HELD)
                         return false;
-        return ret->server && ret->control;
+        return ret->server && ret->held_server && ret->control;
 }
 
 /* cmocka hands a state only to tests that name it. */
@@ -82,6 +88,7 @@ static int run_suite(const ContractSuite *suite, Rig *r) {
 
 int main(int argc, char **argv) {
         static const ContractSuite *const suites[] = {
+                &contract_api,
                 &contract_list,
                 &contract_watch,
                 &contract_patch,
@@ -89,15 +96,18 @@ int main(int argc, char **argv) {
                 &contract_evict,
                 &contract_status,
                 &contract_node_credential,
+                &contract_agent,
+                &contract_coordinator,
                 &contract_lease,
+                &contract_informer,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };
         int failed = 0;
 
         if (!parse(argc, argv, &o)) {
-                fprintf(stderr, "usage: %s --fake --manifests DIR | --server URL --control URL --kubeconfig FILE "
-                        "--{node,other-node,coordinator,stranger}-kubeconfig FILE\n", argv[0]);
+                fprintf(stderr, "usage: %s --fake --manifests DIR | --server URL --held-server URL --control URL "
+                        "--kubeconfig FILE --{node,other-node,coordinator,stranger,nobody}-kubeconfig FILE\n", argv[0]);
                 return 2;
         }
         r = rig_new(&o);

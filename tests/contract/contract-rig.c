@@ -24,8 +24,8 @@ typedef struct Person {
 } Person;
 
 struct Rig {
-        bool fake;
-        char *server, *control;
+        bool fake, held;
+        char *server, *held_server, *control;
         Loop *loop;
         Random *random;
         Person people[_RIG_WHO_MAX];
@@ -45,11 +45,15 @@ static const char *const identities[_RIG_WHO_MAX] = {
         [RIG_COORDINATOR] = "CN=system:serviceaccount:vesper-system:vesper-coordinator,O=system:serviceaccounts,"
                             "O=system:serviceaccounts:vesper-system",
         [RIG_STRANGER] = "CN=stranger",
+        [RIG_NOBODY] = NULL,
+        [RIG_HELD] = "CN=held,O=system:masters",
 };
 
 /* -- making one ---------------------------------------------------------------------------------------------------- */
 
-static int person_open(Rig *r, Person *p, HttpTransport *transport, const KubeConfig *config) {
+static int person_open(Rig *r, RigWho who, HttpTransport *transport, const KubeConfig *config) {
+        const char *server = who == RIG_HELD && r->held_server ? r->held_server : r->server;
+        Person *p = r->people + who;
         _cleanup_free_ char *message = NULL;
         int k;
 
@@ -62,20 +66,27 @@ static int person_open(Rig *r, Person *p, HttpTransport *transport, const KubeCo
         k = kube_auth_new(r->loop, NULL, NULL, config, NULL, NULL, &p->auth, &message);
         if (k < 0)
                 return fprintf(stderr, "Credential: %s\n", strempty(message)), k;
-        return kube_client_new(&p->env, p->auth, r->server, "vesper-contract", &p->client);
+        return kube_client_new(&p->env, p->auth, server, "vesper-contract", &p->client);
+}
+
+static void refuse_while_held(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        ret_fault->refuse = ((Rig *) userdata)->held;
 }
 
 static int open_fake_person(Rig *r, RigWho who) {
         _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        HttpInprocHooks hooks = { .on_request = who == RIG_HELD ? refuse_while_held : NULL, .userdata = r };
         Person *p = r->people + who;
         int k;
 
-        k = http_inproc_new(r->loop, identities[who], NULL, &p->transport);
+        k = http_inproc_new(r->loop, identities[who], &hooks, &p->transport);
         if (k >= 0)
                 k = http_inproc_route(p->transport, FAKE_SERVER, fake_cluster_handle, r->cluster);
         if (k >= 0)
                 k = kubeconfig_plain(FAKE_SERVER, &config);
-        return k < 0 ? k : person_open(r, p, p->transport, config);
+        if (k >= 0 && who == RIG_NOBODY)
+                k = free_and_strdup(&config->token, "not-a-token");
+        return k < 0 ? k : person_open(r, who, p->transport, config);
 }
 
 static int open_fake(Rig *r, const RigOptions *o) {
@@ -113,7 +124,7 @@ static int open_real_person(Rig *r, RigWho who, const char *path) {
         k = kubeconfig_load(path, &config, &message);
         if (k < 0)
                 return fprintf(stderr, "%s: %s\n", path, strempty(message)), k;
-        return person_open(r, r->people + who, r->transport, config);
+        return person_open(r, who, r->transport, config);
 }
 
 static int open_real(Rig *r, const RigOptions *o) {
@@ -121,14 +132,15 @@ static int open_real(Rig *r, const RigOptions *o) {
         int k;
 
         r->server = strdup(o->server);
+        r->held_server = strdup(o->held_server);
         r->control = strdup(o->control);
-        if (!r->server || !r->control)
+        if (!r->server || !r->held_server || !r->control)
                 return -ENOMEM;
         k = loop_new(&r->loop);
         if (k >= 0)
                 k = http_curl_new(r->loop, NULL, &options, &r->transport);
         for (RigWho who = 0; k >= 0 && who < _RIG_WHO_MAX; who++)
-                k = open_real_person(r, who, o->kubeconfigs[who]);
+                k = open_real_person(r, who, o->kubeconfigs[who == RIG_HELD ? RIG_ADMIN : who]);
         return k;
 }
 
@@ -165,6 +177,7 @@ Rig *rig_free(Rig *r) {
         loop_free(r->loop);
         virtual_time_free(r->time);
         free(r->server);
+        free(r->held_server);
         free(r->control);
         return mfree(r);
 }
@@ -268,4 +281,12 @@ void rig_cut(Rig *r) {
                 fake_api_cut_watches(fake_cluster_api(r->cluster));
         else
                 control(r, "cut");
+}
+
+void rig_hold(Rig *r, bool hold) {
+        r->held = hold;
+        if (!r->fake)
+                control(r, hold ? "hold" : "release");
+        else if (hold)
+                http_inproc_cut_streams(r->people[RIG_HELD].transport);
 }

@@ -26,6 +26,8 @@ typedef enum RigWho {
         RIG_OTHER_NODE,  /* the kubelet of another one */
         RIG_COORDINATOR, /* its ServiceAccount, with packaging/manifests/coordinator/rbac.yaml and nothing else */
         RIG_STRANGER,    /* a user without any right */
+        RIG_NOBODY,      /* a token that nobody has given out */
+        RIG_HELD,        /* an admin with a door of its own, that rig_hold() closes */
         _RIG_WHO_MAX,
 } RigWho;
 
@@ -37,8 +39,9 @@ typedef struct RigOptions {
         const char *manifests; /* fake: packaging/manifests */
         /* Real. */
         const char *server;                    /* a proxy in front of the API server that can cut connections */
-        const char *control;                   /* http://: POST /compact, /cut, /restart (run-real.py) */
-        const char *kubeconfigs[_RIG_WHO_MAX];
+        const char *held_server;               /* the same for RIG_HELD alone */
+        const char *control;                   /* http://: POST /compact, /cut, /hold, /release (run-real.py) */
+        const char *kubeconfigs[_RIG_WHO_MAX]; /* RIG_HELD has RIG_ADMIN's */
 } RigOptions;
 
 typedef struct Rig Rig;
@@ -65,6 +68,8 @@ bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t 
 void rig_compact(Rig *r);
 /* Every connection breaks now. */
 void rig_cut(Rig *r);
+/* RIG_HELD's connections break, and no new one is had until it is let go. */
+void rig_hold(Rig *r, bool hold);
 
 /* One subject: a file of cases. Each gets the rig as its *state. */
 typedef struct ContractSuite {
@@ -76,5 +81,6 @@ typedef struct ContractSuite {
 #define CONTRACT_SUITE(suite, table) \
         const ContractSuite contract_##suite = { .name = #suite, .cases = (table), .n_cases = ELEMENTSOF(table) }
 
-extern const ContractSuite contract_api, contract_coordinator, contract_delete, contract_evict, contract_informer,
-        contract_lease, contract_list, contract_node_credential, contract_patch, contract_status, contract_watch;
+extern const ContractSuite contract_agent, contract_api, contract_coordinator, contract_delete, contract_evict,
+        contract_informer, contract_lease, contract_list, contract_node_credential, contract_patch, contract_status,
+        contract_watch;

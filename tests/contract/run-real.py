@@ -48,7 +48,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._open = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self._listener.getsockname()[1]
+        self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._held = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
@@ -62,13 +63,24 @@ class Proxy:
         for pair in pairs:
             self._drop(pair)
 
+    def hold(self):
+        """As cut(), and who comes is sent away."""
+        self._held = True
+        self.cut()
+
+    def release(self):
+        self._held = False
+
     def _accept(self):
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            if self._held:
+                client.close()
+            else:
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
         try:
@@ -142,7 +154,18 @@ def prepare(cluster):
         "--other-node-kubeconfig": cluster.kubeconfig(f"system:node:{OTHER_NODE}"),
         "--coordinator-kubeconfig": cluster.service_account("vesper-coordinator", "vesper-system"),
         "--stranger-kubeconfig": cluster.kubeconfig("stranger"),
+        "--nobody-kubeconfig": kubeconfig_of_nobody(cluster),
     }
+
+
+def kubeconfig_of_nobody(cluster):
+    """A stranger's, with a token that nobody has given out in place of the certificate."""
+    with open(cluster.kubeconfig("stranger"), encoding="utf-8") as f:
+        text = re.sub(r"(?m)^( *)client-certificate-data:.*\n.*$", r"\1token: not-a-token", f.read())
+    path = os.path.join(cluster.directory, "kubeconfigs", "nobody.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
 
 
 def wait_served(cluster):
@@ -195,9 +218,11 @@ def follow(process, label, count, verbose):
 def run(program, label, count, options):
     with Cluster(controllers=False, scheduler=False) as cluster:
         arguments = prepare(cluster)
-        with contextlib.closing(Proxy(cluster.ports["apiserver"])) as proxy:
-            control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut})
-            argv = [program, "--server", f"https://127.0.0.1:{proxy.port}", "--control", control.url]
+        port = cluster.ports["apiserver"]
+        with contextlib.closing(Proxy(port)) as proxy, contextlib.closing(Proxy(port)) as held:
+            control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut, "hold": held.hold,
+                               "release": held.release})
+            argv = [program, "--server", proxy.url, "--held-server", held.url, "--control", control.url]
             for option, path in arguments.items():
                 argv += [option, path]
             if options.filter:
