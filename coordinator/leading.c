@@ -25,7 +25,7 @@ typedef struct Removal {
         NodeTermination *termination;
         NodeTerminationState state; /* as of the last step */
         usec_t since_usec;          /* of that state, loop_now() */
-        usec_t deleted_usec;        /* wall clock */
+        usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
 } Removal;
 
 struct Leading {
@@ -257,7 +257,7 @@ static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
         if (!x)
                 return -ENOMEM;
         x->since_usec = loop_now(l->env->loop);
-        x->deleted_usec = n->object.meta.deletion_usec;
+        x->deleted_usec = node_termination_begun(n, loop_wall(l->env->loop));
         r = free_and_strdup(&x->node, n->object.meta.name);
         if (r >= 0)
                 r = node_termination_new(&l->context, n, &x->termination);

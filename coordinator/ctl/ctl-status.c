@@ -68,6 +68,7 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
                 row->pod = c->blockers[0].pod;
                 row->reason = c->blockers[0].reason;
                 row->pdb = c->blockers[0].pdb;
+                row->message = c->blockers[0].message;
                 row->since_usec = c->blockers[0].since_usec ? c->blockers[0].since_usec : row->since_usec;
         } else if (c->last_cloud_error) {
                 row->reason = "Cloud";

@@ -17,7 +17,7 @@ typedef struct StatusCondition {
 } StatusCondition;
 
 typedef struct StatusBlocker {
-        char *pod, *reason, *pdb, *message;
+        char *pod, *reason, *detail, *pdb, *message;
         usec_t since_usec;
 } StatusBlocker;
 
@@ -85,6 +85,7 @@ int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim,
 static void blocker_done(StatusBlocker *b) {
         free(b->pod);
         free(b->reason);
+        free(b->detail);
         free(b->pdb);
         free(b->message);
         *b = (StatusBlocker){};
@@ -154,7 +155,7 @@ static void add_blockers(JsonWriter *w, const ClaimStatus *s) {
                 json_add_string(w, "pod", b->pod);
                 json_add_string(w, "reason", b->reason);
                 json_add_string(w, "pdb", b->pdb);
-                json_add_string(w, "message", b->message);
+                json_add_string(w, "message", isempty(b->message) ? NULL : b->message);
                 add_time(w, "since", b->since_usec);
                 json_close_object(w);
         }
@@ -283,7 +284,18 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
 }
 
 static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
-        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) && streq(strempty(a->pdb), b->detail);
+        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) && streq(strempty(a->detail), b->detail);
+}
+
+/* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod) in the message. */
+static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
+        bool pdb = strstr(b->reason, "PDB") && !isempty(b->detail);
+
+        to->since_usec = b->since_usec;
+        (void) free_and_strdup(&to->reason, b->reason);
+        (void) free_and_strdup(&to->detail, b->detail);
+        to->pdb = pdb ? strf("%s/%s", b->ns, b->detail) : NULL;
+        to->message = strdup(isempty(b->message) && !pdb ? b->detail : b->message);
 }
 
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n) {
@@ -302,10 +314,7 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
                         continue;
                 blocker_done(to);
                 to->pod = TAKE_PTR(pod);
-                to->since_usec = b[i].since_usec;
-                (void) free_and_strdup(&to->reason, b[i].reason);
-                (void) free_and_strdup(&to->pdb, isempty(b[i].detail) ? NULL : b[i].detail);
-                (void) free_and_strdup(&to->message, isempty(b[i].message) ? NULL : b[i].message);
+                set_blocker(to, b + i);
                 changed = true;
         }
         for (size_t j = i; j < s->n_blockers; j++)

@@ -30,7 +30,8 @@ struct NodeTermination {
         Env *env;
         char *name, *uid, *claim_name;
         NodeTerminationState state;
-        usec_t started_usec;       /* wall clock */
+        usec_t started_usec;       /* wall clock, the server's word */
+        usec_t begun_usec;         /* the same for durations: node_termination_begun() */
         usec_t deadline_usec;      /* wall clock T: only ever earlier */
         MachineEnd *machine;
         usec_t looked_usec;
@@ -183,7 +184,7 @@ static void on_node_finalized(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
         if (!reply->error)
-                termination_report_finished(t->report, loop_wall(t->env->loop) - MIN(t->started_usec, loop_wall(t->env->loop)));
+                termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
         write_answered(t, &t->node_finalizer, reply, "take the finalizer off it");
         node_termination_step(t);
 }
@@ -218,6 +219,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->env = context->env;
         t->deadline_usec = USEC_INFINITY;
         t->started_usec = node->object.meta.deletion_usec;
+        t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
         t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
         write_init(&t->cordon);
         write_init(&t->claim_delete);
@@ -777,4 +779,10 @@ NodeTerminationState node_termination_state(const NodeTermination *t) {
 
 const char *node_termination_uid(const NodeTermination *t) {
         return t->uid;
+}
+
+usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec) {
+        usec_t deleted = n->object.meta.deletion_usec;
+
+        return wall_now_usec < usec_add(deleted, 2 * USEC_PER_SEC) ? wall_now_usec : deleted;
 }

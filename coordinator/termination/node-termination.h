@@ -70,3 +70,6 @@ void node_termination_step(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);           /* of the Node it was made for */
+/* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that has only just come
+ * into view began now. Pure. */
+usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec);

@@ -106,6 +106,7 @@ extern const KubeKind kube_node_pool_kind;
 
 typedef struct ClaimBlocker {
         char *pod, *reason, *pdb; /* "ns/name"; PascalCase word; "ns/name" or NULL */
+        char *message;            /* for people, or NULL */
         usec_t since_usec;        /* wall clock */
 } ClaimBlocker;
 

@@ -77,6 +77,7 @@ static void decode_blockers(Decoder *d, const Json *v, KubeNodeClaim *c) {
                 decode_string(d, json_get(i, "pod"), "status.blockers.pod", &b->pod);
                 decode_string(d, json_get(i, "reason"), "status.blockers.reason", &b->reason);
                 decode_string(d, json_get(i, "pdb"), "status.blockers.pdb", &b->pdb);
+                decode_string(d, json_get(i, "message"), "status.blockers.message", &b->message);
                 decode_time(d, json_get(i, "since"), "status.blockers.since", &b->since_usec);
         }
 }
@@ -119,6 +120,7 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
                 free(c->blockers[i].pod);
                 free(c->blockers[i].reason);
                 free(c->blockers[i].pdb);
+                free(c->blockers[i].message);
         }
         free(c->blockers);
         conditions_free(c->conditions, c->n_conditions, pool);

@@ -108,7 +108,7 @@ static void test_progress(void **state) {
         rig_run_for(b.rig, 2 * USEC_PER_SEC);
         assert_int_equal(b.rig->n_requests, 3);
         assert_says(&b, "\"podsLeft\":6,");
-        assert_says(&b, "{\"pod\":\"shop/p5\",\"reason\":\"BlockedByPDB\",\"pdb\":\"web\",\"message\":\"no\",\"since\":"
+        assert_says(&b, "{\"pod\":\"shop/p5\",\"reason\":\"BlockedByPDB\",\"pdb\":\"shop/web\",\"message\":\"no\",\"since\":"
                         "\"2027-01-15T08:00:00Z\"}]");
 
         print_message("  twenty of them at most\n");
@@ -118,10 +118,17 @@ static void test_progress(void **state) {
         assert_says(&b, "\"shop/p19\"");
         assert_null(strstr(last_body(&b), "\"shop/p20\""));
 
+        print_message("  what protects a pod is no PDB\n");
+        blockers[0] = (DrainBlocker){ .ns = "shop", .name = "job", .uid = "u", .reason = "Protected", .detail = "a/key",
+                                      .message = "", .since_usec = RIG_START_WALL };
+        claim_status_set_blockers(b.status, 1, blockers, 1);
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        assert_says(&b, "\"blockers\":[{\"pod\":\"shop/job\",\"reason\":\"Protected\",\"message\":\"a/key\",\"since\":");
+
         print_message("  the last one is told at once\n");
         claim_status_set_blockers(b.status, 0, NULL, 0);
         rig_run_for(b.rig, 150 * MSEC);
-        assert_int_equal(b.rig->n_requests, 5);
+        assert_int_equal(b.rig->n_requests, 6);
         assert_says(&b, "\"podsLeft\":0,\"blockers\":[]");
         bench_done(&b);
 }

@@ -76,7 +76,7 @@ static void test_table(void **state) {
         b.snapshot.leader = strdup("coordinator-a");
         put_node(&b, "node-c", "");
         put_claim(&b, "node-c", DELETED, "",
-                  ",'phase':'Draining','podsLeft':12,'blockers':[{'pod':'shop/web-1','reason':'BlockedByPDB','pdb':'web',"
+                  ",'phase':'Draining','podsLeft':12,'blockers':[{'pod':'shop/web-1','reason':'BlockedByPDB','pdb':'shop/web',"
                   "'since':'2027-01-15T07:55:00Z'}]");
         put_node(&b, "node-a", "");
         put_claim(&b, "node-a", "", "", ",'phase':'Adopted'");
@@ -89,11 +89,11 @@ static void test_table(void **state) {
         assert_string_equal(
                 text,
                 "Leader: coordinator-a\n"
-                "NODE        POOL      PHASE         PODS-LEFT   HELD-BY                         SINCE   DEADLINE\n"
-                "(nc-lost)   default   NodeAbsent    -           -                               -       -\n"
-                "node-a      default   Adopted       -           -                               -       -\n"
-                "node-b      default   Terminating   0           Cloud                           10m     in 50m\n"
-                "node-c      default   Draining      12          shop/web-1 (BlockedByPDB web)   5m      -\n"
+                "NODE        POOL      PHASE         PODS-LEFT   HELD-BY                              SINCE   DEADLINE\n"
+                "(nc-lost)   default   NodeAbsent    -           -                                    -       -\n"
+                "node-a      default   Adopted       -           -                                    -       -\n"
+                "node-b      default   Terminating   0           Cloud                                10m     in 50m\n"
+                "node-c      default   Draining      12          shop/web-1 (BlockedByPDB shop/web)   5m      -\n"
                 "\n"
                 "node-b: Cloud: TerminationProtected: it may not be terminated\n"
                 "\n"
@@ -177,7 +177,7 @@ static void test_json(void **state) {
         b.snapshot.leader = strdup("a");
         put_node(&b, "n", "");
         put_claim(&b, "n", DELETED, "",
-                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'x/y','reason':'Protected','pdb':'k'}]");
+                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'x/y','reason':'Protected','message':'k'}]");
         assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
         text = status_rows_json(&rows, &b.snapshot);
         assert_return_code(json_parse(text, strlen(text), 1u << 20, &doc, NULL), 0);
@@ -186,6 +186,7 @@ static void test_json(void **state) {
         assert_string_equal(json_string_or_null(json_get(first, "node")), "n");
         assert_string_equal(json_string_or_null(json_get(first, "nodeClaim")), "nc-n");
         assert_string_equal(json_string_or_null(json_path(first, "heldBy", "pod", NULL)), "x/y");
+        assert_string_equal(json_string_or_null(json_path(first, "heldBy", "message", NULL)), "k");
         assert_string_equal(json_string_or_null(json_get(first, "since")), "2027-01-15T07:50:00Z");
         assert_null(json_get(first, "deadline"));
         bench_done(&b);
