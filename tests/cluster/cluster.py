@@ -296,6 +296,9 @@ class Cluster:
     def _launch_controllers(self):
         self._controller("kube-controller-manager", self.ports["controllers"],
                          "--use-service-account-credentials",
+                         # kwok renews no Leases of nodes (when told to, it forgets pods that come early):
+                         # after 50 s every node would be taken for dead.
+                         "--node-monitor-grace-period=24h",
                          f"--service-account-private-key-file={self._pki.account_key}",
                          f"--root-ca-file={self._pki.ca}")
 
@@ -320,9 +323,7 @@ class Cluster:
         place of those in stages/. Returns at once: nodes and pods show when it works."""
         stages = stages or sorted(os.path.join(STAGES, f) for f in os.listdir(STAGES) if f.endswith(".yaml"))
         settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": {
-            "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8,
-            # Without these the controller-manager takes every node for dead after 50 s.
-            "nodeLeaseDurationSeconds": 40}}
+            "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8}}
         documents = [json.dumps(settings)]
         for stage in stages:
             with open(stage, encoding="utf-8") as f:
