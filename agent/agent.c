@@ -152,7 +152,7 @@ static void act_on_none(Agent *a) {
         if (i)
                 intent_log_forget(a->intents, i->notice->id);
         if (node && node_has_marks(node) && !a->undo_when_ready)
-                reflex_clean(a->reflex, "nothing is announced that they could be of");
+                reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 
 static void count_look(Agent *a, NoticeLook look, const char *why) {
@@ -220,10 +220,10 @@ static void resume(Agent *a, const KubeNode *node) {
                 break;
         case RESUME_RELEASE:
                 intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
-                reflex_clean(a->reflex, found.why);
+                reflex_clean(a->reflex, true, found.why);
                 break;
         case RESUME_CLEAN:
-                reflex_clean(a->reflex, found.why);
+                reflex_clean(a->reflex, false, found.why);
                 break;
         case RESUME_UNDO:
                 a->undo_when_ready = true;
@@ -257,7 +257,7 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
                 settle(a, node);
         if (a->undo_when_ready && reflex_state(a->reflex) == REFLEX_IDLE && resume_is_ready(node)) {
                 a->undo_when_ready = false;
-                reflex_clean(a->reflex, a->undo_why);
+                reflex_clean(a->reflex, false, a->undo_why);
         }
 }
 

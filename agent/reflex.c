@@ -421,11 +421,11 @@ static void see_claim_deadline(Reflex *r, const KubeNode *n) {
         reflex_deadline_changed(r);
 }
 
-static void reflex_stop(Reflex *r, const char *reason) {
+static void reflex_stop(Reflex *r, void (*take_off)(NodeReport *report), const char *reason) {
         r->drain = node_drain_free(r->drain);
         reflex_set_state(r, REFLEX_CANCELLED, reason);
         metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, 0);
-        node_report_unmark(r->report);
+        take_off(r->report);
 }
 
 static bool can_stop(const Reflex *r) {
@@ -438,21 +438,24 @@ void reflex_cancel(Reflex *r, const char *why) {
                 return;
         node_voice_cancelled(r->c.voice, why);
         intent_log_forget(r->c.intents, r->notice->id);
-        reflex_stop(r, why);
+        reflex_stop(r, node_report_unmark, why);
 }
 
 /* First on disk, then on the Node: a crash in between must not cordon again. */
 static void reflex_release(Reflex *r) {
         node_voice_released(r->c.voice);
         intent_log_note(r->c.intents, r->notice, INTENT_RELEASED, r->since_usec);
-        reflex_stop(r, "a person un-cordoned");
+        reflex_stop(r, node_report_release, "a person un-cordoned");
 }
 
-void reflex_clean(Reflex *r, const char *why) {
+void reflex_clean(Reflex *r, bool released, const char *why) {
         assert(r->state == REFLEX_IDLE);
         node_voice_left_over(r->c.voice, why);
         reflex_set_state(r, REFLEX_CANCELLED, why);
-        node_report_unmark(r->report);
+        if (released)
+                node_report_release(r->report);
+        else
+                node_report_unmark(r->report);
 }
 
 static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {

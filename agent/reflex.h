@@ -68,8 +68,9 @@ DEFINE_FREEP(Reflex, reflex_free);
 int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_usec);
 /* In IDLE: one that was begun before this start, and got as far as `phase`. */
 int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec);
-/* In IDLE: takes off what an interruption that is over has left on the Node. why: static. */
-void reflex_clean(Reflex *r, const char *why);
+/* In IDLE: takes off what an interruption that is over has left on the Node. released: a person
+ * un-cordoned it. why: static. */
+void reflex_clean(Reflex *r, bool released, const char *why);
 
 /* Not in IDLE: the source shows it again, or another one, which can only bring the deadline nearer. */
 void reflex_notice(Reflex *r, const Notice *n);

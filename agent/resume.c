@@ -14,7 +14,7 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
 
         ret->notice = TAKE_PTR(i->notice);
         if (known && known->phase == INTENT_RELEASED) {
-                ret->act = RESUME_CLEAN;
+                ret->act = RESUME_RELEASE;
                 ret->why = "somebody made the node schedulable again";
                 return 0;
         }

@@ -265,7 +265,7 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
         return json_writer_steal(w, NULL);
 }
 
-int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
+static int patch_off(const KubeNode *n, bool keep_cordon, char **ret, bool *ret_uncordons) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         bool interruption = annotation(n, ANNOTATION_INTERRUPTION),
              cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT);
@@ -293,7 +293,7 @@ int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
                 json_close_object(w);
         }
         json_close_object(w);
-        *ret_uncordons = takes_cordon && !shared && n->unschedulable;
+        *ret_uncordons = takes_cordon && !keep_cordon && !shared && n->unschedulable;
         if (*ret_uncordons) {
                 json_open_object(w, "spec");
                 json_add_null(w, "unschedulable");
@@ -302,4 +302,14 @@ int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
         json_close_object(w);
         *ret = json_writer_steal(w, NULL);
         return *ret ? 1 : -ENOMEM;
+}
+
+int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
+        return patch_off(n, false, ret, ret_uncordons);
+}
+
+int node_patch_release(const KubeNode *n, char **ret) {
+        bool uncordons;
+
+        return patch_off(n, true, ret, &uncordons);
 }

@@ -69,3 +69,5 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
  * schedulable by it; 0: nothing is there to take off; -ENOMEM. A node that is being deleted keeps its
  * cordon, as does one that the coordinator has cordoned too. */
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);
+/* The same after a person un-cordoned: whoever has cordoned the node since then, it was not us. */
+int node_patch_release(const KubeNode *n, char **ret);

@@ -48,6 +48,7 @@ struct NodeReport {
         NodeConditions wanted_conditions;
         const char *message;
         bool cordoned, claimed, undone;
+        bool released; /* taken off because a person un-cordoned */
         usec_t sent_usec; /* when W1 left for the first time; 0: not yet */
         usec_t text_usec; /* when the annotation was written last */
         usec_t settle_usec;
@@ -358,7 +359,8 @@ static void pump_unmark(NodeReport *r) {
 
         if (!r->undone) {
                 r->uncordons = false;
-                k = node_patch_undo(r->view, &body, &r->uncordons);
+                k = r->released ? node_patch_release(r->view, &body)
+                                : node_patch_undo(r->view, &body, &r->uncordons);
                 if (k != 0) {
                         send(r, WRITE_UNDO, KUBE_PATCH_MERGE, NULL, body);
                         return;
@@ -418,7 +420,7 @@ static void change_goal(NodeReport *r, ReportGoal goal) {
         r->call = kube_call_free(r->call);
         r->write = WRITE_NONE;
         r->goal = goal;
-        r->cordoned = r->undone = false;
+        r->cordoned = r->undone = r->released = false;
         r->acked = (ReportText){ 0 };
         r->sent_usec = r->settle_usec = r->retry_usec = 0;
         r->conflicts = 0;
@@ -472,6 +474,11 @@ void node_report_unmark(NodeReport *r) {
                 return;
         change_goal(r, GOAL_UNMARK);
         timer_arm_earlier(r->timer, 0);
+}
+
+void node_report_release(NodeReport *r) {
+        node_report_unmark(r);
+        r->released = true;
 }
 
 void node_report_kick(NodeReport *r) {

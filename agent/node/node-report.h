@@ -61,5 +61,7 @@ int node_report_mark(NodeReport *r, const NodeWish *w);
 int node_report_resume(NodeReport *r, const NodeWish *w);
 /* Take everything of ours off. */
 void node_report_unmark(NodeReport *r);
+/* The same after a person un-cordoned: spec.unschedulable is that person's from now on. */
+void node_report_release(NodeReport *r);
 /* A path came back: what waits for its retry goes now. */
 void node_report_kick(NodeReport *r);
