@@ -10,7 +10,8 @@ const char *pod_action_to_string(PodAction a) {
         return a < _POD_ACTION_MAX ? action_table[a] : NULL;
 }
 
-/* created in whole seconds by the server's clock: a pod made in the second in which the drain began counts as older. */
+/* created in whole seconds by the server's clock: a pod made in the second in which the drain began counts
+ * as older. */
 static bool came_back_in_spite_of_cordon(const KubePod *pod, const DrainRules *rules) {
         return pod->tolerates_unschedulable && pod->object.meta.creation_usec > rules->started_usec;
 }
@@ -36,7 +37,8 @@ static bool class_is_waited_for(PodClass c) {
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
         PodClass c = pod_classify(pod, wall_now_usec, NULL, NULL);
 
-        return class_is_waited_for(c) && (c == POD_CLASS_TERMINATING || !came_back_in_spite_of_cordon(pod, rules));
+        return class_is_waited_for(c) &&
+               (c == POD_CLASS_TERMINATING || !came_back_in_spite_of_cordon(pod, rules));
 }
 
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
@@ -69,19 +71,36 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
         return pod->grace_sec > left ? left : -1;
 }
 
+/* A shorter grace counts, at the API server, from when the deletion began: less than has passed since then is no
+ * grace at all (apiserver/pkg/registry/rest BeforeDelete). */
+static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
+        const ObjectMeta *m = &pod->object.meta;
+        usec_t was = m->deletion_grace_sec > 0 ? (usec_t) m->deletion_grace_sec * USEC_PER_SEC : 0;
+
+        return usec_add(usec_sub(m->deletion_usec, was), (usec_t) grace_sec * USEC_PER_SEC) < now_usec;
+}
+
 static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {
-        PodPlan p = { .action = POD_ACTION_WAIT, .pod_class = POD_CLASS_TERMINATING, .grace_sec = -1,
+        PodPlan p = { .action = POD_ACTION_WAIT,
+                      .pod_class = POD_CLASS_TERMINATING,
+                      .grace_sec = -1,
                       .next_usec = USEC_INFINITY };
+        int64_t left;
         usec_t goal;
 
         if (rules->deadline_usec == USEC_INFINITY)
                 return p;
 
         goal = MAX(rules->deadline_usec, usec_add(now_usec, USEC_PER_SEC));
-        if (pod->object.meta.deletion_usec >= usec_add(goal, USEC_PER_SEC)) {
-                p.action = POD_ACTION_DELETE;
-                p.grace_sec = seconds_left(rules->deadline_usec, now_usec);
+        if (pod->object.meta.deletion_usec < usec_add(goal, USEC_PER_SEC))
+                return p;
+        left = seconds_left(rules->deadline_usec, now_usec);
+        if (left > 1 && grace_would_be_over(pod, left, now_usec)) {
+                p.next_usec = usec_sub(rules->deadline_usec, USEC_PER_SEC);
+                return p;
         }
+        p.action = POD_ACTION_DELETE;
+        p.grace_sec = left;
         return p;
 }
 
@@ -93,13 +112,14 @@ static bool must_hold(const KubePod *pod, PodClass c, const DrainRules *rules, c
         return pod_is_critical(pod) && context->any_non_critical;
 }
 
-static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *rules, const DrainContext *context,
-                             bool refused, usec_t now_usec) {
+static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *rules,
+                             const DrainContext *context, bool refused, usec_t now_usec) {
         usec_t force_usec = rules->deadline_usec == USEC_INFINITY
                                     ? USEC_INFINITY
                                     : usec_sub(rules->deadline_usec, pod_grace_usec(pod));
 
-        if (now_usec >= force_usec && (refused || !rules->evict_first || must_hold(pod, p.pod_class, rules, context))) {
+        if (now_usec >= force_usec &&
+            (refused || !rules->evict_first || must_hold(pod, p.pod_class, rules, context))) {
                 p.action = POD_ACTION_DELETE;
                 p.grace_sec = clipped_grace(pod, rules->deadline_usec, now_usec);
                 return p;
@@ -114,8 +134,8 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
         return p;
 }
 
-PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context, bool refused,
-                       usec_t wall_now_usec) {
+PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context,
+                       bool refused, usec_t wall_now_usec) {
         PodPlan p = { .action = POD_ACTION_NONE, .grace_sec = -1, .next_usec = USEC_INFINITY };
 
         assert(pod && rules && context);

@@ -2,13 +2,17 @@
 #pragma once
 
 /*
- * What to do about one pod of a node that is being emptied, now: pure arithmetic over (pod, time, deadline, policy).
+ * What to do about one pod of a node that is being emptied, now: pure arithmetic over (pod, time, deadline,
+ * policy).
  *
  * The deadline T (seed 001; design.md sections 4 and 5), g = the pod's grace:
  *   before T - g   evicted, so that its PDB is asked; with less grace than g only if g does not fit before T
  *   from T - g     deleted with what is left, max(1 s, T - now): no PDB can hold it any longer
- *   terminating    deleted again with less if it would outlive T (never just to repeat: only if at least a second is won)
- * So with g >= T - start a pod is deleted at once; where `evict_first` is set (the agent) its PDB is asked once before.
+ *   terminating    deleted again with less if it would outlive T (never just to repeat: only if at least a
+ *                  second is won); but only at T - 1 s if more than T - now has passed since its deletion began:
+ *                  the API server counts a shortened grace from there, and would take it for over
+ * So with g >= T - start a pod is deleted at once; where `evict_first` is set (the agent) its PDB is asked
+ * once before.
  */
 
 #include "pod-class.h"
@@ -16,20 +20,22 @@
 typedef enum ProtectedPolicy {
         PROTECTED_WAIT,   /* seed 000: nothing is evicted until all protected pods are gone */
         PROTECTED_OTHERS, /* the rest is evicted meanwhile */
-        PROTECTED_IGNORE, /* seed 002: manual deletion and interruption are involuntary: evicted like any other */
+        /* seed 002: manual deletion and interruption are involuntary: evicted like any other */
+        PROTECTED_IGNORE,
 } ProtectedPolicy;
 
 typedef struct DrainRules {
-        usec_t started_usec;       /* wall clock: when this drain began */
-        usec_t deadline_usec;      /* wall clock T; USEC_INFINITY: wait for ever */
+        usec_t started_usec;  /* wall clock: when this drain began */
+        usec_t deadline_usec; /* wall clock T; USEC_INFINITY: wait for ever */
         ProtectedPolicy protected_policy;
-        bool evict_first;          /* past T - g, a pod that was never refused is evicted with clipped grace, not deleted */
+        /* past T - g, a pod that was never refused is evicted with clipped grace, not deleted */
+        bool evict_first;
 } DrainRules;
 
 typedef enum PodAction {
-        POD_ACTION_NONE,   /* not ours to move and not waited for */
-        POD_ACTION_WAIT,   /* terminating: it goes by itself */
-        POD_ACTION_HOLD,   /* stays for now: protected, or its turn has not come */
+        POD_ACTION_NONE, /* not ours to move and not waited for */
+        POD_ACTION_WAIT, /* terminating: it goes by itself */
+        POD_ACTION_HOLD, /* stays for now: protected, or its turn has not come */
         POD_ACTION_EVICT,
         POD_ACTION_DELETE, /* deadline: no PDB is asked */
         _POD_ACTION_MAX,
@@ -40,8 +46,8 @@ const char *pod_action_to_string(PodAction a);
 typedef struct PodPlan {
         PodAction action;
         PodClass pod_class;
-        int64_t grace_sec;      /* EVICT, DELETE: to ask for; -1: the pod's own */
-        usec_t next_usec;       /* wall clock when this answer may change by time alone; USEC_INFINITY */
+        int64_t grace_sec;        /* EVICT, DELETE: to ask for; -1: the pod's own */
+        usec_t next_usec;         /* wall clock when this answer may change by time alone; USEC_INFINITY */
         const char *protected_by; /* the key, for PROTECTED pods; else NULL */
 } PodPlan;
 
@@ -52,10 +58,10 @@ typedef struct DrainContext {
 } DrainContext;
 
 /* `refused`: an eviction of this pod was refused before. Pure; allocates nothing. */
-PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context, bool refused,
-                       usec_t wall_now_usec);
-/* Is this pod one that must be gone before the node is drained? A pod made after the drain began that tolerates the cordon is
- * not: its owner would make it again for ever. */
+PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context,
+                       bool refused, usec_t wall_now_usec);
+/* Is this pod one that must be gone before the node is drained? A pod made after the drain began that
+ * tolerates the cordon is not: its owner would make it again for ever. */
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);
 /* Folds one pod into the context. */
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);

@@ -12,14 +12,20 @@
 /* Wall clock in seconds, as rows are easier to read: the drain began at 1000, it is NOW. */
 #define START 1000
 #define NOW 1100
-#define S(seconds) ((usec_t) (seconds) * USEC_PER_SEC)
+#define S(seconds) ((usec_t) (seconds) *USEC_PER_SEC)
 #define NEVER USEC_INFINITY
 
 static KeyValue one_label[1];
 
 static KubePod pod_of(int64_t grace_sec) {
-        return (KubePod){ .object.meta = { .ns = "default", .name = (char *) "p", .uid = (char *) "u", .creation_usec = S(500) },
-                          .grace_sec = grace_sec, .phase = POD_RUNNING, .ready = true, .start_usec = S(600) };
+        return (KubePod){ .object.meta = { .ns = "default",
+                                           .name = (char *) "p",
+                                           .uid = (char *) "u",
+                                           .creation_usec = S(500) },
+                          .grace_sec = grace_sec,
+                          .phase = POD_RUNNING,
+                          .ready = true,
+                          .start_usec = S(600) };
 }
 
 static void annotate(KubePod *p, const char *key, const char *value) {
@@ -29,7 +35,7 @@ static void annotate(KubePod *p, const char *key, const char *value) {
         p->object.meta.annotations = (KeyValues){ one_label, 1 };
 }
 
-/* -- classes ------------------------------------------------------------------------------------------------------- */
+/* -- classes -------------------------------------------------------------------------------------------- */
 
 static void test_classes(void **state) {
         static const struct {
@@ -42,28 +48,35 @@ static void test_classes(void **state) {
         } rows[] = {
                 { "an ordinary pod", 0, 0, 0, POD_RUNNING, NULL, NULL, POD_CLASS_ORDINARY, NULL },
                 { "one that is not started", 0, 0, 0, POD_PENDING, NULL, NULL, POD_CLASS_ORDINARY, NULL },
-                { "a mirror pod, whatever else", 1, 1, 1, POD_RUNNING, "vesper.sh/do-not-evict", "true", POD_CLASS_STATIC, NULL },
+                { "a mirror pod, whatever else", 1, 1, 1, POD_RUNNING, "vesper.sh/do-not-evict", "true",
+                  POD_CLASS_STATIC, NULL },
                 { "a DaemonSet's, terminating", 0, 1, 1, POD_RUNNING, NULL, NULL, POD_CLASS_DAEMON, NULL },
-                { "one that succeeded holds nothing", 0, 0, 1, POD_SUCCEEDED, NULL, NULL, POD_CLASS_TERMINAL, NULL },
-                { "one that failed, protected", 0, 0, 0, POD_FAILED, "vesper.sh/do-not-evict", "true", POD_CLASS_TERMINAL, NULL },
-                { "terminating beats protected", 0, 0, 1, POD_RUNNING, "vesper.sh/do-not-evict", "true", POD_CLASS_TERMINATING,
+                { "one that succeeded holds nothing", 0, 0, 1, POD_SUCCEEDED, NULL, NULL, POD_CLASS_TERMINAL,
                   NULL },
+                { "one that failed, protected", 0, 0, 0, POD_FAILED, "vesper.sh/do-not-evict", "true",
+                  POD_CLASS_TERMINAL, NULL },
+                { "terminating beats protected", 0, 0, 1, POD_RUNNING, "vesper.sh/do-not-evict", "true",
+                  POD_CLASS_TERMINATING, NULL },
                 { "our opt-out", 0, 0, 0, POD_RUNNING, "vesper.sh/do-not-evict", "true", POD_CLASS_PROTECTED,
                   "vesper.sh/do-not-evict" },
-                { "seed 002's", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-evict", "true", POD_CLASS_PROTECTED,
-                  "karpenter.sh/do-not-evict" },
-                { "karpenter's of today", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "true", POD_CLASS_PROTECTED,
-                  "karpenter.sh/do-not-disrupt" },
-                { "the autoscaler's", 0, 0, 0, POD_RUNNING, "cluster-autoscaler.kubernetes.io/safe-to-evict", "false",
-                  POD_CLASS_PROTECTED, "cluster-autoscaler.kubernetes.io/safe-to-evict" },
-                { "the autoscaler's yes", 0, 0, 0, POD_RUNNING, "cluster-autoscaler.kubernetes.io/safe-to-evict", "true",
+                { "seed 002's", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-evict", "true",
+                  POD_CLASS_PROTECTED, "karpenter.sh/do-not-evict" },
+                { "karpenter's of today", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "true",
+                  POD_CLASS_PROTECTED, "karpenter.sh/do-not-disrupt" },
+                { "the autoscaler's", 0, 0, 0, POD_RUNNING, "cluster-autoscaler.kubernetes.io/safe-to-evict",
+                  "false", POD_CLASS_PROTECTED, "cluster-autoscaler.kubernetes.io/safe-to-evict" },
+                { "the autoscaler's yes", 0, 0, 0, POD_RUNNING,
+                  "cluster-autoscaler.kubernetes.io/safe-to-evict", "true", POD_CLASS_ORDINARY, NULL },
+                { "True is not true", 0, 0, 0, POD_RUNNING, "vesper.sh/do-not-evict", "True",
                   POD_CLASS_ORDINARY, NULL },
-                { "True is not true", 0, 0, 0, POD_RUNNING, "vesper.sh/do-not-evict", "True", POD_CLASS_ORDINARY, NULL },
-                { "still within its hour", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "1h", POD_CLASS_PROTECTED,
-                  "karpenter.sh/do-not-disrupt" },
-                { "its minutes are over", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "8m", POD_CLASS_ORDINARY, NULL },
-                { "no duration", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "soon", POD_CLASS_ORDINARY, NULL },
-                { "a duration of nothing", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "0s", POD_CLASS_ORDINARY, NULL },
+                { "still within its hour", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "1h",
+                  POD_CLASS_PROTECTED, "karpenter.sh/do-not-disrupt" },
+                { "its minutes are over", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "8m",
+                  POD_CLASS_ORDINARY, NULL },
+                { "no duration", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "soon",
+                  POD_CLASS_ORDINARY, NULL },
+                { "a duration of nothing", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "0s",
+                  POD_CLASS_ORDINARY, NULL },
         };
         (void) state;
 
@@ -83,7 +96,8 @@ static void test_classes(void **state) {
 
                 p.object.meta.labels = p.object.meta.annotations;
                 p.object.meta.annotations = (KeyValues){};
-                if (!streq_ptr(rows[i].key, "karpenter.sh/do-not-disrupt")) /* a duration is an annotation only */
+                /* a duration is an annotation only */
+                if (!streq_ptr(rows[i].key, "karpenter.sh/do-not-disrupt"))
                         assert_int_equal(pod_classify(&p, S(NOW), NULL, NULL), rows[i].expected);
         }
 }
@@ -130,7 +144,7 @@ static void test_critical(void **state) {
         }
 }
 
-/* -- plans of standing pods ------------------------------------------------------------------------------------------ */
+/* -- plans of standing pods ----------------------------------------------------------------------------- */
 
 enum { PLAIN, PROTECTED_POD, CRITICAL };
 
@@ -146,51 +160,71 @@ static void test_standing(void **state) {
                 int64_t ask_sec;
                 int64_t next_sec; /* -1: never */
         } rows[] = {
-                { "no deadline: evicted with its own grace", PLAIN, 30, -1, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT, -1, -1 },
-                { "no deadline, however long its grace", PLAIN, 864000, -1, PROTECTED_WAIT, 0, 1, 0, 1, POD_ACTION_EVICT, -1, -1 },
-                { "before T - g: evicted, and looked at again then", PLAIN, 30, 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                { "no deadline: evicted with its own grace", PLAIN, 30, -1, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_EVICT, -1, -1 },
+                { "no deadline, however long its grace", PLAIN, 864000, -1, PROTECTED_WAIT, 0, 1, 0, 1,
+                  POD_ACTION_EVICT, -1, -1 },
+                { "before T - g: evicted, and looked at again then", PLAIN, 30, 1200, PROTECTED_WAIT, 0, 1,
+                  0, 0, POD_ACTION_EVICT, -1, 1170 },
+                { "before T - g, refused: still asked for", PLAIN, 30, 1200, PROTECTED_WAIT, 0, 1, 0, 1,
                   POD_ACTION_EVICT, -1, 1170 },
-                { "before T - g, refused: still asked for", PLAIN, 30, 1200, PROTECTED_WAIT, 0, 1, 0, 1, POD_ACTION_EVICT, -1,
-                  1170 },
-                { "a second before T - g", PLAIN, 99, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT, -1, 1101 },
-                { "at T - g: deleted with what is left, which is all", PLAIN, 100, 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                { "a second before T - g", PLAIN, 99, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT, -1,
+                  1101 },
+                { "at T - g: deleted with what is left, which is all", PLAIN, 100, 1200, PROTECTED_WAIT, 0,
+                  1, 0, 0, POD_ACTION_DELETE, -1, -1 },
+                { "past T - g: deleted with less", PLAIN, 300, 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_DELETE, 100, -1 },
+                { "g as long as T - start: at once", PLAIN, 3600, 4600, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_DELETE, 3500, -1 },
+                { "at T: a second is left", PLAIN, 30, 1100, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE,
+                  1, -1 },
+                { "long past T: still a second, never 0", PLAIN, 30, 1000, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_DELETE, 1, -1 },
+                { "no grace at all before T", PLAIN, 0, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT,
+                  -1, 1200 },
+                { "no grace at all at T: its own", PLAIN, 0, 1100, PROTECTED_WAIT, 0, 1, 0, 0,
                   POD_ACTION_DELETE, -1, -1 },
-                { "past T - g: deleted with less", PLAIN, 300, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, 100, -1 },
-                { "g as long as T - start: at once", PLAIN, 3600, 4600, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, 3500, -1 },
-                { "at T: a second is left", PLAIN, 30, 1100, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, 1, -1 },
-                { "long past T: still a second, never 0", PLAIN, 30, 1000, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, 1, -1 },
-                { "no grace at all before T", PLAIN, 0, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT, -1, 1200 },
-                { "no grace at all at T: its own", PLAIN, 0, 1100, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, -1, -1 },
 
-                { "the agent asks the PDB once, clipped", PLAIN, 300, 1200, PROTECTED_IGNORE, 0, 1, 1, 0, POD_ACTION_EVICT, 100,
-                  -1 },
-                { "and after a no it deletes", PLAIN, 300, 1200, PROTECTED_IGNORE, 0, 1, 1, 1, POD_ACTION_DELETE, 100, -1 },
-                { "the agent before T - g", PLAIN, 30, 1200, PROTECTED_IGNORE, 0, 1, 1, 1, POD_ACTION_EVICT, -1, 1170 },
+                { "the agent asks the PDB once, clipped", PLAIN, 300, 1200, PROTECTED_IGNORE, 0, 1, 1, 0,
+                  POD_ACTION_EVICT, 100, -1 },
+                { "and after a no it deletes", PLAIN, 300, 1200, PROTECTED_IGNORE, 0, 1, 1, 1,
+                  POD_ACTION_DELETE, 100, -1 },
+                { "the agent before T - g", PLAIN, 30, 1200, PROTECTED_IGNORE, 0, 1, 1, 1, POD_ACTION_EVICT,
+                  -1, 1170 },
 
-                { "wait: protected stays", PROTECTED_POD, 30, -1, PROTECTED_WAIT, 1, 1, 0, 0, POD_ACTION_HOLD, -1, -1 },
-                { "wait: the others stay too", PLAIN, 30, -1, PROTECTED_WAIT, 1, 1, 0, 0, POD_ACTION_HOLD, -1, -1 },
-                { "others: protected stays", PROTECTED_POD, 30, -1, PROTECTED_OTHERS, 1, 1, 0, 0, POD_ACTION_HOLD, -1, -1 },
-                { "others: the others go", PLAIN, 30, -1, PROTECTED_OTHERS, 1, 1, 0, 0, POD_ACTION_EVICT, -1, -1 },
-                { "ignore: protected goes", PROTECTED_POD, 30, -1, PROTECTED_IGNORE, 1, 1, 0, 0, POD_ACTION_EVICT, -1, -1 },
-                { "wait, at T - g: protection ends", PROTECTED_POD, 100, 1200, PROTECTED_WAIT, 1, 1, 0, 0, POD_ACTION_DELETE, -1,
+                { "wait: protected stays", PROTECTED_POD, 30, -1, PROTECTED_WAIT, 1, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, -1 },
+                { "wait: the others stay too", PLAIN, 30, -1, PROTECTED_WAIT, 1, 1, 0, 0, POD_ACTION_HOLD,
+                  -1, -1 },
+                { "others: protected stays", PROTECTED_POD, 30, -1, PROTECTED_OTHERS, 1, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, -1 },
+                { "others: the others go", PLAIN, 30, -1, PROTECTED_OTHERS, 1, 1, 0, 0, POD_ACTION_EVICT, -1,
                   -1 },
-                { "wait, before T - g: held until then", PROTECTED_POD, 30, 1200, PROTECTED_WAIT, 1, 1, 0, 0, POD_ACTION_HOLD, -1,
-                  1170 },
-
-                { "critical waits for the others", CRITICAL, 30, -1, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_HOLD, -1, -1 },
-                { "critical goes when they are gone", CRITICAL, 30, -1, PROTECTED_WAIT, 0, 0, 0, 0, POD_ACTION_EVICT, -1, -1 },
-                { "critical at T - g waits for nobody", CRITICAL, 100, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_DELETE, -1,
-                  -1 },
-                { "critical at T - g is deleted even by the agent", CRITICAL, 100, 1200, PROTECTED_WAIT, 0, 1, 1, 0,
+                { "ignore: protected goes", PROTECTED_POD, 30, -1, PROTECTED_IGNORE, 1, 1, 0, 0,
+                  POD_ACTION_EVICT, -1, -1 },
+                { "wait, at T - g: protection ends", PROTECTED_POD, 100, 1200, PROTECTED_WAIT, 1, 1, 0, 0,
                   POD_ACTION_DELETE, -1, -1 },
+                { "wait, before T - g: held until then", PROTECTED_POD, 30, 1200, PROTECTED_WAIT, 1, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, 1170 },
+
+                { "critical waits for the others", CRITICAL, 30, -1, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_HOLD, -1, -1 },
+                { "critical goes when they are gone", CRITICAL, 30, -1, PROTECTED_WAIT, 0, 0, 0, 0,
+                  POD_ACTION_EVICT, -1, -1 },
+                { "critical at T - g waits for nobody", CRITICAL, 100, 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_DELETE, -1, -1 },
+                { "critical at T - g is deleted even by the agent", CRITICAL, 100, 1200, PROTECTED_WAIT, 0,
+                  1, 1, 0, POD_ACTION_DELETE, -1, -1 },
         };
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(rows[i].grace_sec);
                 DrainRules rules = { .started_usec = S(START),
-                                     .deadline_usec = rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec),
-                                     .protected_policy = rows[i].policy, .evict_first = rows[i].evict_first };
+                                     .deadline_usec =
+                                             rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec),
+                                     .protected_policy = rows[i].policy,
+                                     .evict_first = rows[i].evict_first };
                 DrainContext c = { rows[i].any_protected, rows[i].any_non_critical };
                 PodPlan p;
 
@@ -213,30 +247,40 @@ static void test_terminating(void **state) {
                 int64_t deadline_sec;
                 PodAction action;
                 int64_t ask_sec;
+                int64_t grace_sec; /* its deletionGracePeriodSeconds */
+                int64_t next_sec;  /* 0: not by time alone */
         } rows[] = {
                 { "without deadline it goes by itself", 99999, -1, POD_ACTION_WAIT, -1 },
                 { "gone before T", 1199, 1200, POD_ACTION_WAIT, -1 },
                 { "gone at T", 1200, 1200, POD_ACTION_WAIT, -1 },
                 { "it would outlive T", 1201, 1200, POD_ACTION_DELETE, 100 },
                 { "by far", 99999, 1200, POD_ACTION_DELETE, 100 },
+                { "its deletion began a moment ago", 1690, 1200, POD_ACTION_DELETE, 100, 600, 0 },
+                { "as long ago as is left", 1600, 1200, POD_ACTION_DELETE, 100, 600, 0 },
+                { "longer ago: less would be none at all", 1599, 1200, POD_ACTION_WAIT, -1, 600, 1199 },
+                { "longer ago, and a second is left", 1400, 1101, POD_ACTION_DELETE, 1, 600, 0 },
                 { "at T: a second", 1130, 1100, POD_ACTION_DELETE, 1 },
                 { "past T, with a second left: nothing would be won", 1101, 1050, POD_ACTION_WAIT, -1 },
                 { "past T, two seconds: one is won", 1102, 1050, POD_ACTION_DELETE, 1 },
-                { "past T, its time was over long ago: the kubelet is dead", 900, 1050, POD_ACTION_WAIT, -1 },
+                { "past T, its time was over long ago: the kubelet is dead", 900, 1050, POD_ACTION_WAIT,
+                  -1 },
         };
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 KubePod pod = pod_of(30);
                 DrainRules rules = { .started_usec = S(START),
-                                     .deadline_usec = rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec) };
+                                     .deadline_usec =
+                                             rows[i].deadline_sec < 0 ? NEVER : S(rows[i].deadline_sec) };
                 PodPlan p;
 
                 print_message("  %s\n", rows[i].what);
                 pod.object.meta.deletion_usec = S(rows[i].gone_sec);
+                pod.object.meta.deletion_grace_sec = rows[i].grace_sec;
                 p = drain_plan_pod(&pod, &rules, &(DrainContext){}, false, S(NOW));
                 assert_string_equal(pod_action_to_string(p.action), pod_action_to_string(rows[i].action));
                 assert_int_equal(p.grace_sec, rows[i].ask_sec);
+                assert_true(p.next_usec == (rows[i].next_sec == 0 ? NEVER : S(rows[i].next_sec)));
         }
 }
 
@@ -254,7 +298,8 @@ static void test_who_is_waited_for(void **state) {
                 { "made in the second in which the drain began", 0, 1, 0, POD_RUNNING, 1000, true },
                 { "made afterwards, tolerating the cordon", 0, 1, 0, POD_RUNNING, 1001, false },
                 { "the same, already going", 0, 1, 1, POD_RUNNING, 1001, true },
-                { "made afterwards, bound by a scheduler that had not seen it", 0, 0, 0, POD_RUNNING, 1001, true },
+                { "made afterwards, bound by a scheduler that had not seen it", 0, 0, 0, POD_RUNNING, 1001,
+                  true },
                 { "a DaemonSet's", 1, 1, 0, POD_RUNNING, 500, false },
                 { "one that succeeded", 0, 0, 0, POD_SUCCEEDED, 500, false },
         };
@@ -275,7 +320,8 @@ static void test_who_is_waited_for(void **state) {
                 drain_context_add(&c, &pod, &rules, S(NOW));
                 assert_int_equal(c.any_non_critical, rows[i].waited);
                 if (!rows[i].waited)
-                        assert_int_equal(drain_plan_pod(&pod, &rules, &c, false, S(NOW)).action, POD_ACTION_NONE);
+                        assert_int_equal(drain_plan_pod(&pod, &rules, &c, false, S(NOW)).action,
+                                         POD_ACTION_NONE);
         }
 }
 
@@ -299,7 +345,8 @@ static void test_context(void **state) {
         print_message("  protection that ends by time is looked at again then\n");
         annotate(&protected, "karpenter.sh/do-not-disrupt", "10m");
         assert_int_equal(drain_plan_pod(&protected, &rules, &c, false, S(NOW)).next_usec, S(1200));
-        assert_string_equal(drain_plan_pod(&protected, &rules, &c, false, S(NOW)).protected_by, "karpenter.sh/do-not-disrupt");
+        assert_string_equal(drain_plan_pod(&protected, &rules, &c, false, S(NOW)).protected_by,
+                            "karpenter.sh/do-not-disrupt");
 }
 
 int main(void) {
