@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator-config.h"
 
-static const char *const protected_choices[] = { "wait", "others", "ignore", NULL };      /* ProtectedPolicy */
-static const char *const target_choices[] = { "journal", "json", "text", "null", "auto", NULL }; /* LogTarget, auto */
+/* ProtectedPolicy */
+static const char *const protected_choices[] = { "wait", "others", "ignore", NULL };
+/* LogTarget, auto */
+static const char *const target_choices[] = { "journal", "json", "text", "null", "auto", NULL };
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
 
 #define STRING(s, k, field, def, text) \
-        { .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
-          .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text }
+        { \
+                .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
+                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text \
+        }
 #define CHOICE(s, k, field, table, def, text) \
-        { .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
-          .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, .choices = table }
+        { \
+                .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
+                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, \
+                .choices = table \
+        }
 
 const ConfigItem coordinator_config_table[] = {
         STRING("Kubernetes", "Kubeconfig", kubeconfig, NULL,
                "kubeconfig file. Empty: the pod's own ServiceAccount, else the file named by KUBECONFIG."),
-        STRING("Lease", "Namespace", lease_namespace, "vesper-system", "Namespace of the Lease by which one replica leads."),
+        STRING("Lease", "Namespace", lease_namespace, "vesper-system",
+               "Namespace of the Lease by which one replica leads."),
         STRING("Lease", "Name", lease_name, "vesper-coordinator", "Name of that Lease."),
         STRING("Lease", "Identity", lease_identity, NULL,
-               "Who we are in the Lease; must differ between processes. Empty: the host's name and a random UUID."),
+               "Who we are in the Lease; must differ between processes. Empty: the host's name and a random "
+               "UUID."),
         STRING("Provider", "Name", provider_name, "ec2",
                "What ends machines: ec2, or exec for a command of one's own."),
-        STRING("Provider", "Endpoint", provider_endpoint, NULL, "URL of the cloud's API. Empty: the provider's own."),
+        STRING("Provider", "Endpoint", provider_endpoint, NULL,
+               "URL of the cloud's API. Empty: the provider's own."),
         STRING("Provider", "Region", provider_region, NULL,
                "Region of the machines. Empty: AWS_REGION, AWS_DEFAULT_REGION, instance metadata."),
         STRING("Provider", "Command", provider_command, NULL, "exec: absolute path of the command."),
         CHOICE("Drain", "Protected", protected_policy, protected_choices, "wait",
-               "Pods that opted out of eviction on a node being deleted: wait (nothing is evicted until they are gone), "
+               "Pods that opted out of eviction on a node being deleted: wait (nothing is evicted until "
+               "they are gone), "
                "others (the rest is evicted meanwhile), ignore (they are evicted like any other)."),
-        { .section = "Drain", .key = "LoadBalancerWaitSec", .parse = config_parse_usec, .format = config_format_usec,
-          .offset = offsetof(CoordinatorConfig, lb_wait_usec), .default_value = "0s", .max = USEC_PER_HOUR,
+        { .section = "Drain",
+          .key = "LoadBalancerWaitSec",
+          .parse = config_parse_usec,
+          .format = config_format_usec,
+          .offset = offsetof(CoordinatorConfig, lb_wait_usec),
+          .default_value = "0s",
+          .max = USEC_PER_HOUR,
           .help = "How long load balancers get to let go of a node before its pods are evicted." },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",
                "Where messages go; auto goes by what standard error is."),
-        CHOICE("Log", "Level", log_level, level_choices, "info", "The least important level that is logged."),
+        CHOICE("Log", "Level", log_level, level_choices, "info",
+               "The least important level that is logged."),
 };
 const size_t coordinator_config_table_size = ELEMENTSOF(coordinator_config_table);

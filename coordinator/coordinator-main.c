@@ -13,6 +13,7 @@
 #include "string-util.h"
 #include "strv.h"
 
+#define EXIT_USAGE 2 /* command line or configuration, as vesper-agent */
 #define DEFAULT_CONFIG "/etc/vesper/coordinator.conf"
 
 typedef struct Arguments {
@@ -31,7 +32,8 @@ typedef struct Program {
 
 static void help(void) {
         printf("vesper-coordinator [OPTIONS...]\n\n"
-               "Takes the nodes of this cluster's NodePools out of service gracefully. Run two: one leads by Lease.\n\n"
+               "Takes the nodes of this cluster's NodePools out of service gracefully. Run two: one leads "
+               "by Lease.\n\n"
                "  -c --config=FILE              Read FILE and FILE.d/*.conf instead of " DEFAULT_CONFIG "\n"
                "  -s --set=SECTION.KEY=VALUE    Set one value; may be given several times\n"
                "     --dump-config              Print the configuration that would be used, and exit\n"
@@ -43,9 +45,9 @@ static void help(void) {
 static int parse_arguments(int argc, char **argv, Arguments *a) {
         enum { ARG_DUMP = 256, ARG_VERSION };
         static const struct option options[] = {
-                { "config", required_argument, NULL, 'c' },      { "set", required_argument, NULL, 's' },
-                { "dump-config", no_argument, NULL, ARG_DUMP },  { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },   {},
+                { "config", required_argument, NULL, 'c' },     { "set", required_argument, NULL, 's' },
+                { "dump-config", no_argument, NULL, ARG_DUMP }, { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },  {},
         };
         int o;
 
@@ -102,14 +104,17 @@ static int load_config(Program *p, const Arguments *a) {
         r = log_new(log_target_auto(), LOG_LEVEL_INFO, "vesper-coordinator", &log);
         if (r < 0)
                 return r;
-        return config_load(log, coordinator_config_table, coordinator_config_table_size, a->config_path, a->config_required,
-                           a->settings, &p->config);
+        return config_load(log, coordinator_config_table, coordinator_config_table_size, a->config_path,
+                           a->config_required, a->settings, &p->config);
 }
 
 static int make_provider(Program *p) {
         const CloudConfig c = {
-                .name = p->config.provider_name, .endpoint = p->config.provider_endpoint,
-                .region = p->config.provider_region, .command = p->config.provider_command, .getenv = on_getenv,
+                .name = p->config.provider_name,
+                .endpoint = p->config.provider_endpoint,
+                .region = p->config.provider_region,
+                .command = p->config.provider_command,
+                .getenv = on_getenv,
         };
         const char *message = NULL;
         int r;
@@ -117,8 +122,8 @@ static int make_provider(Program *p) {
         r = cloud_provider_new(&p->process.env, &c, &p->provider, &message);
         if (r < 0)
                 log_full(p->process.env.log, LOG_LEVEL_ERROR, r, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
-                         "Failed to set up provider '%s' ([Provider] Name=): %s", strempty(p->config.provider_name),
-                         message ? message : "out of memory");
+                         "Failed to set up provider '%s' ([Provider] Name=): %s",
+                         strempty(p->config.provider_name), message ? message : "out of memory");
         return r;
 }
 
@@ -171,7 +176,8 @@ static int watch_signals(Program *p) {
 static int run(Program *p) {
         int r;
 
-        r = kube_process_open(&p->process, "vesper-coordinator", log_target(&p->config), log_level(&p->config));
+        r = kube_process_open(&p->process, "vesper-coordinator", log_target(&p->config),
+                              log_level(&p->config));
         if (r < 0)
                 return r;
         p->process.env.notify = on_notify;
@@ -187,7 +193,8 @@ static int run(Program *p) {
         r = make_identity(p);
         if (r < 0)
                 return r;
-        r = coordinator_new(&p->process.env, &p->config, p->process.client, p->provider, p->identity, &p->coordinator);
+        r = coordinator_new(&p->process.env, &p->config, p->process.client, p->provider, p->identity,
+                            &p->coordinator);
         if (r < 0)
                 return r;
         r = watch_signals(p);
@@ -196,8 +203,8 @@ static int run(Program *p) {
         r = coordinator_start(p->coordinator);
         if (r < 0)
                 return r;
-        log_info(p->process.env.log, "vesper-coordinator %s at %s, %s", VESPER_VERSION, p->process.kubeconfig->server,
-                 kube_auth_describe(p->process.auth));
+        log_info(p->process.env.log, "vesper-coordinator %s at %s, %s", VESPER_VERSION,
+                 p->process.kubeconfig->server, kube_auth_describe(p->process.auth));
         return loop_run(p->process.env.loop);
 }
 
@@ -212,17 +219,21 @@ static void program_done(Program *p) {
 int main(int argc, char **argv) {
         Arguments a = { .config_path = DEFAULT_CONFIG };
         Program p = {};
+        bool refused;
         int r;
 
         r = parse_arguments(argc, argv, &a);
         if (r > 0) {
                 r = load_config(&p, &a);
+                refused = r < 0;
                 if (r >= 0 && a.dump_config)
-                        r = config_dump(stdout, coordinator_config_table, coordinator_config_table_size, &p.config);
+                        r = config_dump(stdout, coordinator_config_table, coordinator_config_table_size,
+                                        &p.config);
                 else if (r >= 0)
                         r = run(&p);
-        }
+        } else
+                refused = r < 0;
         program_done(&p);
         strv_free(a.settings);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return refused ? EXIT_USAGE : r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -40,8 +40,10 @@ static const char *const verb_values[_KUBE_VERB_MAX + 1] = {
 
 static const double seconds_buckets[] = { 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 21600, 86400 };
 
-#define GAUGE(n, h) { .name = "vesper_coordinator_" n, .type = METRIC_GAUGE, .help = h }
-#define COUNTER(n, h) { .name = "vesper_coordinator_" n, .type = METRIC_COUNTER, .help = h }
+#define GAUGE(n, h) \
+        { .name = "vesper_coordinator_" n, .type = METRIC_GAUGE, .help = h }
+#define COUNTER(n, h) \
+        { .name = "vesper_coordinator_" n, .type = METRIC_COUNTER, .help = h }
 
 static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_LEADER] = GAUGE("leader", "1 while this process leads."),
@@ -50,25 +52,39 @@ static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_CLAIMS] = GAUGE("nodeclaims", "NodeClaims in view: the nodes that are managed."),
         [METRIC_ADOPTIONS] = COUNTER("adoptions_total", "Nodes that were adopted."),
         [METRIC_RELEASES] = COUNTER("releases_total", "Nodes that were released."),
-        [METRIC_TERMINATIONS] = { .name = "vesper_coordinator_terminations", .type = METRIC_GAUGE,
-                                  .help = "Nodes that are being removed, by state.", .label = "state",
+        [METRIC_TERMINATIONS] = { .name = "vesper_coordinator_terminations",
+                                  .type = METRIC_GAUGE,
+                                  .help = "Nodes that are being removed, by state.",
+                                  .label = "state",
                                   .values = state_values },
-        [METRIC_TERMINATIONS_STARTED] = COUNTER("terminations_started_total", "Removals of nodes taken up by this process."),
-        [METRIC_TERMINATIONS_FINISHED] = COUNTER("terminations_finished_total", "Removals of nodes that this process finished."),
+        [METRIC_TERMINATIONS_STARTED] =
+                COUNTER("terminations_started_total", "Removals of nodes taken up by this process."),
+        [METRIC_TERMINATIONS_FINISHED] =
+                COUNTER("terminations_finished_total", "Removals of nodes that this process finished."),
         [METRIC_TERMINATION_SECONDS] = { .name = "vesper_coordinator_termination_duration_seconds",
                                          .type = METRIC_HISTOGRAM,
-                                         .help = "From the deletion of a node to its end, of removals that were finished.",
-                                         .buckets = seconds_buckets, .n_buckets = ELEMENTSOF(seconds_buckets) },
-        [METRIC_TERMINATION_TOKENS] = GAUGE("termination_tokens", "Machines that may be ended at once before the rate holds."),
-        [METRIC_PROTECTED_SECONDS] = COUNTER("protected_seconds_total",
-                                             "Seconds that drains waited for pods which opted out of eviction."),
-        [METRIC_EVICTIONS] = { .name = "vesper_coordinator_evictions_total", .type = METRIC_COUNTER,
-                               .help = "Answers to evictions.", .label = "answer", .values = answer_values },
+                                         .help = "From the deletion of a node to its end, of removals that "
+                                                 "were finished.",
+                                         .buckets = seconds_buckets,
+                                         .n_buckets = ELEMENTSOF(seconds_buckets) },
+        [METRIC_TERMINATION_TOKENS] =
+                GAUGE("termination_tokens", "Machines that may be ended at once before the rate holds."),
+        [METRIC_PROTECTED_SECONDS] =
+                COUNTER("protected_seconds_total",
+                        "Seconds that drains waited for pods which opted out of eviction."),
+        [METRIC_EVICTIONS] = { .name = "vesper_coordinator_evictions_total",
+                               .type = METRIC_COUNTER,
+                               .help = "Answers to evictions.",
+                               .label = "answer",
+                               .values = answer_values },
         [METRIC_EVICTIONS_IN_FLIGHT] = GAUGE("evictions_in_flight", "Evictions without an answer yet."),
         [METRIC_EVICTIONS_WAITING] = GAUGE("evictions_waiting", "Pods that are to be evicted."),
         [METRIC_EVICTION_WINDOW] = GAUGE("eviction_window", "Evictions that may be in flight together."),
-        [METRIC_API_REQUESTS] = { .name = "vesper_coordinator_api_requests_total", .type = METRIC_COUNTER,
-                                  .help = "Requests to the API server.", .label = "verb", .values = verb_values },
+        [METRIC_API_REQUESTS] = { .name = "vesper_coordinator_api_requests_total",
+                                  .type = METRIC_COUNTER,
+                                  .help = "Requests to the API server.",
+                                  .label = "verb",
+                                  .values = verb_values },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
         [METRIC_ORPHANS] = GAUGE("orphans", "NodeClaims without a Node."),
 };

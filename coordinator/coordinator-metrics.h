@@ -6,25 +6,25 @@
 #include "metrics.h"
 
 typedef enum CoordinatorMetric {
-        METRIC_LEADER,                    /* 1: this process leads */
-        METRIC_SYNCED,                    /* 1: the view is complete */
-        METRIC_NODES,                     /* nodes in view */
-        METRIC_CLAIMS,                    /* NodeClaims in view */
-        METRIC_ADOPTIONS,                 /* nodes adopted */
-        METRIC_RELEASES,                  /* nodes released */
-        METRIC_TERMINATIONS,              /* by state, now */
+        METRIC_LEADER,       /* 1: this process leads */
+        METRIC_SYNCED,       /* 1: the view is complete */
+        METRIC_NODES,        /* nodes in view */
+        METRIC_CLAIMS,       /* NodeClaims in view */
+        METRIC_ADOPTIONS,    /* nodes adopted */
+        METRIC_RELEASES,     /* nodes released */
+        METRIC_TERMINATIONS, /* by state, now */
         METRIC_TERMINATIONS_STARTED,
         METRIC_TERMINATIONS_FINISHED,
-        METRIC_TERMINATION_SECONDS,       /* from deletionTimestamp seen to gone */
-        METRIC_TERMINATION_TOKENS,        /* left of the rate of terminations */
-        METRIC_PROTECTED_SECONDS,         /* that drains waited for pods which opted out */
-        METRIC_EVICTIONS,                 /* by answer */
+        METRIC_TERMINATION_SECONDS, /* from deletionTimestamp seen to gone */
+        METRIC_TERMINATION_TOKENS,  /* left of the rate of terminations */
+        METRIC_PROTECTED_SECONDS,   /* that drains waited for pods which opted out */
+        METRIC_EVICTIONS,           /* by answer */
         METRIC_EVICTIONS_IN_FLIGHT,
         METRIC_EVICTIONS_WAITING,
         METRIC_EVICTION_WINDOW,
-        METRIC_API_REQUESTS,              /* by verb */
+        METRIC_API_REQUESTS, /* by verb */
         METRIC_QUEUE_DEPTH,
-        METRIC_ORPHANS,                   /* claims without node */
+        METRIC_ORPHANS, /* claims without node */
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 

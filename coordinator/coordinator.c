@@ -25,8 +25,8 @@ struct Coordinator {
         Metrics *metrics;
         EventRecorder *recorder;
         LeaderElector *elector;
-        ClusterView *view;  /* NULL before the start */
-        Leading *leading;   /* while we lead and the view is complete */
+        ClusterView *view; /* NULL before the start */
+        Leading *leading;  /* while we lead and the view is complete */
         Timer *begin_timer;
         HttpServer *server;
         bool elected, stopping;
@@ -39,12 +39,18 @@ static void tell(Coordinator *c, const char *text) {
                 c->env->notify(text, c->env->notify_userdata);
 }
 
-/* -- leading ------------------------------------------------------------------------------------------------------------------ */
+/* -- leading -------------------------------------------------------------------------------------------- */
 
 static void begin_leading(Coordinator *c) {
         LeadingOptions o = {
-                .env = c->env, .config = c->config, .client = c->client, .view = c->view, .provider = c->provider,
-                .recorder = c->recorder, .metrics = c->metrics, .guard = leader_elector_guard(c->elector),
+                .env = c->env,
+                .config = c->config,
+                .client = c->client,
+                .view = c->view,
+                .provider = c->provider,
+                .recorder = c->recorder,
+                .metrics = c->metrics,
+                .guard = leader_elector_guard(c->elector),
         };
         int r;
 
@@ -66,8 +72,8 @@ static void on_begin_again(Timer *t, void *userdata) {
 static void on_started(void *userdata) {
         Coordinator *c = userdata;
 
-        log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_LEASE_ACQUIRED, LOG_FIELDS({ "IDENTITY", c->identity }),
-                  "Leading, as %s", c->identity);
+        log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_LEASE_ACQUIRED,
+                  LOG_FIELDS({ "IDENTITY", c->identity }), "Leading, as %s", c->identity);
         c->elected = true;
         metrics_set(c->metrics, METRIC_LEADER, 0, 1);
         if (c->view) /* the server answers: whatever waits out a backoff need not */
@@ -85,8 +91,10 @@ static void end_leading(Coordinator *c) {
 static void on_stopped(const char *why, void *userdata) {
         Coordinator *c = userdata;
 
-        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_LEASE_LOST, LOG_FIELDS({ "IDENTITY", c->identity }, { "REASON", why }),
-                  "Not leading any more: %s. What was under way is dropped; the next leader goes on with it", why);
+        log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_LEASE_LOST,
+                  LOG_FIELDS({ "IDENTITY", c->identity }, { "REASON", why }),
+                  "Not leading any more: %s. What was under way is dropped; the next leader goes on with it",
+                  why);
         end_leading(c);
         tell(c, "STATUS=Standing by");
 }
@@ -97,7 +105,7 @@ static void on_observed(const char *holder, void *userdata) {
         log_info(c->env->log, "%s leads", holder);
 }
 
-/* -- the view ------------------------------------------------------------------------------------------------------------------- */
+/* -- the view ------------------------------------------------------------------------------------------- */
 
 static void on_node_dirty(const char *node, void *userdata) {
         Coordinator *c = userdata;
@@ -137,7 +145,8 @@ static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
 static void on_synced(void *userdata) {
         Coordinator *c = userdata;
 
-        log_event(c->env->log, LOG_LEVEL_INFO, MESSAGE_READY, NULL, 0, "The view of the cluster is complete: %zu nodes, %zu claims",
+        log_event(c->env->log, LOG_LEVEL_INFO, MESSAGE_READY, NULL, 0,
+                  "The view of the cluster is complete: %zu nodes, %zu claims",
                   cluster_view_n_nodes(c->view), cluster_view_n_claims(c->view));
         metrics_set(c->metrics, METRIC_SYNCED, 0, 1);
         tell(c, "READY=1");
@@ -150,15 +159,17 @@ static void on_health(bool connected, const char *why, void *userdata) {
         Coordinator *c = userdata;
 
         if (connected)
-                log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, NULL, 0, "Every watch at the API server stands");
+                log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, NULL, 0,
+                          "Every watch at the API server stands");
         else
-                log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE, LOG_FIELDS({ "REASON", why }),
+                log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
+                          LOG_FIELDS({ "REASON", why }),
                           "A watch at the API server is down, trying again: %s", why);
         if (c->leading)
                 leading_view_health(c->leading, connected);
 }
 
-/* -- metrics and health over HTTP ------------------------------------------------------------------------------------------------ */
+/* -- metrics and health over HTTP ----------------------------------------------------------------------- */
 
 static void measure(Coordinator *c) {
         for (size_t i = 0; i < _KUBE_VERB_MAX; i++) {
@@ -225,7 +236,9 @@ static int split_listen(const char *listen, char **ret_address, uint16_t *ret_po
 
 static int start_server(Coordinator *c) {
         _cleanup_free_ char *address = NULL;
-        HttpServerOptions o = { .listen_fd = -EBADF, .max_body_bytes = REQUEST_MAX_BYTES, .max_connections = 16 };
+        HttpServerOptions o = { .listen_fd = -EBADF,
+                                .max_body_bytes = REQUEST_MAX_BYTES,
+                                .max_connections = 16 };
         int r;
 
         if (isempty(c->config->metrics_listen))
@@ -236,19 +249,25 @@ static int start_server(Coordinator *c) {
                 r = http_server_new(c->env->loop, &o, on_request, c, &c->server);
         }
         if (r < 0)
-                return log_error_errno(c->env->log, r, "Failed to listen on [Metrics] Listen=%s (it is ADDRESS:PORT): %m",
+                return log_error_errno(c->env->log, r,
+                                       "Failed to listen on [Metrics] Listen=%s (it is ADDRESS:PORT): %m",
                                        c->config->metrics_listen);
-        log_info(c->env->log, "Serving metrics at http://%s:%u/metrics", address, http_server_port(c->server));
+        log_info(c->env->log, "Serving metrics at http://%s:%u/metrics", address,
+                 http_server_port(c->server));
         return 0;
 }
 
-/* -- life ------------------------------------------------------------------------------------------------------------------------ */
+/* -- life ----------------------------------------------------------------------------------------------- */
 
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
                     const char *identity, Coordinator **ret) {
         _cleanup_(coordinator_freep) Coordinator *c = NULL;
-        LeaderConfig lease = { .ns = config->lease_namespace, .name = config->lease_name, .identity = identity };
-        LeaderHandler handler = { .on_started = on_started, .on_stopped = on_stopped, .on_observed = on_observed };
+        LeaderConfig lease = { .ns = config->lease_namespace,
+                               .name = config->lease_name,
+                               .identity = identity };
+        LeaderHandler handler = { .on_started = on_started,
+                                  .on_stopped = on_stopped,
+                                  .on_observed = on_observed };
         int r;
 
         assert(env && client && provider && identity && ret);
@@ -274,7 +293,8 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
                 return r;
         r = leader_elector_new(client, &lease, &handler, &c->elector);
         if (r < 0)
-                return log_error_errno(env->log, r, "Failed to stand for election with Lease '%s/%s' as '%s': %m",
+                return log_error_errno(env->log, r,
+                                       "Failed to stand for election with Lease '%s/%s' as '%s': %m",
                                        strempty(lease.ns), strempty(lease.name), identity);
 
         *ret = TAKE_PTR(c);
@@ -298,8 +318,14 @@ Coordinator *coordinator_free(Coordinator *c) {
 
 int coordinator_start(Coordinator *c) {
         ClusterViewHandler h = {
-                .on_node_dirty = on_node_dirty, .on_pool_dirty = on_pool_dirty, .on_claim_dirty = on_claim_dirty,
-                .on_pod = on_pod, .on_pdb = on_pdb, .on_synced = on_synced, .on_health = on_health, .userdata = c,
+                .on_node_dirty = on_node_dirty,
+                .on_pool_dirty = on_pool_dirty,
+                .on_claim_dirty = on_claim_dirty,
+                .on_pod = on_pod,
+                .on_pdb = on_pdb,
+                .on_synced = on_synced,
+                .on_health = on_health,
+                .userdata = c,
         };
         int r;
 
@@ -313,7 +339,8 @@ int coordinator_start(Coordinator *c) {
         /* Renewals keep the urgent lane open; the first eviction finds its connection, too. */
         r = kube_client_keep_warm(c->client, HTTP_LANE_BULK, KEEP_WARM_USEC);
         if (r < 0)
-                return log_error_errno(c->env->log, r, "Failed to keep a connection to the API server open: %m");
+                return log_error_errno(c->env->log, r,
+                                       "Failed to keep a connection to the API server open: %m");
         leader_elector_start(c->elector);
         return 0;
 }

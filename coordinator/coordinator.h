@@ -2,12 +2,14 @@
 #pragma once
 
 /*
- * vesper-coordinator: what needs the whole cluster. One of its replicas leads by Lease; all keep the view warm.
+ * vesper-coordinator: what needs the whole cluster. One of its replicas leads by Lease; all keep the view
+ * warm.
  *
- *      cluster/ (view) --dirty key--> one work queue --> reconcile(key): termination/adoption.c, termination/node-termination.c,
- *                                                        termination/orphan.c   --> API server, cloud/
+ *      cluster/ --dirty key--> one work queue --> reconcile(key): termination/ --> API server, cloud/
+ *      (view)                  (leading.c)        adoption, release, node-termination, orphan
  *
- * Level-triggered: reconcile(key) looks at the view only and may be called at any time, any number of times, by any leader.
+ * Level-triggered: reconcile(key) looks at the view only and may be called at any time, any number of times,
+ * by any leader.
  */
 
 #include "cloud.h"
@@ -16,8 +18,8 @@
 
 typedef struct Coordinator Coordinator;
 
-/* client and provider are made by the caller (main, or a simulation) and outlive the coordinator; so does config. identity: of
- * the Lease; must be new for each process. */
+/* client and provider are made by the caller (main, or a simulation) and outlive the coordinator; so does
+ * config. identity: of the Lease; must be new for each process. */
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
                     const char *identity, Coordinator **ret);
 /* Stops without shutdown actions ("kill"); the Lease is not released. */

@@ -53,8 +53,8 @@ static int load_in_cluster(KubeProcess *p) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), NULL, &p->kubeconfig,
-                                  &message);
+        r = kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), NULL,
+                                  &p->kubeconfig, &message);
         if (r < 0)
                 log_error_errno(p->env.log, r, "Failed to use the pod's own ServiceAccount: %s",
                                 message ? message : "out of memory");
@@ -65,8 +65,10 @@ static int load_in_cluster(KubeProcess *p) {
 static int load_environment(KubeProcess *p, const char *value) {
         if (strchr(value, ':'))
                 return log_error_errno(p->env.log, -EINVAL,
-                                       "KUBECONFIG names several files ('%s'): name one, or merge them by kubectl config view "
-                                       "--flatten", value);
+                                       "KUBECONFIG names several files ('%s'): name one, or merge them by "
+                                       "kubectl config view "
+                                       "--flatten",
+                                       value);
         return load_file(p, value);
 }
 
@@ -85,23 +87,27 @@ int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, b
                 return load_file(p, usual);
         if (in_cluster)
                 return load_in_cluster(p);
-        return log_error_errno(p->env.log, -ENOENT, "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or "
-                                                    "run in a pod with a ServiceAccount", home ? " by --kubeconfig" : "");
+        return log_error_errno(p->env.log, -ENOENT,
+                               "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or "
+                               "run in a pod with a ServiceAccount",
+                               home ? " by --kubeconfig" : "");
 }
 
 int kube_process_connect(KubeProcess *p, const char *name) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = kube_auth_new(p->env.loop, p->env.log, p->env.children, p->kubeconfig, NULL, NULL, &p->auth, &message);
+        r = kube_auth_new(p->env.loop, p->env.log, p->env.children, p->kubeconfig, NULL, NULL, &p->auth,
+                          &message);
         if (r < 0) {
-                log_error_errno(p->env.log, r, "Failed to get a credential for %s: %s", p->kubeconfig->server,
-                                message ? message : "out of memory");
+                log_error_errno(p->env.log, r, "Failed to get a credential for %s: %s",
+                                p->kubeconfig->server, message ? message : "out of memory");
                 return r;
         }
         r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, name, &p->client);
         if (r < 0)
-                return log_error_errno(p->env.log, r, "Failed to make a client of %s: %m", p->kubeconfig->server);
+                return log_error_errno(p->env.log, r, "Failed to make a client of %s: %m",
+                                       p->kubeconfig->server);
         log_debug(p->env.log, "API server %s, %s", p->kubeconfig->server, kube_auth_describe(p->auth));
         return 0;
 }

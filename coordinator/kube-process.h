@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What the two programs of this folder stand on outside a simulation: a loop on the real clock, a transport, a credential, a client.
+ * What the two programs of this folder stand on outside a simulation: a loop on the real clock, a transport,
+ * a credential, a client.
  */
 
 #include "env.h"
@@ -24,6 +25,6 @@ int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLev
 int kube_process_connect(KubeProcess *p, const char *name);
 void kube_process_done(KubeProcess *p);
 
-/* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else ~/.kube/config where
- * `home` says so; else the pod's own. Says what is wrong. */
+/* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else
+ * ~/.kube/config where `home` says so; else the pod's own. Says what is wrong. */
 int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home);

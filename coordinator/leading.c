@@ -58,7 +58,8 @@ static void mark(Leading *l, const char *room, const char *name, usec_t at_usec)
         else
                 r = work_queue_add_at(l->queue, key, at_usec);
         if (r < 0)
-                log_error_errno(l->env->log, r, "Failed to note that %s '%s' is to be looked at: %m", room, name);
+                log_error_errno(l->env->log, r, "Failed to note that %s '%s' is to be looked at: %m", room,
+                                name);
 }
 
 static void *removal_free(void *p) {
@@ -70,10 +71,11 @@ static void *removal_free(void *p) {
         return NULL;
 }
 
-/* -- life -------------------------------------------------------------------------------------------------------------------- */
+/* -- life ----------------------------------------------------------------------------------------------- */
 
 static void set_allowed(Leading *l, const KubePdb *p) {
-        /* A status that its controller has not brought up to date allows nothing, as the API server sees it. */
+        /* A status that its controller has not brought up to date allows nothing, as the API server sees
+         * it. */
         int64_t allowed = p->observed_generation >= p->object.meta.generation ? p->disruptions_allowed : 0;
         int r;
 
@@ -114,7 +116,8 @@ static int make_rooms(Leading *l) {
         r = hashmap_new(0, &l->pools);
         if (r < 0)
                 return r;
-        r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC, on_key, l, &l->queue);
+        r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC,
+                           on_key, l, &l->queue);
         if (r < 0)
                 return r;
         r = evictor_new(l->o.client, &evictor, &l->evictor);
@@ -124,9 +127,18 @@ static int make_rooms(Leading *l) {
         if (r < 0)
                 return r;
         l->context = (TerminationContext){
-                .env = l->env, .config = l->o.config, .client = l->o.client, .view = l->o.view, .evictor = l->evictor,
-                .provider = l->o.provider, .recorder = l->o.recorder, .metrics = l->o.metrics, .guard = l->o.guard,
-                .requeue = on_requeue, .userdata = l, .rate = &l->rate,
+                .env = l->env,
+                .config = l->o.config,
+                .client = l->o.client,
+                .view = l->o.view,
+                .evictor = l->evictor,
+                .provider = l->o.provider,
+                .recorder = l->o.recorder,
+                .metrics = l->o.metrics,
+                .guard = l->o.guard,
+                .requeue = on_requeue,
+                .userdata = l,
+                .rate = &l->rate,
         };
         r = release_new(&l->context, l->queue, l->writes, &l->release);
         if (r < 0)
@@ -173,7 +185,7 @@ Leading *leading_free(Leading *l) {
         return NULL;
 }
 
-/* -- from the view ------------------------------------------------------------------------------------------------------------- */
+/* -- from the view -------------------------------------------------------------------------------------- */
 
 static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
         mark(userdata, "node", node, at_usec);
@@ -218,7 +230,7 @@ void leading_view_health(Leading *l, bool stands) {
                 evictor_kick(l->evictor);
 }
 
-/* -- reconcile --------------------------------------------------------------------------------------------------------------- */
+/* -- reconcile ------------------------------------------------------------------------------------------ */
 
 static void removal_note_state(Leading *l, Removal *x) {
         NodeTerminationState s = node_termination_state(x->termination);
@@ -227,7 +239,8 @@ static void removal_note_state(Leading *l, Removal *x) {
         if (s == x->state)
                 return;
         if (x->state == NODE_TERMINATION_PROTECTED)
-                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0, usec_sub(now, x->since_usec) / USEC_PER_SEC);
+                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0,
+                            usec_sub(now, x->since_usec) / USEC_PER_SEC);
         x->state = s;
         x->since_usec = now;
 }
@@ -237,7 +250,8 @@ static void removal_drop(Leading *l, Removal *x) {
                 usec_t took = usec_sub(loop_wall(l->env->loop), x->deleted_usec);
 
                 metrics_add(l->o.metrics, METRIC_TERMINATIONS_FINISHED, 0, 1);
-                metrics_observe(l->o.metrics, METRIC_TERMINATION_SECONDS, 0, (double) took / (double) USEC_PER_SEC);
+                metrics_observe(l->o.metrics, METRIC_TERMINATION_SECONDS, 0,
+                                (double) took / (double) USEC_PER_SEC);
         }
         hashmap_remove(l->removals, x->node);
         removal_free(x);
@@ -279,7 +293,8 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         Removal *x = hashmap_get(l->removals, name);
         int r;
 
-        /* The same name with another uid is another Node; what is left of the old one's claim is orphan.c's. */
+        /* The same name with another uid is another Node; what is left of the old one's claim is
+         * orphan.c's. */
         if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
                 removal_drop(l, x);
                 x = NULL;
@@ -300,7 +315,8 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
                 return; /* not ours, or done */
         r = removal_new(l, n, &x);
         if (r < 0) {
-                log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, trying again: %m", name);
+                log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, trying again: %m",
+                                name);
                 (void) work_queue_retry(l->queue, key);
                 return;
         }
@@ -355,7 +371,7 @@ static void on_key(const char *key, void *userdata) {
                 assert(false && "a key of no room");
 }
 
-/* -- metrics ------------------------------------------------------------------------------------------------------------------- */
+/* -- metrics -------------------------------------------------------------------------------------------- */
 
 static void measure_evictor(Leading *l) {
         EvictorStats s = evictor_stats(l->evictor);
@@ -373,7 +389,7 @@ void leading_measure(Leading *l) {
         double tokens = l->rate.started ? (double) l->rate.tokens_micro / 1e6 : TERMINATIONS_BURST;
         Removal *x;
 
-        HASHMAP_FOREACH(x, l->removals)
+        HASHMAP_FOREACH (x, l->removals)
                 states[x->state]++;
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, (double) states[i]);

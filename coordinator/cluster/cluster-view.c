@@ -5,8 +5,8 @@
 #include "string-util.h"
 
 /*
- * Six informers and five indexes over them. An index entry borrows the informer's object by reference, and is changed only in
- * the informer's event, so the two can never disagree.
+ * Six informers and five indexes over them. An index entry borrows the informer's object by reference, and
+ * is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
  *   volumes by node         node name -> (name -> KubeVolumeAttachment)
@@ -39,18 +39,18 @@ struct ClusterView {
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
-        [VIEW_NODES] = &kube_node_kind,     [VIEW_PODS] = &kube_pod_kind,
-        [VIEW_PDBS] = &kube_pdb_kind,       [VIEW_VOLUMES] = &kube_volume_attachment_kind,
+        [VIEW_NODES] = &kube_node_kind,      [VIEW_PODS] = &kube_pod_kind,
+        [VIEW_PDBS] = &kube_pdb_kind,        [VIEW_VOLUMES] = &kube_volume_attachment_kind,
         [VIEW_POOLS] = &kube_node_pool_kind, [VIEW_CLAIMS] = &kube_node_claim_kind,
 };
 
-/* -- indexes ---------------------------------------------------------------------------------------------------------- */
+/* -- indexes -------------------------------------------------------------------------------------------- */
 
 static void *inner_free(void *p) {
         Hashmap *inner = p;
         KubeObject *o;
 
-        HASHMAP_FOREACH(o, inner)
+        HASHMAP_FOREACH (o, inner)
                 kube_object_unref(o);
         return hashmap_free(inner);
 }
@@ -103,7 +103,8 @@ static int index_put(Index *i, const char *outer, KubeObject *o) {
 }
 
 /* The object moves from where `old` stood to where `new` stands. */
-static void index_move(Index *i, const char *old_outer, KubeObject *old, const char *new_outer, KubeObject *new) {
+static void index_move(Index *i, const char *old_outer, KubeObject *old, const char *new_outer,
+                       KubeObject *new) {
         if (old && (!new || !streq_ptr(old_outer, new_outer)))
                 index_remove(i, old_outer, old);
         if (new)
@@ -114,7 +115,7 @@ static bool index_iterate(const Index *i, const char *outer, HashmapIterator *it
         return hashmap_iterate(index_inner(i, outer), it, NULL, (void **) ret);
 }
 
-/* -- who becomes dirty -------------------------------------------------------------------------------------------------- */
+/* -- who becomes dirty ---------------------------------------------------------------------------------- */
 
 static void node_dirty(ClusterView *v, const char *node) {
         if (node)
@@ -138,8 +139,8 @@ static void claims_of_id_dirty(ClusterView *v, const char *provider_id) {
 static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         const KubeNode *n = new ? new : old;
 
-        index_move(&v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old, new ? new->provider_id : NULL,
-                   (KubeObject *) new);
+        index_move(&v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
+                   new ? new->provider_id : NULL, (KubeObject *) new);
         node_dirty(v, n->object.meta.name);
         claims_of_id_dirty(v, n->provider_id);
 }
@@ -158,20 +159,22 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         }
 }
 
-/* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches changes only with
- * its spec: then the nodes of those pods are dirty, and of those that it matched before. */
+/* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches
+ * changes only with its spec: then the nodes of those pods are dirty, and of those that it matched
+ * before. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         KubeObject *o;
 
-        index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old, new ? new->object.meta.ns : NULL,
-                   (KubeObject *) new);
+        index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
+                   new ? new->object.meta.ns : NULL, (KubeObject *) new);
         v->handler.on_pdb(old, new, v->handler.userdata);
         if (old && new && old->object.meta.generation == new->object.meta.generation)
                 return;
-        INFORMER_FOREACH(o, v->informers[VIEW_PODS]) {
+        INFORMER_FOREACH (o, v->informers[VIEW_PODS]) {
                 const KubePod *pod = (const KubePod *) o;
 
-                if (pod->node_name && ((old && kube_pdb_matches(old, pod)) || (new && kube_pdb_matches(new, pod))))
+                if (pod->node_name &&
+                    ((old && kube_pdb_matches(old, pod)) || (new &&kube_pdb_matches(new, pod))))
                         node_dirty(v, pod->node_name);
         }
 }
@@ -186,8 +189,8 @@ static void on_volume(ClusterView *v, KubeVolumeAttachment *old, KubeVolumeAttac
 static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
         const KubeNodeClaim *c = new ? new : old;
 
-        index_move(&v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old, new ? new->provider_id : NULL,
-                   (KubeObject *) new);
+        index_move(&v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
+                   new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
         nodes_of_id_dirty(v, c->provider_id);
 }
@@ -238,15 +241,15 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
                 v->handler.on_health(healthy, why, v->handler.userdata);
 }
 
-/* -- life ----------------------------------------------------------------------------------------------------------------- */
+/* -- life ----------------------------------------------------------------------------------------------- */
 
 int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **ret) {
         _cleanup_(cluster_view_freep) ClusterView *v = NULL;
         Index *indexes[5];
         int r;
 
-        assert(c && h && h->on_node_dirty && h->on_pool_dirty && h->on_claim_dirty && h->on_pod && h->on_pdb &&
-               h->on_synced && ret);
+        assert(c && h && h->on_node_dirty && h->on_pool_dirty && h->on_claim_dirty && h->on_pod &&
+               h->on_pdb && h->on_synced && ret);
         v = new0(ClusterView, 1);
         if (!v)
                 return -ENOMEM;
@@ -263,8 +266,9 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
                         return r;
         }
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
-                InformerHandler handler = { .on_event = on_event, .on_synced = on_synced, .on_health = on_health,
-                                            .userdata = v };
+                InformerHandler handler = {
+                        .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = v
+                };
 
                 r = informer_new(c, view_kinds[k], &(InformerOptions){}, &handler, &v->informers[k]);
                 if (r < 0)
@@ -310,7 +314,7 @@ void cluster_view_kick(ClusterView *v) {
                 informer_kick(v->informers[k]);
 }
 
-/* -- reading ---------------------------------------------------------------------------------------------------------------- */
+/* -- reading -------------------------------------------------------------------------------------------- */
 
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name) {
         return (const KubeNode *) informer_get(v->informers[VIEW_NODES], NULL, name);
@@ -336,14 +340,16 @@ static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, co
 
 /* Higher is better. */
 static unsigned claim_rank(const KubeNodeClaim *c, const KubeNode *n) {
-        return (c->object.meta.deletion_usec == 0 ? 2 : 0) + (streq_ptr(c->node_name, n->object.meta.name) ? 1 : 0);
+        return (c->object.meta.deletion_usec == 0 ? 2 : 0) +
+               (streq_ptr(c->node_name, n->object.meta.name) ? 1 : 0);
 }
 
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
         const KubeNodeClaim *found = NULL;
         KubeObject *o;
 
-        for (HashmapIterator it = {}; n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);) {
+        for (HashmapIterator it = {};
+             n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);) {
                 const KubeNodeClaim *c = (const KubeNodeClaim *) o;
 
                 if (!claim_is_of_another(v, c, n) && (!found || claim_rank(c, n) > claim_rank(found, n)))
@@ -352,7 +358,8 @@ const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const Kube
         return found;
 }
 
-const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id, bool *ret_several) {
+const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
+                                                 bool *ret_several) {
         Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
 
         if (ret_several)
@@ -376,7 +383,8 @@ bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const 
         return informer_iterate(v->informers[VIEW_PDBS], it, (KubeObject **) ret);
 }
 
-bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it, const KubePod **ret) {
+bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
+                               const KubePod **ret) {
         return index_iterate(&v->pods_by_node, node, it, (KubeObject **) ret);
 }
 
@@ -390,8 +398,8 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
         const KubeNodePool *first = NULL, *other = NULL, *p;
 
         for (HashmapIterator it = {}; cluster_view_iterate_pools(v, &it, &p);) {
-                if (p->object.invalid || p->object.meta.deletion_usec > 0 || selector_is_empty(p->selector) ||
-                    !selector_matches(p->selector, &n->object.meta.labels))
+                if (p->object.invalid || p->object.meta.deletion_usec > 0 ||
+                    selector_is_empty(p->selector) || !selector_matches(p->selector, &n->object.meta.labels))
                         continue;
                 if (!first || strcmp(p->object.meta.name, first->object.meta.name) < 0) {
                         other = first ? first : other;
@@ -406,7 +414,8 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
         return !first ? POOL_MATCH_NONE : other ? POOL_MATCH_SEVERAL : POOL_MATCH_ONE;
 }
 
-/* The API server does not ask a PDB for these (reference: eviction.go, canIgnorePDB and the unhealthy pod policy). */
+/* The API server does not ask a PDB for these (reference: eviction.go, canIgnorePDB and the unhealthy pod
+ * policy). */
 static bool eviction_passes_by(const KubePdb *pdb, const KubePod *pod) {
         if (pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED ||
             pod->object.meta.deletion_usec > 0)

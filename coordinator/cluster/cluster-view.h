@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * cluster/: the indexed view of nodes, pods, budgets, volumes, pools and claims. Informers feed it; everything above reads it
- * and is told which node or pool became dirty. It decides nothing and writes nothing. Every replica keeps it warm, the
- * leader or not, so that a takeover need not list.
+ * cluster/: the indexed view of nodes, pods, budgets, volumes, pools and claims. Informers feed it;
+ * everything above reads it and is told which node or pool became dirty. It decides nothing and writes
+ * nothing. Every replica keeps it warm, the leader or not, so that a takeover need not list.
  */
 
 #include "informer.h"
@@ -13,19 +13,20 @@
 typedef struct ClusterView ClusterView;
 
 typedef struct ClusterViewHandler {
-        /* Something about this node changed: the Node, its claim, a pod bound to it, its volumes, a PDB that matches one of its
-         * pods. `node` is borrowed. */
+        /* Something about this node changed: the Node, its claim, a pod bound to it, its volumes, a PDB that
+         * matches one of its pods. `node` is borrowed. */
         void (*on_node_dirty)(const char *node, void *userdata);
         void (*on_pool_dirty)(const char *pool, void *userdata);
         /* A claim changed; its node may not exist. */
         void (*on_claim_dirty)(const char *claim, void *userdata);
-        /* A pod bound to a node came, changed or went; exactly one of old and new may be NULL; a pod that moved (never in practice) comes
-         * as gone from the one and new on the other. */
+        /* A pod bound to a node came, changed or went; exactly one of old and new may be NULL; a pod that
+         * moved (never in practice) comes as gone from the one and new on the other. */
         void (*on_pod)(const char *node, const KubePod *old, const KubePod *new, void *userdata);
         /* new NULL: the PDB is gone. */
         void (*on_pdb)(const KubePdb *old, const KubePdb *new, void *userdata);
-        void (*on_synced)(void *userdata);  /* once: all informers are complete */
-        void (*on_health)(bool connected, const char *why, void *userdata); /* changes only: all watches stand, or not */
+        void (*on_synced)(void *userdata); /* once: all informers are complete */
+        /* changes only: all watches stand, or not */
+        void (*on_health)(bool connected, const char *why, void *userdata);
         void *userdata;
 } ClusterViewHandler;
 
@@ -42,28 +43,32 @@ void cluster_view_kick(ClusterView *v); /* the network came back */
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name);
 const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name);
 const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
-/* The claim of this Node: same providerID, unless its status names another Node that has it, too; of several the one that is not
- * being deleted, then the one that names this Node. */
+/* The claim of this Node: same providerID, unless its status names another Node that has it, too; of several
+ * the one that is not being deleted, then the one that names this Node. */
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n);
 /* The Node with this providerID, or NULL; *ret_several (if wanted): more than one has it. */
-const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id, bool *ret_several);
+const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
+                                                 bool *ret_several);
 
 bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret);
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret);
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret);
 bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret);
 /* Pods bound to this node. */
-bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it, const KubePod **ret);
+bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
+                               const KubePod **ret);
 /* VolumeAttachments of this node. */
-bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it, const KubeVolumeAttachment **ret);
+bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
+                                  const KubeVolumeAttachment **ret);
 
-/* The pools whose selector matches the node: 0, 1 or "more than one". *ret_pool is the first by name. Pools that are invalid
- * match nothing; pools being deleted match nothing. */
+/* The pools whose selector matches the node: 0, 1 or "more than one". *ret_pool is the first by name. Pools
+ * that are invalid match nothing; pools being deleted match nothing. */
 typedef enum PoolMatch { POOL_MATCH_NONE, POOL_MATCH_ONE, POOL_MATCH_SEVERAL } PoolMatch;
 PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, const KubeNodePool **ret_pool,
                                     const KubeNodePool **ret_other);
 
-/* The PDB that the API server would ask before evicting this pod: its one match, unless the API would pass it by: pod Pending,
- * terminal or terminating; not Ready under AlwaysAllow, or under IfHealthyBudget with currentHealthy >= desiredHealthy > 0.
- * NULL: none, or several (then the API server answers 500 and says so). */
+/* The PDB that the API server would ask before evicting this pod: its one match, unless the API would pass
+ * it by: pod Pending, terminal or terminating; not Ready under AlwaysAllow, or under IfHealthyBudget with
+ * currentHealthy >= desiredHealthy > 0. NULL: none, or several (then the API server answers 500 and says
+ * so). */
 const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod);

@@ -65,7 +65,9 @@ static void note_failure(CtlFetch *f, int error, char *message) {
 
 static char *explain(const KubeKind *kind, const ApiError *e) {
         if (e->http == 404 && !isempty(kind->group))
-                return strf("this cluster does not know %s: install vesper's CustomResourceDefinitions first", kind->plural);
+                return strf(
+                        "this cluster does not know %s: install vesper's CustomResourceDefinitions first",
+                        kind->plural);
         if (e->http == 403)
                 return strf("you may not list %s in this cluster: %s", kind->plural, e->message);
         if (e->http == 401)
@@ -145,8 +147,8 @@ static void on_lease(const KubeReply *reply, void *userdata) {
         one_is_over(f);
 }
 
-int ctl_fetch_new(KubeClient *c, const char *lease_ns, const char *lease_name, ctl_fetched_t done, void *userdata,
-                  CtlFetch **ret) {
+int ctl_fetch_new(KubeClient *c, const char *lease_ns, const char *lease_name, ctl_fetched_t done,
+                  void *userdata, CtlFetch **ret) {
         _cleanup_(ctl_fetch_freep) CtlFetch *f = NULL;
         KubeTarget lease = { .kind = &kube_lease_kind, .ns = lease_ns, .name = lease_name };
         int r;

@@ -7,6 +7,8 @@
 #include "kube-process.h"
 #include "string-util.h"
 
+#define EXIT_USAGE 2
+
 typedef struct Arguments {
         const char *kubeconfig, *lease_ns, *lease_name;
         bool json;
@@ -109,7 +111,8 @@ static int print_status(Program *p) {
         r = status_rows_make(&p->snapshot, &rows);
         if (r < 0)
                 return r;
-        text = p->arguments.json ? status_rows_json(&rows, &p->snapshot) : status_rows_table(&rows, &p->snapshot);
+        text = p->arguments.json ? status_rows_json(&rows, &p->snapshot)
+                                 : status_rows_table(&rows, &p->snapshot);
         if (!text)
                 return -ENOMEM;
         return printf("%s%s", text, p->arguments.json ? "\n" : "") < 0 || fflush(stdout) < 0 ? -EIO : 0;
@@ -127,7 +130,8 @@ static int run(Program *p) {
         r = kube_process_connect(&p->process, "vesperctl");
         if (r < 0)
                 return r;
-        r = ctl_fetch_new(p->process.client, p->arguments.lease_ns, p->arguments.lease_name, on_fetched, p, &p->fetch);
+        r = ctl_fetch_new(p->process.client, p->arguments.lease_ns, p->arguments.lease_name, on_fetched, p,
+                          &p->fetch);
         if (r < 0)
                 return log_error_errno(p->process.env.log, r, "Failed to ask the API server: %m");
         r = loop_run(p->process.env.loop);
@@ -141,6 +145,8 @@ int main(int argc, char **argv) {
         r = parse_options(argc, argv, &p.arguments);
         if (r > 0)
                 r = parse_command(argc, argv);
+        if (r < 0)
+                return EXIT_USAGE; /* what is wrong has been said */
         if (r > 0)
                 r = run(&p);
         ctl_fetch_free(p.fetch);

@@ -27,7 +27,7 @@ void status_rows_done(StatusRows *r) {
         *r = (StatusRows){};
 }
 
-/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+/* -- rows ----------------------------------------------------------------------------------------------- */
 
 /* The claim of this Node: the one that names it, else one with its providerID. */
 static const KubeNodeClaim *claim_of(const CtlSnapshot *s, const KubeNode *n) {
@@ -74,8 +74,9 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
                 row->reason = "Cloud";
                 row->message = c->last_cloud_error;
         }
-        row->no_deadline_ever = c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
-                                row->deadline_usec == USEC_INFINITY && row->pod && !streq_ptr(row->reason, "Terminating");
+        row->no_deadline_ever =
+                c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
+                row->deadline_usec == USEC_INFINITY && row->pod && !streq_ptr(row->reason, "Terminating");
 }
 
 static void describe_blocked(StatusRow *row, const KubeNode *n) {
@@ -90,7 +91,8 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
 
 /* The agent's own word: how far its drain is. What cannot be read is not shown. */
 static int describe_interruption(StatusRow *row, const KubeNode *n) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION), *phase, *deadline;
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION), *phase,
+                   *deadline;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const Json *mark;
         usec_t at;
@@ -133,7 +135,9 @@ static int add_row(StatusRows *r, const KubeNode *n, const KubeNodeClaim *c) {
         if (k < 0)
                 return k;
         row = r->rows + r->n_rows++;
-        *row = (StatusRow){ .node = n ? n->object.meta.name : NULL, .pods_left = -1, .deadline_usec = USEC_INFINITY };
+        *row = (StatusRow){ .node = n ? n->object.meta.name : NULL,
+                            .pods_left = -1,
+                            .deadline_usec = USEC_INFINITY };
         if (c)
                 describe_claim(row, c);
         k = set_phase(row, n, c);
@@ -175,13 +179,13 @@ int status_rows_make(const CtlSnapshot *s, StatusRows *ret) {
         return 0;
 }
 
-/* -- the table -------------------------------------------------------------------------------------------------------------------- */
+/* -- the table ------------------------------------------------------------------------------------------ */
 
 enum { NODE, POOL, PHASE, PODS_LEFT, HELD_BY, SINCE, DEADLINE, N_COLUMNS };
 
 static const char *const column_names[N_COLUMNS] = {
-        [NODE] = "NODE", [POOL] = "POOL", [PHASE] = "PHASE", [PODS_LEFT] = "PODS-LEFT", [HELD_BY] = "HELD-BY",
-        [SINCE] = "SINCE", [DEADLINE] = "DEADLINE",
+        [NODE] = "NODE",       [POOL] = "POOL",   [PHASE] = "PHASE",       [PODS_LEFT] = "PODS-LEFT",
+        [HELD_BY] = "HELD-BY", [SINCE] = "SINCE", [DEADLINE] = "DEADLINE",
 };
 
 /* "12s", "5m", "3h", "2d": as kubectl shows an age. */
@@ -198,7 +202,8 @@ static void add_age(StrBuf *b, usec_t usec) {
 
         for (size_t i = 0; i < ELEMENTSOF(units); i++)
                 if (usec < units[i].below_usec) {
-                        strbuf_addf(b, "%llu%c", (unsigned long long) (usec / units[i].unit_usec), units[i].letter);
+                        strbuf_addf(b, "%llu%c", (unsigned long long) (usec / units[i].unit_usec),
+                                    units[i].letter);
                         return;
                 }
 }
@@ -215,7 +220,8 @@ static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned 
         else if (column == PODS_LEFT && row->pods_left >= 0)
                 strbuf_addf(b, "%lld", (long long) row->pods_left);
         else if (column == HELD_BY && row->pod)
-                strbuf_addf(b, "%s (%s%s%s)", row->pod, strempty(row->reason), row->pdb ? " " : "", strempty(row->pdb));
+                strbuf_addf(b, "%s (%s%s%s)", row->pod, strempty(row->reason), row->pdb ? " " : "",
+                            strempty(row->pdb));
         else if (column == HELD_BY)
                 strbuf_add(b, strempty(row->reason));
         else if (column == SINCE && row->since_usec > 0)
@@ -277,11 +283,15 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                 const StatusRow *row = r->rows + i;
 
                 if (row->no_deadline_ever)
-                        strbuf_addf(b, "\n%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s, and "
-                                       "on NodePool %s for new ones. Free the pod, or delete it.\n",
-                                    row->node ? row->node : row->claim, row->pod, row->claim, strempty(row->pool));
+                        strbuf_addf(b,
+                                    "\n%s waits for pod %s for ever: terminationGracePeriod is unset on "
+                                    "NodeClaim %s, and "
+                                    "on NodePool %s for new ones. Free the pod, or delete it.\n",
+                                    row->node ? row->node : row->claim, row->pod, row->claim,
+                                    strempty(row->pool));
                 if (!isempty(row->message))
-                        strbuf_addf(b, "\n%s: %s: %s\n", row->node ? row->node : row->claim, strempty(row->reason), row->message);
+                        strbuf_addf(b, "\n%s: %s: %s\n", row->node ? row->node : row->claim,
+                                    strempty(row->reason), row->message);
         }
 }
 
@@ -302,7 +312,7 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
         return strbuf_steal(&b);
 }
 
-/* -- JSON ---------------------------------------------------------------------------------------------------------------------------- */
+/* -- JSON ----------------------------------------------------------------------------------------------- */
 
 static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
         char text[RFC3339_MAX];

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * ctl/: vesperctl. Reads objects with a person's own credential and writes nothing; needs no coordinator to be up.
+ * ctl/: vesperctl. Reads objects with a person's own credential and writes nothing; needs no coordinator to
+ * be up.
  *
  * ctl-status.c: what `vesperctl status` says about a cluster: pure, of objects that ctl-fetch.c brought.
  */
@@ -27,16 +28,17 @@ typedef struct CtlSnapshot {
 
 void ctl_snapshot_done(CtlSnapshot *s);
 
-/* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot, or static. */
+/* One node (or claim without node) that is managed or interrupted. Texts are borrowed from the snapshot, or
+ * static. */
 typedef struct StatusRow {
-        const char *node;        /* NULL: there is none */
+        const char *node;         /* NULL: there is none */
         const char *claim, *pool; /* NULL: none */
         char *phase;
-        int64_t pods_left;       /* -1: not said */
+        int64_t pods_left;                        /* -1: not said */
         const char *pod, *reason, *pdb, *message; /* what holds it; NULL: nothing said */
-        usec_t since_usec;       /* wall clock, of what holds it or of the phase; 0: not said */
-        usec_t deadline_usec;    /* wall clock; USEC_INFINITY: none */
-        bool no_deadline_ever;   /* being removed, held, and its claim has no terminationGracePeriod */
+        usec_t since_usec;     /* wall clock, of what holds it or of the phase; 0: not said */
+        usec_t deadline_usec;  /* wall clock; USEC_INFINITY: none */
+        bool no_deadline_ever; /* being removed, held, and its claim has no terminationGracePeriod */
 } StatusRow;
 
 typedef struct StatusRows {

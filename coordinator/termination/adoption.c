@@ -17,7 +17,8 @@ struct Adoption {
         Hashmap *conflicts; /* names of nodes that several pools select */
 };
 
-int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Adoption **ret) {
+int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release,
+                 Adoption **ret) {
         _cleanup_(adoption_freep) Adoption *a = NULL;
         int r;
 
@@ -45,7 +46,7 @@ Adoption *adoption_free(Adoption *a) {
         return NULL;
 }
 
-/* -- the claim ------------------------------------------------------------------------------------------------------------ */
+/* -- the claim ------------------------------------------------------------------------------------------ */
 
 char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid) {
         _cleanup_free_ char *text = strf("%s\n%s\n%s", pool, provider_id, node_uid);
@@ -68,7 +69,8 @@ static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
 }
 
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
-        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        _cleanup_free_ char *name =
+                adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (!name || json_writer_new(&w) < 0)
@@ -94,10 +96,14 @@ char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
 
 /* True: the claim is there as far as the API server is concerned. */
 static void make_claim(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
-        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        _cleanup_free_ char *name =
+                adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
         _cleanup_free_ char *body = adoption_claim_body(pool, n);
-        ObjectWrite w = { .what = "create", .target = { .kind = &kube_node_claim_kind, .name = name },
-                          .state = n->object.meta.resource_version, .reconcile_key = key, .also_fine = "AlreadyExists" };
+        ObjectWrite w = { .what = "create",
+                          .target = { .kind = &kube_node_claim_kind, .name = name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = key,
+                          .also_fine = "AlreadyExists" };
 
         if (!name || !body)
                 (void) work_queue_retry(a->queue, key);
@@ -105,7 +111,7 @@ static void make_claim(Adoption *a, const KubeNodePool *pool, const KubeNode *n,
                 (void) object_writes_create(a->writes, &w, body);
 }
 
-/* -- the finalizers --------------------------------------------------------------------------------------------------------- */
+/* -- the finalizers ------------------------------------------------------------------------------------- */
 
 static void on_node_adopted(const char *name, const ApiError *error, void *userdata) {
         Adoption *a = userdata;
@@ -119,8 +125,12 @@ static void on_node_adopted(const char *name, const ApiError *error, void *userd
 
 /* 1: a patch is on its way, or could not be sent; 0: the finalizer is there. */
 static int put_finalizer(Adoption *a, const KubeObject *o, const char *key, object_written_t written) {
-        ObjectWrite w = { .what = "adopt", .target = { .kind = o->kind, .name = o->meta.name },
-                          .state = o->meta.resource_version, .reconcile_key = key, .written = written, .userdata = a };
+        ObjectWrite w = { .what = "adopt",
+                          .target = { .kind = o->kind, .name = o->meta.name },
+                          .state = o->meta.resource_version,
+                          .reconcile_key = key,
+                          .written = written,
+                          .userdata = a };
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -132,7 +142,7 @@ static int put_finalizer(Adoption *a, const KubeObject *o, const char *key, obje
         return r != 0;
 }
 
-/* -- the claim's status ------------------------------------------------------------------------------------------------------ */
+/* -- the claim's status --------------------------------------------------------------------------------- */
 
 static const struct {
         const char *type, *reason, *message;
@@ -168,8 +178,8 @@ static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n) {
         return true;
 }
 
-static void add_condition(JsonWriter *w, const char *type, ConditionStatus status, const char *reason, const char *message,
-                          usec_t since_usec) {
+static void add_condition(JsonWriter *w, const char *type, ConditionStatus status, const char *reason,
+                          const char *message, usec_t since_usec) {
         char when[RFC3339_MAX];
 
         rfc3339_format(since_usec, when);
@@ -187,19 +197,22 @@ static void add_conditions(JsonWriter *w, const KubeNodeClaim *c, const KubeNode
         json_open_array(w, "conditions");
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++) {
                 const Condition *old = kube_node_claim_condition(c, adopted_conditions[i].type);
-                bool met = condition_is_true(c, adopted_conditions[i].type) || !adopted_conditions[i].wants_ready ||
-                           kube_node_is_ready(n);
+                bool met = condition_is_true(c, adopted_conditions[i].type) ||
+                           !adopted_conditions[i].wants_ready || kube_node_is_ready(n);
                 ConditionStatus status = met ? CONDITION_TRUE : CONDITION_FALSE;
                 bool same = old && old->status == status && old->last_transition_usec > 0;
 
-                add_condition(w, adopted_conditions[i].type, status, met ? adopted_conditions[i].reason : "NodeNotReady",
+                add_condition(w, adopted_conditions[i].type, status,
+                              met ? adopted_conditions[i].reason : "NodeNotReady",
                               met ? adopted_conditions[i].message : "The Node has not been Ready yet",
                               same ? old->last_transition_usec : now_usec);
         }
         for (size_t i = 0; i < c->n_conditions; i++)
-                if (!is_adopted_condition(c->conditions[i].type) && !streq(c->conditions[i].type, CLAIM_NODE_ABSENT))
-                        add_condition(w, c->conditions[i].type, c->conditions[i].status, c->conditions[i].reason,
-                                      strempty(c->conditions[i].message), c->conditions[i].last_transition_usec);
+                if (!is_adopted_condition(c->conditions[i].type) &&
+                    !streq(c->conditions[i].type, CLAIM_NODE_ABSENT))
+                        add_condition(w, c->conditions[i].type, c->conditions[i].status,
+                                      c->conditions[i].reason, strempty(c->conditions[i].message),
+                                      c->conditions[i].last_transition_usec);
         json_close_array(w);
 }
 
@@ -223,8 +236,12 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_u
 }
 
 static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const char *key) {
-        ObjectWrite w = { .what = "adopted", .reconcile_key = key, .state = c->object.meta.resource_version,
-                          .target = { .kind = &kube_node_claim_kind, .name = c->object.meta.name, .subresource = "status" } };
+        ObjectWrite w = { .what = "adopted",
+                          .reconcile_key = key,
+                          .state = c->object.meta.resource_version,
+                          .target = { .kind = &kube_node_claim_kind,
+                                      .name = c->object.meta.name,
+                                      .subresource = "status" } };
         _cleanup_free_ char *body = NULL;
 
         if (status_is_right(c, n))
@@ -236,7 +253,7 @@ static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
                 (void) work_queue_retry(a->queue, key);
 }
 
-/* -- one node ------------------------------------------------------------------------------------------------------------------ */
+/* -- one node ------------------------------------------------------------------------------------------- */
 
 static void say(Adoption *a, const KubeNode *n, const char *reason, const char *message) {
         EventObject o = event_object(&n->object);
@@ -246,18 +263,22 @@ static void say(Adoption *a, const KubeNode *n, const char *reason, const char *
 
 /* Seed 000: the label asks for the node's deletion. */
 static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key) {
-        ObjectWrite w = { .what = "terminable", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.uid, .reconcile_key = key };
+        ObjectWrite w = { .what = "terminable",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.uid,
+                          .reconcile_key = key };
 
         if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable") &&
             object_writes_delete(a->writes, &w, n->object.meta.uid, NULL) > 0)
-                log_info(a->context->env->log, "Node %s is labelled " LABEL_LIFECYCLE_PHASE "=terminable, deleting it",
+                log_info(a->context->env->log,
+                         "Node %s is labelled " LABEL_LIFECYCLE_PHASE "=terminable, deleting it",
                          n->object.meta.name);
 }
 
 /* What makes an adopted node: claim, finalizers, status; each where it is missing. */
 static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
-        if (put_finalizer(a, &claim->object, key, NULL) != 0 || put_finalizer(a, &n->object, key, on_node_adopted) != 0)
+        if (put_finalizer(a, &claim->object, key, NULL) != 0 ||
+            put_finalizer(a, &n->object, key, on_node_adopted) != 0)
                 return;
         write_status(a, claim, n, key);
         delete_if_terminable(a, n, key);
@@ -273,8 +294,8 @@ static bool provider_can_end_it(Adoption *a, const KubeNodePool *pool, const Kub
                 message = strf("NodePool %s wants provider '%s', and this coordinator has '%s': not adopted",
                                pool->object.meta.name, pool->provider_name, p->ops->name);
         else if (!p->ops->owns(p, n->provider_id))
-                message = strf("Provider '%s' cannot end a machine with providerID '%s': not adopted", p->ops->name,
-                               n->provider_id);
+                message = strf("Provider '%s' cannot end a machine with providerID '%s': not adopted",
+                               p->ops->name, n->provider_id);
         else
                 return true;
         if (message)
@@ -303,8 +324,8 @@ static bool machine_is_anothers(Adoption *a, const KubeNode *n) {
         return true;
 }
 
-static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const KubeNodeClaim *claim,
-                              const char *key) {
+static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n,
+                              const KubeNodeClaim *claim, const char *key) {
         if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
                 release_node(a->release, n, claim); /* it changed pools: let go, then adopted anew */
         else if (claim)
@@ -316,11 +337,12 @@ static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeN
 }
 
 static bool pool_is_unclear(const KubeNodePool *pool) {
-        return pool->object.meta.deletion_usec == 0 && (pool->object.invalid || selector_is_empty(pool->selector));
+        return pool->object.meta.deletion_usec == 0 &&
+               (pool->object.invalid || selector_is_empty(pool->selector));
 }
 
-/* No pool selects it, but the one it belongs to has a say: it cannot be understood now, or its deletion removes its nodes. Without
- * a claim it may belong to any. */
+/* No pool selects it, but the one it belongs to has a say: it cannot be understood now, or its deletion
+ * removes its nodes. Without a claim it may belong to any. */
 static bool pool_holds_on(const Adoption *a, const KubeNodeClaim *claim) {
         const KubeNodePool *pool;
 
@@ -345,7 +367,8 @@ static void mark_pools(Adoption *a) {
         }
 }
 
-static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *pool, const KubeNodePool *other) {
+static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *pool,
+                          const KubeNodePool *other) {
         const char *name = n->object.meta.name;
         _cleanup_free_ char *message = NULL;
 
@@ -356,8 +379,9 @@ static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *po
         if (hashmap_contains(a->conflicts, name))
                 return;
         (void) hashmap_put(a->conflicts, name, a);
-        message = strf("NodePools %s and %s both select this node: neither adopts it. Make their selectors differ",
-                       pool->object.meta.name, other->object.meta.name);
+        message = strf(
+                "NodePools %s and %s both select this node: neither adopts it. Make their selectors differ",
+                pool->object.meta.name, other->object.meta.name);
         if (message)
                 say(a, n, "PoolsConflict", message);
         mark_pools(a);

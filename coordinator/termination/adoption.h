@@ -4,11 +4,13 @@
 /*
  * Adoption: a Node that exactly one pool selects, and whose machine our provider can end, becomes ours.
  *
- *      claim (finalizer on it) --> finalizer on the Node --> claim's status          each put back where it got lost
+ *      claim (finalizer on it) --> finalizer on the Node --> claim's status          each put back where it
+ *      got lost
  *
- * The claim comes first: a Node with our finalizer and no claim would have nothing that may be trusted. A Node that several
- * pools select is adopted by none; it says so in an Event, the pools in a condition (pool-status.h). A Node that no pool selects
- * any more is let go (release.h). A pool that cannot be understood changes nothing about the nodes it has.
+ * The claim comes first: a Node with our finalizer and no claim would have nothing that may be trusted. A
+ * Node that several pools select is adopted by none; it says so in an Event, the pools in a condition
+ * (pool-status.h). A Node that no pool selects any more is let go (release.h). A pool that cannot be
+ * understood changes nothing about the nodes it has.
  */
 
 #include "node-termination.h"
@@ -18,7 +20,8 @@
 typedef struct Adoption Adoption;
 
 /* All borrowed. */
-int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Adoption **ret);
+int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release,
+                 Adoption **ret);
 Adoption *adoption_free(Adoption *a);
 DEFINE_FREEP(Adoption, adoption_free);
 
@@ -27,7 +30,8 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n);
 /* The Node is gone, or being deleted: what was remembered of it is forgotten. */
 void adoption_forget_node(Adoption *a, const char *node);
 
-/* "nc-" and 16 hex digits of pool, providerID and uid: the same adoption makes the same claim. NULL on ENOMEM. */
+/* "nc-" and 16 hex digits of pool, providerID and uid: the same adoption makes the same claim. NULL on
+ * ENOMEM. */
 char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid);
 /* The claim that this pool makes for this Node, as JSON. NULL on ENOMEM. Pure. */
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n);

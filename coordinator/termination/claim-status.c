@@ -48,7 +48,8 @@ static int seed_conditions(ClaimStatus *s, const KubeNodeClaim *claim) {
 
                 to->status = from->status;
                 to->transition_usec = from->last_transition_usec;
-                if (free_and_strdup(&to->type, from->type) < 0 || free_and_strdup(&to->reason, from->reason) < 0 ||
+                if (free_and_strdup(&to->type, from->type) < 0 ||
+                    free_and_strdup(&to->reason, from->reason) < 0 ||
                     free_and_strdup(&to->message, from->message) < 0)
                         return -ENOMEM;
         }
@@ -67,7 +68,9 @@ int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim,
         s->env = kube_client_env(c);
         s->guard = guard;
         s->deadline_usec = USEC_INFINITY;
-        s->backoff = (Backoff){ .base_usec = USEC_PER_SEC, .cap_usec = 30 * USEC_PER_SEC, .jitter_permille = 200 };
+        s->backoff = (Backoff){ .base_usec = USEC_PER_SEC,
+                                .cap_usec = 30 * USEC_PER_SEC,
+                                .jitter_permille = 200 };
         r = free_and_strdup(&s->claim, claim->object.meta.name);
         if (r < 0)
                 return r;
@@ -121,7 +124,7 @@ static void mark_dirty(ClaimStatus *s, bool at_once) {
                 timer_arm_earlier(s->timer, at);
 }
 
-/* -- the patch ---------------------------------------------------------------------------------------------------------- */
+/* -- the patch ------------------------------------------------------------------------------------------ */
 
 static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
         char text[RFC3339_MAX];
@@ -194,8 +197,8 @@ static void on_written(const KubeReply *reply, void *userdata) {
         bool failed = reply->error && !gone;
 
         if (failed)
-                log_debug(s->env->log, "Failed to write the status of NodeClaim %s, trying again: %s", s->claim,
-                          reply->error->message);
+                log_debug(s->env->log, "Failed to write the status of NodeClaim %s, trying again: %s",
+                          s->claim, reply->error->message);
         s->call = kube_call_free(s->call);
         if (failed) {
                 s->dirty = true;
@@ -216,7 +219,8 @@ static void on_timer(Timer *t, void *userdata) {
         if (!s->dirty || s->call)
                 return;
         body = status_body(s);
-        if (!body || kube_patch(s->client, &target, KUBE_PATCH_MERGE, body, &o, on_written, s, &s->call) < 0) {
+        if (!body ||
+            kube_patch(s->client, &target, KUBE_PATCH_MERGE, body, &o, on_written, s, &s->call) < 0) {
                 timer_arm_in(s->timer, USEC_PER_SEC);
                 return;
         }
@@ -224,7 +228,7 @@ static void on_timer(Timer *t, void *userdata) {
         s->written_usec = loop_now(s->env->loop);
 }
 
-/* -- wishes ---------------------------------------------------------------------------------------------------------------- */
+/* -- wishes --------------------------------------------------------------------------------------------- */
 
 void claim_status_set_node(ClaimStatus *s, const char *node, const char *uid) {
         if (streq_ptr(s->node, node) && streq_ptr(s->node_uid, uid))
@@ -284,10 +288,12 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
 }
 
 static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
-        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) && streq(strempty(a->detail), b->detail);
+        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) &&
+               streq(strempty(a->detail), b->detail);
 }
 
-/* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod) in the message. */
+/* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod) in
+ * the message. */
 static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
         bool pdb = strstr(b->reason, "PDB") && !isempty(b->detail);
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The status of one NodeClaim, told as it changes: the newest wish is what is written, one patch under way at a time, phases
- * at once (after 100 ms, so that what passes in one breath costs one write), pods left and blockers at most every 2 s. Never
- * waited for: a lost write is made good by the next.
+ * The status of one NodeClaim, told as it changes: the newest wish is what is written, one patch under way
+ * at a time, phases at once (after 100 ms, so that what passes in one breath costs one write), pods left and
+ * blockers at most every 2 s. Never waited for: a lost write is made good by the next.
  */
 
 #include "kube-client.h"
@@ -20,9 +20,10 @@ DEFINE_FREEP(ClaimStatus, claim_status_free);
 /* Texts are copied; short of memory the old ones stay. phase: static. */
 void claim_status_set_node(ClaimStatus *s, const char *node, const char *uid);
 void claim_status_set_phase(ClaimStatus *s, const char *phase);
-void claim_status_set_deadline(ClaimStatus *s, usec_t wall_usec); /* USEC_INFINITY: none */
+void claim_status_set_deadline(ClaimStatus *s, usec_t wall_usec);       /* USEC_INFINITY: none */
 void claim_status_set_cloud_error(ClaimStatus *s, const char *message); /* NULL: none */
 /* type: static (marks.h). transition is now. Setting what is set changes nothing. */
-void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason, const char *message);
+void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason,
+                                const char *message);
 /* Blockers are copied, at most 20. */
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n);

@@ -17,8 +17,8 @@ struct MachineEnd {
         void *userdata;
         MachineState state;
         bool answered, terminating;
-        bool first_gone;         /* one look said gone */
-        usec_t accepted_usec;    /* when terminate was accepted last; 0: not */
+        bool first_gone;      /* one look said gone */
+        usec_t accepted_usec; /* when terminate was accepted last; 0: not */
         char *problem;
         const char *problem_reason;
         CloudCall *call;
@@ -28,8 +28,9 @@ struct MachineEnd {
 
 static void on_timer(Timer *t, void *userdata);
 
-int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id, const char *op_id,
-                    const char *pool, machine_changed_t changed, void *userdata, MachineEnd **ret) {
+int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id,
+                    const char *op_id, const char *pool, machine_changed_t changed, void *userdata,
+                    MachineEnd **ret) {
         _cleanup_(machine_end_freep) MachineEnd *m = NULL;
         int r;
 
@@ -42,8 +43,12 @@ int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const ch
         m->guard = guard;
         m->changed = changed;
         m->userdata = userdata;
-        m->fast = (Backoff){ .base_usec = USEC_PER_SEC, .cap_usec = 60 * USEC_PER_SEC, .jitter_permille = 200 };
-        m->slow = (Backoff){ .base_usec = 30 * USEC_PER_SEC, .cap_usec = 5 * USEC_PER_MINUTE, .jitter_permille = 200 };
+        m->fast = (Backoff){ .base_usec = USEC_PER_SEC,
+                             .cap_usec = 60 * USEC_PER_SEC,
+                             .jitter_permille = 200 };
+        m->slow = (Backoff){ .base_usec = 30 * USEC_PER_SEC,
+                             .cap_usec = 5 * USEC_PER_MINUTE,
+                             .jitter_permille = 200 };
         if (free_and_strdup(&m->provider_id, provider_id) < 0 || free_and_strdup(&m->op_id, op_id) < 0 ||
             free_and_strdup(&m->pool, strempty(pool)) < 0)
                 return -ENOMEM;
@@ -100,7 +105,7 @@ static void retry_later(MachineEnd *m, const CloudResult *result) {
         timer_arm_in(m->timer, MAX(delay, result->retry_after_usec));
 }
 
-/* -- looking ------------------------------------------------------------------------------------------------------------- */
+/* -- looking -------------------------------------------------------------------------------------------- */
 
 static void note_state(MachineEnd *m, InstanceState s) {
         switch (s) {
@@ -158,7 +163,7 @@ void machine_end_look(MachineEnd *m) {
         describe(m);
 }
 
-/* -- ending --------------------------------------------------------------------------------------------------------------- */
+/* -- ending --------------------------------------------------------------------------------------------- */
 
 static void on_terminated(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
@@ -170,7 +175,8 @@ static void on_terminated(const CloudResult *result, void *userdata) {
                 backoff_reset(&m->fast);
                 backoff_reset(&m->slow);
                 if (result->state == INSTANCE_UNKNOWN)
-                        m->accepted_usec = 0; /* "not found" where it may only not be visible: proves nothing */
+                        /* "not found" where it may only not be visible: proves nothing */
+                        m->accepted_usec = 0;
                 note_state(m, result->state);
                 if (result->state == INSTANCE_UNKNOWN)
                         set_problem(m, "CloudUnknown", result->message);
@@ -181,7 +187,8 @@ static void on_terminated(const CloudResult *result, void *userdata) {
 }
 
 static void terminate(MachineEnd *m) {
-        if (cloud_terminate(m->provider, m->provider_id, m->op_id, m->pool, &m->guard, on_terminated, m, &m->call) < 0)
+        if (cloud_terminate(m->provider, m->provider_id, m->op_id, m->pool, &m->guard, on_terminated, m,
+                            &m->call) < 0)
                 timer_arm_in(m->timer, USEC_PER_SEC);
 }
 
@@ -191,7 +198,8 @@ static void on_timer(Timer *t, void *userdata) {
 
         if (m->call)
                 return;
-        if (m->terminating && (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC)))
+        if (m->terminating &&
+            (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC)))
                 terminate(m);
         else
                 describe(m);

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The machine behind one Node: is it still there, and, once asked for, its end. Turns the cloud's answers into something that may
- * be acted on, and retries for ever with backoff. Knows nothing of Nodes.
+ * The machine behind one Node: is it still there, and, once asked for, its end. Turns the cloud's answers
+ * into something that may be acted on, and retries for ever with backoff. Knows nothing of Nodes.
  *
  *   look        describe; "gone" counts only when a second look, at least a second later, agrees
- *   terminate   terminate, again and again until it is accepted, then describe until the machine cannot come back. What the
- *               cloud says in answer to our own terminate counts at once
+ *   terminate   terminate, again and again until it is accepted, then describe until the machine cannot come
+ *               back. What the cloud says in answer to our own terminate counts at once
  */
 
 #include "cloud.h"
@@ -15,16 +15,17 @@
 typedef enum MachineState {
         MACHINE_UNKNOWN, /* not asked yet, or no answer that may be acted on */
         MACHINE_PRESENT,
-        MACHINE_ENDING,  /* on its way out, cannot come back */
-        MACHINE_GONE,    /* proven */
+        MACHINE_ENDING, /* on its way out, cannot come back */
+        MACHINE_GONE,   /* proven */
 } MachineState;
 
 typedef struct MachineEnd MachineEnd;
 typedef void (*machine_changed_t)(MachineEnd *m, void *userdata); /* may free the machine as last act */
 
 /* Texts are copied. op_id: stable for one termination, over leaders too. */
-int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id, const char *op_id,
-                    const char *pool, machine_changed_t changed, void *userdata, MachineEnd **ret);
+int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id,
+                    const char *op_id, const char *pool, machine_changed_t changed, void *userdata,
+                    MachineEnd **ret);
 MachineEnd *machine_end_free(MachineEnd *m);
 DEFINE_FREEP(MachineEnd, machine_end_free);
 
@@ -35,5 +36,6 @@ void machine_end_terminate(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);
 bool machine_end_has_answered(const MachineEnd *m); /* a look has ended, whatever it said */
-/* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied", "CloudUnavailable", ... */
+/* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
+ * "CloudUnavailable", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);

@@ -10,9 +10,12 @@
 #include "termination-report.h"
 #include "token-bucket.h"
 
-#define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)    /* an agent's drain that has not moved for so long is helped */
-#define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)     /* between looks at the cloud while the Node is not Ready */
-#define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE) /* volumes of DaemonSet pods never detach: not waited for longer */
+/* an agent's drain that has not moved for so long is helped */
+#define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)
+/* between looks at the cloud while the Node is not Ready */
+#define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
+/* volumes of DaemonSet pods never detach: not waited for longer */
+#define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (10 * USEC_PER_SEC)
 
@@ -21,8 +24,9 @@ typedef struct Write {
         KubeCall *call;
         Backoff backoff;
         usec_t not_before_usec;
-        char *sent_on;  /* resourceVersion of the object that the call under way was made for */
-        char *based_on; /* ... that the last accepted one was: it is not made again until the view shows another */
+        char *sent_on; /* resourceVersion of the object that the call under way was made for */
+        /* ... that the last accepted one was: it is not made again until the view shows another */
+        char *based_on;
 } Write;
 
 struct NodeTermination {
@@ -30,18 +34,18 @@ struct NodeTermination {
         Env *env;
         char *name, *uid, *claim_name;
         NodeTerminationState state;
-        usec_t started_usec;       /* wall clock, the server's word */
-        usec_t begun_usec;         /* the same for durations: node_termination_begun() */
-        usec_t deadline_usec;      /* wall clock T: only ever earlier */
+        usec_t started_usec;  /* wall clock, the server's word */
+        usec_t begun_usec;    /* the same for durations: node_termination_begun() */
+        usec_t deadline_usec; /* wall clock T: only ever earlier */
         MachineEnd *machine;
         usec_t looked_usec;
         NodeDrain *drain;
         TerminationReport *report;
         ClaimStatus *status;
         Write cordon, claim_delete, claim_finalizer, node_finalizer;
-        CloudCall *sibling;        /* a look at another machine of ours: proves the cloud's scope */
+        CloudCall *sibling; /* a look at another machine of ours: proves the cloud's scope */
         uint64_t agent_fingerprint;
-        usec_t agent_moved_usec;   /* when the agent's drain was last seen to move */
+        usec_t agent_moved_usec; /* when the agent's drain was last seen to move */
         usec_t lb_until_usec;
         size_t n_volumes;
         usec_t volumes_moved_usec;
@@ -91,17 +95,20 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
 
         assert(edges[from] & (1u << to));
         t->state = to;
-        if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING && to != NODE_TERMINATION_VOLUMES)
+        if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
+            to != NODE_TERMINATION_VOLUMES)
                 t->drain = node_drain_free(t->drain);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
 }
 
-/* -- writes that are tried again ----------------------------------------------------------------------------------------- */
+/* -- writes that are tried again ------------------------------------------------------------------------ */
 
 static void write_init(Write *w) {
-        w->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC, .jitter_permille = 200 };
+        w->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
+                                .cap_usec = RETRY_CAP_USEC,
+                                .jitter_permille = 200 };
 }
 
 static void write_done(Write *w) {
@@ -120,7 +127,8 @@ static bool write_is_due(NodeTermination *t, const Write *w, const char *version
         return false;
 }
 
-/* After an answer. 409: somebody else wrote; the view will show it, or we look again shortly. 404: there is nothing to write on. */
+/* After an answer. 409: somebody else wrote; the view will show it, or we look again shortly. 404: there is
+ * nothing to write on. */
 static void write_answered(NodeTermination *t, Write *w, const KubeReply *reply, const char *what) {
         w->call = kube_call_free(w->call);
         if (!reply->error || reply->error->http == 404) {
@@ -150,13 +158,15 @@ static KubeCallOptions urgent(const NodeTermination *t) {
 }
 
 /* Sends `body` as a merge patch on the object unless a write of this kind is under way. */
-static void write_patch(NodeTermination *t, Write *w, const KubeObject *o, const char *body, kube_done_t done) {
+static void write_patch(NodeTermination *t, Write *w, const KubeObject *o, const char *body,
+                        kube_done_t done) {
         KubeTarget target = { .kind = o->kind, .name = o->meta.name };
         KubeCallOptions options = urgent(t);
 
         if (free_and_strdup(&w->sent_on, o->meta.resource_version) < 0 ||
             kube_patch(t->context->client, &target, KUBE_PATCH_MERGE, body, &options, done, t, &w->call) < 0)
-                t->context->requeue(t->name, usec_add(loop_now(t->env->loop), USEC_PER_SEC), t->context->userdata);
+                t->context->requeue(t->name, usec_add(loop_now(t->env->loop), USEC_PER_SEC),
+                                    t->context->userdata);
 }
 
 static void on_cordoned(const KubeReply *reply, void *userdata) {
@@ -189,14 +199,15 @@ static void on_node_finalized(const KubeReply *reply, void *userdata) {
         node_termination_step(t);
 }
 
-/* -- life ------------------------------------------------------------------------------------------------------------------ */
+/* -- life ----------------------------------------------------------------------------------------------- */
 
 static void on_machine(MachineEnd *m, void *userdata);
 
 static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         /* What must be trusted stands on the claim; the Node may say what it likes. */
         const char *provider_id = claim && claim->provider_id ? claim->provider_id : n->provider_id;
-        _cleanup_free_ char *op_id = strf("terminate-%s", claim ? claim->object.meta.uid : n->object.meta.uid);
+        _cleanup_free_ char *op_id =
+                strf("terminate-%s", claim ? claim->object.meta.uid : n->object.meta.uid);
 
         if (!op_id)
                 return -ENOMEM;
@@ -227,7 +238,8 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         write_init(&t->node_finalizer);
 
         claim = cluster_view_claim_of_node(context->view, node);
-        if (free_and_strdup(&t->name, node->object.meta.name) < 0 || free_and_strdup(&t->uid, node->object.meta.uid) < 0 ||
+        if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
+            free_and_strdup(&t->uid, node->object.meta.uid) < 0 ||
             free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0)
                 return -ENOMEM;
         r = make_machine(t, node, claim);
@@ -267,7 +279,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         return NULL;
 }
 
-/* -- the deadline ------------------------------------------------------------------------------------------------------------ */
+/* -- the deadline --------------------------------------------------------------------------------------- */
 
 static void set_deadline(NodeTermination *t, usec_t wall_usec, const char *why) {
         if (wall_usec >= t->deadline_usec)
@@ -280,7 +292,8 @@ static void set_deadline(NodeTermination *t, usec_t wall_usec, const char *why) 
                 node_drain_set_deadline(t->drain, wall_usec);
 }
 
-/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline too. */
+/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline
+ * too. */
 static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         InterruptionMark mark;
 
@@ -307,7 +320,7 @@ static void requeue_at_deadline(NodeTermination *t) {
                 requeue_at(t, loop_from_wall(t->env->loop, t->deadline_usec));
 }
 
-/* -- the drain ----------------------------------------------------------------------------------------------------------------- */
+/* -- the drain ------------------------------------------------------------------------------------------ */
 
 static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
         NodeTermination *t = userdata;
@@ -344,11 +357,15 @@ static void begin_drain(NodeTermination *t) {
         NodeDrainOptions o = {
                 .node = t->name,
                 .guard = t->context->guard,
-                .rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline_usec,
+                .rules = { .started_usec = t->started_usec,
+                           .deadline_usec = t->deadline_usec,
                            .protected_policy = (ProtectedPolicy) t->context->config->protected_policy },
         };
-        NodeDrainHandler h = { .on_changed = on_drain_changed, .on_pod = on_drain_pod, .pdb_of = on_pdb_of,
-                               .iterate = on_iterate, .userdata = t };
+        NodeDrainHandler h = { .on_changed = on_drain_changed,
+                               .on_pod = on_drain_pod,
+                               .pdb_of = on_pdb_of,
+                               .iterate = on_iterate,
+                               .userdata = t };
 
         if (t->drain)
                 return;
@@ -374,7 +391,7 @@ static PodCount count_pods(const NodeTermination *t) {
                         continue;
                 c.waited++;
                 if (pod_classify(pod, now, NULL, NULL) == POD_CLASS_PROTECTED)
-                        c.protected++;
+                        c.protected ++;
         }
         return c;
 }
@@ -386,7 +403,8 @@ static uint64_t agent_fingerprint(const NodeTermination *t, const KubeNode *n) {
         const KubePod *pod;
 
         for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
-                h = h * 31 + hash64(pod->object.meta.resource_version, strlen(pod->object.meta.resource_version));
+                h = h * 31 +
+                    hash64(pod->object.meta.resource_version, strlen(pod->object.meta.resource_version));
         return h;
 }
 
@@ -416,7 +434,7 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* -- the steps: each returns true if it brought the state forward ------------------------------------------------------------------ */
+/* -- the steps: each returns true if it brought the state forward --------------------------------------- */
 
 static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
         if (!t->machine || kube_node_is_ready(n))
@@ -438,8 +456,8 @@ static void look_at_sibling(NodeTermination *t) {
         if (t->sibling)
                 return;
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);) {
-                if (streq(other->object.meta.uid, t->uid) || !other->provider_id || !kube_node_is_ready(other) ||
-                    !p->ops->owns(p, other->provider_id))
+                if (streq(other->object.meta.uid, t->uid) || !other->provider_id ||
+                    !kube_node_is_ready(other) || !p->ops->owns(p, other->provider_id))
                         continue;
                 (void) cloud_describe(p, other->provider_id, on_sibling, t, &t->sibling);
                 return;
@@ -462,7 +480,8 @@ static void look_at_machine(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool step_checking(NodeTermination *t, const KubeNode *n) {
-        if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) && !deadline_passed(t))
+        if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) &&
+            !deadline_passed(t))
                 return false;
         node_termination_set_state(t, NODE_TERMINATION_CORDONING, "it is to be terminated");
         return true;
@@ -474,7 +493,8 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
 
         r = termination_cordon_patch(n, "node is being deleted", t->deadline_usec, &body);
         if (r == 0) {
-                node_termination_set_state(t, NODE_TERMINATION_PROTECTED, "cordon and taint are acknowledged");
+                node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
+                                           "cordon and taint are acknowledged");
                 return true;
         }
         if (r > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
@@ -512,7 +532,9 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
 
         if (t->context->config->protected_policy != PROTECTED_WAIT || c.protected == 0) {
                 t->drain = node_drain_free(t->drain);
-                t->lb_until_usec = c.waited == 0 ? 0 : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
+                t->lb_until_usec =
+                        c.waited == 0 ? 0
+                                      : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
                 node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS, "no protected pod holds it");
                 return true;
         }
@@ -545,7 +567,8 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
         case NODE_DRAIN_DRAINED:
                 termination_report_drained(t->report, t->status);
                 t->volumes_moved_usec = loop_now(t->env->loop);
-                node_termination_set_state(t, NODE_TERMINATION_VOLUMES, "one consistent list shows no pod to wait for");
+                node_termination_set_state(t, NODE_TERMINATION_VOLUMES,
+                                           "one consistent list shows no pod to wait for");
                 return true;
         case NODE_DRAIN_EXPIRED:
                 return end_at_deadline(t);
@@ -593,8 +616,8 @@ static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
         const KubeNode *other;
 
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);)
-                if (!streq(other->object.meta.uid, t->uid) && streq_ptr(other->provider_id, n->provider_id) &&
-                    other->object.meta.deletion_usec == 0)
+                if (!streq(other->object.meta.uid, t->uid) &&
+                    streq_ptr(other->provider_id, n->provider_id) && other->object.meta.deletion_usec == 0)
                         return true;
         return false;
 }
@@ -603,7 +626,8 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         usec_t at;
 
         if (!t->machine) {
-                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "it has no providerID: there is no machine to end");
+                node_termination_set_state(t, NODE_TERMINATION_FINISHING,
+                                           "it has no providerID: there is no machine to end");
                 return true;
         }
         if (n->provider_id && machine_is_shared(t, n)) {
@@ -621,7 +645,8 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 look_at_sibling(t); /* its machine may be gone already */
         t->rate_taken = true;
         machine_end_terminate(t->machine);
-        if (machine_end_state(t->machine) == MACHINE_ENDING || machine_end_state(t->machine) == MACHINE_GONE) {
+        if (machine_end_state(t->machine) == MACHINE_ENDING ||
+            machine_end_state(t->machine) == MACHINE_GONE) {
                 termination_report_machine_ended(t->report, t->status);
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
                 return true;
@@ -649,7 +674,8 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
                 return false;
         finish_claim(t);
         r = termination_finalizer_patch(&n->object, &body);
-        if (r == 0 && (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION))) {
+        if (r == 0 &&
+            (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION))) {
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
                 return true;
         }
@@ -738,7 +764,8 @@ void node_termination_step(NodeTermination *t) {
                                 keep_marks(t, n);
                         if (machine_is_gone(t, n)) {
                                 termination_report_machine_ended(t->report, t->status);
-                                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine is gone");
+                                node_termination_set_state(t, NODE_TERMINATION_FINISHING,
+                                                           "its machine is gone");
                         }
                 }
                 while (step_once(t, n))

@@ -2,20 +2,23 @@
 #pragma once
 
 /*
- * termination/: adoption of a pool's nodes, the end of one node, release, orphans. Calls cluster/, cloud/, shared/drain; is
- * driven by the coordinator's work queue.
+ * termination/: adoption of a pool's nodes, the end of one node, release, orphans. Calls cluster/, cloud/,
+ * shared/drain; is driven by the coordinator's work queue.
  *
- * node-termination.c: the end of one managed Node, from its deletionTimestamp to its last finalizer (seed 000, seed 002; design.md
- * section 5). The state lives in the API objects; this object is what one leader knows in between, and is built anew by the next.
+ * node-termination.c: the end of one managed Node, from its deletionTimestamp to its last finalizer (seed
+ * 000, seed 002; design.md section 5). The state lives in the API objects; this object is what one leader
+ * knows in between, and is built anew by the next.
  *
- *   CHECKING --instance positively gone, twice, Node not Ready--------------------------------------> FINISHING
+ *   CHECKING --instance positively gone, twice, Node not Ready-----------------------------> FINISHING
  *      |
  *      v
- *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING --Drained--> VOLUMES --detached-->
- *   TERMINATING --terminating or gone--> FINISHING --finalizers off--> DONE
+ *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING
+ *      DRAINING --Drained--> VOLUMES --detached--> TERMINATING --terminating or gone--> FINISHING
+ *      FINISHING --finalizers off--> DONE
  *
- *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING, whatever is left.
- *   A cloud that cannot say or will not: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
+ *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,
+ *   whatever is left. A cloud that cannot say or will not: stays in TERMINATING, with the condition
+ *   vesper.sh/TerminationBlocked, retried for ever.
  */
 
 #include "cloud.h"
@@ -52,11 +55,11 @@ typedef struct TerminationContext {
         CloudProvider *provider;
         EventRecorder *recorder;
         Metrics *metrics;
-        HttpGuard guard;               /* the leader's */
+        HttpGuard guard; /* the leader's */
         /* Please reconcile this node again at that time (loop_now()). */
         void (*requeue)(const char *node, usec_t at_usec, void *userdata);
         void *userdata;
-        struct TokenBucket *rate;      /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *rate; /* node terminations: 60 a minute beyond a burst of 200 */
 } TerminationContext;
 
 typedef struct NodeTermination NodeTermination;
@@ -65,11 +68,12 @@ typedef struct NodeTermination NodeTermination;
 int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret);
 NodeTermination *node_termination_free(NodeTermination *t); /* calls under way are dropped; marks stay */
 DEFINE_FREEP(NodeTermination, node_termination_free);
-/* Level-triggered: does what view and time call for. Call after every change of the node, its claim, pods, volumes. */
+/* Level-triggered: does what view and time call for. Call after every change of the node, its claim, pods,
+ * volumes. */
 void node_termination_step(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
-const char *node_termination_uid(const NodeTermination *t);           /* of the Node it was made for */
-/* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that has only just come
- * into view began now. Pure. */
+const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
+/* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that
+ * has only just come into view began now. Pure. */
 usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec);

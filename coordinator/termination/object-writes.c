@@ -5,7 +5,8 @@
 #include "log.h"
 #include "string-util.h"
 
-/* The server says that the state moved on: the watch will bring it; should it not, look again after a moment. */
+/* The server says that the state moved on: the watch will bring it; should it not, look again after a
+ * moment. */
 #define CONFLICT_USEC (500 * USEC_PER_MSEC)
 
 typedef struct Write {
@@ -110,7 +111,8 @@ static void on_done(const KubeReply *reply, void *userdata) {
                 forget(w, x);
 
         if (moved_on)
-                (void) work_queue_add_at(w->queue, reconcile_key, usec_add(loop_now(w->env->loop), CONFLICT_USEC));
+                (void) work_queue_add_at(w->queue, reconcile_key,
+                                         usec_add(loop_now(w->env->loop), CONFLICT_USEC));
         else if (error)
                 (void) work_queue_retry(w->queue, reconcile_key);
         else {
@@ -129,8 +131,10 @@ static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
         x->key = write_key(o);
         x->written = o->written;
         x->userdata = o->userdata;
-        if (!x->key || free_and_strdup(&x->name, o->target.name) < 0 || free_and_strdup(&x->state, o->state) < 0 ||
-            free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 || free_and_strdup(&x->also_fine, o->also_fine) < 0)
+        if (!x->key || free_and_strdup(&x->name, o->target.name) < 0 ||
+            free_and_strdup(&x->state, o->state) < 0 ||
+            free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 ||
+            free_and_strdup(&x->also_fine, o->also_fine) < 0)
                 r = -ENOMEM;
         else
                 r = hashmap_put(w->map, x->key, x);
@@ -180,7 +184,8 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
         return started(w, o, x, r);
 }
 
-int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid, const char *resource_version) {
+int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
+                         const char *resource_version) {
         KubeCallOptions options = { .guard = w->guard };
         KubeDeleteOptions d = { .uid = uid, .resource_version = resource_version, .grace_sec = -1 };
         Write *x = NULL;

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Writes on API objects that a reconcile starts and does not wait for: at most one under way per key, and none again on the
- * very state on which one has already succeeded, since then the view only has not caught up. When a write is answered, its
- * reconcile key is dirty again: at once after a success, with backoff after a failure.
+ * Writes on API objects that a reconcile starts and does not wait for: at most one under way per key, and
+ * none again on the very state on which one has already succeeded, since then the view only has not caught
+ * up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
+ * after a failure.
  */
 
 #include "kube-client.h"
@@ -16,12 +17,15 @@ typedef struct ObjectWrites ObjectWrites;
 typedef void (*object_written_t)(const char *name, const ApiError *error, void *userdata);
 
 typedef struct ObjectWrite {
-        const char *what;             /* of this kind at most one under way for that object: "adopt", "claim" */
+        /* of this kind at most one under way for that object: "adopt", "claim" */
+        const char *what;
         KubeTarget target;
-        const char *state;            /* what it is decided on: a resourceVersion, or any text that changes with it */
-        const char *reconcile_key;    /* "node/NAME" */
-        const char *also_fine;        /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
-        object_written_t written;     /* may be NULL */
+        /* what it is decided on: a resourceVersion, or any text that changes with it */
+        const char *state;
+        const char *reconcile_key; /* "node/NAME" */
+        /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
+        const char *also_fine;
+        object_written_t written; /* may be NULL */
         void *userdata;
 } ObjectWrite;
 
@@ -36,4 +40,5 @@ bool object_writes_may(ObjectWrites *w, const ObjectWrite *o);
 int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body);
 int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body);
 /* Preconditions: uid, and resource_version unless NULL. */
-int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid, const char *resource_version);
+int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
+                         const char *resource_version);

@@ -18,12 +18,12 @@
 typedef struct Orphan {
         Orphans *orphans;
         char *name, *uid, *key;
-        usec_t absent_usec;    /* since when, loop_now() */
+        usec_t absent_usec; /* since when, loop_now() */
         usec_t look_again_usec;
         MachineEnd *machine;
         ClaimStatus *status;
         CloudCall *sibling;
-        Backoff backoff;       /* of looks that were not answered */
+        Backoff backoff; /* of looks that were not answered */
         bool rate_taken, told_present;
 } Orphan;
 
@@ -50,7 +50,8 @@ static void *orphan_free(void *p) {
         return NULL;
 }
 
-int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Orphans **ret) {
+int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release,
+                Orphans **ret) {
         _cleanup_(orphans_freep) Orphans *o = NULL;
         int r;
 
@@ -88,7 +89,7 @@ void orphans_view_changed(Orphans *o, bool stands) {
         Orphan *x;
 
         o->view_stands = stands;
-        HASHMAP_FOREACH(x, o->map) {
+        HASHMAP_FOREACH (x, o->map) {
                 x->absent_usec = loop_now(o->env->loop);
                 (void) work_queue_add(o->queue, x->key);
         }
@@ -101,13 +102,16 @@ static void forget(Orphans *o, const char *name) {
                 orphan_free(x);
 }
 
-/* -- the claim of a Node ------------------------------------------------------------------------------------------------------- */
+/* -- the claim of a Node -------------------------------------------------------------------------------- */
 
-/* The Node this claim was made for. Several with its providerID: the one it names; NULL if it names none of them. */
+/* The Node this claim was made for. Several with its providerID: the one it names; NULL if it names none of
+ * them. */
 static const KubeNode *node_of_claim(const Orphans *o, const KubeNodeClaim *claim, bool *ret_any) {
         bool several = false;
-        const KubeNode *n = cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), &several);
-        const KubeNode *named = claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
+        const KubeNode *n =
+                cluster_view_node_of_provider_id(o->context->view, strempty(claim->provider_id), &several);
+        const KubeNode *named =
+                claim->node_name ? cluster_view_node(o->context->view, claim->node_name) : NULL;
 
         *ret_any = n;
         if (!several)
@@ -116,8 +120,10 @@ static const KubeNode *node_of_claim(const Orphans *o, const KubeNodeClaim *clai
 }
 
 static void delete_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
-        ObjectWrite w = { .what = "cascade", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.resource_version, .reconcile_key = key };
+        ObjectWrite w = { .what = "cascade",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = key };
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -127,25 +133,28 @@ static void delete_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *
         else if (r > 0)
                 (void) object_writes_patch(o->writes, &w, KUBE_PATCH_MERGE, body);
         else if (object_writes_delete(o->writes, &w, n->object.meta.uid, NULL) > 0)
-                log_info(o->env->log, "NodeClaim %s is being deleted: deleting its node %s", claim->object.meta.name,
-                         n->object.meta.name);
+                log_info(o->env->log, "NodeClaim %s is being deleted: deleting its node %s",
+                         claim->object.meta.name, n->object.meta.name);
 }
 
 static void reconcile_with_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
         EventObject object = event_object(&claim->object);
 
         forget(o, claim->object.meta.name);
-        if (claim->object.meta.deletion_usec == 0 || !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
+        if (claim->object.meta.deletion_usec == 0 ||
+            !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
                 return;
         if (!n)
                 event_record(o->context->recorder, &object, EVENT_WARNING, "SeveralNodes",
-                             "Several Nodes have providerID %s, and status.nodeName names none of them: delete the one that "
-                             "is to go", claim->provider_id);
+                             "Several Nodes have providerID %s, and status.nodeName names none of them: "
+                             "delete the one that "
+                             "is to go",
+                             claim->provider_id);
         else if (n->object.meta.deletion_usec == 0)
                 delete_node(o, claim, n, key);
 }
 
-/* -- the claim without Node ---------------------------------------------------------------------------------------------------- */
+/* -- the claim without Node ----------------------------------------------------------------------------- */
 
 static void on_machine(MachineEnd *m, void *userdata) {
         Orphan *x = userdata;
@@ -161,9 +170,11 @@ static int orphan_new(Orphans *o, const KubeNodeClaim *claim, const char *key, O
                 return -ENOMEM;
         x->orphans = o;
         x->absent_usec = loop_now(o->env->loop);
-        x->backoff = (Backoff){ .base_usec = USEC_PER_SEC, .cap_usec = 5 * USEC_PER_MINUTE, .jitter_permille = 200 };
-        if (free_and_strdup(&x->name, claim->object.meta.name) < 0 || free_and_strdup(&x->uid, claim->object.meta.uid) < 0 ||
-            free_and_strdup(&x->key, key) < 0)
+        x->backoff = (Backoff){ .base_usec = USEC_PER_SEC,
+                                .cap_usec = 5 * USEC_PER_MINUTE,
+                                .jitter_permille = 200 };
+        if (free_and_strdup(&x->name, claim->object.meta.name) < 0 ||
+            free_and_strdup(&x->uid, claim->object.meta.uid) < 0 || free_and_strdup(&x->key, key) < 0)
                 r = -ENOMEM;
         else
                 r = hashmap_put(o->map, x->name, x);
@@ -183,8 +194,8 @@ static int make_machine(Orphan *x, const KubeNodeClaim *claim) {
                 return 0;
         if (!op_id)
                 return -ENOMEM;
-        return machine_end_new(x->orphans->env, c->provider, c->guard, strempty(claim->provider_id), op_id, claim->node_pool,
-                               on_machine, x, &x->machine);
+        return machine_end_new(x->orphans->env, c->provider, c->guard, strempty(claim->provider_id), op_id,
+                               claim->node_pool, on_machine, x, &x->machine);
 }
 
 static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const char *message) {
@@ -208,7 +219,8 @@ static void look_at_sibling(Orphan *x) {
         CloudProvider *p = x->orphans->context->provider;
         const KubeNode *n;
 
-        for (HashmapIterator it = {}; !x->sibling && cluster_view_iterate_nodes(x->orphans->context->view, &it, &n);) {
+        for (HashmapIterator it = {};
+             !x->sibling && cluster_view_iterate_nodes(x->orphans->context->view, &it, &n);) {
                 if (!n->provider_id || !kube_node_is_ready(n) || !p->ops->owns(p, n->provider_id))
                         continue;
                 (void) cloud_describe(p, n->provider_id, on_sibling, x, &x->sibling);
@@ -244,7 +256,8 @@ static void look(Orphan *x, bool present) {
 
         if (now >= x->look_again_usec) {
                 x->look_again_usec =
-                        usec_add(now, present ? PRESENT_AGAIN_USEC : backoff_next(&x->backoff, x->orphans->env->random));
+                        usec_add(now, present ? PRESENT_AGAIN_USEC
+                                              : backoff_next(&x->backoff, x->orphans->env->random));
                 look_at_sibling(x);
                 machine_end_look(x->machine);
         }
@@ -272,7 +285,8 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
                 backoff_reset(&x->backoff);
                 if (!x->told_present)
                         say(x, claim, "MachineWithoutNode",
-                            "The machine is there, its Node is not. If it does not come back, delete this NodeClaim: that "
+                            "The machine is there, its Node is not. If it does not come back, delete this "
+                            "NodeClaim: that "
                             "ends the machine");
                 x->told_present = true;
                 look(x, true);
@@ -327,6 +341,7 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
                 reconcile_with_node(o, claim, n, key);
                 return;
         }
-        if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) || hashmap_contains(o->map, name))
+        if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) ||
+            hashmap_contains(o->map, name))
                 reconcile_without_node(o, claim, key);
 }

@@ -4,8 +4,8 @@
 /*
  * A NodeClaim for itself.
  *
- *   its Node is there       claim being deleted: the Node is deleted too (uid precondition), with our finalizer on it, so that it
- *                           is drained; node-termination.c does the rest
+ *   its Node is there       claim being deleted: the Node is deleted too (uid precondition), with our
+ *                           finalizer on it, so that it is drained; node-termination.c does the rest
  *   no Node for 2 min       (on our clock, and only while the view stands) the cloud is asked:
  *                              gone, by proof      finalizer off, claim deleted
  *                              there               claim being deleted: ended, then finalizer off
@@ -22,7 +22,8 @@
 typedef struct Orphans Orphans;
 
 /* All borrowed. */
-int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release, Orphans **ret);
+int orphans_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release,
+                Orphans **ret);
 Orphans *orphans_free(Orphans *o);
 DEFINE_FREEP(Orphans, orphans_free);
 

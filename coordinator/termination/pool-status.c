@@ -15,7 +15,9 @@ typedef struct PoolFigures {
 static const char *why_invalid(const KubeNodePool *pool) {
         if (pool->object.invalid)
                 return pool->object.invalid;
-        return selector_is_empty(pool->selector) ? "spec.selector is empty: it would select every node of the cluster" : NULL;
+        return selector_is_empty(pool->selector)
+                       ? "spec.selector is empty: it would select every node of the cluster"
+                       : NULL;
 }
 
 static void find_conflict(const ClusterView *v, const KubeNodePool *pool, PoolFigures *f) {
@@ -50,15 +52,17 @@ static PoolFigures pool_figures(const ClusterView *v, const KubeNodePool *pool) 
 }
 
 /* False and never said before: left out. */
-static void add_condition(JsonWriter *w, const KubeNodePool *pool, const char *type, bool holds, const char *reason,
-                          const char *message, usec_t now_usec) {
+static void add_condition(JsonWriter *w, const KubeNodePool *pool, const char *type, bool holds,
+                          const char *reason, const char *message, usec_t now_usec) {
         const Condition *old = kube_node_pool_condition(pool, type);
         ConditionStatus status = holds ? CONDITION_TRUE : CONDITION_FALSE;
         char when[RFC3339_MAX];
 
         if (!holds && !old)
                 return;
-        rfc3339_format(old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec : now_usec,
+        rfc3339_format(old && old->status == status && old->last_transition_usec > 0
+                               ? old->last_transition_usec
+                               : now_usec,
                        when);
         json_open_object(w, NULL);
         json_add_string(w, "type", type);
@@ -74,10 +78,11 @@ static void add_conditions(JsonWriter *w, const KubeNodePool *pool, const PoolFi
         _cleanup_free_ char *conflict = NULL;
 
         if (f->conflict_node)
-                conflict = strf("Node %s is selected by NodePool %s too: neither adopts it", f->conflict_node,
-                                f->conflict_pool);
+                conflict = strf("Node %s is selected by NodePool %s too: neither adopts it",
+                                f->conflict_node, f->conflict_pool);
         json_open_array(w, "conditions");
-        add_condition(w, pool, POOL_CONFLICT, f->conflict_node, "NodeSelectedTwice", strempty(conflict), now_usec);
+        add_condition(w, pool, POOL_CONFLICT, f->conflict_node, "NodeSelectedTwice", strempty(conflict),
+                      now_usec);
         add_condition(w, pool, POOL_INVALID, f->invalid, "NotUnderstood", f->invalid, now_usec);
         json_close_array(w);
 }
@@ -99,9 +104,12 @@ char *pool_status_body(const ClusterView *view, const KubeNodePool *pool, usec_t
         return json_writer_steal(w, NULL);
 }
 
-static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNodePool *pool, const char *key) {
-        ObjectWrite w = { .what = "adopt", .target = { .kind = &kube_node_pool_kind, .name = pool->object.meta.name },
-                          .state = pool->object.meta.resource_version, .reconcile_key = key };
+static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNodePool *pool,
+                          const char *key) {
+        ObjectWrite w = { .what = "adopt",
+                          .target = { .kind = &kube_node_pool_kind, .name = pool->object.meta.name },
+                          .state = pool->object.meta.resource_version,
+                          .reconcile_key = key };
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -114,8 +122,10 @@ static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNode
 
 void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
                            const KubeNodePool *pool) {
-        ObjectWrite w = { .what = "pool", .target = { .kind = &kube_node_pool_kind, .name = pool->object.meta.name,
-                                                      .subresource = "status" } };
+        ObjectWrite w = { .what = "pool",
+                          .target = { .kind = &kube_node_pool_kind,
+                                      .name = pool->object.meta.name,
+                                      .subresource = "status" } };
         _cleanup_free_ char *key = strf("pool/%s", pool->object.meta.name);
         _cleanup_free_ char *body = pool_status_body(context->view, pool, loop_wall(context->env->loop));
         const char *invalid = why_invalid(pool);

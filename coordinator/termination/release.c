@@ -55,15 +55,21 @@ static void on_node_released(const char *name, const ApiError *error, void *user
         if (error)
                 return;
         metrics_add(r->context->metrics, METRIC_RELEASES, 0, 1);
-        log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODE", name }),
-                  "Node %s was released: no NodePool selects it. Its finalizer and our marks are off, its machine goes on", name);
+        log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
+                  LOG_FIELDS({ "NODE", name }),
+                  "Node %s was released: no NodePool selects it. Its finalizer and our marks are off, its "
+                  "machine goes on",
+                  name);
 }
 
 void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
         _cleanup_free_ char *body = NULL, *key = strf("node/%s", n->object.meta.name);
-        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
-                          .state = n->object.meta.resource_version, .reconcile_key = key,
-                          .written = on_node_released, .userdata = r };
+        ObjectWrite w = { .what = "release",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = key,
+                          .written = on_node_released,
+                          .userdata = r };
         int k;
 
         if (!key || !release_is_called_for(n, claim))
@@ -79,8 +85,10 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
 
 void release_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key) {
         const ObjectMeta *m = &claim->object.meta;
-        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_claim_kind, .name = m->name },
-                          .state = m->resource_version, .reconcile_key = reconcile_key };
+        ObjectWrite w = { .what = "release",
+                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->resource_version,
+                          .reconcile_key = reconcile_key };
         _cleanup_free_ char *body = NULL;
         int k;
 
@@ -93,19 +101,23 @@ void release_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile
                 (void) object_writes_delete(r->writes, &w, m->uid, m->resource_version);
 }
 
-/* -- pools ------------------------------------------------------------------------------------------------------------------- */
+/* -- pools ---------------------------------------------------------------------------------------------- */
 
 static void delete_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key) {
         const ObjectMeta *m = &claim->object.meta;
-        ObjectWrite w = { .what = "delete", .target = { .kind = &kube_node_claim_kind, .name = m->name },
-                          .state = m->uid, .reconcile_key = reconcile_key };
+        ObjectWrite w = { .what = "delete",
+                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->uid,
+                          .reconcile_key = reconcile_key };
 
         if (m->deletion_usec == 0)
                 (void) object_writes_delete(r->writes, &w, m->uid, NULL);
 }
 
-static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNodeClaim *claim, const char *pool_key) {
-        const KubeNode *n = cluster_view_node_of_provider_id(r->context->view, strempty(claim->provider_id), NULL);
+static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNodeClaim *claim,
+                            const char *pool_key) {
+        const KubeNode *n =
+                cluster_view_node_of_provider_id(r->context->view, strempty(claim->provider_id), NULL);
 
         if (pool->deletion_policy == DELETION_POLICY_DELETE)
                 delete_claim(r, claim, pool_key);
@@ -125,8 +137,8 @@ static size_t part_with_bare_nodes(Release *r, const KubeNodePool *pool) {
         if (selector_is_empty(pool->selector))
                 return 0;
         for (HashmapIterator it = {}; cluster_view_iterate_nodes(r->context->view, &it, &n);) {
-                if (!selector_matches(pool->selector, &n->object.meta.labels) || n->object.meta.deletion_usec > 0 ||
-                    cluster_view_claim_of_node(r->context->view, n) ||
+                if (!selector_matches(pool->selector, &n->object.meta.labels) ||
+                    n->object.meta.deletion_usec > 0 || cluster_view_claim_of_node(r->context->view, n) ||
                     cluster_view_pool_of_node(r->context->view, n, NULL, NULL) != POOL_MATCH_NONE ||
                     !release_is_called_for(n, NULL))
                         continue;
@@ -139,8 +151,10 @@ static size_t part_with_bare_nodes(Release *r, const KubeNodePool *pool) {
 void release_pool(Release *r, const KubeNodePool *pool) {
         const ObjectMeta *m = &pool->object.meta;
         _cleanup_free_ char *body = NULL, *key = strf("pool/%s", m->name);
-        ObjectWrite w = { .what = "release", .target = { .kind = &kube_node_pool_kind, .name = m->name },
-                          .state = m->resource_version, .reconcile_key = key };
+        ObjectWrite w = { .what = "release",
+                          .target = { .kind = &kube_node_pool_kind, .name = m->name },
+                          .state = m->resource_version,
+                          .reconcile_key = key };
         const KubeNodeClaim *claim;
         size_t left = 0;
 
@@ -156,7 +170,8 @@ void release_pool(Release *r, const KubeNodePool *pool) {
 
         /* Every change of a claim marks its pool; a node's does not, so look again. */
         if (left > 0)
-                (void) work_queue_add_at(r->queue, key, usec_add(loop_now(r->context->env->loop), USEC_PER_SEC));
+                (void) work_queue_add_at(r->queue, key,
+                                         usec_add(loop_now(r->context->env->loop), USEC_PER_SEC));
         else if (termination_finalizer_patch(&pool->object, &body) > 0)
                 (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
 }

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * Letting go: a Node that no pool selects any more, and the pools themselves when they are deleted. Nothing of ours stays on
- * them, and the machines go on.
+ * Letting go: a Node that no pool selects any more, and the pools themselves when they are deleted. Nothing
+ * of ours stays on them, and the machines go on.
  *
  *      Node: marks and finalizer off --> claim: finalizer off --> claim deleted
  *
- * In this order whoever dies in between leaves nothing that could be taken for a wish to end the machine: a claim with our finalizer
- * that is being deleted would be one.
+ * In this order whoever dies in between leaves nothing that could be taken for a wish to end the machine: a
+ * claim with our finalizer that is being deleted would be one.
  *
- * A pool that is deleted stays, by our finalizer, until its last claim is gone. Its deletionPolicy says how: Release lets its
- * nodes go as above; Delete deletes its claims, and each node is drained and ended as usual.
+ * A pool that is deleted stays, by our finalizer, until its last claim is gone. Its deletionPolicy says how:
+ * Release lets its nodes go as above; Delete deletes its claims, and each node is drained and ended as
+ * usual.
  */
 
 #include "node-termination.h"

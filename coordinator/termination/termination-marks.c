@@ -144,7 +144,8 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         bool cordon = has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
         bool taint = kube_node_has_taint(n, TAINT_DISRUPTED, NULL);
         bool agent = has_cordon_mark(n, ANNOTATION_CORDONED_BY_AGENT);
-        bool label = streq_ptr(object_meta_label(m, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) && !agent;
+        bool label = streq_ptr(object_meta_label(m, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) &&
+                     !agent;
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
@@ -181,8 +182,8 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
-char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason, const char *message,
-                                  usec_t transition_usec) {
+char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason,
+                                  const char *message, usec_t transition_usec) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         char when[RFC3339_MAX];
 
@@ -206,7 +207,7 @@ char *termination_condition_patch(const char *type, ConditionStatus status, cons
         return json_writer_steal(w, NULL);
 }
 
-/* -- the agent's annotation ------------------------------------------------------------------------------------------- */
+/* -- the agent's annotation ----------------------------------------------------------------------------- */
 
 static int parse_mark(const Json *o, InterruptionMark *m) {
         const char *action = json_string_or_null(json_get(o, "action"));
@@ -215,7 +216,8 @@ static int parse_mark(const Json *o, InterruptionMark *m) {
         m->deadline_usec = USEC_INFINITY;
         if (deadline && rfc3339_parse(deadline, &m->deadline_usec) < 0)
                 return -EBADMSG;
-        m->ends_machine = streq_ptr(action, "terminate") || streq_ptr(action, "stop") || streq_ptr(action, "hibernate");
+        m->ends_machine = streq_ptr(action, "terminate") || streq_ptr(action, "stop") ||
+                          streq_ptr(action, "hibernate");
         return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));
 }
 

@@ -2,17 +2,19 @@
 #pragma once
 
 /*
- * What the coordinator writes on a Node it terminates, as patches: pure functions of the Node in view. Every body carries the
- * resourceVersion that it was decided on (409: look again, decide again). kube/marks.h has the names and the rules.
+ * What the coordinator writes on a Node it terminates, as patches: pure functions of the Node in view. Every
+ * body carries the resourceVersion that it was decided on (409: look again, decide again). kube/marks.h has
+ * the names and the rules.
  */
 
 #include "kube-kinds.h"
 
-/* Cordon, taint, load balancer label and deadline in one merge patch. deadline_usec: wall clock; USEC_INFINITY: none.
- * 1: *ret_body is to be sent (free it); 0: all of it is there already; -ENOMEM. */
+/* Cordon, taint, load balancer label and deadline in one merge patch. deadline_usec: wall clock;
+ * USEC_INFINITY: none. 1: *ret_body is to be sent (free it); 0: all of it is there already; -ENOMEM. */
 int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body);
-/* Takes off what the coordinator put on, finalizer included: the pool lets its node go. The node is un-cordoned only if ours is
- * the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours is there), -ENOMEM. */
+/* Takes off what the coordinator put on, finalizer included: the pool lets its node go. The node is
+ * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours
+ * is there), -ENOMEM. */
 int termination_release_patch(const KubeNode *n, char **ret_body);
 /* The finalizers without ours. 1, 0 (it is not there), -ENOMEM. Works for every kind. */
 int termination_finalizer_patch(const KubeObject *o, char **ret_body);
@@ -20,8 +22,8 @@ int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 int termination_add_finalizer_patch(const KubeObject *o, char **ret_body);
 
 /* Strategic patch of nodes/status with one condition. transition: wall clock. NULL on ENOMEM. */
-char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason, const char *message,
-                                  usec_t transition_usec);
+char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason,
+                                  const char *message, usec_t transition_usec);
 
 /* The agent's word about an interruption of this node, from its annotation. */
 typedef struct InterruptionMark {
@@ -30,7 +32,8 @@ typedef struct InterruptionMark {
         bool ends_machine;    /* its action is terminate, stop or hibernate */
 } InterruptionMark;
 
-/* 0; -ENODATA: there is none; -EBADMSG: not readable (as if there were none: it is the node's own word); -ENOMEM. */
+/* 0; -ENODATA: there is none; -EBADMSG: not readable (as if there were none: it is the node's own word);
+ * -ENOMEM. */
 int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret);
 void interruption_mark_done(InterruptionMark *m);
 /* Its drain is under way: begun, and neither done nor cancelled. */

@@ -19,7 +19,8 @@ struct TerminationReport {
         char *blocked_reason, *blocked_message;
 };
 
-int termination_report_new(const TerminationContext *context, const char *node, const char *uid, TerminationReport **ret) {
+int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
+                           TerminationReport **ret) {
         _cleanup_(termination_report_freep) TerminationReport *r = new0(TerminationReport, 1);
 
         if (!r)
@@ -48,24 +49,27 @@ static EventObject node_object(const TerminationReport *r) {
 }
 
 /* In the background, and not tried again: the next condition says it better. */
-static void patch_condition(TerminationReport *r, const char *type, ConditionStatus status, const char *reason,
-                            const char *message) {
+static void patch_condition(TerminationReport *r, const char *type, ConditionStatus status,
+                            const char *reason, const char *message) {
         KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = "status" };
         KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = r->context->guard };
-        _cleanup_free_ char *body = termination_condition_patch(type, status, reason, message,
-                                                                loop_wall(r->context->env->loop));
+        _cleanup_free_ char *body =
+                termination_condition_patch(type, status, reason, message, loop_wall(r->context->env->loop));
 
         if (body)
-                (void) kube_patch(r->context->client, &target, KUBE_PATCH_STRATEGIC, body, &o, NULL, NULL, NULL);
+                (void) kube_patch(r->context->client, &target, KUBE_PATCH_STRATEGIC, body, &o, NULL, NULL,
+                                  NULL);
 }
 
 void termination_report_started(TerminationReport *r, usec_t tgp_usec) {
         EventObject o = node_object(r);
 
         r->grace_is_unset = tgp_usec == USEC_INFINITY;
-        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_TERMINATION_STARTED, LOG_FIELDS({ "NODE", r->node }),
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_TERMINATION_STARTED,
+                  LOG_FIELDS({ "NODE", r->node }),
                   "Node %s is being deleted: cordoning, draining and ending its machine%s", r->node,
-                  r->grace_is_unset ? "; no terminationGracePeriod is set, so it waits for its pods for as long as they take"
+                  r->grace_is_unset ? "; no terminationGracePeriod is set, so it waits for its pods for as "
+                                      "long as they take"
                                     : "");
         event_record(r->context->recorder, &o, EVENT_NORMAL, "TerminationStarted",
                      "Node is being deleted: it is cordoned and drained, then its machine is ended");
@@ -73,8 +77,8 @@ void termination_report_started(TerminationReport *r, usec_t tgp_usec) {
 
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why) {
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_TERMINATION_PHASE_CHANGED,
-                  LOG_FIELDS({ "NODE", r->node }, { "PHASE", to }, { "REASON", why }), "Node %s: %s -> %s, %s", r->node, from,
-                  to, why);
+                  LOG_FIELDS({ "NODE", r->node }, { "PHASE", to }, { "REASON", why }),
+                  "Node %s: %s -> %s, %s", r->node, from, to, why);
 }
 
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why) {
@@ -82,23 +86,29 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
         EventObject o = node_object(r);
 
         rfc3339_format(wall_usec, when);
-        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
-                  LOG_FIELDS({ "NODE", r->node }, { "DEADLINE", when }),
-                  "Node %s goes at %s whatever is left, by %s; pods that need longer are deleted before that", r->node, when, why);
+        log_event(
+                r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
+                LOG_FIELDS({ "NODE", r->node }, { "DEADLINE", when }),
+                "Node %s goes at %s whatever is left, by %s; pods that need longer are deleted before that",
+                r->node, when, why);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationDeadline",
-                     "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted without asking its "
-                     "PodDisruptionBudget", when, why);
+                     "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted "
+                     "without asking its "
+                     "PodDisruptionBudget",
+                     when, why);
 }
 
 void termination_report_draining(TerminationReport *r) {
         if (r->draining_told)
                 return;
         r->draining_told = true;
-        log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }), "Draining node %s", r->node);
-        patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON, "vesper evicts this node's pods: it is being deleted");
+        log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
+                  "Draining node %s", r->node);
+        patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
+                        "vesper evicts this node's pods: it is being deleted");
 }
 
-/* -- pods -------------------------------------------------------------------------------------------------------------------- */
+/* -- pods ----------------------------------------------------------------------------------------------- */
 
 static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
         const char *remedy = drain_blocker_remedy(b);
@@ -109,12 +119,15 @@ static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
                 return;
         text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
                     isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy),
-                    r->grace_is_unset ? " No terminationGracePeriod is set: the node waits for as long as it takes" : "");
+                    r->grace_is_unset
+                            ? " No terminationGracePeriod is set: the node waits for as long as it takes"
+                            : "");
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "REASON", b->reason },
                              { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
                   "Node %s waits for %s", r->node, strempty(text));
-        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s", strempty(text));
+        event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s",
+                     strempty(text));
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
@@ -127,25 +140,30 @@ static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t 
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_DELETED_AT_DEADLINE,
                   LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "DEADLINE", when }),
                   "Deleted pod %s of node %s without asking its PodDisruptionBudget: its grace of %" PRIi64
-                  " s would not have fitted before %s", strempty(name), r->node, pod->grace_sec, when);
+                  " s would not have fitted before %s",
+                  strempty(name), r->node, pod->grace_sec, when);
         event_record(r->context->recorder, &o, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Node %s goes at %s: with a grace of %" PRIi64 " s this pod could not wait for an eviction any longer", r->node,
-                     when, pod->grace_sec);
+                     "Node %s goes at %s: with a grace of %" PRIi64
+                     " s this pod could not wait for an eviction any longer",
+                     r->node, when, pod->grace_sec);
         event_record(r->context->recorder, &node, EVENT_WARNING, "PodDeletedAtDeadline",
-                     "Pod %s was deleted, its PodDisruptionBudget not asked: its grace of %" PRIi64 " s ends at the deadline %s",
+                     "Pod %s was deleted, its PodDisruptionBudget not asked: its grace of %" PRIi64
+                     " s ends at the deadline %s",
                      strempty(name), pod->grace_sec, when);
 }
 
 static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const EvictionReport *report) {
         EventObject o = event_object(&pod->object);
 
-        log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns, pod->object.meta.name, r->node,
-                  report ? report->attempts : 0);
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted", "Evicted by vesper: node %s is being deleted", r->node);
+        log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns,
+                  pod->object.meta.name, r->node, report ? report->attempts : 0);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted",
+                     "Evicted by vesper: node %s is being deleted", r->node);
 }
 
-void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
-                            const EvictionReport *report, usec_t deadline_usec) {
+void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
+                            const DrainBlocker *blocker, const EvictionReport *report,
+                            usec_t deadline_usec) {
         switch (e) {
         case DRAIN_POD_EVICTED:
                 report_evicted_pod(r, pod, report);
@@ -157,34 +175,43 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
                 report_deleted_pod(r, pod, deadline_usec);
                 break;
         case DRAIN_POD_GONE:
-                log_debug(r->log, "Pod %s/%s has left node %s", pod->object.meta.ns, pod->object.meta.name, r->node);
+                log_debug(r->log, "Pod %s/%s has left node %s", pod->object.meta.ns, pod->object.meta.name,
+                          r->node);
                 break;
         }
 }
 
-/* -- milestones ---------------------------------------------------------------------------------------------------------------- */
+/* -- milestones ----------------------------------------------------------------------------------------- */
 
 void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
         EventObject o = node_object(r);
 
-        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }), "Node %s is drained", r->node);
+        log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }),
+                  "Node %s is drained", r->node);
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
-        patch_condition(r, CONDITION_DRAINED, CONDITION_TRUE, REASON, "one consistent list shows no pod to wait for");
+        patch_condition(r, CONDITION_DRAINED, CONDITION_TRUE, REASON,
+                        "one consistent list shows no pod to wait for");
         if (r->draining_told)
-                patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON, "the drain has ended");
+                patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
+                                "the drain has ended");
         if (s)
-                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained", "no pod is left to wait for");
+                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
+                                           "no pod is left to wait for");
 }
 
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left) {
         if (left > 0)
-                log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED, LOG_FIELDS({ "NODE", r->node }),
-                          "Node %s still has %zu volumes attached, of DaemonSet pods or of a driver that hangs: going on", r->node,
-                          left);
+                log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED,
+                          LOG_FIELDS({ "NODE", r->node }),
+                          "Node %s still has %zu volumes attached, of DaemonSet pods or of a driver that "
+                          "hangs: going on",
+                          r->node, left);
         if (s)
-                claim_status_set_condition(s, CLAIM_VOLUMES_DETACHED, left == 0 ? CONDITION_TRUE : CONDITION_FALSE,
+                claim_status_set_condition(s, CLAIM_VOLUMES_DETACHED,
+                                           left == 0 ? CONDITION_TRUE : CONDITION_FALSE,
                                            left == 0 ? "Detached" : "WaitEnded",
-                                           left == 0 ? "no volume is attached" : "volumes were still attached when the wait ended");
+                                           left == 0 ? "no volume is attached"
+                                                     : "volumes were still attached when the wait ended");
 }
 
 static char *names_left(const NodeDrain *drain) {
@@ -194,7 +221,8 @@ static char *names_left(const NodeDrain *drain) {
 
         left = drain ? node_drain_blockers(drain, &n) : NULL;
         for (size_t i = 0; i < n && i < 10; i++)
-                strbuf_addf(&b, "%s%s/%s (%s %s)", i > 0 ? ", " : "", left[i].ns, left[i].name, left[i].reason, left[i].detail);
+                strbuf_addf(&b, "%s%s/%s (%s %s)", i > 0 ? ", " : "", left[i].ns, left[i].name,
+                            left[i].reason, left[i].detail);
         if (n > 10)
                 strbuf_addf(&b, " and %zu more", n - 10);
         return strbuf_steal(&b);
@@ -208,9 +236,11 @@ void termination_report_expired(TerminationReport *r, const NodeDrain *drain) {
                 return;
         r->expired_told = true;
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_DRAIN_FAILED, LOG_FIELDS({ "NODE", r->node }),
-                  "The deadline of node %s has passed: ending its machine with these pods left: %s", r->node, strempty(names));
+                  "The deadline of node %s has passed: ending its machine with these pods left: %s", r->node,
+                  strempty(names));
         event_record(r->context->recorder, &o, EVENT_WARNING, "DeadlinePassed",
-                     "The deadline has passed; the machine is ended with these pods left: %s", strempty(names));
+                     "The deadline has passed; the machine is ended with these pods left: %s",
+                     strempty(names));
 }
 
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
@@ -226,16 +256,19 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
                                            "the machine is gone or cannot come back");
 }
 
-void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message) {
+void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
+                                const char *message) {
         EventObject o = node_object(r);
 
         if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
                 return;
         (void) free_and_strdup(&r->blocked_reason, reason);
         (void) free_and_strdup(&r->blocked_message, message);
-        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED, LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
-                  "The machine of node %s does not end (%s): %s. The node is kept, and the cloud is asked again", r->node, reason,
-                  message);
+        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
+                  LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
+                  "The machine of node %s does not end (%s): %s. The node is kept, and the cloud is asked "
+                  "again",
+                  r->node, reason, message);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
                      "%s: %s. The node is kept, and the cloud is asked again", reason, message);
         patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
@@ -268,12 +301,14 @@ void termination_report_write_failed(TerminationReport *r, const char *what, con
                 log_debug(r->log, "Node %s changed meanwhile (%s): looking again", r->node, what);
                 return;
         }
-        log_warning(r->log, "Failed to %s (node %s), trying again: %s", what, r->node, strempty(error->message));
+        log_warning(r->log, "Failed to %s (node %s), trying again: %s", what, r->node,
+                    strempty(error->message));
 }
 
 void termination_report_finished(TerminationReport *r, usec_t took_usec) {
         char took[DURATION_MAX];
 
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODE", r->node }),
-                  "Node %s is finished: finalizer off, %s after its deletion", r->node, duration_format(took_usec, took));
+                  "Node %s is finished: finalizer off, %s after its deletion", r->node,
+                  duration_format(took_usec, took));
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a person gets to know about one termination: journal lines with fields, Events on Node and pods, the Node's
- * conditions, the claim's conditions. Writes in the background, never waited for; decides nothing.
+ * What a person gets to know about one termination: journal lines with fields, Events on Node and pods, the
+ * Node's conditions, the claim's conditions. Writes in the background, never waited for; decides nothing.
  */
 
 #include "claim-status.h"
@@ -12,7 +12,8 @@
 
 typedef struct TerminationReport TerminationReport;
 
-int termination_report_new(const TerminationContext *context, const char *node, const char *uid, TerminationReport **ret);
+int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
+                           TerminationReport **ret);
 TerminationReport *termination_report_free(TerminationReport *r);
 DEFINE_FREEP(TerminationReport, termination_report_free);
 
@@ -21,15 +22,16 @@ void termination_report_started(TerminationReport *r, usec_t tgp_usec);
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
 void termination_report_draining(TerminationReport *r); /* once; told again it does nothing */
-void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
-                            const EvictionReport *report, usec_t deadline_usec);
+void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
+                            const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left);
 /* T has passed; names what is left. drain NULL: nothing was begun. */
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain);
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);
 /* reason: static, PascalCase. Said again only when it changes. */
-void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message);
+void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
+                                const char *message);
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s);
 void termination_report_rate_limited(TerminationReport *r);
 void termination_report_write_failed(TerminationReport *r, const char *what, const ApiError *error);

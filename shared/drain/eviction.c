@@ -22,7 +22,8 @@ const char *eviction_answer_to_string(EvictionAnswer a) {
         return a >= 0 && a < _EVICTION_ANSWER_MAX ? answer_table[a] : NULL;
 }
 
-/* "The disruption budget NAME needs N healthy pods and has M currently": the word after the fixed beginning. */
+/* "The disruption budget NAME needs N healthy pods and has M currently": the word after the fixed
+ * beginning. */
 static char *pdb_from_message(const char *message) {
         const char *name = startswith(strempty(message), "The disruption budget ");
         size_t n;

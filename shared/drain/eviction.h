@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What one answer to one eviction means: by code AND cause (reference: pkg/registry/core/pod/storage/eviction.go). Pure. */
+/* What one answer to one eviction means: by code AND cause (reference:
+ * pkg/registry/core/pod/storage/eviction.go). Pure. */
 
 #include "api-error.h"
 
@@ -16,16 +17,18 @@ typedef enum EvictionAnswer {
         EVICTION_NAMESPACE_TERMINATING, /* 403 with that cause: it goes with its namespace */
         EVICTION_FORBIDDEN,             /* 401, other 403: credential, RBAC, webhook */
         EVICTION_SERVER_BUSY,           /* 500, 503, 504 and others: try again */
-        EVICTION_NO_ANSWER,             /* transport: it may have taken effect; asking again is harmless (uid) */
-        EVICTION_REFUSED_FOR_GOOD,      /* 400, 405, 422: our request is wrong for this server */
+        /* transport: it may have taken effect; asking again is harmless (uid) */
+        EVICTION_NO_ANSWER,
+        EVICTION_REFUSED_FOR_GOOD, /* 400, 405, 422: our request is wrong for this server */
         _EVICTION_ANSWER_MAX,
         _EVICTION_ANSWER_INVALID = -EINVAL,
 } EvictionAnswer;
 
-const char *eviction_answer_to_string(EvictionAnswer a); /* "Evicted", "BlockedByPDB": PascalCase, as reasons are written */
+/* "Evicted", "BlockedByPDB": PascalCase, as reasons are written */
+const char *eviction_answer_to_string(EvictionAnswer a);
 
-/* error NULL: success. *ret_pdb (if wanted): for the two PDB answers the name as the server wrote it, else NULL; free it. -ENOMEM
- * is answered as no name. */
+/* error NULL: success. *ret_pdb (if wanted): for the two PDB answers the name as the server wrote it, else
+ * NULL; free it. -ENOMEM is answered as no name. */
 EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb);
 /* The pod need not be asked about again. */
 bool eviction_answer_is_final(EvictionAnswer a);

@@ -35,17 +35,17 @@ typedef struct PdbQueue {
         char *key; /* "ns/name" */
         List waiting;
         Eviction *active;
-        bool gated;          /* somebody watches this PDB's status */
-        int64_t allowed;     /* what we think is left of it */
-        int64_t reported;    /* what the status said last */
-        Backoff backoff;     /* of probes */
+        bool gated;       /* somebody watches this PDB's status */
+        int64_t allowed;  /* what we think is left of it */
+        int64_t reported; /* what the status said last */
+        Backoff backoff;  /* of probes */
         size_t n_wishes;
 } PdbQueue;
 
 struct Eviction {
         Evictor *evictor;
         WishState state;
-        ListNode node;       /* in ready or in queue->waiting */
+        ListNode node; /* in ready or in queue->waiting */
         ListNode all_node;
         PdbQueue *queue;
         char *ns, *name, *uid;
@@ -70,7 +70,7 @@ struct Evictor {
         Hashmap *queues;
         TokenBucket bucket;
         unsigned window, window_max;
-        usec_t not_before_usec;   /* flow control: nothing leaves earlier */
+        usec_t not_before_usec; /* flow control: nothing leaves earlier */
         usec_t last_shrink_usec;
         Timer *pump;
         EvictorStats stats;
@@ -93,7 +93,8 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
         e->env = kube_client_env(c);
         e->window = o && o->window_start ? o->window_start : WINDOW_START;
         e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
-        e->bucket = (TokenBucket){ .burst = MAX(per_second / 5, 1u), .per_minute = (uint64_t) per_second * 60 };
+        e->bucket =
+                (TokenBucket){ .burst = MAX(per_second / 5, 1u), .per_minute = (uint64_t) per_second * 60 };
         if (o)
                 e->guard = o->guard;
         r = hashmap_new(HASHMAP_BORROW_KEYS, &e->queues);
@@ -119,7 +120,7 @@ static void *pdb_queue_free(void *p) {
 Evictor *evictor_free(Evictor *e) {
         if (!e)
                 return NULL;
-        LIST_FOREACH(w, &e->all, Eviction, all_node) {
+        LIST_FOREACH (w, &e->all, Eviction, all_node) {
                 assert(w->released);
                 eviction_free(w);
         }
@@ -134,7 +135,7 @@ static void evictor_pump(Evictor *e) {
                 timer_arm_earlier(e->pump, e->not_before_usec);
 }
 
-/* -- one PDB's queue -------------------------------------------------------------------------------------------- */
+/* -- one PDB's queue ------------------------------------------------------------------------------------ */
 
 static int evictor_queue(Evictor *e, const char *ns, const char *pdb, PdbQueue **ret) {
         _cleanup_free_ char *key = strf("%s/%s", ns, pdb);
@@ -152,7 +153,9 @@ static int evictor_queue(Evictor *e, const char *ns, const char *pdb, PdbQueue *
                 return -ENOMEM;
         q->evictor = e;
         q->key = TAKE_PTR(key);
-        q->backoff = (Backoff){ .base_usec = 500 * USEC_PER_MSEC, .cap_usec = 10 * USEC_PER_SEC, .jitter_permille = 200 };
+        q->backoff = (Backoff){ .base_usec = 500 * USEC_PER_MSEC,
+                                .cap_usec = 10 * USEC_PER_SEC,
+                                .jitter_permille = 200 };
         r = hashmap_put(e->queues, q->key, q);
         if (r < 0) {
                 pdb_queue_free(q);
@@ -277,10 +280,10 @@ static int wish_join_queue(Eviction *w, const char *pdb) {
         return 0;
 }
 
-/* -- wishes ------------------------------------------------------------------------------------------------------ */
+/* -- wishes --------------------------------------------------------------------------------------------- */
 
-int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *pdb, eviction_report_t report, void *userdata,
-                Eviction **ret) {
+int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *pdb, eviction_report_t report,
+                void *userdata, Eviction **ret) {
         _cleanup_(eviction_freep) Eviction *w = NULL;
         const ObjectMeta *m;
         int r;
@@ -297,7 +300,9 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
         w->grace_sec = grace_sec;
         w->report = report;
         w->userdata = userdata;
-        w->backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC, .cap_usec = 10 * USEC_PER_SEC, .jitter_permille = 200 };
+        w->backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC,
+                                .cap_usec = 10 * USEC_PER_SEC,
+                                .jitter_permille = 200 };
         list_append(&e->all, &w->all_node);
         if (free_and_strdup(&w->ns, m->ns) < 0 || free_and_strdup(&w->name, m->name) < 0 ||
             free_and_strdup(&w->uid, m->uid) < 0)
@@ -370,7 +375,8 @@ int eviction_set_pdb(Eviction *w, const char *pdb) {
                         return r;
         } else
                 wish_leave_queue(w);
-        /* Told that no PDB is asked where the API server has just asked one: the two may go on disagreeing. */
+        /* Told that no PDB is asked where the API server has just asked one: the two may go on
+         * disagreeing. */
         if (!pdb && answer_is_of_pdb(w->last))
                 wish_sleep(w, backoff_next(&w->backoff, w->evictor->env->random));
         else
@@ -412,7 +418,7 @@ void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb) {
 }
 
 void evictor_kick(Evictor *e) {
-        LIST_FOREACH(w, &e->all, Eviction, all_node) {
+        LIST_FOREACH (w, &e->all, Eviction, all_node) {
                 if (w->state != WISH_SLEEPING || w->last != EVICTION_NO_ANSWER)
                         continue;
                 timer_disarm(w->timer);
@@ -433,7 +439,7 @@ static void on_wake(Timer *t, void *userdata) {
                 wish_set_ready(w);
 }
 
-/* -- answers ------------------------------------------------------------------------------------------------------- */
+/* -- answers -------------------------------------------------------------------------------------------- */
 
 static void evictor_shrink(Evictor *e, unsigned numerator, unsigned denominator) {
         usec_t now = loop_now(e->env->loop);
@@ -473,7 +479,8 @@ static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) 
                 list_prepend(&q->waiting, &w->node);
                 return;
         }
-        /* Nobody watches it, or its status says yes while the API server says no: ask again later, one at a time. */
+        /* Nobody watches it, or its status says yes while the API server says no: ask again later, one at a
+         * time. */
         q->active = w;
         wish_sleep(w, MAX(backoff_next(&q->backoff, w->evictor->env->random), retry_after_usec));
 }
@@ -601,7 +608,8 @@ static void on_pump(Timer *t, void *userdata) {
                         return;
                 }
                 list_remove(&e->ready, &w->node);
-                if (wish_send(w) < 0) /* out of memory: this one rests, so that others may end and give some back */
+                /* out of memory: this one rests, so that others may end and give some back */
+                if (wish_send(w) < 0)
                         wish_sleep(w, USEC_PER_SEC);
         }
 }

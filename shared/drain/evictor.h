@@ -2,17 +2,20 @@
 #pragma once
 
 /*
- * The evictor: carries out standing wishes "this pod shall be evicted" for a whole process, in parallel, within a window.
+ * The evictor: carries out standing wishes "this pod shall be evicted" for a whole process, in parallel,
+ * within a window.
  *
  *   no PDB known          all together, as the window allows
- *   PDB known             one queue per PDB, serial (seed 000). The queue's gate is the PDB's status where somebody watches it
- *                         (evictor_set_allowed(): the coordinator): while disruptionsAllowed is 0 no request is sent, and the
- *                         next goes out when the status says there is room. Where nobody does (the agent) it is one probe at a
- *                         time with backoff and jitter.
+ *   PDB known             one queue per PDB, serial (seed 000). The queue's gate is the PDB's status where
+ *                         somebody watches it (evictor_set_allowed(): the coordinator): while
+ *                         disruptionsAllowed is 0 no request is sent, and the next goes out when the status
+ *                         says there is room. Where nobody does (the agent) it is one probe at a time with
+ *                         backoff and jitter.
  * A pod learns its PDB from whoever wished (hint), or from the refusal.
  *
- * The window of requests in flight begins at 100, grows to 400, and shrinks on flow control and when answers get slow; a token
- * bucket allows 500 a second. Answers other than final ones are retried here for as long as the wish stands.
+ * The window of requests in flight begins at 100, grows to 400, and shrinks on flow control and when answers
+ * get slow; a token bucket allows 500 a second. Answers other than final ones are retried here for as long
+ * as the wish stands.
  */
 
 #include "eviction.h"
@@ -20,17 +23,19 @@
 #include "kube-kinds.h"
 
 typedef struct Evictor Evictor;
-typedef struct Eviction Eviction; /* one wish: a slot; dropping it withdraws the wish (a call under way may still land) */
+/* one wish: a slot; dropping it withdraws the wish (a call under way may still land) */
+typedef struct Eviction Eviction;
 
 typedef struct EvictionReport {
         EvictionAnswer answer;
-        const char *pdb;          /* "name" of the PDB that blocks, or NULL */
-        const char *message;      /* the server's, for people; "" on success */
+        const char *pdb;                    /* "name" of the PDB that blocks, or NULL */
+        const char *message;                /* the server's, for people; "" on success */
         usec_t started_usec, finished_usec; /* loop_now() of the call */
         unsigned attempts;
 } EvictionReport;
 
-/* After each answer. The slot may be freed inside. After a final answer nothing more is done for this wish. */
+/* After each answer. The slot may be freed inside. After a final answer nothing more is done for this
+ * wish. */
 typedef void (*eviction_report_t)(Eviction *e, const EvictionReport *report, void *userdata);
 
 typedef struct EvictorOptions {
@@ -43,22 +48,25 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret);
 Evictor *evictor_free(Evictor *e); /* all wishes must be freed before */
 DEFINE_FREEP(Evictor, evictor_free);
 
-/* grace_sec -1: the pod's own. pdb: NULL, or the PDB known to match (a name in the pod's namespace). The pod is not kept. */
-int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *pdb, eviction_report_t report, void *userdata,
-                Eviction **ret);
+/* grace_sec -1: the pod's own. pdb: NULL, or the PDB known to match (a name in the pod's namespace). The pod
+ * is not kept. */
+int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *pdb, eviction_report_t report,
+                void *userdata, Eviction **ret);
 Eviction *eviction_free(Eviction *e);
 DEFINE_FREEP(Eviction, eviction_free);
-/* The pod goes, or is gone: nothing more is wished. A call under way ends in peace instead of being torn off (its answer still
- * counts for its PDB's queue), but is not reported any more. NULL is fine; returns NULL. */
+/* The pod goes, or is gone: nothing more is wished. A call under way ends in peace instead of being torn off
+ * (its answer still counts for its PDB's queue), but is not reported any more. NULL is fine; returns
+ * NULL. */
 Eviction *eviction_release(Eviction *e);
-bool eviction_is_under_way(const Eviction *e); /* a request has been sent and not been answered */
+bool eviction_is_under_way(const Eviction *e);           /* a request has been sent and not been answered */
 void eviction_set_grace(Eviction *e, int64_t grace_sec); /* for the next request */
 /* It waits behind a gate: the PDB's status allows nothing now, and so nothing is asked. */
 bool eviction_is_held(const Eviction *e);
 /* The PDB that matches it now (NULL: none): moves the wish between queues. */
 int eviction_set_pdb(Eviction *e, const char *pdb);
 
-/* What the PDB's status says: evictions that may go out now. Gates the queue of this PDB from here on; allowed > 0 wakes it. */
+/* What the PDB's status says: evictions that may go out now. Gates the queue of this PDB from here on;
+ * allowed > 0 wakes it. */
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed);
 /* The PDB is gone, or nobody watches it any more: its pods go on without a gate. */
 void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb);

@@ -13,18 +13,18 @@
 /* One pod of the node that must go. */
 typedef struct DrainPod {
         NodeDrain *drain;
-        KubePod *pod;              /* the newest state seen; a reference */
-        unsigned generation;       /* of the wake that saw it last */
+        KubePod *pod;        /* the newest state seen; a reference */
+        unsigned generation; /* of the wake that saw it last */
         Eviction *eviction;
-        bool evicted;              /* accepted */
-        bool held_told;            /* that its PDB allows nothing */
-        bool refused;              /* an eviction was refused at least once */
-        usec_t vanished_usec;      /* an eviction said that it is gone, loop_now(); 0: none did */
+        bool evicted;         /* accepted */
+        bool held_told;       /* that its PDB allows nothing */
+        bool refused;         /* an eviction was refused at least once */
+        usec_t vanished_usec; /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
-        char *deleted_version;     /* resourceVersion in view when our delete was accepted */
-        usec_t delete_retry_usec;  /* loop_now() */
+        char *deleted_version;    /* resourceVersion in view when our delete was accepted */
+        usec_t delete_retry_usec; /* loop_now() */
         Backoff delete_backoff;
-        const char *reason;        /* static */
+        const char *reason; /* static */
         char *detail, *message;
         usec_t since_usec;
 } DrainPod;
@@ -38,14 +38,14 @@ struct NodeDrain {
         DrainRules rules;
         HttpGuard guard;
         NodeDrainState state;
-        Hashmap *pods;             /* uid -> DrainPod, those in view that are waited for */
+        Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
         unsigned generation;
         Timer *timer;
         DrainBlocker *blockers;
         size_t n_blockers, blockers_allocated;
         bool changed;
         KubeCall *proof;
-        bool proof_spoilt;         /* a pod came into view since the list went out */
+        bool proof_spoilt; /* a pod came into view since the list went out */
         usec_t proof_retry_usec;
         Backoff proof_backoff;
 };
@@ -76,7 +76,8 @@ static void *drain_pod_free(void *p) {
         return NULL;
 }
 
-int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h, NodeDrain **ret) {
+int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h,
+                   NodeDrain **ret) {
         _cleanup_(node_drain_freep) NodeDrain *d = NULL;
         int r;
 
@@ -91,7 +92,9 @@ int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, c
         d->handler = *h;
         d->rules = o->rules;
         d->guard = o->guard;
-        d->proof_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC, .cap_usec = 5 * USEC_PER_SEC, .jitter_permille = 200 };
+        d->proof_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC,
+                                      .cap_usec = 5 * USEC_PER_SEC,
+                                      .jitter_permille = 200 };
         r = free_and_strdup(&d->node, o->node);
         if (r < 0)
                 return r;
@@ -121,32 +124,39 @@ NodeDrain *node_drain_free(NodeDrain *d) {
 static void node_drain_set_state(NodeDrain *d, NodeDrainState to) {
         if (d->state == to)
                 return;
-        log_debug(d->env->log, "Drain of node %s: %s -> %s", d->node, state_table[d->state], state_table[to]);
+        log_debug(d->env->log, "Drain of node %s: %s -> %s", d->node, state_table[d->state],
+                  state_table[to]);
         d->state = to;
         d->changed = true;
 }
 
-/* -- why a pod is still there --------------------------------------------------------------------------------------- */
+/* -- why a pod is still there --------------------------------------------------------------------------- */
 
 static DrainBlocker drain_pod_blocker(const DrainPod *dp) {
         const ObjectMeta *m = &dp->pod->object.meta;
 
         return (DrainBlocker){
-                .ns = strempty(m->ns), .name = m->name, .uid = m->uid,
+                .ns = strempty(m->ns),
+                .name = m->name,
+                .uid = m->uid,
                 .reason = dp->reason ? dp->reason : "Waiting",
-                .detail = strempty(dp->detail), .message = strempty(dp->message),
+                .detail = strempty(dp->detail),
+                .message = strempty(dp->message),
                 .since_usec = dp->since_usec,
         };
 }
 
 const char *drain_blocker_remedy(const DrainBlocker *b) {
         if (streq(b->reason, eviction_answer_to_string(EVICTION_BLOCKED_BY_PDB)))
-                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
+                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a "
+                       "lower minAvailable";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
-                return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
+                return "more than one PodDisruptionBudget matches it, which the eviction API never lets "
+                       "pass: make them disjoint";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
                 return "an admission webhook or the authorizer refuses its eviction";
-        if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) || streq(b->reason, "DeleteFailed"))
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) ||
+            streq(b->reason, "DeleteFailed"))
                 return "the API server does not take the request: see its message";
         if (streq(b->reason, "Protected"))
                 return "it opted out of drains by this key: the node waits until it ends or the key goes";
@@ -173,7 +183,7 @@ static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *d
         return true;
 }
 
-/* -- acting on one pod ----------------------------------------------------------------------------------------------- */
+/* -- acting on one pod ---------------------------------------------------------------------------------- */
 
 static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
         DrainPod *dp = userdata;
@@ -185,14 +195,17 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         } else if (eviction_answer_is_final(report->answer))
                 dp->vanished_usec = loop_now(dp->drain->env->loop);
         else {
-                dp->refused = report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
-                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb, report->message))
+                dp->refused =
+                        report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
+                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb,
+                                         report->message))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
         }
         node_drain_wake(dp->drain);
 }
 
-/* Behind a closed gate nothing is asked, and so nothing answers that it is blocked: say it here, if it lasts. */
+/* Behind a closed gate nothing is asked, and so nothing answers that it is blocked: say it here, if it
+ * lasts. */
 static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
         NodeDrain *d = dp->drain;
         usec_t now = loop_wall(d->env->loop), tell;
@@ -201,7 +214,8 @@ static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
                 dp->held_told = false;
                 return;
         }
-        (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb, "the PodDisruptionBudget allows no disruption now");
+        (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb,
+                                    "the PodDisruptionBudget allows no disruption now");
         tell = usec_add(dp->since_usec, HELD_TELL_USEC);
         if (now < tell)
                 timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, tell));
@@ -241,7 +255,8 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         if (r >= 0)
                 drain_pod_note_held(dp, pdb);
         else {
-                log_debug_errno(d->env->log, r, "Failed to ask for the eviction of pod %s/%s, trying again: %m",
+                log_debug_errno(d->env->log, r,
+                                "Failed to ask for the eviction of pod %s/%s, trying again: %m",
                                 dp->pod->object.meta.ns, dp->pod->object.meta.name);
                 timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
         }
@@ -259,7 +274,8 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
                 if (!reply->error)
                         drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
         } else {
-                usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random), reply->error->retry_after_usec);
+                usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random),
+                                   reply->error->retry_after_usec);
 
                 dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
                 if (drain_pod_set_reason(dp, "DeleteFailed", NULL, reply->error->message))
@@ -322,7 +338,7 @@ static void drain_pod_act(DrainPod *dp, const PodPlan *p) {
         }
 }
 
-/* -- the node as a whole ----------------------------------------------------------------------------------------------- */
+/* -- the node as a whole -------------------------------------------------------------------------------- */
 
 static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret) {
         DrainPod *dp = hashmap_get(d->pods, pod->object.meta.uid);
@@ -334,7 +350,8 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                         return -ENOMEM;
                 dp->drain = d;
                 dp->since_usec = loop_wall(d->env->loop);
-                dp->delete_backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC, .cap_usec = 5 * USEC_PER_SEC,
+                dp->delete_backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC,
+                                                .cap_usec = 5 * USEC_PER_SEC,
                                                 .jitter_permille = 200 };
                 dp->pod = (KubePod *) kube_object_ref((KubeObject *) &pod->object);
                 r = hashmap_put(d->pods, dp->pod->object.meta.uid, dp);
@@ -362,7 +379,7 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
 static void node_drain_forget_missing(NodeDrain *d) {
         DrainPod *dp;
 
-        HASHMAP_FOREACH(dp, d->pods) {
+        HASHMAP_FOREACH (dp, d->pods) {
                 if (dp->generation == d->generation)
                         continue;
                 hashmap_remove(d->pods, dp->pod->object.meta.uid);
@@ -404,7 +421,7 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
 static bool node_drain_deletes_under_way(const NodeDrain *d) {
         DrainPod *dp;
 
-        HASHMAP_FOREACH(dp, d->pods)
+        HASHMAP_FOREACH (dp, d->pods)
                 if (dp->delete_call)
                         return true;
         return false;
@@ -440,12 +457,14 @@ static void on_proof(const KubeReply *reply, void *userdata) {
         int r = reply->error ? api_error_to_errno(reply->error) : 0;
 
         if (r >= 0)
-                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_proof_item, &walk, &rest, NULL);
+                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_proof_item, &walk,
+                                     &rest, NULL);
         d->proof = kube_call_free(d->proof);
 
         if (r < 0 || walk.left > 0 || d->proof_spoilt) {
                 /* Not readable, or pods that the watch has not brought yet. */
-                log_debug(d->env->log, "Node %s is not proven empty: %zu pods in the list, result %d", d->node, walk.left, r);
+                log_debug(d->env->log, "Node %s is not proven empty: %zu pods in the list, result %d",
+                          d->node, walk.left, r);
                 node_drain_set_state(d, NODE_DRAIN_DRAINING);
                 d->proof_retry_usec = usec_add(now, backoff_next(&d->proof_backoff, d->env->random));
         } else
@@ -486,7 +505,8 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
                 return;
         }
         d->proof = kube_call_free(d->proof);
-        node_drain_set_state(d, expired && !node_drain_deletes_under_way(d) ? NODE_DRAIN_EXPIRED : NODE_DRAIN_DRAINING);
+        node_drain_set_state(d, expired && !node_drain_deletes_under_way(d) ? NODE_DRAIN_EXPIRED
+                                                                            : NODE_DRAIN_DRAINING);
 }
 
 static void node_drain_list_blockers(NodeDrain *d) {
@@ -495,7 +515,7 @@ static void node_drain_list_blockers(NodeDrain *d) {
         d->n_blockers = 0;
         if (GREEDY_REALLOC(d->blockers, d->blockers_allocated, MAX(hashmap_size(d->pods), (size_t) 1)) < 0)
                 return;
-        HASHMAP_FOREACH(dp, d->pods)
+        HASHMAP_FOREACH (dp, d->pods)
                 d->blockers[d->n_blockers++] = drain_pod_blocker(dp);
 }
 

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * The drain of one node, in the words of design.md section 4: evict (or, at the deadline, delete) what drain-plan.h says, wait
- * until nothing is left to wait for, then prove it by one consistent list. Begins after the cordon or taint was acknowledged.
+ * The drain of one node, in the words of design.md section 4: evict (or, at the deadline, delete) what
+ * drain-plan.h says, wait until nothing is left to wait for, then prove it by one consistent list. Begins
+ * after the cordon or taint was acknowledged.
  *
  *      DRAINING --nothing left in view--> PROVING --list empty, watch brought none since--> DRAINED
  *          ^                                 |
  *          +------------a pod was there------+          at T: EXPIRED, whatever is left
  *
- * Level-triggered: node_drain_wake() recomputes everything from the pods in view. Knows nothing of marks on the Node, of volumes
- * or of clouds.
+ * Level-triggered: node_drain_wake() recomputes everything from the pods in view. Knows nothing of marks on
+ * the Node, of volumes or of clouds.
  */
 
 #include "drain-plan.h"
@@ -33,7 +34,8 @@ const char *node_drain_state_to_string(NodeDrainState s);
 /* One pod that is still there, and why. Strings are borrowed until the next wake. */
 typedef struct DrainBlocker {
         const char *ns, *name, *uid;
-        const char *reason;  /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "WaitingForProtected", ... */
+        /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "WaitingForProtected", ... */
+        const char *reason;
         const char *detail;  /* the PDB's name, the annotation's key, or "" */
         const char *message; /* the server's words, or "" */
         usec_t since_usec;   /* wall clock: when this reason began */
@@ -44,18 +46,20 @@ const char *drain_blocker_remedy(const DrainBlocker *b);
 
 /* What happened to one pod, for journal and Event. */
 typedef enum DrainPodEvent {
-        DRAIN_POD_EVICTED,  /* accepted */
-        DRAIN_POD_BLOCKED,  /* a new reason that it is not evicted */
-        DRAIN_POD_DELETED,  /* at the deadline, its PDB not asked: accepted */
-        DRAIN_POD_GONE,     /* it has left the node */
+        DRAIN_POD_EVICTED, /* accepted */
+        DRAIN_POD_BLOCKED, /* a new reason that it is not evicted */
+        DRAIN_POD_DELETED, /* at the deadline, its PDB not asked: accepted */
+        DRAIN_POD_GONE,    /* it has left the node */
 } DrainPodEvent;
 
 typedef struct NodeDrainHandler {
-        void (*on_changed)(NodeDrain *d, void *userdata); /* state, pods left or blockers changed; may free the drain as last act */
+        /* state, pods left or blockers changed; may free the drain as last act */
+        void (*on_changed)(NodeDrain *d, void *userdata);
         /* report is NULL for GONE and DELETED. May be NULL. */
         void (*on_pod)(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                        const EvictionReport *report, void *userdata);
-        /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never known. */
+        /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never
+         * known. */
         const char *(*pdb_of)(const KubePod *pod, void *userdata);
         /* The pods in view that are bound to this node; start with a zeroed iterator. */
         bool (*iterate)(HashmapIterator *it, const KubePod **ret, void *userdata);
@@ -64,18 +68,20 @@ typedef struct NodeDrainHandler {
 
 typedef struct NodeDrainOptions {
         const char *node;
-        DrainRules rules;      /* wall-clock times */
+        DrainRules rules; /* wall-clock times */
         HttpGuard guard;
 } NodeDrainOptions;
 
 /* evictor and client are borrowed. The first wake is the caller's. */
-int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h, NodeDrain **ret);
+int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h,
+                   NodeDrain **ret);
 NodeDrain *node_drain_free(NodeDrain *d); /* withdraws what is not yet sent */
 DEFINE_FREEP(NodeDrain, node_drain_free);
 
 /* Something in view changed. Work happens in the next loop iteration, once for many calls. */
 void node_drain_wake(NodeDrain *d);
-/* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies wake. */
+/* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies
+ * wake. */
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod);
 void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 /* The earliest of all deadlines set; a later one never relaxes an earlier one. */

@@ -4,12 +4,13 @@
 #include "parse-util.h"
 #include "string-util.h"
 
-#define SYSTEM_CRITICAL_PRIORITY INT64_C(2000000000) /* k8s.io/kubernetes scheduling.SystemCriticalPriority */
+/* k8s.io/kubernetes scheduling.SystemCriticalPriority */
+#define SYSTEM_CRITICAL_PRIORITY INT64_C(2000000000)
 
 static const char *const class_table[_POD_CLASS_MAX] = {
-        [POD_CLASS_STATIC] = "static",           [POD_CLASS_DAEMON] = "daemon",
-        [POD_CLASS_TERMINAL] = "terminal",       [POD_CLASS_TERMINATING] = "terminating",
-        [POD_CLASS_PROTECTED] = "protected",     [POD_CLASS_ORDINARY] = "ordinary",
+        [POD_CLASS_STATIC] = "static",       [POD_CLASS_DAEMON] = "daemon",
+        [POD_CLASS_TERMINAL] = "terminal",   [POD_CLASS_TERMINATING] = "terminating",
+        [POD_CLASS_PROTECTED] = "protected", [POD_CLASS_ORDINARY] = "ordinary",
 };
 
 static const struct {
@@ -45,7 +46,8 @@ static bool protected_for_a_time(const KubePod *pod, usec_t wall_now_usec, usec_
         return *ret_until_usec > wall_now_usec;
 }
 
-static bool pod_is_protected(const KubePod *pod, usec_t wall_now_usec, const char **ret_key, usec_t *ret_until_usec) {
+static bool pod_is_protected(const KubePod *pod, usec_t wall_now_usec, const char **ret_key,
+                             usec_t *ret_until_usec) {
         const char *key = opt_out_key(&pod->object.meta);
         usec_t until = USEC_INFINITY;
 
@@ -61,7 +63,8 @@ static bool pod_is_protected(const KubePod *pod, usec_t wall_now_usec, const cha
         return true;
 }
 
-PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key, usec_t *ret_until_usec) {
+PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key,
+                      usec_t *ret_until_usec) {
         assert(pod);
 
         if (pod->is_static)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * drain/: which pods hold a node, what to do about each and when, and the evictions themselves. Used by both daemons. Calls base ..
- * kube; called by agent/ and coordinator/.
+ * drain/: which pods hold a node, what to do about each and when, and the evictions themselves. Used by both
+ * daemons. Calls base .. kube; called by agent/ and coordinator/.
  *
  * pod-class.c: pure. What kind of pod is this to somebody who wants to empty its node?
  */
@@ -23,13 +23,16 @@ typedef enum PodClass {
 
 const char *pod_class_to_string(PodClass c);
 
-/* The first class of the list above that fits. For POD_CLASS_PROTECTED *ret_key (if wanted) is the static name of the
- * annotation or label that decided; *ret_until_usec the wall-clock end of the protection (USEC_INFINITY: none).
+/* The first class of the list above that fits. For POD_CLASS_PROTECTED *ret_key (if wanted) is the static
+ * name of the annotation or label that decided; *ret_until_usec the wall-clock end of the protection
+ * (USEC_INFINITY: none).
  *
- * Opt-outs, as annotation or label with the value "true": vesper.sh/do-not-evict, karpenter.sh/do-not-evict (seeds 000, 002),
- * karpenter.sh/do-not-disrupt; cluster-autoscaler.kubernetes.io/safe-to-evict with the value "false". do-not-disrupt may also
- * be a Go duration > 0 counted from status.startTime (not started: protected). */
-PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key, usec_t *ret_until_usec);
+ * Opt-outs, as annotation or label with the value "true": vesper.sh/do-not-evict, karpenter.sh/do-not-evict
+ * (seeds 000, 002), karpenter.sh/do-not-disrupt; cluster-autoscaler.kubernetes.io/safe-to-evict with the
+ * value "false". do-not-disrupt may also be a Go duration > 0 counted from status.startTime (not started:
+ * protected). */
+PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key,
+                      usec_t *ret_until_usec);
 
 /* Evicted last: system-cluster-critical, system-node-critical, or a priority of 2,000,000,000 and more. */
 bool pod_is_critical(const KubePod *pod);

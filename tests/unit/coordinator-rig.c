@@ -17,7 +17,7 @@
 #define KEY_ID "AKIAIOSFODNN7EXAMPLE"
 #define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
-/* -- the toy cloud ----------------------------------------------------------------------------------------------------- */
+/* -- the toy cloud -------------------------------------------------------------------------------------- */
 
 typedef struct ToyProvider {
         CloudProvider provider;
@@ -52,11 +52,14 @@ static CloudResult toy_answer(ToyCall *x) {
         ToyMachine *m = x->machine;
 
         if (!m)
-                return (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_UNKNOWN, .message = "nobody knows it" };
+                return (CloudResult){ .outcome = CLOUD_OK,
+                                      .state = INSTANCE_UNKNOWN,
+                                      .message = "nobody knows it" };
         if (!x->terminate) {
                 m->n_described++;
                 if (cloud->describe_outcome != CLOUD_OK)
-                        return (CloudResult){ .outcome = cloud->describe_outcome, .message = "the cloud is in a bad mood" };
+                        return (CloudResult){ .outcome = cloud->describe_outcome,
+                                              .message = "the cloud is in a bad mood" };
                 return (CloudResult){ .outcome = CLOUD_OK, .state = m->state, .message = "" };
         }
         m->n_terminated++;
@@ -78,8 +81,8 @@ static void on_toy_timer(Timer *t, void *userdata) {
         x->done(&result, x->userdata);
 }
 
-static int toy_call_new(CloudProvider *p, const char *provider_id, bool terminate, const HttpGuard *guard, cloud_done_t done,
-                        void *userdata, CloudCall **ret) {
+static int toy_call_new(CloudProvider *p, const char *provider_id, bool terminate, const HttpGuard *guard,
+                        cloud_done_t done, void *userdata, CloudCall **ret) {
         ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
         ToyCall *x = MUST(new0(ToyCall, 1));
 
@@ -98,7 +101,8 @@ static int toy_call_new(CloudProvider *p, const char *provider_id, bool terminat
         return 0;
 }
 
-static int toy_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret) {
+static int toy_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+                        CloudCall **ret) {
         return toy_call_new(p, provider_id, false, NULL, done, userdata, ret);
 }
 
@@ -123,7 +127,11 @@ static void toy_free(CloudProvider *p) {
 }
 
 static const CloudProviderOps toy_ops = {
-        .name = "ec2", .owns = toy_owns, .describe = toy_describe, .terminate = toy_terminate, .call_free = toy_call_free,
+        .name = "ec2",
+        .owns = toy_owns,
+        .describe = toy_describe,
+        .terminate = toy_terminate,
+        .call_free = toy_call_free,
         .free = toy_free,
 };
 
@@ -136,7 +144,7 @@ static void *toy_machine_free(void *p) {
         return NULL;
 }
 
-/* -- the cluster ----------------------------------------------------------------------------------------------------------- */
+/* -- the cluster ---------------------------------------------------------------------------------------- */
 
 /* packaging/manifests/coordinator/rbac.yaml */
 static void allow(FakeAuthz *a) {
@@ -161,7 +169,8 @@ CoordinatorRig *coordinator_rig_new(void) {
         r->cluster = r->w.cluster;
         r->api = fake_cluster_api(r->cluster);
         allow(fake_cluster_authz(r->cluster));
-        fake_put(r->cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
+        fake_put(r->cluster, FAKE_NAMESPACES,
+                 fj_parse("{'metadata':{'name':'vesper-system'},'status':{'phase':'Active'}}"));
         assert_return_code(hashmap_new(0, &r->toy.machines), 0);
         r->toy.latency_usec = 5 * MSEC;
         return r;
@@ -183,24 +192,29 @@ void rig_run(CoordinatorRig *r, usec_t usec) {
         fake_world_run(&r->w, usec);
 }
 
-/* -- coordinators ------------------------------------------------------------------------------------------------------------ */
+/* -- coordinators --------------------------------------------------------------------------------------- */
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         RigCoordinator *c = userdata;
 
         strbuf_addf(&c->said, "%s\n", text);
         if (getenv("TEST_TRACE"))
-                fprintf(stderr, "%10.3f %c <%d> %s\n", (double) loop_now(c->loop) / 1e6 - 1000, c->name, (int) level, text);
+                fprintf(stderr, "%10.3f %c <%d> %s\n", (double) loop_now(c->loop) / 1e6 - 1000, c->name,
+                        (int) level, text);
 }
 
 static const char *on_getenv(const char *name, void *userdata) {
-        return streq(name, "AWS_ACCESS_KEY_ID") ? KEY_ID : streq(name, "AWS_SECRET_ACCESS_KEY") ? SECRET : NULL;
+        return streq(name, "AWS_ACCESS_KEY_ID")       ? KEY_ID
+               : streq(name, "AWS_SECRET_ACCESS_KEY") ? SECRET
+                                                      : NULL;
 }
 
 static void make_provider(RigCoordinator *c) {
         CoordinatorRig *r = c->rig;
-        CloudConfig config = { .name = "ec2", .endpoint = EC2_ORIGIN, .getenv = on_getenv,
+        CloudConfig config = { .name = "ec2",
+                               .endpoint = EC2_ORIGIN,
+                               .getenv = on_getenv,
                                .region = r->ec2_region ? r->ec2_region : "us-east-1" };
         const char *message = NULL;
         ToyProvider *toy;
@@ -223,14 +237,23 @@ static void make_client(RigCoordinator *c, unsigned seed) {
 
         assert_return_code(loop_new_virtual(c->rig->w.time, &c->loop), 0);
         assert_return_code(random_new(seed, &c->random), 0);
-        assert_return_code(log_new(LOG_TARGET_NULL, getenv("TEST_TRACE") ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "c", &c->log), 0);
+        assert_return_code(log_new(LOG_TARGET_NULL, getenv("TEST_TRACE") ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+                                   "c", &c->log),
+                           0);
         log_set_hook(c->log, on_log, c);
-        assert_return_code(http_inproc_new(c->loop, "CN=" USER ",O=system:authenticated", NULL, &c->transport), 0);
-        assert_return_code(http_inproc_route(c->transport, FAKE_ORIGIN, fake_cluster_handle, c->rig->cluster), 0);
-        c->env = (Env){ .loop = c->loop, .random = c->random, .log = c->log, .transport = c->transport, .version = "0" };
+        assert_return_code(
+                http_inproc_new(c->loop, "CN=" USER ",O=system:authenticated", NULL, &c->transport), 0);
+        assert_return_code(
+                http_inproc_route(c->transport, FAKE_ORIGIN, fake_cluster_handle, c->rig->cluster), 0);
+        c->env = (Env){ .loop = c->loop,
+                        .random = c->random,
+                        .log = c->log,
+                        .transport = c->transport,
+                        .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(c->loop, c->log, NULL, config, NULL, NULL, &c->auth, &message), 0);
-        assert_return_code(kube_client_new(&c->env, c->auth, FAKE_ORIGIN, "vesper-coordinator", &c->client), 0);
+        assert_return_code(kube_client_new(&c->env, c->auth, FAKE_ORIGIN, "vesper-coordinator", &c->client),
+                           0);
 }
 
 void rig_start(CoordinatorRig *r, size_t i) {
@@ -239,14 +262,16 @@ void rig_start(CoordinatorRig *r, size_t i) {
 
         assert_null(r->coordinators[i]);
         if (!r->config.lease_name)
-                assert_return_code(config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false,
-                                               r->settings, &r->config), 0);
+                assert_return_code(config_load(NULL, coordinator_config_table, coordinator_config_table_size,
+                                               NULL, false, r->settings, &r->config),
+                                   0);
         c->rig = r;
         c->name = (char) ('a' + i);
         make_client(c, ++r->n_started);
         make_provider(c);
         identity = MUST(strf("%c-%u", c->name, r->n_started));
-        assert_return_code(coordinator_new(&c->env, &r->config, c->client, c->provider, identity, &c->coordinator), 0);
+        assert_return_code(
+                coordinator_new(&c->env, &r->config, c->client, c->provider, identity, &c->coordinator), 0);
         assert_return_code(coordinator_start(c->coordinator), 0);
         r->coordinators[i] = c;
 }
@@ -291,7 +316,7 @@ RigCoordinator *rig_leader(CoordinatorRig *r) {
         return NULL;
 }
 
-/* -- nodes --------------------------------------------------------------------------------------------------------------------- */
+/* -- nodes ---------------------------------------------------------------------------------------------- */
 
 char *rig_instance(const char *node) {
         return MUST(strf("i-0%016llx", (unsigned long long) hash64(node, strlen(node))));
@@ -358,7 +383,7 @@ const cJSON *rig_claim(CoordinatorRig *r, const char *node) {
         _cleanup_free_ char *id = provider_id_of(node);
         const cJSON *found = NULL, *claim;
 
-        FAKE_FOREACH(claim, r->cluster, FAKE_NODECLAIMS, NULL)
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
                 if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), id))
                         found = claim;
         return found;
@@ -390,7 +415,7 @@ bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec) {
 static const cJSON *find_event(CoordinatorRig *r, const char *name, const char *reason, const char *text) {
         const cJSON *e;
 
-        FAKE_FOREACH(e, r->cluster, FAKE_EVENTS, NULL)
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
                 if (streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
                     streq_ptr(fj_string(e, "reason", NULL), reason) &&
                     (!text || strstr(strempty(fj_string(e, "message", NULL)), text)))
@@ -407,11 +432,13 @@ bool rig_event_says(CoordinatorRig *r, const char *name, const char *reason, con
 }
 
 const char *rig_condition(const cJSON *object, const char *type) {
-        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "status", NULL);
+        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "status",
+                         NULL);
 }
 
 const char *rig_condition_reason(const cJSON *object, const char *type) {
-        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "reason", NULL);
+        return fj_string(fj_find(fj_get(object, "status", "conditions", NULL), "type", type), "reason",
+                         NULL);
 }
 
 uint64_t rig_evictions(CoordinatorRig *r, unsigned status) {

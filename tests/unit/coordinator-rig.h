@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What tests of coordinator/ stand on: the fake cluster on virtual time, up to two coordinators with loops of their own, who
- * may do at the API server what rbac.yaml lets them do and no more, and a cloud that obeys the test: a toy whose every answer can
- * be set, or EC2's provider against the fake of EC2.
+ * What tests of coordinator/ stand on: the fake cluster on virtual time, up to two coordinators with loops
+ * of their own, who may do at the API server what rbac.yaml lets them do and no more, and a cloud that obeys
+ * the test: a toy whose every answer can be set, or EC2's provider against the fake of EC2.
  */
 
 #include "cloud.h"
@@ -17,25 +17,25 @@
 #define POOL "pool"
 #define ZONE "us-east-1a"
 
-/* -- the toy cloud ----------------------------------------------------------------------------------------------------- */
+/* -- the toy cloud -------------------------------------------------------------------------------------- */
 
 typedef struct ToyMachine {
         char *provider_id;
-        InstanceState state;     /* what describe says */
-        CloudOutcome outcome;    /* of terminate; CLOUD_OK: it begins to terminate */
-        InstanceState after;     /* what a terminate that is obeyed leads to; default: terminating */
+        InstanceState state;  /* what describe says */
+        CloudOutcome outcome; /* of terminate; CLOUD_OK: it begins to terminate */
+        InstanceState after;  /* what a terminate that is obeyed leads to; default: terminating */
         unsigned n_described, n_terminated; /* calls, obeyed or not */
-        char *op_id;             /* of the last terminate */
+        char *op_id;                        /* of the last terminate */
 } ToyMachine;
 
 typedef struct ToyCloud {
         Hashmap *machines; /* by providerID */
         CloudOutcome describe_outcome;
         usec_t latency_usec;
-        bool silent;       /* no answer ever */
+        bool silent; /* no answer ever */
 } ToyCloud;
 
-/* -- the rig ------------------------------------------------------------------------------------------------------------- */
+/* -- the rig -------------------------------------------------------------------------------------------- */
 
 typedef struct CoordinatorRig CoordinatorRig;
 
@@ -51,7 +51,7 @@ typedef struct RigCoordinator {
         Env env;
         CloudProvider *provider;
         Coordinator *coordinator;
-        StrBuf said;  /* what it logged */
+        StrBuf said; /* what it logged */
 } RigCoordinator;
 
 struct CoordinatorRig {
@@ -59,10 +59,10 @@ struct CoordinatorRig {
         FakeCluster *cluster; /* of w */
         FakeApi *api;
         ToyCloud toy;
-        FakeEc2 *ec2;         /* made on first use */
+        FakeEc2 *ec2; /* made on first use */
         bool use_ec2;
         const char *ec2_region; /* what coordinators are told; NULL: us-east-1 */
-        char *settings[8];    /* "Section.Key=VALUE", before the start */
+        char *settings[8];      /* "Section.Key=VALUE", before the start */
         CoordinatorConfig config;
         RigCoordinator *coordinators[2];
         unsigned n_started;
@@ -76,7 +76,7 @@ DEFINE_FREEP(CoordinatorRig, coordinator_rig_free);
 void rig_start(CoordinatorRig *r, size_t i);
 /* Frees it without shutdown actions. */
 void rig_kill(CoordinatorRig *r, size_t i);
-void rig_stop(CoordinatorRig *r, size_t i); /* cleanly */
+void rig_stop(CoordinatorRig *r, size_t i);    /* cleanly */
 RigCoordinator *rig_leader(CoordinatorRig *r); /* NULL: none */
 void rig_run(CoordinatorRig *r, usec_t usec);
 

@@ -10,7 +10,7 @@
 #include "coordinator-rig.h"
 #include "marks.h"
 
-/* -- pure ------------------------------------------------------------------------------------------------------------ */
+/* -- pure ----------------------------------------------------------------------------------------------- */
 
 static void test_claim_names(void **state) {
         _cleanup_free_ char *name = adoption_claim_name("pool", "aws:///z/i-1", "uid");
@@ -39,22 +39,27 @@ static void test_claim_body(void **state) {
                 { "nothing is set", USEC_INFINITY, USEC_INFINITY, NULL, NULL },
                 { "force at once", 0, USEC_INFINITY, "\"terminationGracePeriod\":\"0s\"", NULL },
                 { "seconds", 90 * USEC_PER_SEC, USEC_INFINITY, "\"terminationGracePeriod\":\"90s\"", NULL },
-                { "minutes", 30 * USEC_PER_MINUTE, USEC_INFINITY, "\"terminationGracePeriod\":\"30m\"", NULL },
-                { "hours", USEC_PER_DAY, 720 * USEC_PER_HOUR, "\"terminationGracePeriod\":\"24h\"", "\"expireAfter\":\"720h\"" },
+                { "minutes", 30 * USEC_PER_MINUTE, USEC_INFINITY, "\"terminationGracePeriod\":\"30m\"",
+                  NULL },
+                { "hours", USEC_PER_DAY, 720 * USEC_PER_HOUR, "\"terminationGracePeriod\":\"24h\"",
+                  "\"expireAfter\":\"720h\"" },
                 { "less than the CRD can say is rounded up", 1500 * USEC_PER_MSEC, USEC_INFINITY,
                   "\"terminationGracePeriod\":\"2s\"", NULL },
         };
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                KubeNodePool pool = { .object.meta.name = (char *) "pool", .termination_grace_usec = rows[i].tgp_usec,
+                KubeNodePool pool = { .object.meta.name = (char *) "pool",
+                                      .termination_grace_usec = rows[i].tgp_usec,
                                       .expire_after_usec = rows[i].expire_usec };
-                KubeNode n = { .object.meta = { .name = (char *) "a", .uid = (char *) "u" }, .provider_id = (char *) "aws:///z/i-1" };
+                KubeNode n = { .object.meta = { .name = (char *) "a", .uid = (char *) "u" },
+                               .provider_id = (char *) "aws:///z/i-1" };
                 _cleanup_free_ char *body = adoption_claim_body(&pool, &n);
 
                 print_message("  %s\n", rows[i].what);
                 assert_non_null(strstr(body, "\"finalizers\":[\"" FINALIZER_TERMINATION "\"]"));
-                assert_non_null(strstr(body, "\"spec\":{\"nodePool\":\"pool\",\"providerID\":\"aws:///z/i-1\""));
+                assert_non_null(
+                        strstr(body, "\"spec\":{\"nodePool\":\"pool\",\"providerID\":\"aws:///z/i-1\""));
                 assert_int_equal(strstr(body, "terminationGracePeriod") != NULL, rows[i].tgp != NULL);
                 assert_true(!rows[i].tgp || strstr(body, rows[i].tgp));
                 assert_int_equal(strstr(body, "expireAfter") != NULL, rows[i].expire != NULL);
@@ -62,7 +67,7 @@ static void test_claim_body(void **state) {
         }
 }
 
-/* -- adoption ------------------------------------------------------------------------------------------------------------ */
+/* -- adoption ------------------------------------------------------------------------------------------- */
 
 static void test_adopts(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -79,14 +84,16 @@ static void test_adopts(void **state) {
         assert_string_equal(fj_string(claim, "spec", "nodePool", NULL), POOL);
         assert_string_equal(fj_string(claim, "spec", "terminationGracePeriod", NULL), "30m");
         assert_string_equal(fj_string(claim, "status", "nodeName", NULL), "n0");
-        assert_string_equal(fj_string(claim, "status", "nodeUID", NULL), fj_string(rig_node(r, "n0"), "metadata", "uid", NULL));
+        assert_string_equal(fj_string(claim, "status", "nodeUID", NULL),
+                            fj_string(rig_node(r, "n0"), "metadata", "uid", NULL));
         assert_string_equal(rig_condition(claim, CLAIM_LAUNCHED), "True");
         assert_string_equal(rig_condition(claim, CLAIM_REGISTERED), "True");
         assert_string_equal(rig_condition(claim, CLAIM_INITIALIZED), "True");
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 3);
         assert_false(rig_has_finalizer(rig_node(r, "nobodys")));
         assert_false(rig_has_finalizer(rig_node(r, "bare")));
-        assert_int_equal(fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 3);
+        assert_int_equal(
+                fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 3);
         assert_true(rig_has_finalizer(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL)));
 
         print_message("  each write once, and then quiet\n");
@@ -97,17 +104,21 @@ static void test_adopts(void **state) {
         assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status"), 1, 3);
         fake_api_log_reset(r->api);
         rig_run(r, 10 * USEC_PER_MINUTE);
-        writes = fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL) + fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL) +
+        writes = fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL) +
+                 fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL) +
                  fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status") +
-                 fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status") + fake_api_count(r->api, FAKE_CREATE, FAKE_EVENTS, NULL);
+                 fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status") +
+                 fake_api_count(r->api, FAKE_CREATE, FAKE_EVENTS, NULL);
         assert_int_equal(writes, 0);
 
         print_message("  a machine that registers late\n");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "bare", "{'spec':{'providerID':'aws:///us-east-1a/%s'}}", bare);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "bare", "{'spec':{'providerID':'aws:///us-east-1a/%s'}}",
+                   bare);
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "bare"));
         print_message("  a person labels a node\n");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "nobodys", "{'metadata':{'labels':{'vesper.sh/pool':'" POOL "'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "nobodys",
+                   "{'metadata':{'labels':{'vesper.sh/pool':'" POOL "'}}}");
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "nobodys"));
 }
@@ -119,16 +130,19 @@ static void test_not_ready_yet(void **state) {
         rig_begin(r, 1, NULL);
         rig_add_node(r, "late");
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
-        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late",
+                   "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "late"));
         assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "False");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late",
+                   "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
         rig_run(r, USEC_PER_SEC);
         assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "True");
 
         print_message("  initialized once is initialized\n");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late",
+                   "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
         rig_run(r, USEC_PER_SEC);
         assert_string_equal(rig_condition(rig_claim(r, "late"), CLAIM_INITIALIZED), "True");
 }
@@ -145,7 +159,8 @@ static void test_puts_back(void **state) {
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['example.com/mine']}}");
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_has_finalizer(rig_node(r, "n0")));
-        assert_true(fj_array_has(fj_get(rig_node(r, "n0"), "metadata", "finalizers", NULL), "example.com/mine"));
+        assert_true(
+                fj_array_has(fj_get(rig_node(r, "n0"), "metadata", "finalizers", NULL), "example.com/mine"));
         fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'finalizers':null}}");
         rig_run(r, USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "n0"));
@@ -200,7 +215,8 @@ static void test_terminable(void **state) {
         (void) state;
 
         rig_begin(r, 2, NULL);
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
         assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
         assert_true(rig_is_adopted(r, "n1"));
@@ -214,7 +230,8 @@ static void test_deleted_before_adoption(void **state) {
         rig_begin(r, 1, NULL);
         rig_kill(r, 0);
         rig_add_node(r, "early");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "early", "{'metadata':{'finalizers':['example.com/other']}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "early",
+                   "{'metadata':{'finalizers':['example.com/other']}}");
         rig_delete_node(r, "early");
         rig_start(r, 0);
         rig_run(r, USEC_PER_MINUTE);
@@ -223,7 +240,7 @@ static void test_deleted_before_adoption(void **state) {
         assert_int_equal(rig_machine(r, "early")->n_terminated, 0);
 }
 
-/* -- pools that cannot ----------------------------------------------------------------------------------------------------- */
+/* -- pools that cannot ---------------------------------------------------------------------------------- */
 
 static void test_two_pools(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -241,8 +258,10 @@ static void test_two_pools(void **state) {
         print_message("  adopted by neither, with a condition on both; what one had already stays\n");
         assert_false(rig_has_finalizer(rig_node(r, "both")));
         assert_true(rig_is_adopted(r, "n0"));
-        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT), "True");
-        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, "gpu"), POOL_CONFLICT), "True");
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT),
+                            "True");
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, "gpu"), POOL_CONFLICT),
+                            "True");
         assert_true(rig_event_says(r, "both", "PoolsConflict", "gpu"));
 
         print_message("  the quarrel ends\n");
@@ -252,17 +271,21 @@ static void test_two_pools(void **state) {
         assert_true(rig_is_adopted(r, "both"));
         pool = fake_get(r->cluster, FAKE_NODEPOOLS, NULL, "gpu");
         assert_string_equal(rig_condition(pool, POOL_CONFLICT), "False");
-        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT), "False");
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_CONFLICT),
+                            "False");
 }
 
 static void test_invalid_pools(void **state) {
         static const struct {
                 const char *what, *spec, *says;
         } rows[] = {
-                { "a selector nobody can read", "{'selector':{'matchExpressions':[{'key':'a','operator':'Like','values':['b']}]}}",
+                { "a selector nobody can read",
+                  "{'selector':{'matchExpressions':[{'key':'a','operator':'Like','values':['b']}]}}",
                   "spec.selector" },
-                { "a selector of everything", "{'selector':{'matchLabels':null}}", "spec.selector is empty" },
-                { "a duration that is none", "{'template':{'terminationGracePeriod':'24x'}}", "terminationGracePeriod" },
+                { "a selector of everything", "{'selector':{'matchLabels':null}}",
+                  "spec.selector is empty" },
+                { "a duration that is none", "{'template':{'terminationGracePeriod':'24x'}}",
+                  "terminationGracePeriod" },
         };
         (void) state;
 
@@ -277,7 +300,9 @@ static void test_invalid_pools(void **state) {
                 rig_run(r, 2 * USEC_PER_SEC);
                 rig_add_node(r, "new");
                 rig_run(r, 5 * USEC_PER_SEC);
-                assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INVALID), "True");
+                assert_string_equal(
+                        rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_INVALID),
+                        "True");
                 assert_true(rig_event_says(r, POOL, POOL_INVALID, rows[i].says));
                 assert_false(rig_has_finalizer(rig_node(r, "new")));
                 assert_true(rig_is_adopted(r, "n0")); /* what it has, it keeps */
@@ -289,7 +314,7 @@ static void test_invalid_pools(void **state) {
         }
 }
 
-/* -- letting go ---------------------------------------------------------------------------------------------------------------- */
+/* -- letting go ----------------------------------------------------------------------------------------- */
 
 static void test_release_of_a_node(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -304,12 +329,15 @@ static void test_release_of_a_node(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
         rig_run(r, 10 * USEC_PER_MINUTE);
         assert_non_null(rig_node(r, "n0"));
-        assert_int_equal(fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 1);
+        assert_int_equal(
+                fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), -1, "status", "nodes", NULL), 1);
 
         print_message("  and it comes back to another pool\n");
         fake_add_nodepool(r->cluster, "second", "1h", NULL);
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
+                   "{'metadata':{'labels':{'vesper.sh/pool':'second'}}}");
         rig_run(r, 5 * USEC_PER_SEC);
         assert_true(rig_is_adopted(r, "n0"));
         assert_true(rig_is_adopted(r, "n1"));
@@ -325,7 +353,8 @@ static void test_release_interrupted(void **state) {
                 _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
 
                 rig_begin(r, 1, NULL);
-                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
                 for (unsigned i = 0; i < cut; i++)
                         (void) virtual_time_step(r->w.time, USEC_INFINITY);
                 rig_kill(r, 0);

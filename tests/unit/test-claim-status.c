@@ -22,13 +22,17 @@ typedef struct Bench {
 
 static void bench_init(Bench *b, const char *status) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_free_ char *text = strf("{\"metadata\":{\"name\":\"nc-1\"},\"spec\":{},\"status\":%s}", status);
+        _cleanup_free_ char *text =
+                strf("{\"metadata\":{\"name\":\"nc-1\"},\"spec\":{},\"status\":%s}", status);
 
         *b = (Bench){ .rig = rig_new() };
         assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
-        assert_return_code(kube_object_decode(&kube_node_claim_kind, json_root(doc), kube_client_pool(b->rig->host->client),
-                                              &b->claim), 0);
-        assert_return_code(claim_status_new(b->rig->host->client, (HttpGuard){}, (KubeNodeClaim *) b->claim, &b->status), 0);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, json_root(doc),
+                                              kube_client_pool(b->rig->host->client), &b->claim),
+                           0);
+        assert_return_code(claim_status_new(b->rig->host->client, (HttpGuard){}, (KubeNodeClaim *) b->claim,
+                                            &b->status),
+                           0);
         for (int i = 0; i < 100; i++)
                 rig_answer(b->rig, 200, "{}");
 }
@@ -67,8 +71,10 @@ static void test_phases(void **state) {
         assert_int_equal(b.rig->requests[0].method, HTTP_PATCH);
         assert_string_equal(b.rig->requests[0].path, PATH);
         assert_string_equal(b.rig->requests[0].content_type, "application/merge-patch+json");
-        assert_string_equal(last_body(&b), "{\"status\":{\"nodeName\":\"n\",\"nodeUID\":\"u\",\"phase\":\"Draining\",\"deadline\":"
-                                           "\"2027-01-15T08:00:00Z\",\"lastCloudError\":null,\"conditions\":[]}}");
+        assert_string_equal(
+                last_body(&b),
+                "{\"status\":{\"nodeName\":\"n\",\"nodeUID\":\"u\",\"phase\":\"Draining\",\"deadline\":"
+                "\"2027-01-15T08:00:00Z\",\"lastCloudError\":null,\"conditions\":[]}}");
 
         print_message("  the same again needs none\n");
         claim_status_set_phase(b.status, "Draining");
@@ -93,8 +99,13 @@ static void test_progress(void **state) {
         bench_init(&b, "{}");
         for (size_t i = 0; i < ELEMENTSOF(blockers); i++) {
                 snprintf(names[i], sizeof(names[i]), "p%zu", i);
-                blockers[i] = (DrainBlocker){ .ns = "shop", .name = names[i], .uid = "u", .reason = "BlockedByPDB",
-                                              .detail = "web", .message = "no", .since_usec = RIG_START_WALL };
+                blockers[i] = (DrainBlocker){ .ns = "shop",
+                                              .name = names[i],
+                                              .uid = "u",
+                                              .reason = "BlockedByPDB",
+                                              .detail = "web",
+                                              .message = "no",
+                                              .since_usec = RIG_START_WALL };
         }
         claim_status_set_phase(b.status, "Draining");
         rig_run_for(b.rig, 200 * MSEC);
@@ -108,7 +119,8 @@ static void test_progress(void **state) {
         rig_run_for(b.rig, 2 * USEC_PER_SEC);
         assert_int_equal(b.rig->n_requests, 3);
         assert_says(&b, "\"podsLeft\":6,");
-        assert_says(&b, "{\"pod\":\"shop/p5\",\"reason\":\"BlockedByPDB\",\"pdb\":\"shop/web\",\"message\":\"no\",\"since\":"
+        assert_says(&b, "{\"pod\":\"shop/p5\",\"reason\":\"BlockedByPDB\",\"pdb\":\"shop/"
+                        "web\",\"message\":\"no\",\"since\":"
                         "\"2027-01-15T08:00:00Z\"}]");
 
         print_message("  twenty of them at most\n");
@@ -119,11 +131,17 @@ static void test_progress(void **state) {
         assert_null(strstr(last_body(&b), "\"shop/p20\""));
 
         print_message("  what protects a pod is no PDB\n");
-        blockers[0] = (DrainBlocker){ .ns = "shop", .name = "job", .uid = "u", .reason = "Protected", .detail = "a/key",
-                                      .message = "", .since_usec = RIG_START_WALL };
+        blockers[0] = (DrainBlocker){ .ns = "shop",
+                                      .name = "job",
+                                      .uid = "u",
+                                      .reason = "Protected",
+                                      .detail = "a/key",
+                                      .message = "",
+                                      .since_usec = RIG_START_WALL };
         claim_status_set_blockers(b.status, 1, blockers, 1);
         rig_run_for(b.rig, 3 * USEC_PER_SEC);
-        assert_says(&b, "\"blockers\":[{\"pod\":\"shop/job\",\"reason\":\"Protected\",\"message\":\"a/key\",\"since\":");
+        assert_says(&b, "\"blockers\":[{\"pod\":\"shop/job\",\"reason\":\"Protected\",\"message\":\"a/"
+                        "key\",\"since\":");
 
         print_message("  the last one is told at once\n");
         claim_status_set_blockers(b.status, 0, NULL, 0);
@@ -137,14 +155,18 @@ static void test_conditions(void **state) {
         Bench b;
         (void) state;
 
-        bench_init(&b, "{\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\",\"message\":\"m\","
+        bench_init(&b, "{\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\","
+                       "\"message\":\"m\","
                        "\"lastTransitionTime\":\"2027-01-01T00:00:00Z\"}]}");
         claim_status_set_condition(b.status, CLAIM_DRAINED, CONDITION_FALSE, "Draining", "3 pods");
         rig_run_for(b.rig, 150 * MSEC);
         print_message("  a merge patch replaces the list: what was there is said again\n");
-        assert_says(&b, "\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\",\"message\":\"m\","
-                        "\"lastTransitionTime\":\"2027-01-01T00:00:00Z\"},{\"type\":\"Drained\",\"status\":\"False\",\"reason\":"
-                        "\"Draining\",\"message\":\"3 pods\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"}]");
+        assert_says(&b,
+                    "\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\","
+                    "\"message\":\"m\","
+                    "\"lastTransitionTime\":\"2027-01-01T00:00:00Z\"},{\"type\":\"Drained\",\"status\":"
+                    "\"False\",\"reason\":"
+                    "\"Draining\",\"message\":\"3 pods\",\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"}]");
 
         print_message("  its time moves with its status only\n");
         rig_run_for(b.rig, 10 * USEC_PER_SEC);

@@ -40,11 +40,18 @@ static void on_claim(const char *claim, void *userdata) {
 static void on_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
         const KubePod *p = new ? new : old;
 
-        strbuf_addf(&((Bench *) userdata)->trace, " pod%s:%s@%s", old && new ? "" : new ? "+" : "-", p->object.meta.name, node);
+        strbuf_addf(&((Bench *) userdata)->trace, " pod%s:%s@%s",
+                    old && new ? ""
+                    : new      ? "+"
+                               : "-",
+                    p->object.meta.name, node);
 }
 
 static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
-        strbuf_addf(&((Bench *) userdata)->trace, " pdb%s:%s", old && new ? "" : new ? "+" : "-",
+        strbuf_addf(&((Bench *) userdata)->trace, " pdb%s:%s",
+                    old && new ? ""
+                    : new      ? "+"
+                               : "-",
                     (new ? new : old)->object.meta.name);
 }
 
@@ -65,7 +72,8 @@ static void bench_init(Bench *b) {
         fake_world_init(&b->w, &quiet);
         assert_return_code(random_new(3, &b->random), 0);
         assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &b->transport), 0);
-        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster),
+                           0);
         b->env = (Env){ .loop = b->w.loop, .random = b->random, .transport = b->transport, .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
@@ -73,8 +81,13 @@ static void bench_init(Bench *b) {
 }
 
 static void bench_start(Bench *b) {
-        ClusterViewHandler h = { .on_node_dirty = on_node, .on_pool_dirty = on_pool, .on_claim_dirty = on_claim,
-                                 .on_pod = on_pod, .on_pdb = on_pdb, .on_synced = on_synced, .on_health = on_health,
+        ClusterViewHandler h = { .on_node_dirty = on_node,
+                                 .on_pool_dirty = on_pool,
+                                 .on_claim_dirty = on_claim,
+                                 .on_pod = on_pod,
+                                 .on_pdb = on_pdb,
+                                 .on_synced = on_synced,
+                                 .on_health = on_health,
                                  .userdata = b };
 
         assert_return_code(cluster_view_new(b->client, &h, &b->view), 0);
@@ -104,13 +117,16 @@ static void assert_dirty(Bench *b, const char *expected) {
 
 static void put_claim(Bench *b, const char *name, const char *instance, const char *node) {
         fake_put(b->w.cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/%s'},"
-                          "'status':{%s%s%s}}", name, instance, node ? "'nodeName':'" : "", strempty(node), node ? "'" : ""));
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/"
+                          "%s'},"
+                          "'status':{%s%s%s}}",
+                          name, instance, node ? "'nodeName':'" : "", strempty(node), node ? "'" : ""));
 }
 
 static void put_volume(Bench *b, const char *name, const char *node) {
         fake_put(b->w.cluster, FAKE_VOLUMEATTACHMENTS,
-                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'x','nodeName':'%s','source':{}}}", name, node));
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'x','nodeName':'%s','source':{}}}",
+                          name, node));
 }
 
 static size_t n_pods(Bench *b, const char *node) {
@@ -133,7 +149,7 @@ static size_t n_volumes(Bench *b, const char *node) {
         return n;
 }
 
-/* -- who becomes dirty --------------------------------------------------------------------------------------------------- */
+/* -- who becomes dirty ---------------------------------------------------------------------------------- */
 
 static void test_dirty(void **state) {
         Bench b;
@@ -164,7 +180,8 @@ static void test_dirty(void **state) {
         strbuf_truncate(&b.trace, 0);
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'disruptionsAllowed':1}}");
         assert_dirty(&b, " pdb:pdb");
-        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'spec':{'selector':{'matchLabels':{'app':'none'}}}}");
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb",
+                   "{'spec':{'selector':{'matchLabels':{'app':'none'}}}}");
         assert_dirty(&b, " pdb:pdb node:a node:b"); /* those it left, too */
         fake_remove(b.w.cluster, FAKE_PDBS, "default", "pdb");
         assert_dirty(&b, " pdb-:pdb");
@@ -191,7 +208,7 @@ static void test_dirty(void **state) {
         bench_done(&b);
 }
 
-/* -- indexes ---------------------------------------------------------------------------------------------------------------- */
+/* -- indexes -------------------------------------------------------------------------------------------- */
 
 static void test_pods_and_volumes(void **state) {
         Bench b;
@@ -255,7 +272,8 @@ static void test_provider_ids(void **state) {
 
         print_message("  two claims: the one that is not being deleted\n");
         fake_put(b.w.cluster, FAKE_NODECLAIMS,
-                 fj_parse("{'metadata':{'name':'nc-0','finalizers':['a/b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
+                 fj_parse("{'metadata':{'name':'nc-0','finalizers':['a/"
+                          "b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
                           "'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/i-2'}}"));
         fake_world_run(&b.w, 100 * MSEC);
         assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
@@ -267,14 +285,18 @@ static void test_provider_ids(void **state) {
         (void) cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-1", &several);
         assert_true(several);
         assert_null(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin")));
-        assert_string_equal(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "a"))->object.meta.name, "nc-1");
+        assert_string_equal(
+                cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "a"))->object.meta.name,
+                "nc-1");
         fake_remove(b.w.cluster, FAKE_NODES, NULL, "a");
         fake_world_run(&b.w, 100 * MSEC);
-        assert_string_equal(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin"))->object.meta.name, "nc-1");
+        assert_string_equal(
+                cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin"))->object.meta.name,
+                "nc-1");
         bench_done(&b);
 }
 
-/* -- pools -------------------------------------------------------------------------------------------------------------------- */
+/* -- pools ---------------------------------------------------------------------------------------------- */
 
 static void test_pools(void **state) {
         static const struct {
@@ -299,14 +321,19 @@ static void test_pools(void **state) {
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "both", "{'metadata':{'labels':{'web':'y','gpu':'y'}}}");
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "broken", "{'metadata':{'labels':{'broken':'y'}}}");
         fake_merge(b.w.cluster, FAKE_NODES, NULL, "going", "{'metadata':{'labels':{'going':'y'}}}");
-        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'web'},'spec':{'selector':{'matchLabels':{'web':'y'}}}}"));
-        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'gpu'},'spec':{'selector':{'matchExpressions':"
-                                                       "[{'key':'gpu','operator':'Exists'}]}}}"));
-        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'all'},'spec':{'selector':{}}}"));
-        fake_put(b.w.cluster, FAKE_NODEPOOLS, fj_parse("{'metadata':{'name':'broken'},'spec':{'selector':{'matchExpressions':"
-                                                       "[{'key':'broken','operator':'Like'}]}}}"));
         fake_put(b.w.cluster, FAKE_NODEPOOLS,
-                 fj_parse("{'metadata':{'name':'going','finalizers':['a/b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
+                 fj_parse("{'metadata':{'name':'web'},'spec':{'selector':{'matchLabels':{'web':'y'}}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'gpu'},'spec':{'selector':{'matchExpressions':"
+                          "[{'key':'gpu','operator':'Exists'}]}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'all'},'spec':{'selector':{}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'broken'},'spec':{'selector':{'matchExpressions':"
+                          "[{'key':'broken','operator':'Like'}]}}}"));
+        fake_put(b.w.cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'going','finalizers':['a/"
+                          "b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
                           "'spec':{'selector':{'matchLabels':{'going':'y'}}}}"));
         bench_start(&b);
 
@@ -314,7 +341,8 @@ static void test_pools(void **state) {
                 const KubeNodePool *pool = NULL, *other = NULL;
 
                 print_message("  %s\n", rows[i].what);
-                assert_int_equal(cluster_view_pool_of_node(b.view, cluster_view_node(b.view, rows[i].node), &pool, &other),
+                assert_int_equal(cluster_view_pool_of_node(b.view, cluster_view_node(b.view, rows[i].node),
+                                                           &pool, &other),
                                  rows[i].match);
                 assert_true(streq_ptr(pool ? pool->object.meta.name : NULL, rows[i].pool));
                 assert_int_equal(other != NULL, rows[i].match == POOL_MATCH_SEVERAL);
@@ -322,7 +350,7 @@ static void test_pools(void **state) {
         bench_done(&b);
 }
 
-/* -- PDBs ----------------------------------------------------------------------------------------------------------------------- */
+/* -- PDBs ----------------------------------------------------------------------------------------------- */
 
 static void test_pdb_of_pod(void **state) {
         static const struct {
@@ -330,21 +358,25 @@ static void test_pdb_of_pod(void **state) {
                 bool ready, second, asked;
         } rows[] = {
                 { "a healthy pod", "{}", "{}", "Running", "{}", true, false, true },
-                { "two PDBs: the API server says so itself", "{}", "{}", "Running", "{}", true, true, false },
+                { "two PDBs: the API server says so itself", "{}", "{}", "Running", "{}", true, true,
+                  false },
                 { "a pod that waits to start", "{}", "{}", "Pending", "{}", false, false, false },
                 { "a pod that ended", "{}", "{}", "Succeeded", "{}", false, false, false },
                 { "a pod that failed", "{}", "{}", "Failed", "{}", true, false, false },
-                { "a pod on its way out", "{}", "{}", "Running", "{'deletionTimestamp':'2026-01-01T00:00:00Z'}", true, false, false },
-                { "not Ready, and enough others are healthy", "{}", "{'currentHealthy':2,'desiredHealthy':2}", "Running", "{}",
-                  false, false, false },
-                { "not Ready, and not enough are", "{}", "{'currentHealthy':1,'desiredHealthy':2}", "Running", "{}", false, false,
-                  true },
-                { "not Ready, none desired", "{}", "{'currentHealthy':0,'desiredHealthy':0}", "Running", "{}", false, false, true },
+                { "a pod on its way out", "{}", "{}", "Running",
+                  "{'deletionTimestamp':'2026-01-01T00:00:00Z'}", true, false, false },
+                { "not Ready, and enough others are healthy", "{}",
+                  "{'currentHealthy':2,'desiredHealthy':2}", "Running", "{}", false, false, false },
+                { "not Ready, and not enough are", "{}", "{'currentHealthy':1,'desiredHealthy':2}",
+                  "Running", "{}", false, false, true },
+                { "not Ready, none desired", "{}", "{'currentHealthy':0,'desiredHealthy':0}", "Running",
+                  "{}", false, false, true },
                 { "not Ready, always allowed", "{'unhealthyPodEvictionPolicy':'AlwaysAllow'}",
                   "{'currentHealthy':1,'desiredHealthy':2}", "Running", "{}", false, false, false },
-                { "Ready under AlwaysAllow", "{'unhealthyPodEvictionPolicy':'AlwaysAllow'}", "{}", "Running", "{}", true, false,
-                  true },
-                { "another app's", "{'selector':{'matchLabels':{'app':'db'}}}", "{}", "Running", "{}", true, false, false },
+                { "Ready under AlwaysAllow", "{'unhealthyPodEvictionPolicy':'AlwaysAllow'}", "{}", "Running",
+                  "{}", true, false, true },
+                { "another app's", "{'selector':{'matchLabels':{'app':'db'}}}", "{}", "Running", "{}", true,
+                  false, false },
         };
         (void) state;
 
@@ -355,11 +387,14 @@ static void test_pdb_of_pod(void **state) {
 
                 print_message("  %s\n", rows[i].what);
                 bench_init(&b);
-                fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = "a", .app = "web", .unready = !rows[i].ready });
-                fake_merge(b.w.cluster, FAKE_PODS, "default", "p", "{'metadata':%s,'status':{'phase':'%s'}}", rows[i].pod_meta,
-                           rows[i].pod_phase);
+                fake_add_pod(
+                        b.w.cluster,
+                        &(FakePod){ .name = "p", .node = "a", .app = "web", .unready = !rows[i].ready });
+                fake_merge(b.w.cluster, FAKE_PODS, "default", "p", "{'metadata':%s,'status':{'phase':'%s'}}",
+                           rows[i].pod_meta, rows[i].pod_phase);
                 fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
-                fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'spec':%s,'status':%s}", rows[i].pdb_spec, rows[i].pdb_status);
+                fake_merge(b.w.cluster, FAKE_PDBS, "default", "web", "{'spec':%s,'status':%s}",
+                           rows[i].pdb_spec, rows[i].pdb_status);
                 fake_add_pdb(b.w.cluster, "kube-system", "elsewhere", "web", true, "1");
                 if (rows[i].second)
                         fake_add_pdb(b.w.cluster, NULL, "also", "web", true, "1");
@@ -373,7 +408,7 @@ static void test_pdb_of_pod(void **state) {
         }
 }
 
-/* -- health ------------------------------------------------------------------------------------------------------------------------ */
+/* -- health --------------------------------------------------------------------------------------------- */
 
 static void test_health(void **state) {
         Bench b;

@@ -17,17 +17,18 @@ static uint64_t n_writes(CoordinatorRig *r) {
                 const FakeLogEntry *e = fake_api_log_at(r->api, i);
 
                 n += e->verb != FAKE_GET && e->verb != FAKE_LIST && e->verb != FAKE_WATCH && e->resource &&
-                     e->resource->id != FAKE_LEASES && startswith(e->path, "/") && !streq_ptr(e->user, "admin");
+                     e->resource->id != FAKE_LEASES && startswith(e->path, "/") &&
+                     !streq_ptr(e->user, "admin");
         }
         return n;
 }
 
 static const char *holder(CoordinatorRig *r) {
-        return strempty(fj_string(fake_get(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator"), "spec",
-                                  "holderIdentity", NULL));
+        return strempty(fj_string(fake_get(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator"),
+                                  "spec", "holderIdentity", NULL));
 }
 
-/* -- who leads ------------------------------------------------------------------------------------------------------------ */
+/* -- who leads ------------------------------------------------------------------------------------------ */
 
 static void test_one_leads(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -138,7 +139,7 @@ static void test_lease_lost_during_removal(void **state) {
         assert_int_equal(rig_evictions(r, 0), 1);
 }
 
-/* -- the API server's bad days ------------------------------------------------------------------------------------------------ */
+/* -- the API server's bad days -------------------------------------------------------------------------- */
 
 static void test_api_away(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -176,7 +177,7 @@ static void test_watches_cut(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
 }
 
-/* -- what is said -------------------------------------------------------------------------------------------------------------- */
+/* -- what is said --------------------------------------------------------------------------------------- */
 
 static void test_journal(void **state) {
         static const char *const expected[] = {
@@ -219,16 +220,19 @@ static void test_metrics(void **state) {
         metrics_observe(m, METRIC_TERMINATION_SECONDS, 0, 0.2);
         metrics_format(m, &b);
         assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_leader 1\n"));
-        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_evictions_total{answer=\"accepted\"} 7\n"));
+        assert_non_null(
+                strstr(strbuf_str(&b), "\nvesper_coordinator_evictions_total{answer=\"accepted\"} 7\n"));
         assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_terminations{state=\"draining\"} 0\n"));
-        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_termination_duration_seconds_bucket{le=\"0.3\"} 1\n"));
-        assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_api_requests_total{verb=\"evict\"} 0\n"));
+        assert_non_null(strstr(strbuf_str(&b),
+                               "\nvesper_coordinator_termination_duration_seconds_bucket{le=\"0.3\"} 1\n"));
+        assert_non_null(
+                strstr(strbuf_str(&b), "\nvesper_coordinator_api_requests_total{verb=\"evict\"} 0\n"));
 }
 
-/* -- configuration -------------------------------------------------------------------------------------------------------------- */
+/* -- configuration -------------------------------------------------------------------------------------- */
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         strbuf_addf(userdata, "%s\n", text);
 }
 
@@ -257,7 +261,8 @@ static void test_config(void **state) {
                 print_message("  %s\n", rows[i].what);
                 assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "t", &log), 0);
                 log_set_hook(log, on_log, &said);
-                r = config_load(log, coordinator_config_table, coordinator_config_table_size, NULL, false, settings, &c);
+                r = config_load(log, coordinator_config_table, coordinator_config_table_size, NULL, false,
+                                settings, &c);
                 assert_int_equal(r < 0, rows[i].refused);
                 assert_non_null(strstr(strbuf_str(&said), rows[i].says));
                 if (r >= 0) {
@@ -271,11 +276,16 @@ static void test_config(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_leads),     cmocka_unit_test(test_stop_hands_over),
-                cmocka_unit_test(test_kill_hands_over), cmocka_unit_test(test_paused_leader),
-                cmocka_unit_test(test_lease_lost_during_removal), cmocka_unit_test(test_api_away),
-                cmocka_unit_test(test_watches_cut),   cmocka_unit_test(test_journal),
-                cmocka_unit_test(test_metrics),       cmocka_unit_test(test_config),
+                cmocka_unit_test(test_one_leads),
+                cmocka_unit_test(test_stop_hands_over),
+                cmocka_unit_test(test_kill_hands_over),
+                cmocka_unit_test(test_paused_leader),
+                cmocka_unit_test(test_lease_lost_during_removal),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_journal),
+                cmocka_unit_test(test_metrics),
+                cmocka_unit_test(test_config),
         };
         return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 #define NOW_SEC 1800000000 /* 2027-01-15T08:00:00Z */
 
-/* -- pure: objects in, text out ----------------------------------------------------------------------------------------- */
+/* -- pure: objects in, text out ------------------------------------------------------------------------- */
 
 typedef struct Bench {
         InternPool *pool;
@@ -43,19 +43,21 @@ static void put(Bench *b, const KubeKind *kind, ObjectList *list, const char *fm
                 *p = *p == '\'' ? '"' : *p;
         assert_return_code(json_parse(text.data, text.size, 1u << 20, &doc, NULL), 0);
         assert_return_code(GREEDY_REALLOC(list->items, list->allocated, list->n_items + 1), 0);
-        assert_return_code(kube_object_decode(kind, json_root(doc), b->pool, &list->items[list->n_items]), 0);
+        assert_return_code(kube_object_decode(kind, json_root(doc), b->pool, &list->items[list->n_items]),
+                           0);
         list->n_items++;
 }
 
 static void put_node(Bench *b, const char *name, const char *more) {
-        put(b, &kube_node_kind, &b->snapshot.nodes, "{'metadata':{'name':'%s'%s},'spec':{'providerID':'aws:///z/%s'}}", name,
-            more, name);
+        put(b, &kube_node_kind, &b->snapshot.nodes,
+            "{'metadata':{'name':'%s'%s},'spec':{'providerID':'aws:///z/%s'}}", name, more, name);
 }
 
 static void put_claim(Bench *b, const char *node, const char *meta, const char *spec, const char *status) {
         put(b, &kube_node_claim_kind, &b->snapshot.claims,
             "{'metadata':{'name':'nc-%s'%s},'spec':{'nodePool':'default','providerID':'aws:///z/%s'%s},"
-            "'status':{'nodeName':'%s'%s}}", node, meta, node, spec, node, status);
+            "'status':{'nodeName':'%s'%s}}",
+            node, meta, node, spec, node, status);
 }
 
 #define DELETED ",'deletionTimestamp':'2027-01-15T07:50:00Z'"
@@ -76,29 +78,36 @@ static void test_table(void **state) {
         b.snapshot.leader = strdup("coordinator-a");
         put_node(&b, "node-c", "");
         put_claim(&b, "node-c", DELETED, "",
-                  ",'phase':'Draining','podsLeft':12,'blockers':[{'pod':'shop/web-1','reason':'BlockedByPDB','pdb':'shop/web',"
+                  ",'phase':'Draining','podsLeft':12,'blockers':[{'pod':'shop/"
+                  "web-1','reason':'BlockedByPDB','pdb':'shop/web',"
                   "'since':'2027-01-15T07:55:00Z'}]");
         put_node(&b, "node-a", "");
         put_claim(&b, "node-a", "", "", ",'phase':'Adopted'");
         put_node(&b, "node-b", "");
-        put_claim(&b, "node-b", DELETED, ",'terminationGracePeriod':'1h'", ",'phase':'Terminating','podsLeft':0,"
-                  "'deadline':'2027-01-15T08:50:00Z','lastCloudError':'TerminationProtected: it may not be terminated'");
+        put_claim(&b, "node-b", DELETED, ",'terminationGracePeriod':'1h'",
+                  ",'phase':'Terminating','podsLeft':0,"
+                  "'deadline':'2027-01-15T08:50:00Z','lastCloudError':'TerminationProtected: it may not be "
+                  "terminated'");
         put_node(&b, "unmanaged", "");
         put_claim(&b, "lost", "", "", ",'phase':'Adopted'");
         text = table(&b);
-        assert_string_equal(
-                text,
-                "Leader: coordinator-a\n"
-                "NODE        POOL      PHASE         PODS-LEFT   HELD-BY                              SINCE   DEADLINE\n"
-                "(nc-lost)   default   NodeAbsent    -           -                                    -       -\n"
-                "node-a      default   Adopted       -           -                                    -       -\n"
-                "node-b      default   Terminating   0           Cloud                                10m     in 50m\n"
-                "node-c      default   Draining      12          shop/web-1 (BlockedByPDB shop/web)   5m      -\n"
-                "\n"
-                "node-b: Cloud: TerminationProtected: it may not be terminated\n"
-                "\n"
-                "node-c waits for pod shop/web-1 for ever: terminationGracePeriod is unset on NodeClaim nc-node-c, and on "
-                "NodePool default for new ones. Free the pod, or delete it.\n");
+        assert_string_equal(text, "Leader: coordinator-a\n"
+                                  "NODE        POOL      PHASE         PODS-LEFT   HELD-BY                  "
+                                  "            SINCE   DEADLINE\n"
+                                  "(nc-lost)   default   NodeAbsent    -           -                        "
+                                  "            -       -\n"
+                                  "node-a      default   Adopted       -           -                        "
+                                  "            -       -\n"
+                                  "node-b      default   Terminating   0           Cloud                    "
+                                  "            10m     in 50m\n"
+                                  "node-c      default   Draining      12          shop/web-1 (BlockedByPDB "
+                                  "shop/web)   5m      -\n"
+                                  "\n"
+                                  "node-b: Cloud: TerminationProtected: it may not be terminated\n"
+                                  "\n"
+                                  "node-c waits for pod shop/web-1 for ever: terminationGracePeriod is "
+                                  "unset on NodeClaim nc-node-c, and on "
+                                  "NodePool default for new ones. Free the pod, or delete it.\n");
         bench_done(&b);
 }
 
@@ -109,14 +118,16 @@ static void test_interrupted(void **state) {
 
         bench_init(&b);
         put(&b, &kube_node_kind, &b.snapshot.nodes,
-            "{'metadata':{'name':'spot','annotations':{'vesper.sh/interruption':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\',"
+            "{'metadata':{'name':'spot','annotations':{'vesper.sh/"
+            "interruption':'{\\'id\\':\\'x\\',\\'phase\\':\\'Draining\\',"
             "\\'podsLeft\\':7,\\'deadline\\':\\'2027-01-15T08:01:30Z\\'}'}}}");
         put(&b, &kube_node_kind, &b.snapshot.nodes,
             "{'metadata':{'name':'odd','annotations':{'vesper.sh/interruption':'not JSON'}}}");
         text = table(&b);
-        assert_string_equal(text, "NODE   POOL   PHASE                 PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
-                                  "odd    -      Interrupted (agent)   -           -         -       -\n"
-                                  "spot   -      Draining (agent)      7           -         -       in 90s\n");
+        assert_string_equal(text,
+                            "NODE   POOL   PHASE                 PODS-LEFT   HELD-BY   SINCE   DEADLINE\n"
+                            "odd    -      Interrupted (agent)   -           -         -       -\n"
+                            "spot   -      Draining (agent)      7           -         -       in 90s\n");
         bench_done(&b);
 }
 
@@ -127,8 +138,10 @@ static void test_blocked_condition(void **state) {
 
         bench_init(&b);
         put(&b, &kube_node_kind, &b.snapshot.nodes,
-            "{'metadata':{'name':'n','finalizers':['vesper.sh/termination']},'status':{'conditions':[{'type':"
-            "'vesper.sh/TerminationBlocked','status':'True','reason':'MachineShared','message':'another Node has it',"
+            "{'metadata':{'name':'n','finalizers':['vesper.sh/"
+            "termination']},'status':{'conditions':[{'type':"
+            "'vesper.sh/TerminationBlocked','status':'True','reason':'MachineShared','message':'another "
+            "Node has it',"
             "'lastTransitionTime':'2027-01-15T07:00:00Z'}]}}");
         text = table(&b);
         assert_non_null(strstr(text, "n      -      Adopting   -           MachineShared   60m     -\n"));
@@ -145,7 +158,8 @@ static void test_leader_line(void **state) {
                 { "somebody leads", "a", 3, "Leader: a\n" },
                 { "not known", NULL, 0, NULL },
                 { "nobody ever did", "", 0, "Leader: nobody. Is vesper-coordinator running?\n" },
-                { "nobody does any more", "a", 600, "Leader: nobody; last seen was a, 10m ago. Is vesper-coordinator running?\n" },
+                { "nobody does any more", "a", 600,
+                  "Leader: nobody; last seen was a, 10m ago. Is vesper-coordinator running?\n" },
         };
         (void) state;
 
@@ -159,7 +173,8 @@ static void test_leader_line(void **state) {
                 b.snapshot.leader_seen_usec = b.snapshot.now_usec - rows[i].seen_before_sec * USEC_PER_SEC;
                 b.snapshot.lease_usec = 15 * USEC_PER_SEC;
                 text = table(&b);
-                assert_true(rows[i].says ? startswith(text, rows[i].says) != NULL : strstr(text, "Leader") == NULL);
+                assert_true(rows[i].says ? startswith(text, rows[i].says) != NULL
+                                         : strstr(text, "Leader") == NULL);
                 assert_non_null(strstr(text, "No node is managed"));
                 bench_done(&b);
         }
@@ -177,7 +192,8 @@ static void test_json(void **state) {
         b.snapshot.leader = strdup("a");
         put_node(&b, "n", "");
         put_claim(&b, "n", DELETED, "",
-                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'x/y','reason':'Protected','message':'k'}]");
+                  ",'phase':'Draining','podsLeft':2,'blockers':[{'pod':'x/"
+                  "y','reason':'Protected','message':'k'}]");
         assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
         text = status_rows_json(&rows, &b.snapshot);
         assert_return_code(json_parse(text, strlen(text), 1u << 20, &doc, NULL), 0);
@@ -192,7 +208,7 @@ static void test_json(void **state) {
         bench_done(&b);
 }
 
-/* -- fetching ----------------------------------------------------------------------------------------------------------------- */
+/* -- fetching ------------------------------------------------------------------------------------------- */
 
 typedef struct Fetched {
         int error;
@@ -229,17 +245,20 @@ static void test_fetch(void **state) {
                 const char *leader;
         } rows[] = {
                 { "all is well", "admin", NULL, NULL, 0, NULL, "somebody" },
-                { "no Lease for this person", "reader", "nodes,nodeclaims", NULL, 0, "who leads is not known", NULL },
+                { "no Lease for this person", "reader", "nodes,nodeclaims", NULL, 0,
+                  "who leads is not known", NULL },
                 { "no rights at all", "nobody", "leases", NULL, -EACCES, "you may not list", "somebody" },
-                { "CRDs are not installed", "admin", NULL, not_found, -ENOENT, "install vesper's CustomResourceDefinitions", "somebody" },
+                { "CRDs are not installed", "admin", NULL, not_found, -ENOENT,
+                  "install vesper's CustomResourceDefinitions", "somebody" },
                 { "no API server", "admin", NULL, away, -ECONNRESET, "does not answer", NULL },
         };
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
-                _cleanup_free_ char *message = NULL, *identity = strf("CN=%s,O=%s", rows[i].user,
-                                                                      rows[i].rights ? "people" : "system:masters");
+                _cleanup_free_ char *message = NULL,
+                                    *identity = strf("CN=%s,O=%s", rows[i].user,
+                                                     rows[i].rights ? "people" : "system:masters");
                 HttpTransport *transport;
                 Fetched fetched = {};
                 KubeClient *client;
@@ -256,28 +275,35 @@ static void test_fetch(void **state) {
                         snprintf(name, sizeof(name), "n%d", n);
                         fake_add_node(w.cluster, name, NULL, name, NULL);
                 }
-                fake_put(w.cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'v'},'status':{'phase':'Active'}}"));
-                fake_put(w.cluster, FAKE_LEASES, fj_parse("{'metadata':{'name':'l','namespace':'v'},'spec':{'holderIdentity':"
-                                                          "'somebody','leaseDurationSeconds':15,'renewTime':"
-                                                          "'2026-01-01T00:00:00.000000Z'}}"));
+                fake_put(w.cluster, FAKE_NAMESPACES,
+                         fj_parse("{'metadata':{'name':'v'},'status':{'phase':'Active'}}"));
+                fake_put(w.cluster, FAKE_LEASES,
+                         fj_parse("{'metadata':{'name':'l','namespace':'v'},'spec':{'holderIdentity':"
+                                  "'somebody','leaseDurationSeconds':15,'renewTime':"
+                                  "'2026-01-01T00:00:00.000000Z'}}"));
                 if (rows[i].rights) {
-                        fake_authz_allow(fake_cluster_authz(w.cluster), "people", "list", "*", rows[i].rights, NULL);
-                        fake_authz_allow(fake_cluster_authz(w.cluster), "nobody", "get", "*", rows[i].rights, NULL);
+                        fake_authz_allow(fake_cluster_authz(w.cluster), "people", "list", "*",
+                                         rows[i].rights, NULL);
+                        fake_authz_allow(fake_cluster_authz(w.cluster), "nobody", "get", "*", rows[i].rights,
+                                         NULL);
                 }
                 fake_api_set_fault(fake_cluster_api(w.cluster), rows[i].fault, NULL);
 
                 assert_return_code(http_inproc_new(w.loop, identity, NULL, &transport), 0);
-                assert_return_code(http_inproc_route(transport, FAKE_ORIGIN, fake_cluster_handle, w.cluster), 0);
+                assert_return_code(http_inproc_route(transport, FAKE_ORIGIN, fake_cluster_handle, w.cluster),
+                                   0);
                 env = (Env){ .loop = w.loop, .random = w.random, .transport = transport, .version = "0" };
                 assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
-                assert_return_code(kube_auth_new(w.loop, NULL, NULL, config, NULL, NULL, &auth, &message), 0);
+                assert_return_code(kube_auth_new(w.loop, NULL, NULL, config, NULL, NULL, &auth, &message),
+                                   0);
                 assert_return_code(kube_client_new(&env, auth, FAKE_ORIGIN, "t", &client), 0);
                 assert_return_code(ctl_fetch_new(client, "v", "l", on_fetched, &fetched, &fetch), 0);
                 fake_world_run(&w, USEC_PER_MINUTE);
 
                 assert_true(fetched.done);
                 assert_int_equal(fetched.error, rows[i].error);
-                assert_true(rows[i].says ? fetched.message && strstr(fetched.message, rows[i].says) : !fetched.message);
+                assert_true(rows[i].says ? fetched.message && strstr(fetched.message, rows[i].says)
+                                         : !fetched.message);
                 assert_true(streq_ptr(fetched.snapshot.leader, rows[i].leader));
                 if (fetched.error == 0)
                         assert_int_equal(fetched.snapshot.nodes.n_items, 700);
@@ -294,9 +320,12 @@ static void test_fetch(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),       cmocka_unit_test(test_interrupted),
-                cmocka_unit_test(test_blocked_condition), cmocka_unit_test(test_leader_line),
-                cmocka_unit_test(test_json),        cmocka_unit_test(test_fetch),
+                cmocka_unit_test(test_table),
+                cmocka_unit_test(test_interrupted),
+                cmocka_unit_test(test_blocked_condition),
+                cmocka_unit_test(test_leader_line),
+                cmocka_unit_test(test_json),
+                cmocka_unit_test(test_fetch),
         };
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);
 }

@@ -11,15 +11,20 @@
 
 /* Answers of kube-apiserver 1.34 (pkg/registry/core/pod/storage/eviction.go), as they come over the wire. */
 #define TOO_MANY(cause, more) \
-        "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"Cannot evict pod as it would violate the pod's disruption " \
+        "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"Cannot evict pod as it would violate " \
+        "the pod's disruption " \
         "budget.\",\"reason\":\"TooManyRequests\",\"details\":{" cause more "},\"code\":429}"
 #define CAUSE_WEB \
-        "\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web needs 3 healthy pods and has 3 " \
+        "\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web needs 3 " \
+        "healthy pods and has 3 " \
         "currently\"}]"
 #define CAUSE_PENDING \
-        "\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web is still being processed by the " \
+        "\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web is still " \
+        "being processed by the " \
         "server.\"}]"
-#define STATUS(reason, message) "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"" message "\"}"
+#define STATUS(reason, message) \
+        "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
+        "}"
 
 static void test_answers(void **state) {
         static const struct {
@@ -31,40 +36,54 @@ static void test_answers(void **state) {
                 const char *pdb;
                 bool final;
         } rows[] = {
-                { "not there", 404, STATUS("NotFound", "pods \\\"a\\\" not found"), 0, EVICTION_GONE, NULL, true },
-                { "another pod of that name", 409, STATUS("Conflict", "the UID in the precondition (a) does not match"), 0,
-                  EVICTION_REPLACED, NULL, true },
-                { "its PDB says no", 429, TOO_MANY(CAUSE_WEB, ""), 0, EVICTION_BLOCKED_BY_PDB, "web", false },
-                { "its PDB's controller has not looked yet", 429, TOO_MANY(CAUSE_PENDING, ",\"retryAfterSeconds\":10"), 10,
-                  EVICTION_PDB_NOT_OBSERVED, "web", false },
+                { "not there", 404, STATUS("NotFound", "pods \\\"a\\\" not found"), 0, EVICTION_GONE, NULL,
+                  true },
+                { "another pod of that name", 409,
+                  STATUS("Conflict", "the UID in the precondition (a) does not match"), 0, EVICTION_REPLACED,
+                  NULL, true },
+                { "its PDB says no", 429, TOO_MANY(CAUSE_WEB, ""), 0, EVICTION_BLOCKED_BY_PDB, "web",
+                  false },
+                { "its PDB's controller has not looked yet", 429,
+                  TOO_MANY(CAUSE_PENDING, ",\"retryAfterSeconds\":10"), 10, EVICTION_PDB_NOT_OBSERVED, "web",
+                  false },
                 { "a PDB that a message does not name", 429,
                   TOO_MANY("\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"no\"}]", ""), 0,
                   EVICTION_BLOCKED_BY_PDB, NULL, false },
                 { "a PDB without a name", 429,
-                  TOO_MANY("\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget \"}]", ""), 0,
-                  EVICTION_BLOCKED_BY_PDB, NULL, false },
-                { "flow control", 429, STATUS("TooManyRequests", "too many requests, please try again later."), 1,
+                  TOO_MANY("\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption "
+                           "budget \"}]",
+                           ""),
+                  0, EVICTION_BLOCKED_BY_PDB, NULL, false },
+                { "flow control", 429,
+                  STATUS("TooManyRequests", "too many requests, please try again later."), 1,
                   EVICTION_FLOW_CONTROL, NULL, false },
-                { "flow control in plain text", 429, "Too many requests, please try again later.\\n", 1, EVICTION_FLOW_CONTROL,
-                  NULL, false },
+                { "flow control in plain text", 429, "Too many requests, please try again later.\\n", 1,
+                  EVICTION_FLOW_CONTROL, NULL, false },
                 { "two PDBs", 500,
-                  STATUS("InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
-                                          "not support."), 0, EVICTION_SEVERAL_PDBS, NULL, false },
-                { "its server stumbles", 500, STATUS("InternalError", "etcdserver: leader changed"), 0, EVICTION_SERVER_BUSY,
-                  NULL, false },
+                  STATUS("InternalError", "This pod has more than one PodDisruptionBudget, which the "
+                                          "eviction subresource does "
+                                          "not support."),
+                  0, EVICTION_SEVERAL_PDBS, NULL, false },
+                { "its server stumbles", 500, STATUS("InternalError", "etcdserver: leader changed"), 0,
+                  EVICTION_SERVER_BUSY, NULL, false },
                 { "its server stumbles without a word", 500, "", 0, EVICTION_SERVER_BUSY, NULL, false },
                 { "its namespace goes", 403,
-                  "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"unable to create new content\",\"details\":{"
-                  "\"causes\":[{\"reason\":\"NamespaceTerminating\",\"message\":\"namespace x is being terminated\"}]}}", 0,
-                  EVICTION_NAMESPACE_TERMINATING, NULL, false },
-                { "not allowed", 403, STATUS("Forbidden", "User cannot create pods/eviction"), 0, EVICTION_FORBIDDEN, NULL,
+                  "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"unable to create new "
+                  "content\",\"details\":{"
+                  "\"causes\":[{\"reason\":\"NamespaceTerminating\",\"message\":\"namespace x is being "
+                  "terminated\"}]}}",
+                  0, EVICTION_NAMESPACE_TERMINATING, NULL, false },
+                { "not allowed", 403, STATUS("Forbidden", "User cannot create pods/eviction"), 0,
+                  EVICTION_FORBIDDEN, NULL, false },
+                { "not known", 401, STATUS("Unauthorized", "Unauthorized"), 0, EVICTION_FORBIDDEN, NULL,
                   false },
-                { "not known", 401, STATUS("Unauthorized", "Unauthorized"), 0, EVICTION_FORBIDDEN, NULL, false },
-                { "not understood", 400, STATUS("BadRequest", "no"), 0, EVICTION_REFUSED_FOR_GOOD, NULL, false },
+                { "not understood", 400, STATUS("BadRequest", "no"), 0, EVICTION_REFUSED_FOR_GOOD, NULL,
+                  false },
                 { "no such verb", 405, "", 0, EVICTION_REFUSED_FOR_GOOD, NULL, false },
                 { "not valid", 422, STATUS("Invalid", "no"), 0, EVICTION_REFUSED_FOR_GOOD, NULL, false },
                 { "not now", 503, "", 5, EVICTION_SERVER_BUSY, NULL, false },
-                { "too long", 504, STATUS("Timeout", "request did not complete"), 0, EVICTION_SERVER_BUSY, NULL, false },
+                { "too long", 504, STATUS("Timeout", "request did not complete"), 0, EVICTION_SERVER_BUSY,
+                  NULL, false },
                 { "a code from nowhere", 418, "", 0, EVICTION_SERVER_BUSY, NULL, false },
         };
         (void) state;
@@ -75,7 +94,8 @@ static void test_answers(void **state) {
 
                 print_message("  %s\n", rows[i].what);
                 assert_return_code(api_error_from_body(rows[i].http, rows[i].body, strlen(rows[i].body),
-                                                       rows[i].retry_after_sec * USEC_PER_SEC, &error), 0);
+                                                       rows[i].retry_after_sec * USEC_PER_SEC, &error),
+                                   0);
                 assert_string_equal(eviction_answer_to_string(eviction_classify(&error, &pdb)),
                                     eviction_answer_to_string(rows[i].answer));
                 assert_true(streq_ptr(pdb, rows[i].pdb));
@@ -104,7 +124,8 @@ static void test_no_error(void **state) {
 static void test_words(void **state) {
         (void) state;
         for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++)
-                assert_true(eviction_answer_to_string(a)[0] >= 'A' && eviction_answer_to_string(a)[0] <= 'Z');
+                assert_true(eviction_answer_to_string(a)[0] >= 'A' &&
+                            eviction_answer_to_string(a)[0] <= 'Z');
         assert_null(eviction_answer_to_string(_EVICTION_ANSWER_MAX));
         assert_null(eviction_answer_to_string(_EVICTION_ANSWER_INVALID));
 }

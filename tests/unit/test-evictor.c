@@ -15,11 +15,14 @@
 #define WISHES_MAX 700u
 
 #define BLOCKED \
-        "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"Cannot evict pod as it would violate the pod's " \
-        "disruption budget.\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget " \
+        "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"Cannot evict pod as it would " \
+        "violate the pod's " \
+        "disruption budget.\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The " \
+        "disruption budget " \
         "web needs 1 healthy pods and has 1 currently\"}]}}"
 #define SEVERAL \
-        "{\"kind\":\"Status\",\"reason\":\"InternalError\",\"message\":\"This pod has more than one PodDisruptionBudget, which " \
+        "{\"kind\":\"Status\",\"reason\":\"InternalError\",\"message\":\"This pod has more than one " \
+        "PodDisruptionBudget, which " \
         "the eviction subresource does not support.\"}"
 #define CREATED "{\"kind\":\"Status\",\"status\":\"Success\"}"
 
@@ -34,10 +37,10 @@ typedef struct Bench {
         VirtualTime *time;
         RigHost *host;
         Evictor *evictor;
-        Answer now;             /* to every eviction that arrives */
+        Answer now; /* to every eviction that arrives */
         usec_t latency_usec;
         unsigned in_flight, peak, n_requests;
-        usec_t at_usec[4096];   /* when each arrived, since the start */
+        usec_t at_usec[4096]; /* when each arrived, since the start */
         char last_path[128];
         char *last_body;
 
@@ -137,7 +140,7 @@ static size_t n_accepted(const Bench *b) {
         return (size_t) evictor_stats(b->evictor).answers[EVICTION_ACCEPTED];
 }
 
-/* -- without PDB ----------------------------------------------------------------------------------------------------- */
+/* -- without PDB ---------------------------------------------------------------------------------------- */
 
 static void test_together(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -164,7 +167,8 @@ static void test_together(void **state) {
 }
 
 static void test_window_and_rate(void **state) {
-        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 40 });
+        _cleanup_(bench_freep) Bench *b =
+                bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 40 });
         _cleanup_(bench_freep) Bench *c = bench_new(NULL);
         (void) state;
 
@@ -252,7 +256,11 @@ static void test_errors_are_tried_again(void **state) {
                 EvictionAnswer expected;
                 unsigned min, max; /* requests in a minute */
         } rows[] = {
-                { "several PDBs: slowly, somebody must edit", { 500, SEVERAL, NULL, false }, EVICTION_SEVERAL_PDBS, 6, 13 },
+                { "several PDBs: slowly, somebody must edit",
+                  { 500, SEVERAL, NULL, false },
+                  EVICTION_SEVERAL_PDBS,
+                  6,
+                  13 },
                 { "not allowed: slowly", { 403, "{}", NULL, false }, EVICTION_FORBIDDEN, 6, 13 },
                 { "a busy server: with backoff", { 503, "{}", NULL, false }, EVICTION_SERVER_BUSY, 9, 14 },
                 { "a busy server that says when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, 3, 4 },
@@ -292,7 +300,7 @@ static void test_final_answers(void **state) {
         }
 }
 
-/* -- a PDB that somebody watches ---------------------------------------------------------------------------------------- */
+/* -- a PDB that somebody watches ------------------------------------------------------------------------ */
 
 static void test_gate(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -401,7 +409,7 @@ static void test_gate_closes(void **state) {
         assert_int_equal(b->n_requests, 3);
 }
 
-/* -- a PDB that nobody watches -------------------------------------------------------------------------------------------- */
+/* -- a PDB that nobody watches -------------------------------------------------------------------------- */
 
 static void test_probe(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -455,7 +463,7 @@ static void test_moving_between_pdbs(void **state) {
         assert_in_range(b->n_requests, 6, 16);
 }
 
-/* -- slots ------------------------------------------------------------------------------------------------------------------ */
+/* -- slots ---------------------------------------------------------------------------------------------- */
 
 static void test_dropping(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 2 });
@@ -529,14 +537,22 @@ static void test_guard(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_together),       cmocka_unit_test(test_window_and_rate),
-                cmocka_unit_test(test_flow_control),   cmocka_unit_test(test_slow_server),
-                cmocka_unit_test(test_no_answer),      cmocka_unit_test(test_errors_are_tried_again),
-                cmocka_unit_test(test_final_answers),  cmocka_unit_test(test_gate),
-                cmocka_unit_test(test_serial),         cmocka_unit_test(test_status_before_answer),
-                cmocka_unit_test(test_gate_closes),    cmocka_unit_test(test_probe),
-                cmocka_unit_test(test_moving_between_pdbs), cmocka_unit_test(test_dropping),
-                cmocka_unit_test(test_grace),          cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_together),
+                cmocka_unit_test(test_window_and_rate),
+                cmocka_unit_test(test_flow_control),
+                cmocka_unit_test(test_slow_server),
+                cmocka_unit_test(test_no_answer),
+                cmocka_unit_test(test_errors_are_tried_again),
+                cmocka_unit_test(test_final_answers),
+                cmocka_unit_test(test_gate),
+                cmocka_unit_test(test_serial),
+                cmocka_unit_test(test_status_before_answer),
+                cmocka_unit_test(test_gate_closes),
+                cmocka_unit_test(test_probe),
+                cmocka_unit_test(test_moving_between_pdbs),
+                cmocka_unit_test(test_dropping),
+                cmocka_unit_test(test_grace),
+                cmocka_unit_test(test_guard),
         };
         return cmocka_run_group_tests_name("evictor", tests, NULL, NULL);
 }

@@ -25,8 +25,8 @@ typedef struct Bench {
         Informer *informer;
         Evictor *evictor;
         NodeDrain *drain;
-        StrBuf trace;       /* "evicted a; blocked b BlockedByPDB web; ..." */
-        const char *pdb;    /* what pdb_of says of every pod; NULL: nobody knows */
+        StrBuf trace;    /* "evicted a; blocked b BlockedByPDB web; ..." */
+        const char *pdb; /* what pdb_of says of every pod; NULL: nobody knows */
         bool know_pdbs;
         unsigned n_changed;
 } Bench;
@@ -58,7 +58,8 @@ static void bench_init(Bench *b) {
         fake_world_init(&b->w, NULL);
         assert_return_code(random_new(5, &b->random), 0);
         assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &b->transport), 0);
-        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster),
+                           0);
         b->env = (Env){ .loop = b->w.loop, .random = b->random, .transport = b->transport, .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
@@ -89,15 +90,18 @@ static void on_changed(NodeDrain *d, void *userdata) {
 
 static void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                    const EvictionReport *report, void *userdata) {
-        static const char *const words[] = { [DRAIN_POD_EVICTED] = "evicted", [DRAIN_POD_BLOCKED] = "blocked",
-                                             [DRAIN_POD_DELETED] = "deleted", [DRAIN_POD_GONE] = "gone" };
+        static const char *const words[] = { [DRAIN_POD_EVICTED] = "evicted",
+                                             [DRAIN_POD_BLOCKED] = "blocked",
+                                             [DRAIN_POD_DELETED] = "deleted",
+                                             [DRAIN_POD_GONE] = "gone" };
         Bench *b = userdata;
 
         assert_true(report || e != DRAIN_POD_EVICTED);
         assert_true(!report || e == DRAIN_POD_EVICTED || e == DRAIN_POD_BLOCKED);
         strbuf_addf(&b->trace, "%s%s %s", b->trace.size > 0 ? "; " : "", words[e], pod->object.meta.name);
         if (e == DRAIN_POD_BLOCKED)
-                strbuf_addf(&b->trace, " %s%s%s", blocker->reason, blocker->detail[0] ? " " : "", blocker->detail);
+                strbuf_addf(&b->trace, " %s%s%s", blocker->reason, blocker->detail[0] ? " " : "",
+                            blocker->detail);
 }
 
 static const char *on_pdb_of(const KubePod *pod, void *userdata) {
@@ -113,11 +117,17 @@ static void begin(Bench *b, int64_t deadline_sec, ProtectedPolicy policy, bool e
         usec_t now = loop_wall(b->w.loop);
         NodeDrainOptions o = {
                 .node = NODE,
-                .rules = { .started_usec = now, .protected_policy = policy, .evict_first = evict_first,
-                           .deadline_usec = deadline_sec > 0 ? now + (usec_t) deadline_sec * USEC_PER_SEC : USEC_INFINITY },
+                .rules = { .started_usec = now,
+                           .protected_policy = policy,
+                           .evict_first = evict_first,
+                           .deadline_usec = deadline_sec > 0 ? now + (usec_t) deadline_sec * USEC_PER_SEC
+                                                             : USEC_INFINITY },
         };
-        NodeDrainHandler h = { .on_changed = on_changed, .on_pod = on_pod, .iterate = on_iterate,
-                               .pdb_of = b->know_pdbs ? on_pdb_of : NULL, .userdata = b };
+        NodeDrainHandler h = { .on_changed = on_changed,
+                               .on_pod = on_pod,
+                               .iterate = on_iterate,
+                               .pdb_of = b->know_pdbs ? on_pdb_of : NULL,
+                               .userdata = b };
 
         assert_true(informer_synced(b->informer));
         assert_return_code(node_drain_new(b->client, b->evictor, &o, &h, &b->drain), 0);
@@ -133,7 +143,8 @@ static uint64_t n_deletes(Bench *b) {
 }
 
 static void assert_state(Bench *b, NodeDrainState s) {
-        assert_string_equal(node_drain_state_to_string(node_drain_state(b->drain)), node_drain_state_to_string(s));
+        assert_string_equal(node_drain_state_to_string(node_drain_state(b->drain)),
+                            node_drain_state_to_string(s));
 }
 
 static void assert_trace(Bench *b, const char *expected) {
@@ -150,14 +161,15 @@ static void assert_blockers(Bench *b, const char *expected) {
         list = node_drain_blockers(b->drain, &n);
         assert_int_equal(n, node_drain_pods_left(b->drain));
         for (size_t i = 0; i < n; i++)
-                strbuf_addf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", list[i].name, list[i].reason, list[i].detail[0] ? " " : "",
-                            list[i].detail);
+                strbuf_addf(&text, "%s%s %s%s%s", i > 0 ? ", " : "", list[i].name, list[i].reason,
+                            list[i].detail[0] ? " " : "", list[i].detail);
         assert_string_equal(strbuf_str(&text), expected);
 }
 
 /* Seconds from now until the pod's deletionTimestamp; -1: it is not being deleted, or not there. */
 static int64_t seconds_to_live(Bench *b, const char *pod) {
-        const char *text = fj_string(fake_get(b->w.cluster, FAKE_PODS, "default", pod), "metadata", "deletionTimestamp", NULL);
+        const char *text = fj_string(fake_get(b->w.cluster, FAKE_PODS, "default", pod), "metadata",
+                                     "deletionTimestamp", NULL);
         usec_t at;
 
         if (!text)
@@ -166,7 +178,7 @@ static int64_t seconds_to_live(Bench *b, const char *pod) {
         return (int64_t) (at / USEC_PER_SEC) - (int64_t) (loop_wall(b->w.loop) / USEC_PER_SEC);
 }
 
-/* -- the plain way ------------------------------------------------------------------------------------------------------ */
+/* -- the plain way -------------------------------------------------------------------------------------- */
 
 static void test_empty(void **state) {
         Bench b;
@@ -174,8 +186,10 @@ static void test_empty(void **state) {
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "ds", .node = NODE, .owner_kind = "DaemonSet", .owner = "d" });
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "static", .node = NODE, .owner_kind = "Node", .owner = NODE });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "ds", .node = NODE, .owner_kind = "DaemonSet", .owner = "d" });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "static", .node = NODE, .owner_kind = "Node", .owner = NODE });
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "elsewhere", .node = "node-b" });
         run_for(&b, USEC_PER_SEC);
         lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL);
@@ -184,14 +198,16 @@ static void test_empty(void **state) {
         assert_state(&b, NODE_DRAIN_DRAINING);
         run_for(&b, 100 * MSEC);
         assert_state(&b, NODE_DRAIN_DRAINED);
-        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL), lists + 1);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL),
+                         lists + 1);
         assert_int_equal(n_evictions(&b), 0);
         assert_trace(&b, "");
 
         print_message("  proven once, not again and again\n");
         node_drain_wake(b.drain);
         run_for(&b, USEC_PER_MINUTE);
-        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL), lists + 1);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL),
+                         lists + 1);
         bench_done(&b);
 }
 
@@ -226,7 +242,8 @@ static void test_critical_last(void **state) {
 
         bench_init(&b);
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "dns", .node = NODE });
-        fake_merge(b.w.cluster, FAKE_PODS, "default", "dns", "{'spec':{'priorityClassName':'system-cluster-critical'}}");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "dns",
+                   "{'spec':{'priorityClassName':'system-cluster-critical'}}");
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 3 });
         run_for(&b, USEC_PER_SEC);
         begin(&b, 0, PROTECTED_WAIT, false);
@@ -239,7 +256,7 @@ static void test_critical_last(void **state) {
         bench_done(&b);
 }
 
-/* -- what holds ----------------------------------------------------------------------------------------------------------- */
+/* -- what holds ----------------------------------------------------------------------------------------- */
 
 static void test_protected(void **state) {
         static const struct {
@@ -247,12 +264,15 @@ static void test_protected(void **state) {
                 ProtectedPolicy policy;
                 const char *first, *blockers, *then;
         } rows[] = {
-                { "wait: nothing goes until it is gone", PROTECTED_WAIT, "blocked job Protected vesper.sh/do-not-evict",
-                  "job Protected vesper.sh/do-not-evict, web WaitingForProtected", "gone job; evicted web; gone web" },
+                { "wait: nothing goes until it is gone", PROTECTED_WAIT,
+                  "blocked job Protected vesper.sh/do-not-evict",
+                  "job Protected vesper.sh/do-not-evict, web WaitingForProtected",
+                  "gone job; evicted web; gone web" },
                 { "others: the rest goes meanwhile", PROTECTED_OTHERS,
                   "blocked job Protected vesper.sh/do-not-evict; evicted web; gone web",
                   "job Protected vesper.sh/do-not-evict", "gone job" },
-                { "ignore: all go", PROTECTED_IGNORE, "evicted job; evicted web; gone job; gone web", "", "" },
+                { "ignore: all go", PROTECTED_IGNORE, "evicted job; evicted web; gone job; gone web", "",
+                  "" },
         };
         (void) state;
 
@@ -261,7 +281,8 @@ static void test_protected(void **state) {
 
                 print_message("  %s\n", rows[i].what);
                 bench_init(&b);
-                fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = NODE,
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "job",
+                                                      .node = NODE,
                                                       .annotations = "{'vesper.sh/do-not-evict':'true'}" });
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 1 });
                 run_for(&b, USEC_PER_SEC);
@@ -270,7 +291,8 @@ static void test_protected(void **state) {
                 assert_trace(&b, rows[i].first);
                 assert_blockers(&b, rows[i].blockers);
                 if (fake_get(b.w.cluster, FAKE_PODS, "default", "job"))
-                        fake_merge(b.w.cluster, FAKE_PODS, "default", "job", "{'status':{'phase':'Succeeded'}}");
+                        fake_merge(b.w.cluster, FAKE_PODS, "default", "job",
+                                   "{'status':{'phase':'Succeeded'}}");
                 run_for(&b, 2 * USEC_PER_SEC);
                 assert_trace(&b, rows[i].then);
                 assert_state(&b, NODE_DRAIN_DRAINED);
@@ -283,7 +305,9 @@ static void test_protection_ends_by_time(void **state) {
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "job", .node = NODE, .annotations = "{'karpenter.sh/do-not-disrupt':'5m'}" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "job",
+                                              .node = NODE,
+                                              .annotations = "{'karpenter.sh/do-not-disrupt':'5m'}" });
         run_for(&b, USEC_PER_SEC);
         begin(&b, 0, PROTECTED_WAIT, false);
         run_for(&b, 4 * USEC_PER_MINUTE);
@@ -356,15 +380,20 @@ static void test_two_pdbs(void **state) {
         bench_done(&b);
 }
 
-/* -- the deadline -------------------------------------------------------------------------------------------------------------- */
+/* -- the deadline --------------------------------------------------------------------------------------- */
 
 static void test_deadline(void **state) {
         Bench b;
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "long", .node = NODE, .app = "web", .grace_sec = 40, .stop_sec = 35 });
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "longer", .node = NODE, .app = "web", .grace_sec = 500, .stop_sec = 500 });
+        fake_add_pod(
+                b.w.cluster,
+                &(FakePod){ .name = "long", .node = NODE, .app = "web", .grace_sec = 40, .stop_sec = 35 });
+        fake_add_pod(
+                b.w.cluster,
+                &(FakePod){
+                        .name = "longer", .node = NODE, .app = "web", .grace_sec = 500, .stop_sec = 500 });
         fake_add_pod(b.w.cluster, &(FakePod){ .name = "short", .node = NODE, .app = "web", .grace_sec = 5 });
         fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "3");
         run_for(&b, USEC_PER_SEC);
@@ -396,8 +425,12 @@ static void test_expired(void **state) {
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "stuck", .node = NODE, .stuck = true, .grace_sec = 10 });
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "kept", .node = NODE, .grace_sec = 0, .stop_sec = 1,
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "stuck", .node = NODE, .stuck = true, .grace_sec = 10 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "kept",
+                                              .node = NODE,
+                                              .grace_sec = 0,
+                                              .stop_sec = 1,
                                               .annotations = "{'vesper.sh/do-not-evict':'true'}" });
         run_for(&b, USEC_PER_SEC);
         begin(&b, 60, PROTECTED_WAIT, false);
@@ -407,7 +440,8 @@ static void test_expired(void **state) {
         assert_state(&b, NODE_DRAIN_EXPIRED);
         assert_blockers(&b, "stuck Terminating");
         run_for(&b, USEC_PER_MINUTE);
-        assert_int_equal(n_deletes(&b), 1); /* of the protected one; nothing is won by repeating the other's */
+        /* of the protected one; nothing is won by repeating the other's */
+        assert_int_equal(n_deletes(&b), 1);
         bench_done(&b);
 }
 
@@ -417,7 +451,8 @@ static void test_terminating_beyond(void **state) {
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "slow", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
         run_for(&b, USEC_PER_SEC);
         begin(&b, 0, PROTECTED_WAIT, false);
         run_for(&b, USEC_PER_SEC);
@@ -442,8 +477,11 @@ static void test_evict_first(void **state) {
         (void) state;
 
         bench_init(&b);
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "free", .node = NODE, .grace_sec = 300, .stop_sec = 300 });
-        fake_add_pod(b.w.cluster, &(FakePod){ .name = "held", .node = NODE, .app = "web", .grace_sec = 300, .stop_sec = 300 });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "free", .node = NODE, .grace_sec = 300, .stop_sec = 300 });
+        fake_add_pod(
+                b.w.cluster,
+                &(FakePod){ .name = "held", .node = NODE, .app = "web", .grace_sec = 300, .stop_sec = 300 });
         fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
         run_for(&b, USEC_PER_SEC);
         begin(&b, 100, PROTECTED_IGNORE, true);
@@ -454,7 +492,7 @@ static void test_evict_first(void **state) {
         bench_done(&b);
 }
 
-/* -- the proof --------------------------------------------------------------------------------------------------------------------- */
+/* -- the proof ------------------------------------------------------------------------------------------ */
 
 typedef struct LateBind {
         Bench *b;
@@ -580,7 +618,8 @@ static void test_freed_in_between(void **state) {
 
                 bench_init(&b);
                 fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .stop_sec = 1 });
-                fake_add_pod(b.w.cluster, &(FakePod){ .name = "db", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
+                fake_add_pod(b.w.cluster,
+                             &(FakePod){ .name = "db", .node = NODE, .grace_sec = 600, .stop_sec = 600 });
                 run_for(&b, USEC_PER_SEC);
                 begin(&b, 60, PROTECTED_WAIT, false);
                 run_for(&b, moments[i]);

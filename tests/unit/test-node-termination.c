@@ -32,12 +32,12 @@ static const char *annotation(const cJSON *node, const char *key) {
 
 static void set_ready(CoordinatorRig *r, const char *node, bool ready) {
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
-        fake_merge(r->cluster, FAKE_NODES, NULL, node, "{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
-                   ready ? "True" : "Unknown");
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", ready ? "True" : "Unknown");
         rig_run(r, 200 * MSEC);
 }
 
-/* -- the plain way -------------------------------------------------------------------------------------------------------- */
+/* -- the plain way -------------------------------------------------------------------------------------- */
 
 static void test_empty_node(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -74,8 +74,10 @@ static void test_marks_and_pods(void **state) {
                 snprintf(name, sizeof(name), "p%d", i);
                 fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = "n0", .stop_sec = 10 });
         }
-        fake_add_pod(r->cluster, &(FakePod){ .name = "ds", .node = "n0", .owner_kind = "DaemonSet", .owner = "d" });
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'taints':[{'key':'mine','effect':'NoExecute','value':'x'}]}}");
+        fake_add_pod(r->cluster,
+                     &(FakePod){ .name = "ds", .node = "n0", .owner_kind = "DaemonSet", .owner = "d" });
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'spec':{'taints':[{'key':'mine','effect':'NoExecute','value':'x'}]}}");
         rig_run(r, USEC_PER_SEC);
         rig_delete_node(r, "n0");
         rig_run(r, 5 * USEC_PER_SEC);
@@ -86,7 +88,8 @@ static void test_marks_and_pods(void **state) {
         assert_true(has_taint(n, "mine"));
         assert_non_null(annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR));
         assert_non_null(annotation(n, ANNOTATION_DEADLINE));
-        assert_string_equal(fj_string(n, "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL), LABEL_EXCLUDE_FROM_LB_VALUE);
+        assert_string_equal(fj_string(n, "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL),
+                            LABEL_EXCLUDE_FROM_LB_VALUE);
         assert_string_equal(rig_condition(n, CONDITION_DRAIN_IN_PROGRESS), "True");
         assert_string_equal(phase(r, "n0"), "Draining");
         assert_int_equal(fj_int(rig_claim(r, "n0"), -1, "status", "podsLeft", NULL), 10);
@@ -108,7 +111,8 @@ static void test_person_was_first(void **state) {
 
         rig_begin(r, 1, NULL);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'spec':{'unschedulable':true},'metadata':{'labels':{'%s':'mine'}}}",
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'spec':{'unschedulable':true},'metadata':{'labels':{'%s':'mine'}}}",
                    LABEL_EXCLUDE_FROM_LB);
         rig_run(r, USEC_PER_SEC);
         rig_delete_node(r, "n0");
@@ -127,7 +131,8 @@ static void test_claim_deleted_instead(void **state) {
 
         rig_begin(r, 1, NULL);
         add_pod(r, "web", "n0", NULL);
-        path = strf("/apis/vesper.sh/v1alpha1/nodeclaims/%s", fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+        path = strf("/apis/vesper.sh/v1alpha1/nodeclaims/%s",
+                    fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
         {
                 _cleanup_answer_ FakeAnswer a = fake_ask(&r->w, HTTP_DELETE, path, NULL, NULL);
 
@@ -144,7 +149,8 @@ static void test_foreign_finalizer(void **state) {
         (void) state;
 
         rig_begin(r, 1, NULL);
-        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "','a/b']}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "','a/b']}}");
         rig_run(r, USEC_PER_SEC);
         rig_delete_node(r, "n0");
         rig_run(r, 5 * USEC_PER_SEC);
@@ -163,7 +169,7 @@ static void test_foreign_finalizer(void **state) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
 }
 
-/* -- PDBs ------------------------------------------------------------------------------------------------------------------- */
+/* -- PDBs ----------------------------------------------------------------------------------------------- */
 
 static void test_pdb_that_allows_none(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -223,7 +229,7 @@ static void test_pdb_over_several_nodes(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_PODS), 8);
 }
 
-/* -- what is protected ------------------------------------------------------------------------------------------------------ */
+/* -- what is protected ---------------------------------------------------------------------------------- */
 
 static void test_protected(void **state) {
         static const struct {
@@ -243,8 +249,10 @@ static void test_protected(void **state) {
                 r->settings[0] = (char *) rows[i].setting;
                 rig_begin(r, 1, NULL);
                 add_pod(r, "web", "n0", NULL);
-                fake_add_pod(r->cluster, &(FakePod){ .name = "job", .node = "n0",
-                                                     .annotations = "{'karpenter.sh/do-not-disrupt':'true'}" });
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = "job",
+                                         .node = "n0",
+                                         .annotations = "{'karpenter.sh/do-not-disrupt':'true'}" });
                 rig_run(r, USEC_PER_SEC);
                 rig_delete_node(r, "n0");
                 rig_run(r, USEC_PER_MINUTE);
@@ -262,13 +270,14 @@ static void test_protected(void **state) {
         }
 }
 
-/* -- terminationGracePeriod --------------------------------------------------------------------------------------------------- */
+/* -- terminationGracePeriod ----------------------------------------------------------------------------- */
 
 static void test_grace_period(void **state) {
         static const struct {
                 const char *what, *tgp;
                 int64_t grace_sec;
-                unsigned deleted_after_sec, before_sec; /* the pod is not touched before, and has been after */
+                /* the pod is not touched before, and has been after */
+                unsigned deleted_after_sec, before_sec;
                 unsigned gone_after_sec;
         } rows[] = {
                 { "deleted at T - g, not before", "10m", 120, 480, 470, 660 },
@@ -283,7 +292,10 @@ static void test_grace_period(void **state) {
 
                 print_message("  %s\n", rows[i].what);
                 rig_begin(r, 1, rows[i].tgp);
-                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = rows[i].grace_sec,
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web",
+                                                     .node = "n0",
+                                                     .app = "web",
+                                                     .grace_sec = rows[i].grace_sec,
                                                      .stop_sec = rows[i].grace_sec });
                 fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
                 rig_run(r, 2 * USEC_PER_SEC);
@@ -309,8 +321,10 @@ static void test_deadline_with_pods_left(void **state) {
                 bool stuck, pdb;
         } rows[] = {
                 { "a pod on a kubelet that is dead", "Drain.Protected=wait", NULL, true, false },
-                { "a protected pod", "Drain.Protected=wait", "{'vesper.sh/do-not-evict':'true'}", true, false },
-                { "a protected pod while the others go", "Drain.Protected=others", "{'vesper.sh/do-not-evict':'true'}", true, false },
+                { "a protected pod", "Drain.Protected=wait", "{'vesper.sh/do-not-evict':'true'}", true,
+                  false },
+                { "a protected pod while the others go", "Drain.Protected=others",
+                  "{'vesper.sh/do-not-evict':'true'}", true, false },
                 { "a pod behind a PDB", "Drain.Protected=wait", NULL, true, true },
         };
         (void) state;
@@ -321,11 +335,15 @@ static void test_deadline_with_pods_left(void **state) {
                 print_message("  %s\n", rows[i].what);
                 r->settings[0] = (char *) rows[i].policy;
                 rig_begin(r, 1, "5m");
-                fake_add_pod(r->cluster, &(FakePod){ .name = "left", .node = "n0", .app = "web", .stuck = rows[i].stuck,
+                fake_add_pod(r->cluster, &(FakePod){ .name = "left",
+                                                     .node = "n0",
+                                                     .app = "web",
+                                                     .stuck = rows[i].stuck,
                                                      .annotations = rows[i].annotations });
                 if (rows[i].annotations && rows[i].stuck)
                         fake_merge(r->cluster, FAKE_PODS, "default", "left",
-                                   "{'metadata':{'annotations':{'fake.vesper.sh/stuck':'true','vesper.sh/do-not-evict':'true'}}}");
+                                   "{'metadata':{'annotations':{'fake.vesper.sh/stuck':'true','vesper.sh/"
+                                   "do-not-evict':'true'}}}");
                 if (rows[i].pdb)
                         fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
                 rig_run(r, 2 * USEC_PER_SEC);
@@ -340,7 +358,7 @@ static void test_deadline_with_pods_left(void **state) {
         }
 }
 
-/* -- the cloud ------------------------------------------------------------------------------------------------------------------ */
+/* -- the cloud ------------------------------------------------------------------------------------------ */
 
 static void test_cloud_says_no(void **state) {
         static const struct {
@@ -368,8 +386,10 @@ static void test_cloud_says_no(void **state) {
                 assert_true(rig_has_finalizer(rig_node(r, "n0")));
                 assert_string_equal(phase(r, "n0"), "Terminating");
                 assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
-                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), rows[i].reason);
-                assert_non_null(strstr(fj_string(rig_claim(r, "n0"), "status", "lastCloudError", NULL), rows[i].reason));
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                                    rows[i].reason);
+                assert_non_null(strstr(fj_string(rig_claim(r, "n0"), "status", "lastCloudError", NULL),
+                                       rows[i].reason));
                 assert_true(rig_event_says(r, "n0", "TerminationBlocked", rows[i].reason));
 
                 print_message("    until it does\n");
@@ -401,8 +421,10 @@ static void test_machine_is_gone_already(void **state) {
                 CloudOutcome outcome;
                 bool ready, finished; /* without asking a pod */
         } rows[] = {
-                { "gone, and its node does not report: nothing to drain", INSTANCE_GONE, CLOUD_OK, false, true },
-                { "gone, says the cloud, but its node reports: drained", INSTANCE_GONE, CLOUD_OK, true, false },
+                { "gone, and its node does not report: nothing to drain", INSTANCE_GONE, CLOUD_OK, false,
+                  true },
+                { "gone, says the cloud, but its node reports: drained", INSTANCE_GONE, CLOUD_OK, true,
+                  false },
                 { "there, and its node does not report: drained", INSTANCE_PRESENT, CLOUD_OK, false, false },
                 { "unknown is not gone", INSTANCE_UNKNOWN, CLOUD_OK, false, false },
                 { "no answer is not gone", INSTANCE_GONE, CLOUD_RETRY, false, false },
@@ -449,7 +471,8 @@ static void test_wrong_region(void **state) {
 
 static void test_ec2(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        _cleanup_free_ char *first = rig_instance("n0"), *second = rig_instance("n1"), *third = rig_instance("n2");
+        _cleanup_free_ char *first = rig_instance("n0"), *second = rig_instance("n1"),
+                            *third = rig_instance("n2");
         (void) state;
 
         r->use_ec2 = true;
@@ -461,7 +484,8 @@ static void test_ec2(void **state) {
         assert_int_equal(fake_ec2_n_alive(r->ec2), 2);
         assert_int_equal(fake_ec2_n_terminations(r->ec2, first), 1);
 
-        print_message("  ended by somebody else, long ago: a healthy sibling proves that we look in the right place\n");
+        print_message("  ended by somebody else, long ago: a healthy sibling proves that we look in the "
+                      "right place\n");
         fake_ec2_forget(r->ec2, second);
         fake_cluster_set_kubelet(r->cluster, "n1", false);
         rig_run(r, 2 * USEC_PER_MINUTE);
@@ -472,7 +496,8 @@ static void test_ec2(void **state) {
         fake_ec2_protect(r->ec2, third, true);
         rig_delete_node(r, "n2");
         rig_run(r, USEC_PER_MINUTE);
-        assert_string_equal(rig_condition_reason(rig_node(r, "n2"), CONDITION_TERMINATION_BLOCKED), "TerminationProtected");
+        assert_string_equal(rig_condition_reason(rig_node(r, "n2"), CONDITION_TERMINATION_BLOCKED),
+                            "TerminationProtected");
         fake_ec2_protect(r->ec2, third, false);
         assert_true(rig_wait_gone(r, "n2", 10 * USEC_PER_MINUTE));
         assert_int_equal(fake_ec2_n_alive(r->ec2), 0);
@@ -491,7 +516,8 @@ static void test_same_machine_twice(void **state) {
         rig_run(r, 5 * USEC_PER_MINUTE);
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
         assert_non_null(rig_node(r, "renamed"));
-        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "MachineShared");
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                            "MachineShared");
         fake_remove(r->cluster, FAKE_NODES, NULL, "renamed");
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
@@ -517,12 +543,14 @@ static void test_rate(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
 }
 
-/* -- volumes -------------------------------------------------------------------------------------------------------------------- */
+/* -- volumes -------------------------------------------------------------------------------------------- */
 
 static void attach(CoordinatorRig *r, const char *name, const char *node) {
         fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
-                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'ebs.csi.aws.com','nodeName':'%s','source':"
-                          "{'persistentVolumeName':'pv-%s'}},'status':{'attached':true}}", name, node, name));
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'ebs.csi.aws.com','nodeName':'%s','"
+                          "source':"
+                          "{'persistentVolumeName':'pv-%s'}},'status':{'attached':true}}",
+                          name, node, name));
 }
 
 static void test_volumes(void **state) {
@@ -552,12 +580,14 @@ static void test_volumes(void **state) {
         assert_true(rig_wait_gone(r, "n1", 5 * USEC_PER_SEC));
 }
 
-/* -- beside an agent --------------------------------------------------------------------------------------------------------------- */
+/* -- beside an agent ------------------------------------------------------------------------------------ */
 
 static void mark_agent(CoordinatorRig *r, const char *node, const char *phase_name, int pods_left) {
         fake_merge(r->cluster, FAKE_NODES, NULL, node,
-                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION "':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',"
-                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',\\'podsLeft\\':%d}'}}}", phase_name, pods_left);
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'x\\',\\'kind\\':\\'spot\\',"
+                   "\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\',\\'podsLeft\\':%d}'}}}",
+                   phase_name, pods_left);
 }
 
 static void test_stands_back(void **state) {
@@ -596,9 +626,10 @@ static void test_agent_says_drained(void **state) {
         assert_int_equal(rig_evictions(r, 201), 1);
 }
 
-/* -- leaders die ----------------------------------------------------------------------------------------------------------------------- */
+/* -- leaders die ---------------------------------------------------------------------------------------- */
 
-/* Of a removal with pods, volumes and a slow cloud, the leader is killed after every n-th step of the world. */
+/* Of a removal with pods, volumes and a slow cloud, the leader is killed after every n-th step of the
+ * world. */
 static void test_leader_killed(void **state) {
         (void) state;
         for (unsigned cut = 1; cut < 400; cut += 7) {
@@ -621,8 +652,9 @@ static void test_leader_killed(void **state) {
                 fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
                 rig_kill(r, 0);
                 if (!rig_wait_gone(r, "n0", USEC_PER_MINUTE))
-                        fail_msg("killed after %u steps: node %s, claim %s, phase %s", cut, rig_node(r, "n0") ? "there" : "gone",
-                                 rig_claim(r, "n0") ? "there" : "gone", phase(r, "n0"));
+                        fail_msg("killed after %u steps: node %s, claim %s, phase %s", cut,
+                                 rig_node(r, "n0") ? "there" : "gone", rig_claim(r, "n0") ? "there" : "gone",
+                                 phase(r, "n0"));
                 assert_true(m->n_terminated >= 1 && m->n_terminated <= 2);
                 assert_true(startswith(m->op_id, "terminate-"));
                 assert_false(pod_is_there(r, "web"));
@@ -648,7 +680,7 @@ static void test_op_id_is_stable(void **state) {
         assert_string_equal(first, rig_machine(r, "n0")->op_id);
 }
 
-/* -- an API server that stumbles ---------------------------------------------------------------------------------------------------------- */
+/* -- an API server that stumbles ------------------------------------------------------------------------ */
 
 typedef struct Stumble {
         unsigned n, every;
@@ -657,7 +689,8 @@ typedef struct Stumble {
 
 static void on_stumble(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
         Stumble *s = userdata;
-        bool writes = request->verb == FAKE_PATCH || request->verb == FAKE_DELETE || request->verb == FAKE_CREATE;
+        bool writes =
+                request->verb == FAKE_PATCH || request->verb == FAKE_DELETE || request->verb == FAKE_CREATE;
 
         if (writes && s->n++ % s->every == 0)
                 *fault = s->fault;

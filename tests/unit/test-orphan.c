@@ -28,14 +28,16 @@ static void test_claims_without_node(void **state) {
         } rows[] = {
                 { "its machine is gone", false, INSTANCE_GONE, CLOUD_OK, true, 0, NULL },
                 { "its machine is on its way", false, INSTANCE_TERMINATING, CLOUD_OK, true, 0, NULL },
-                { "its machine is there: its kubelet may come back", false, INSTANCE_PRESENT, CLOUD_OK, false, 0,
-                  "MachineWithoutNode" },
+                { "its machine is there: its kubelet may come back", false, INSTANCE_PRESENT, CLOUD_OK,
+                  false, 0, "MachineWithoutNode" },
                 { "nobody knows", false, INSTANCE_UNKNOWN, CLOUD_OK, false, 0, "CloudUnknown" },
                 { "no answer", false, INSTANCE_GONE, CLOUD_RETRY, false, 0, "CloudUnavailable" },
                 { "not allowed", false, INSTANCE_GONE, CLOUD_DENIED, false, 0, "CloudDenied" },
                 { "being deleted, and its machine is gone", true, INSTANCE_GONE, CLOUD_OK, true, 0, NULL },
-                { "being deleted, and its machine is there", true, INSTANCE_PRESENT, CLOUD_OK, true, 1, NULL },
-                { "being deleted, and nobody knows", true, INSTANCE_UNKNOWN, CLOUD_OK, false, 0, "CloudUnknown" },
+                { "being deleted, and its machine is there", true, INSTANCE_PRESENT, CLOUD_OK, true, 1,
+                  NULL },
+                { "being deleted, and nobody knows", true, INSTANCE_UNKNOWN, CLOUD_OK, false, 0,
+                  "CloudUnknown" },
         };
         (void) state;
 
@@ -60,7 +62,8 @@ static void test_claims_without_node(void **state) {
                 assert_int_equal(rig_claim(r, "n0") == NULL, rows[i].gone);
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, rows[i].ended);
                 assert_true(!rows[i].event || rig_has_event(r, claim, rows[i].event));
-                assert_true(!rows[i].event || streq(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT), "True"));
+                assert_true(!rows[i].event ||
+                            streq(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT), "True"));
                 assert_in_range(rig_machine(r, "n0")->n_described, 1, 16);
                 assert_true(rig_is_adopted(r, "n1"));
         }

@@ -24,7 +24,8 @@ static char *with_quotes(const char *s) {
 /* A Node from what stands behind name and resourceVersion. */
 static KubeNode *node_of(InternPool *pool, const char *meta, const char *rest) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        _cleanup_free_ char *raw = strf("{'metadata':{'name':'n','uid':'u','resourceVersion':'7'%s}%s}", meta, rest);
+        _cleanup_free_ char *raw =
+                strf("{'metadata':{'name':'n','uid':'u','resourceVersion':'7'%s}%s}", meta, rest);
         _cleanup_free_ char *text = with_quotes(raw);
         KubeObject *o;
 
@@ -49,40 +50,64 @@ static void test_cordon(void **state) {
                 const char *expected; /* NULL: nothing to do */
         } rows[] = {
                 { "a bare node: all of it", "", "", USEC_INFINITY,
-                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS
+                  "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
                 { "with a deadline", "", "", DEADLINE,
-                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS ",'vesper.sh/deadline':'2027-01-15T08:00:00Z'},"
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS
+                  ",'vesper.sh/deadline':'2027-01-15T08:00:00Z'},"
                   "'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
                 { "other taints stay as they are, times and values included", "",
-                  ",'spec':{'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':'2027-01-15T08:00:00Z'},"
-                  "{'key':'c','effect':'PreferNoSchedule'}]}", USEC_INFINITY,
-                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':"
-                  "'2027-01-15T08:00:00Z'},{'key':'c','effect':'PreferNoSchedule'},{'key':'vesper.sh/disrupted','effect':"
+                  ",'spec':{'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':'2027-01-"
+                  "15T08:00:00Z'},"
+                  "{'key':'c','effect':'PreferNoSchedule'}]}",
+                  USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS
+                  "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'a','value':'b','effect':'NoExecute','"
+                  "timeAdded':"
+                  "'2027-01-15T08:00:00Z'},{'key':'c','effect':'PreferNoSchedule'},{'key':'vesper.sh/"
+                  "disrupted','effect':"
                   "'NoSchedule'}]}}" },
                 { "a person's cordon is not claimed", "", ",'spec':{'unschedulable':true}", USEC_INFINITY,
-                  "{'metadata':{'resourceVersion':'7','annotations':{},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
+                  "{'metadata':{'resourceVersion':'7','annotations':{},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                  "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
                 { "the agent's cordon is joined", ",'annotations':{'vesper.sh/cordoned-by-agent':'{}'}",
                   ",'spec':{'unschedulable':true}", USEC_INFINITY,
-                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
-                { "a person's label stays", ",'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}", "", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{" OURS
+                  "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
+                { "a person's label stays", ",'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}", "",
+                  USEC_INFINITY,
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS "}},"
-                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}}" },
-                { "all is there", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB
-                  "':'vesper'}", ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}",
+                  "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
+                { "all is there",
+                  ",'annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}",
                   USEC_INFINITY, NULL },
-                { "all but the new deadline", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x','vesper.sh/deadline':"
+                { "all but the new deadline",
+                  ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x','vesper.sh/deadline':"
                   "'2028-01-15T08:00:00Z'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
-                  ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}", DEADLINE,
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/deadline':'2027-01-15T08:00:00Z'}},"
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}",
+                  DEADLINE,
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "deadline':'2027-01-15T08:00:00Z'}},"
                   "'spec':{'unschedulable':true}}" },
-                { "somebody un-cordoned it meanwhile", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'},'labels':{'"
-                  LABEL_EXCLUDE_FROM_LB "':'vesper'}", ",'spec':{'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}",
-                  USEC_INFINITY, "{'metadata':{'resourceVersion':'7','annotations':{}},'spec':{'unschedulable':true}}" },
+                { "somebody un-cordoned it meanwhile",
+                  ",'annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'taints':[{'key':'vesper.sh/disrupted','effect':'NoSchedule'}]}", USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{}},'spec':{'unschedulable':true}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -93,7 +118,8 @@ static void test_cordon(void **state) {
                 _cleanup_free_ char *body = NULL, *expected = NULL;
 
                 print_message("  %s\n", rows[i].what);
-                assert_int_equal(termination_cordon_patch(n, "gone", rows[i].deadline_usec, &body), rows[i].expected != NULL);
+                assert_int_equal(termination_cordon_patch(n, "gone", rows[i].deadline_usec, &body),
+                                 rows[i].expected != NULL);
                 if (rows[i].expected) {
                         /* The mark's value is JSON in a string: its quotes are escaped. */
                         expected = with_quotes(rows[i].expected);
@@ -111,22 +137,34 @@ static void test_release(void **state) {
                   ",'spec':{'unschedulable':true}", NULL },
                 { "the finalizer alone, others stay", ",'finalizers':['a/b','vesper.sh/termination']", "",
                   "{'metadata':{'resourceVersion':'7','finalizers':['a/b'],'annotations':{}}}" },
-                { "all of it", ",'finalizers':['vesper.sh/termination'],'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
+                { "all of it",
+                  ",'finalizers':['vesper.sh/termination'],'annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':'x',"
                   "'vesper.sh/deadline':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
-                  ",'spec':{'unschedulable':true,'taints':[{'key':'a','effect':'NoExecute'},{'key':'vesper.sh/disrupted','effect':"
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'a','effect':'NoExecute'},{'key':'vesper."
+                  "sh/disrupted','effect':"
                   "'NoSchedule'}]}",
-                  "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{'vesper.sh/cordoned-by-coordinator':null,"
-                  "'vesper.sh/deadline':null},'labels':{'" LABEL_EXCLUDE_FROM_LB "':null}},'spec':{'unschedulable':null,'taints':"
+                  "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':null,"
+                  "'vesper.sh/deadline':null},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                  "':null}},'spec':{'unschedulable':null,'taints':"
                   "[{'key':'a','effect':'NoExecute'}]}}" },
-                { "the agent's cordon and label stay", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
+                { "the agent's cordon and label stay",
+                  ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
                   "'vesper.sh/cordoned-by-agent':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
                   ",'spec':{'unschedulable':true}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
-                { "a node being deleted is not un-cordoned", ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':"
-                  "{'vesper.sh/cordoned-by-coordinator':'x'}", ",'spec':{'unschedulable':true}",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
-                { "a person un-cordoned: the mark goes", ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'}", "",
-                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/cordoned-by-coordinator':null}}}" },
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':null}}}" },
+                { "a node being deleted is not un-cordoned",
+                  ",'deletionTimestamp':'2027-01-15T08:00:00Z','annotations':"
+                  "{'vesper.sh/cordoned-by-coordinator':'x'}",
+                  ",'spec':{'unschedulable':true}",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':null}}}" },
+                { "a person un-cordoned: the mark goes",
+                  ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x'}", "",
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
+                  "cordoned-by-coordinator':null}}}" },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -148,9 +186,11 @@ static void test_finalizers(void **state) {
         static const struct {
                 const char *what, *meta, *off, *on;
         } rows[] = {
-                { "none", "", NULL, "{'metadata':{'resourceVersion':'7','finalizers':['vesper.sh/termination']}}" },
+                { "none", "", NULL,
+                  "{'metadata':{'resourceVersion':'7','finalizers':['vesper.sh/termination']}}" },
                 { "others", ",'finalizers':['a/b','c/d']", NULL,
-                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d','vesper.sh/termination']}}" },
+                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d','vesper.sh/"
+                  "termination']}}" },
                 { "ours among others", ",'finalizers':['a/b','vesper.sh/termination','c/d']",
                   "{'metadata':{'resourceVersion':'7','finalizers':['a/b','c/d']}}", NULL },
         };
@@ -174,12 +214,16 @@ static void test_finalizers(void **state) {
 }
 
 static void test_condition(void **state) {
-        _cleanup_free_ char *body = termination_condition_patch("T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE);
+        _cleanup_free_ char *body =
+                termination_condition_patch("T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE);
         (void) state;
 
-        assert_string_equal(body, "{\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\",\"message\":"
-                                  "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
-                                  "\"2027-01-15T08:00:00Z\"}]}}");
+        assert_string_equal(
+                body,
+                "{\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\","
+                "\"message\":"
+                "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
+                "\"2027-01-15T08:00:00Z\"}]}}");
 }
 
 static void test_interruption(void **state) {
@@ -192,12 +236,15 @@ static void test_interruption(void **state) {
                 { "no annotation", NULL, -ENODATA, false, false, USEC_INFINITY },
                 { "not JSON", "soon", -EBADMSG, false, false, USEC_INFINITY },
                 { "JSON, but no object", "[1]", -EBADMSG, false, false, USEC_INFINITY },
-                { "a deadline that is none", "{~action~:~terminate~,~deadline~:~noon~}", -EBADMSG, false, false, USEC_INFINITY },
-                { "a drain under way", "{~action~:~terminate~,~phase~:~Draining~,~deadline~:~2027-01-15T08:00:00Z~}", 0, true, true,
-                  DEADLINE },
+                { "a deadline that is none", "{~action~:~terminate~,~deadline~:~noon~}", -EBADMSG, false,
+                  false, USEC_INFINITY },
+                { "a drain under way",
+                  "{~action~:~terminate~,~phase~:~Draining~,~deadline~:~2027-01-15T08:00:00Z~}", 0, true,
+                  true, DEADLINE },
                 { "just planned", "{~action~:~stop~,~phase~:~Planned~}", 0, true, true, USEC_INFINITY },
                 { "hibernation", "{~action~:~hibernate~,~phase~:~Cordoned~}", 0, true, true, USEC_INFINITY },
-                { "a reboot ends nothing", "{~action~:~reboot~,~phase~:~Draining~}", 0, false, true, USEC_INFINITY },
+                { "a reboot ends nothing", "{~action~:~reboot~,~phase~:~Draining~}", 0, false, true,
+                  USEC_INFINITY },
                 { "drained", "{~action~:~terminate~,~phase~:~Drained~}", 0, true, false, USEC_INFINITY },
                 { "waiting for volumes", "{~phase~:~Volumes~}", 0, false, false, USEC_INFINITY },
                 { "ending", "{~phase~:~Ending~}", 0, false, false, USEC_INFINITY },
@@ -235,8 +282,8 @@ static void test_interruption(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cordon),    cmocka_unit_test(test_release),
-                cmocka_unit_test(test_finalizers), cmocka_unit_test(test_condition),
+                cmocka_unit_test(test_cordon),       cmocka_unit_test(test_release),
+                cmocka_unit_test(test_finalizers),   cmocka_unit_test(test_condition),
                 cmocka_unit_test(test_interruption),
         };
         return cmocka_run_group_tests_name("termination-marks", tests, NULL, NULL);
