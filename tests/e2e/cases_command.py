@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the three programs say on the command line, and what a person gets for a bad configuration."""
 
+import json
 import os
 import re
 import subprocess
@@ -65,7 +66,8 @@ def dump_config(world, figures):
     figures.add(f"keys of the agent: {len(re.findall('^#? ?[A-Z][A-Za-z]+=', run(AGENT, '--dump-config').stdout, re.M))}")
 
 
-# What stands in the file, or a --set value, and what the message must hold: place, key, value, what would be valid.
+# What stands in the file, or --set values, and what the message must hold: place, key, value, what would be valid.
+# Exit status 2: the command line or the configuration by itself is wrong; 1: what it names is.
 _BAD_FILES = [
     (AGENT, "[Metadata]\nPollSec=soon\n", ["{file}:2", "[Metadata] PollSec=soon", "1s", "1min"]),
     (AGENT, "[Metadata]\n# a comment\nPollSec=0\n", ["{file}:3", "PollSec=0", "between 1s and 1min"]),
@@ -82,30 +84,36 @@ _BAD_FILES = [
     (COORDINATOR, "[Provider]\nName=ec2\n\x00\n", ["{file}:3"]),
 ]
 _BAD_SETTINGS = [
-    (AGENT, ["Metadata.PollSec=forever"], ["--set", "PollSec=forever", "between 1s and 1min"]),
-    (AGENT, ["PollSec=2s"], ["--set", "Section.Key=VALUE"]),
-    (AGENT, ["Metadata.PollSec"], ["--set", "Section.Key=VALUE"]),
-    (AGENT, ["Metadata.Endpoint=ftp://x", "Kubernetes.Kubeconfig={kubeconfig}"], ["Endpoint=ftp://x", "http://169.254.169.254"]),
-    (AGENT, ["Metrics.Listen=9101", "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen=9101", "127.0.0.1:9101"]),
-    (AGENT, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"]),
-    (AGENT, ["Kubernetes.Kubeconfig={nonsense}"], ["{nonsense}"]),
-    (COORDINATOR, ["Provider.Name=gce", "Kubernetes.Kubeconfig={kubeconfig}"], ["gce", "ec2", "exec"]),
-    (COORDINATOR, ["Provider.Name=exec", "Kubernetes.Kubeconfig={kubeconfig}"], ["Command="]),
-    (COORDINATOR, ["Provider.Name=exec", "Provider.Command=relative", "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"]),
+    # program, --set values, in the message, exit status
+    (AGENT, ["Metadata.PollSec=forever"], ["--set", "PollSec=forever", "between 1s and 1min"], 2),
+    (AGENT, ["PollSec=2s"], ["--set", "Section.Key=VALUE"], 2),
+    (AGENT, ["Metadata.PollSec"], ["--set", "Section.Key=VALUE"], 2),
+    (AGENT, ["Metadata.Endpoint=ftp://x", "Kubernetes.Kubeconfig={kubeconfig}"], ["Endpoint=ftp://x", "http://169.254.169.254"], 2),
+    (AGENT, ["Metrics.Listen=9101", "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen=9101", "127.0.0.1:9101"], 2),
+    (AGENT, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"], 1),
+    (AGENT, ["Kubernetes.Kubeconfig={nonsense}"], ["{nonsense}"], 1),
+    (COORDINATOR, ["Provider.Name=gce", "Kubernetes.Kubeconfig={kubeconfig}"], ["gce", "ec2", "exec"], 1),
+    (COORDINATOR, ["Provider.Name=exec", "Kubernetes.Kubeconfig={kubeconfig}"], ["Command="], 1),
+    (COORDINATOR, ["Provider.Name=exec", "Provider.Command=relative", "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"], 1),
     (COORDINATOR, ["Provider.Region=eu-central-1", "Provider.Endpoint=nowhere", "Kubernetes.Kubeconfig={kubeconfig}"],
-     ["ndpoint"]),
+     ["ndpoint"], 1),
     (COORDINATOR, ["Metrics.Listen=here", "Provider.Name=exec", "Provider.Command=/usr/bin/true",
-                   "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen", "here"]),
-    (COORDINATOR, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"]),
+                   "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen", "here"], 1),
+    (COORDINATOR, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"], 1),
 ]
 
 
-def _check(what, done, expected, shown):
-    """The refusal: an error status, and one message that holds all of it."""
-    assert done.returncode == 1, f"{what}: status {done.returncode}\n{done.stderr}"
+def _check(what, done, expected, status, shown):
+    """The refusal: the exit status, and one message that holds all of it."""
+    assert done.returncode == status, f"{what}: exit status {done.returncode}, not {status}\n{done.stderr}"
     line = next((text for text in done.stderr.splitlines() if all(e in text for e in expected)), None)
     assert line is not None, f"{what}: no message holds all of {expected}:\n{done.stderr}"
     shown.append(line)
+
+
+def _message(line):
+    """Of a JSON line, which stands where standard error is no terminal."""
+    return json.loads(line)["msg"] if line.startswith("{") else line
 
 
 def bad_configuration(world, figures):
@@ -119,13 +127,13 @@ def bad_configuration(world, figures):
         path = world.path(f"bad-{i}.conf")
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-        _check(text, run(name, "--config", path), [e.format(file=path) for e in expected], shown)
-    for name, values, expected in _BAD_SETTINGS:
+        _check(text, run(name, "--config", path), [e.format(file=path) for e in expected], 2, shown)
+    for name, values, expected, status in _BAD_SETTINGS:
         arguments = [a for v in values for a in ("--set", v.format(**names))]
-        _check(" ".join(values), run(name, *arguments), [e.format(**names) for e in expected], shown)
+        _check(" ".join(values), run(name, *arguments), [e.format(**names) for e in expected], status, shown)
     _check("a file that is not there", run(AGENT, "--config", "/nonexistent/agent.conf"),
-           ["/nonexistent/agent.conf", "No such file"], shown)
-    figures.add(f"{len(shown)} refusals, all with status 1; as {shown[1]}")
+           ["/nonexistent/agent.conf", "No such file"], 2, shown)
+    figures.add(f"{len(shown)} refusals; as {_message(shown[1])}")
 
 
 def unknown_keys(world, figures):
