@@ -18,7 +18,7 @@ typedef struct FakeApiOptions {
         usec_t bookmark_usec;  /* 0: 60 s */
         usec_t min_watch_usec; /* a watch without timeoutSeconds lasts 1-2 times this; 0: 30 min */
         size_t log_limit;      /* newest requests kept; 0: 100,000 */
-        bool no_progress;     /* no bookmark on a watch without news: etcd does not report its progress */
+        bool no_progress;      /* no bookmark on a watch without news: etcd does not report its progress */
 } FakeApiOptions;
 
 /* What a test wants to happen to one request. */
@@ -52,7 +52,8 @@ FakeApi *fake_api_free(FakeApi *a); /* open exchanges are cut */
 DEFINE_FREEP(FakeApi, fake_api_free);
 
 void fake_api_handle(HttpExchange *x, void *api);
-/* The schema that a CRD gives a custom resource (fake-schema.h); it is taken. Without one every object is fine. */
+/* The schema that a CRD gives a custom resource (fake-schema.h); it is taken. Without one every object is
+ * fine. */
 void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema);
 
 /* -- faults -------------------------------------------------------------------------------------------- */

@@ -24,10 +24,10 @@ static bool check_body(const FakeRequest *r, const cJSON *body, FakeReply *reply
         const cJSON *grace = fj_get(body, "deleteOptions", "gracePeriodSeconds", NULL);
 
         if (grace && !cJSON_IsNumber(grace) && !cJSON_IsNull(grace))
-                return fake_reply_bad_request(reply,
-                                              "Eviction in version \"v1\" cannot be handled as a Eviction: json: cannot "
-                                              "unmarshal string into Go struct field "
-                                              "DeleteOptions.deleteOptions.gracePeriodSeconds of type int64");
+                return fake_reply_bad_request(
+                        reply, "Eviction in version \"v1\" cannot be handled as a Eviction: json: cannot "
+                               "unmarshal string into Go struct field "
+                               "DeleteOptions.deleteOptions.gracePeriodSeconds of type int64");
 
         if (version && !streq(version, "policy/v1") && !streq(version, "policy/v1beta1"))
                 return fake_reply_bad_request(

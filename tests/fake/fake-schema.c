@@ -15,7 +15,8 @@
 static void prune(const cJSON *schema, cJSON *v);
 
 static void prune_object(const cJSON *schema, cJSON *o) {
-        const cJSON *properties = fj_member(schema, "properties"), *more = fj_member(schema, "additionalProperties"), *p;
+        const cJSON *properties = fj_member(schema, "properties"),
+                    *more = fj_member(schema, "additionalProperties"), *p;
         cJSON *child, *next;
 
         cJSON_ArrayForEach (p, properties)
@@ -36,7 +37,8 @@ static void prune(const cJSON *schema, cJSON *v) {
         cJSON *child;
 
         /* metadata is {type: object} and not pruned. */
-        if (cJSON_IsObject(v) && (fj_member(schema, "properties") || fj_member(schema, "additionalProperties")))
+        if (cJSON_IsObject(v) &&
+            (fj_member(schema, "properties") || fj_member(schema, "additionalProperties")))
                 prune_object(schema, v);
         else if (cJSON_IsArray(v))
                 cJSON_ArrayForEach (child, v)
@@ -47,7 +49,8 @@ void fake_schema_prune(const cJSON *schema, cJSON *object) {
         prune(schema, object);
 }
 
-/* -- rules in CEL: each text that our CRDs have, in C ---------------------------------------------------- */
+/* -- rules in CEL: each text that our CRDs have, in C ----------------------------------------------------
+ */
 
 static bool has(const cJSON *o, const char *key) {
         return fj_member(o, key);
@@ -77,7 +80,8 @@ static bool one_of_min_and_max(const cJSON *self, const cJSON *old) {
 }
 
 static bool number_or_percentage(const cJSON *self, const cJSON *old) {
-        return cJSON_IsNumber(self) ? self->valuedouble >= 0 : matches(self->valuestring, "^(100|[0-9]{1,2})%$");
+        return cJSON_IsNumber(self) ? self->valuedouble >= 0
+                                    : matches(self->valuestring, "^(100|[0-9]{1,2})%$");
 }
 
 static bool selects_something(const cJSON *self, const cJSON *old) {
@@ -98,20 +102,24 @@ static const struct {
         bool (*holds)(const cJSON *self, const cJSON *old);
 } rules[] = {
         { "has(self.terminationGracePeriod) == has(oldSelf.terminationGracePeriod) && "
-          "(!has(self.terminationGracePeriod) || self.terminationGracePeriod == oldSelf.terminationGracePeriod)",
+          "(!has(self.terminationGracePeriod) || self.terminationGracePeriod == "
+          "oldSelf.terminationGracePeriod)",
           true, same_grace },
         { "self == oldSelf", true, unchanged },
         { "has(self.minAvailable) != has(self.maxUnavailable)", false, one_of_min_and_max },
-        { "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')", false, number_or_percentage },
+        { "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')", false,
+          number_or_percentage },
         { "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && "
           "size(self.matchExpressions) > 0)",
           false, selects_something },
-        { "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || "
+        { "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) "
+          "|| "
           "size(self.values) == 0",
           false, values_as_the_operator_wants },
 };
 
-static void check_rule(const cJSON *rule, const cJSON *new, const cJSON *old, const char *path, FakeErrors *e) {
+static void check_rule(const cJSON *rule, const cJSON *new, const cJSON *old, const char *path,
+                       FakeErrors *e) {
         const char *text = strempty(fj_string(rule, "rule", NULL));
         size_t i;
 
@@ -132,7 +140,8 @@ static bool type_fits(const cJSON *schema, const cJSON *v) {
         const char *type = fj_string(schema, "type", NULL);
 
         if (fj_true(schema, INT_OR_STRING, NULL))
-                return cJSON_IsString(v) || (cJSON_IsNumber(v) && v->valuedouble == (double) (int64_t) v->valuedouble);
+                return cJSON_IsString(v) ||
+                       (cJSON_IsNumber(v) && v->valuedouble == (double) (int64_t) v->valuedouble);
         assert(type);
         if (streq(type, "object"))
                 return cJSON_IsObject(v);
@@ -149,13 +158,15 @@ static bool type_fits(const cJSON *schema, const cJSON *v) {
 }
 
 static void check_string(const cJSON *schema, const char *s, const char *path, FakeErrors *e) {
-        const char *pattern = fj_string(schema, "pattern", NULL), *format = fj_string(schema, "format", NULL);
+        const char *pattern = fj_string(schema, "pattern", NULL),
+                   *format = fj_string(schema, "format", NULL);
         _cleanup_free_ char *shown = MUST(strf("\"%s\"", s));
         int64_t max = fj_int(schema, INT64_MAX, "maxLength", NULL);
         usec_t t;
 
         if (pattern && !matches(s, pattern))
-                fake_errors_add(e, FAKE_ERROR_INVALID, shown, "should match the pattern of its schema", "%s", path);
+                fake_errors_add(e, FAKE_ERROR_INVALID, shown, "should match the pattern of its schema", "%s",
+                                path);
         if (streq_ptr(format, "date-time") && rfc3339_parse(s, &t) < 0)
                 fake_errors_add(e, FAKE_ERROR_INVALID, shown, "must be of type date-time", "%s", path);
         if ((int64_t) strlen(s) < fj_int(schema, 0, "minLength", NULL))
@@ -163,16 +174,20 @@ static void check_string(const cJSON *schema, const char *s, const char *path, F
         if ((int64_t) strlen(s) > max)
                 fake_errors_add(e, FAKE_ERROR_TOO_LONG, NULL, "may not be that long", "%s", path);
         if (fj_member(schema, "enum") && !fj_array_has(fj_member(schema, "enum"), s))
-                fake_errors_add(e, FAKE_ERROR_NOT_SUPPORTED, shown, "supported values are those of its schema", "%s", path);
+                fake_errors_add(e, FAKE_ERROR_NOT_SUPPORTED, shown,
+                                "supported values are those of its schema", "%s", path);
 }
 
-static void check_object(const cJSON *schema, const cJSON *new, const cJSON *old, const char *path, FakeErrors *e) {
-        const cJSON *v, *properties = fj_member(schema, "properties"), *more = fj_member(schema, "additionalProperties");
+static void check_object(const cJSON *schema, const cJSON *new, const cJSON *old, const char *path,
+                         FakeErrors *e) {
+        const cJSON *v, *properties = fj_member(schema, "properties"),
+                        *more = fj_member(schema, "additionalProperties");
         const char *dot = *path ? "." : "";
 
         cJSON_ArrayForEach (v, fj_member(schema, "required"))
                 if (!fj_member(new, v->valuestring))
-                        fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "%s%s%s", path, dot, v->valuestring);
+                        fake_errors_add(e, FAKE_ERROR_REQUIRED, NULL, NULL, "%s%s%s", path, dot,
+                                        v->valuestring);
         if (cJSON_GetArraySize(new) > fj_int(schema, INT64_MAX, "maxProperties", NULL))
                 fake_errors_add(e, FAKE_ERROR_TOO_LONG, NULL, "has too many properties", "%s", path);
         cJSON_ArrayForEach (v, new) {
@@ -206,7 +221,8 @@ static void check(const cJSON *schema, const cJSON *new, const cJSON *old, const
         int before = cJSON_GetArraySize(e->causes);
 
         if (!type_fits(schema, new)) {
-                fake_errors_add(e, FAKE_ERROR_INVALID, "\"...\"", "is of another type than its schema says", "%s", path);
+                fake_errors_add(e, FAKE_ERROR_INVALID, "\"...\"", "is of another type than its schema says",
+                                "%s", path);
                 return;
         }
         if (cJSON_IsString(new))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The schema of a custom resource (spec.versions[].schema.openAPIV3Schema of its CRD) at work: apiextensions-apiserver's
- * pruning, defaulting and validation, as far as our own CRDs use them. What a schema says that is not known here ends the
- * test: a check that is left out would be a lie. */
+/* The schema of a custom resource (spec.versions[].schema.openAPIV3Schema of its CRD) at work:
+ * apiextensions-apiserver's pruning, defaulting and validation, as far as our own CRDs use them. What a
+ * schema says that is not known here ends the test: a check that is left out would be a lie. */
 
 #include "fake-status.h"
 

@@ -70,9 +70,12 @@ static const struct {
 
 static const char *wrong_type(const FakeResource *r, const cJSON *object) {
         for (size_t i = 0; i < ELEMENTSOF(typed_fields); i++) {
-                const cJSON *v = r->id == typed_fields[i].id ? fj_get(object, "spec", typed_fields[i].key, NULL) : NULL;
-                bool right = typed_fields[i].type == cJSON_True ? cJSON_IsBool(v)
-                                                                : v && (v->type & 0xff) == typed_fields[i].type;
+                const cJSON *v = r->id == typed_fields[i].id
+                                         ? fj_get(object, "spec", typed_fields[i].key, NULL)
+                                         : NULL;
+                bool right = typed_fields[i].type == cJSON_True
+                                     ? cJSON_IsBool(v)
+                                     : v && (v->type & 0xff) == typed_fields[i].type;
 
                 if (v && !cJSON_IsNull(v) && !right)
                         return typed_fields[i].key;
@@ -100,7 +103,8 @@ bool fake_strategy_decode(const FakeResource *r, const cJSON *object, bool patch
                 why = MUST(strf("parsing time at %s: cannot parse", field));
         field = wrong_type(r, object);
         if (!why && field)
-                why = MUST(strf("json: cannot unmarshal into Go struct field %sSpec.spec.%s", r->kind, field));
+                why = MUST(
+                        strf("json: cannot unmarshal into Go struct field %sSpec.spec.%s", r->kind, field));
         if (!why)
                 return true;
 
@@ -135,10 +139,12 @@ static void drop_empty(cJSON *o, const char *key) {
 
 /* What the Go type has no field for is lost, where somebody might rely on the contrary. */
 static void drop_unknown(const FakeResource *r, cJSON *spec) {
-        static const char *const of_lease[] = { "holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime",
-                                                "leaseTransitions", "strategy", "preferredHolder", NULL };
-        static const char *const of_node[] = { "podCIDR", "podCIDRs", "providerID", "unschedulable", "taints",
-                                               "configSource", "externalID", NULL };
+        static const char *const of_lease[] = { "holderIdentity",   "leaseDurationSeconds",
+                                                "acquireTime",      "renewTime",
+                                                "leaseTransitions", "strategy",
+                                                "preferredHolder",  NULL };
+        static const char *const of_node[] = { "podCIDR", "podCIDRs",     "providerID", "unschedulable",
+                                               "taints",  "configSource", "externalID", NULL };
         const char *const *known = r->id == FAKE_LEASES ? of_lease : of_node;
         cJSON *child, *next;
 

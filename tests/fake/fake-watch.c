@@ -16,8 +16,9 @@
  *      bookmarks, where asked for: every minute, 2 s before the end, and after those first ADDED (with the
  *      annotation k8s.io/initial-events-end)
  *
- * The real server sends none that says what the client knows (cacheWatcher.process()). Where etcd reports its progress and
- * somewhere something changes, as in every cluster with a kubelet, that is never so; it is with the option no_progress.
+ * The real server sends none that says what the client knows (cacheWatcher.process()). Where etcd reports
+ * its progress and somewhere something changes, as in every cluster with a kubelet, that is never so; it is
+ * with the option no_progress.
  */
 
 #define BOOKMARK_DEFAULT_USEC USEC_PER_MINUTE
@@ -31,9 +32,10 @@ typedef struct FakeWatch {
         const FakeResource *resource;
         char *ns; /* NULL: all */
         FakeSelector labels, fields;
-        uint64_t rv;  /* everything up to here was sent */
-        uint64_t known_rv; /* the client knows it without a bookmark: where it began, or the end of those first ADDED */
-        bool initial; /* what is there must be sent first */
+        uint64_t rv;       /* everything up to here was sent */
+        uint64_t known_rv; /* the client knows it without a bookmark: where it began, or the end of those
+                              first ADDED */
+        bool initial;      /* what is there must be sent first */
         bool bookmarks;
         bool sending, gone;
         usec_t end_usec;
