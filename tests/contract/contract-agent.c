@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's writes on its own Node, made by the functions that make them, with the node's own credential; and how they
- * meet the coordinator's. */
+/* The agent's writes on its own Node, made by the functions that make them, with the node's own credential;
+ * and how they meet the coordinator's. */
 #include "contract-ask.h"
 #include "marks.h"
 #include "node-marks.h"
@@ -15,13 +15,16 @@ static void begin(Rig *r) {
                 rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'metadata': {'finalizers': null}}");
         _cleanup_answer_ Answer gone = rig_delete(r, RIG_ADMIN, NODE(RIG_NODE_NAME), NULL);
 
+        assert_true(freed.status == 200 || freed.status == 404);
         assert_true(gone.status == 200 || gone.status == 404);
         rig_make_node(r, RIG_NODE_NAME);
 }
 
 static char *interruption(const char *phase, size_t pods_left) {
         char id[] = "i-1/terminate", source[] = "ec2", action[] = "terminate";
-        Notice n = { .id = id, .kind = NOTICE_SPOT, .source = source, .action = action, .deadline_usec = WHEN_USEC };
+        Notice n = {
+                .id = id, .kind = NOTICE_SPOT, .source = source, .action = action, .deadline_usec = WHEN_USEC
+        };
         char *text = interruption_format(&n, phase, pods_left, BOOT);
 
         assert_non_null(text);
@@ -84,7 +87,8 @@ static void an_interruption_is_told(void **state) {
         assert_true(marked->unschedulable);
         assert_true(node_has_marks(marked));
         assert_false(node_is_cordoned_by_stranger(marked));
-        assert_string_equal(object_meta_label(&marked->object.meta, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE);
+        assert_string_equal(object_meta_label(&marked->object.meta, LABEL_EXCLUDE_FROM_LB),
+                            LABEL_EXCLUDE_FROM_LB_VALUE);
 
         report(r, NODE_CONDITIONS_DRAINING);
         draining = rig_node(r, RIG_NODE_NAME);
@@ -94,8 +98,10 @@ static void an_interruption_is_told(void **state) {
 
         kube_node_freep(&draining);
         draining = rig_node(r, RIG_NODE_NAME);
-        assert_return_code(interruption_parse(object_meta_annotation(&draining->object.meta, ANNOTATION_INTERRUPTION), &read),
-                           0);
+        assert_return_code(
+                interruption_parse(object_meta_annotation(&draining->object.meta, ANNOTATION_INTERRUPTION),
+                                   &read),
+                0);
         assert_string_equal(read.phase, "Draining");
         assert_int_equal(read.pods_left, 1);
         assert_true(boot_id_equal(read.boot_id, BOOT));
@@ -118,11 +124,13 @@ static void a_stale_agent_is_refused(void **state) {
 
         begin(r);
         old = rig_node(r, RIG_NODE_NAME);
-        other = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'metadata': {'labels': {'another': 'writer'}}}");
+        other = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME),
+                          "{'metadata': {'labels': {'another': 'writer'}}}");
         assert_answer(other, 200, NULL);
         marks = send_patch(r, NULL, node_patch_mark(old, text, BOOT, "spot", &claimed));
         assert_answer(marks, 409, "Conflict");
-        conditions = send_patch(r, "status", node_patch_conditions(old, NODE_CONDITIONS_DRAINING, "m", WHEN_USEC));
+        conditions = send_patch(r, "status",
+                                node_patch_conditions(old, NODE_CONDITIONS_DRAINING, "m", WHEN_USEC));
         assert_answer(conditions, 409, "Conflict");
         after = rig_node(r, RIG_NODE_NAME);
         assert_false(node_has_marks(after));
@@ -138,7 +146,8 @@ static void taints_of_others_survive_the_agent(void **state) {
         begin(r);
         mark(r, 200, NULL, true);
         tainted = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME),
-                            "{'spec': {'taints': [{'key': '" TAINT_UNSCHEDULABLE "', 'effect': 'NoSchedule', 'timeAdded': "
+                            "{'spec': {'taints': [{'key': '" TAINT_UNSCHEDULABLE
+                            "', 'effect': 'NoSchedule', 'timeAdded': "
                             "'2026-01-01T00:00:00Z'}]}}");
         assert_answer(tainted, 200, NULL);
         undo(r, true);

@@ -52,8 +52,8 @@ static void a_failure_is_a_status(void **state) {
 
 /* Some failures are plain text: the HTTP status alone speaks. */
 static void a_failure_without_a_status(void **state) {
-        static const char *const paths[] = { "/apis/vesper.sh/v1alpha1/nothings", "/apis/nothing.example/v1/things",
-                                             "/nothing" };
+        static const char *const paths[] = { "/apis/vesper.sh/v1alpha1/nothings",
+                                             "/apis/nothing.example/v1/things", "/nothing" };
         Rig *r = *state;
 
         for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
@@ -83,18 +83,21 @@ static void what_is_no_request(void **state) {
                   "{\"kind\":\"Node\",\"apiVersion\":\"v9\",\"metadata\":{\"name\":\"a\"}}", 400 },
                 { "text", HTTP_POST, "/api/v1/nodes", "text/plain", "{}", 415 },
                 { "no name", HTTP_POST, "/api/v1/nodes", "application/json", "{}", 422 },
-                { "a pod without containers", HTTP_POST, "/api/v1/namespaces/api-requests/pods", "application/json",
-                  "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 422 },
-                { "another namespace than its own", HTTP_POST, "/api/v1/namespaces/kube-public/events", "application/json",
-                  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"}}", 400 },
-                { "a namespace that is not there", HTTP_POST, "/api/v1/namespaces/api-nowhere/events", "application/json",
-                  "{\"metadata\":{\"name\":\"a\"},\"involvedObject\":{\"namespace\":\"api-nowhere\"}}", 404 },
-                { "a patch of no known kind", HTTP_PATCH, "/api/v1/nodes/api-node", "application/json", "{}", 415 },
+                { "a pod without containers", HTTP_POST, "/api/v1/namespaces/api-requests/pods",
+                  "application/json", "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 422 },
+                { "another namespace than its own", HTTP_POST, "/api/v1/namespaces/kube-public/events",
+                  "application/json", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"}}", 400 },
+                { "a namespace that is not there", HTTP_POST, "/api/v1/namespaces/api-nowhere/events",
+                  "application/json",
+                  "{\"metadata\":{\"name\":\"a\"},\"involvedObject\":{\"namespace\":\"api-nowhere\"}}",
+                  404 },
+                { "a patch of no known kind", HTTP_PATCH, "/api/v1/nodes/api-node", "application/json", "{}",
+                  415 },
                 { "creating by an object's path", HTTP_POST, "/api/v1/nodes/api-node", "application/json",
                   "{\"metadata\":{\"name\":\"a\"}}", 405 },
                 { "a limit that is no number", HTTP_GET, "/api/v1/nodes?limit=some", NULL, NULL, 400 },
-                { "a custom object without its kind", HTTP_POST, "/apis/vesper.sh/v1alpha1/nodeclaims", "application/json",
-                  "{\"metadata\":{\"name\":\"a\"}}", 400 },
+                { "a custom object without its kind", HTTP_POST, "/apis/vesper.sh/v1alpha1/nodeclaims",
+                  "application/json", "{\"metadata\":{\"name\":\"a\"}}", 400 },
         };
         Rig *r = *state;
 
@@ -115,8 +118,10 @@ static void what_is_no_request(void **state) {
 
 static void names_can_be_made_there(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata': {'generateName': 'api-made-'}}");
-        _cleanup_answer_ Answer b = rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata': {'generateName': 'api-made-'}}");
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata': {'generateName': 'api-made-'}}");
+        _cleanup_answer_ Answer b =
+                rig_create(r, RIG_ADMIN, NODE(NULL), "{'metadata': {'generateName': 'api-made-'}}");
 
         assert_answer(a, 201, NULL);
         assert_answer(b, 201, NULL);
@@ -128,8 +133,8 @@ static void names_can_be_made_there(void **state) {
 
 static void a_dry_run_leaves_nothing(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer made = rig_http(r, RIG_ADMIN, HTTP_POST, "/api/v1/nodes?dryRun=All", "application/json",
-                                                "{\"metadata\":{\"name\":\"api-dry\"}}");
+        _cleanup_answer_ Answer made = rig_http(r, RIG_ADMIN, HTTP_POST, "/api/v1/nodes?dryRun=All",
+                                                "application/json", "{\"metadata\":{\"name\":\"api-dry\"}}");
         _cleanup_answer_ Answer read = rig_get(r, RIG_ADMIN, NODE("api-dry"));
 
         assert_answer(made, 201, NULL);
@@ -158,14 +163,10 @@ static void many_calls_at_once(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(http_2_is_spoken),
-        cmocka_unit_test(a_credential_of_nobody),
-        cmocka_unit_test(a_failure_is_a_status),
-        cmocka_unit_test(a_failure_without_a_status),
-        cmocka_unit_test(what_is_no_request),
-        cmocka_unit_test(names_can_be_made_there),
-        cmocka_unit_test(a_dry_run_leaves_nothing),
-        cmocka_unit_test(version_is_told),
+        cmocka_unit_test(http_2_is_spoken),         cmocka_unit_test(a_credential_of_nobody),
+        cmocka_unit_test(a_failure_is_a_status),    cmocka_unit_test(a_failure_without_a_status),
+        cmocka_unit_test(what_is_no_request),       cmocka_unit_test(names_can_be_made_there),
+        cmocka_unit_test(a_dry_run_leaves_nothing), cmocka_unit_test(version_is_told),
         cmocka_unit_test(many_calls_at_once),
 };
 CONTRACT_SUITE(api, cases);

@@ -8,9 +8,15 @@
 #define CALL_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define BODY_BYTES_MAX (64u * 1024 * 1024)
 
-const KubeKind contract_namespace_kind = { .version = "v1", .group = "", .plural = "namespaces", .kind = "Namespace" };
+const KubeKind contract_namespace_kind = {
+        .version = "v1", .group = "", .plural = "namespaces", .kind = "Namespace"
+};
 const KubeKind contract_event_kind = {
-        .group = "", .version = "v1", .plural = "events", .kind = "Event", .namespaced = true,
+        .group = "",
+        .version = "v1",
+        .plural = "events",
+        .kind = "Event",
+        .namespaced = true,
 };
 const KubeKind contract_ndb_kind = {
         .group = "vesper.sh",
@@ -19,7 +25,8 @@ const KubeKind contract_ndb_kind = {
         .kind = "NodeDisruptionBudget",
 };
 
-/* -- answers ------------------------------------------------------------------------------------------------------- */
+/* -- answers
+ * ------------------------------------------------------------------------------------------------------- */
 
 void answer_done(Answer *a) {
         api_error_done(&a->error);
@@ -62,7 +69,7 @@ char *answer_names(const Answer *a) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         char *names;
 
-        JSON_FOREACH(item, json_get(a->json, "items"))
+        JSON_FOREACH (item, json_get(a->json, "items"))
                 strbuf_addf(&b, "%s%s", b.size > 0 ? " " : "",
                             strempty(json_string_or_null(json_path(item, "metadata", "name", NULL))));
         names = strbuf_steal(&b);
@@ -71,7 +78,7 @@ char *answer_names(const Answer *a) {
 }
 
 const Json *json_find(const Json *list, const char *key, const char *value) {
-        JSON_FOREACH(item, list)
+        JSON_FOREACH (item, list)
                 if (streq_ptr(json_string_or_null(json_get(item, key)), value))
                         return item;
         return NULL;
@@ -82,12 +89,13 @@ void check_answer(const Answer *a, unsigned status, const char *reason, const ch
 
         if (a->status == status && (success || streq_ptr(a->error.reason, reason)))
                 return;
-        print_error("expected %u %s, got %u %s: %s\n", status, strempty(reason), a->status, strempty(a->error.reason),
-                    a->body ? a->body : strempty(a->error.message));
+        print_error("expected %u %s, got %u %s: %s\n", status, strempty(reason), a->status,
+                    strempty(a->error.reason), a->body ? a->body : strempty(a->error.message));
         _fail(file, line);
 }
 
-/* -- one call ------------------------------------------------------------------------------------------------------ */
+/* -- one call
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* On the heap: a case that gives up leaves it behind unharmed. */
 typedef struct Pending {
@@ -151,7 +159,7 @@ static Answer rig_await(Rig *r, Pending *p, int started) {
 
 static const KubeCallOptions patient = { .timeout_usec = CALL_TIMEOUT_USEC };
 
-static char *vtext(const char *fmt, va_list ap) {
+_printf_(1, 0) static char *vtext(const char *fmt, va_list ap) {
         char *text;
 
         assert_true(vasprintf(&text, fmt, ap) >= 0);
@@ -204,7 +212,8 @@ Answer rig_update(Rig *r, RigWho who, KubeTarget t, const char *fmt, ...) {
 Answer rig_patch_raw(Rig *r, RigWho who, KubeTarget t, KubePatchType type, const char *body) {
         Pending *p = pending_new();
 
-        return rig_await(r, p, kube_patch(rig_client(r, who), &t, type, body, &patient, on_reply, p, &p->call));
+        return rig_await(r, p,
+                         kube_patch(rig_client(r, who), &t, type, body, &patient, on_reply, p, &p->call));
 }
 
 Answer rig_patch(Rig *r, RigWho who, KubeTarget t, KubePatchType type, const char *fmt, ...) {
@@ -222,10 +231,12 @@ Answer rig_delete(Rig *r, RigWho who, KubeTarget t, const KubeDeleteOptions *o) 
 Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const char *uid, int64_t grace_sec) {
         Pending *p = pending_new();
 
-        return rig_await(r, p, kube_evict(rig_client(r, who), ns, name, uid, grace_sec, NULL, on_reply, p, &p->call));
+        return rig_await(
+                r, p, kube_evict(rig_client(r, who), ns, name, uid, grace_sec, NULL, on_reply, p, &p->call));
 }
 
-/* -- past the client ----------------------------------------------------------------------------------------------- */
+/* -- past the client
+ * ----------------------------------------------------------------------------------------------- */
 
 typedef struct Exchange {
         Answer answer;
@@ -245,9 +256,11 @@ static void on_response(const HttpResponse *response, void *userdata) {
         if (a->body && json_parse(a->body, response->body_size, BODY_BYTES_MAX, &a->doc, NULL) >= 0)
                 a->json = json_root(a->doc);
         if (response->error < 0)
-                (void) api_error_from_transport(response->error, response->error_text, response->maybe_sent, &a->error);
+                (void) api_error_from_transport(response->error, response->error_text, response->maybe_sent,
+                                                &a->error);
         else if (response->status >= 300)
-                (void) api_error_from_body(response->status, response->body, response->body_size, 0, &a->error);
+                (void) api_error_from_body(response->status, response->body, response->body_size, 0,
+                                           &a->error);
 }
 
 static bool exchange_done(void *userdata) {
@@ -259,7 +272,8 @@ static Answer exchange(Rig *r, RigWho who, const HttpRequest *request, unsigned 
         Answer a;
 
         assert_non_null(x);
-        assert_return_code(http_call_start(rig_env(r, who)->transport, request, on_response, x, &x->call), 0);
+        assert_return_code(http_call_start(rig_env(r, who)->transport, request, on_response, x, &x->call),
+                           0);
         if (!rig_wait(r, exchange_done, x, 2 * CALL_TIMEOUT_USEC))
                 fail_msg("No answer, not even a time-out");
         http_call_free(x->call);
@@ -269,8 +283,8 @@ static Answer exchange(Rig *r, RigWho who, const HttpRequest *request, unsigned 
         return a;
 }
 
-static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, const char *path, const char *type,
-                          const char *body, unsigned *ret_http_version) {
+static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, const char *path,
+                          const char *type, const char *body, unsigned *ret_http_version) {
         _cleanup_free_ char *url = strf("%s%s", rig_server(r), path);
         HttpHeader headers[2];
         HttpRequest request = {
@@ -294,7 +308,8 @@ static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, 
         return exchange(r, who, &request, ret_http_version);
 }
 
-Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const char *type, const char *body) {
+Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const char *type,
+                const char *body) {
         unsigned ignored;
 
         return rig_http_on(r, who, HTTP_LANE_URGENT, method, path, type, body, &ignored);
@@ -302,13 +317,15 @@ Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const c
 
 unsigned rig_http_version(Rig *r, HttpLane lane) {
         unsigned version;
-        _cleanup_answer_ Answer a = rig_http_on(r, RIG_ADMIN, lane, HTTP_GET, "/version", NULL, NULL, &version);
+        _cleanup_answer_ Answer a =
+                rig_http_on(r, RIG_ADMIN, lane, HTTP_GET, "/version", NULL, NULL, &version);
 
         assert_answer(a, 200, NULL);
         return version;
 }
 
-/* -- watches ------------------------------------------------------------------------------------------------------- */
+/* -- watches
+ * ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t version_of(const Json *object) {
         const char *text = json_string_or_null(json_path(object, "metadata", "resourceVersion", NULL));
@@ -331,7 +348,8 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
         }
         strbuf_addf(&w->seen, "%s%s ", w->seen.size > 0 ? ", " : "", type);
         if (streq(type, "ERROR")) {
-                strbuf_addf(&w->seen, "%d", json_int64(json_get(object, "code"), &code) < 0 ? 0 : (int) code);
+                strbuf_addf(&w->seen, "%d",
+                            json_int64(json_get(object, "code"), &code) < 0 ? 0 : (int) code);
                 return free_and_strdup(&w->error_reason, json_string_or_null(json_get(object, "reason")));
         }
         strbuf_add(&w->seen, strempty(json_string_or_null(json_path(object, "metadata", "name", NULL))));
@@ -353,7 +371,8 @@ RigWatch *rig_watch(Rig *r, RigWho who, KubeTarget t, const KubeWatchOptions *o)
 
         assert_non_null(w);
         w->rig = r;
-        assert_return_code(kube_watch(rig_client(r, who), &t, o, on_watch_event, on_watch_done, w, &w->call), 0);
+        assert_return_code(kube_watch(rig_client(r, who), &t, o, on_watch_event, on_watch_done, w, &w->call),
+                           0);
         return w;
 }
 
@@ -406,16 +425,23 @@ bool rig_watch_wait_bookmark(RigWatch *w, usec_t timeout_usec) {
         return rig_wait(w->rig, watch_marked, w, timeout_usec) && w->n_bookmarks > 0;
 }
 
-/* -- makers -------------------------------------------------------------------------------------------------------- */
+/* -- makers
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 /* A pod wants its namespace's default ServiceAccount, which a controller would make. The fake knows none. */
 static const KubeKind account_kind = {
-        .group = "", .version = "v1", .plural = "serviceaccounts", .kind = "ServiceAccount", .namespaced = true,
+        .group = "",
+        .version = "v1",
+        .plural = "serviceaccounts",
+        .kind = "ServiceAccount",
+        .namespaced = true,
 };
 
 void rig_make_namespace(Rig *r, const char *name) {
         KubeTarget account = { .kind = &account_kind, .ns = name };
-        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, NAMESPACE(NULL), "{'metadata': {'name': '%s'}}", name);
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, NAMESPACE(NULL), "{'metadata': {'name': '%s'}}", name);
         _cleanup_answer_ Answer b = { 0 };
 
         assert_answer(a, 201, NULL);
@@ -426,14 +452,17 @@ void rig_make_namespace(Rig *r, const char *name) {
 }
 
 void rig_make_node(Rig *r, const char *name) {
-        _cleanup_answer_ Answer a = rig_create(
-                r, RIG_ADMIN, NODE(NULL),
-                "{'metadata': {'name': '%s', 'labels': {'kubernetes.io/hostname': '%s'}}, 'spec': {'providerID': "
-                "'aws:///us-east-1a/i-%s'}, 'status': {'capacity': {'cpu': '4', 'pods': '110'}, 'allocatable': {'cpu': '4', "
-                "'pods': '110'}, 'conditions': [{'type': 'Ready', 'status': 'True', 'reason': 'KubeletReady', 'message': "
-                "'kubelet is posting ready status', 'lastHeartbeatTime': '2026-01-01T00:00:00Z', 'lastTransitionTime': "
-                "'2026-01-01T00:00:00Z'}]}}",
-                name, name, name);
+        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, NODE(NULL),
+                                               "{'metadata': {'name': '%s', 'labels': "
+                                               "{'kubernetes.io/hostname': '%s'}}, 'spec': {'providerID': "
+                                               "'aws:///us-east-1a/i-%s'}, 'status': {'capacity': {'cpu': "
+                                               "'4', 'pods': '110'}, 'allocatable': {'cpu': '4', "
+                                               "'pods': '110'}, 'conditions': [{'type': 'Ready', 'status': "
+                                               "'True', 'reason': 'KubeletReady', 'message': "
+                                               "'kubelet is posting ready status', 'lastHeartbeatTime': "
+                                               "'2026-01-01T00:00:00Z', 'lastTransitionTime': "
+                                               "'2026-01-01T00:00:00Z'}]}}",
+                                               name, name, name);
 
         assert_answer(a, 201, NULL);
 }
@@ -443,16 +472,21 @@ KubeNode *rig_node(Rig *r, const char *name) {
         KubeObject *o;
 
         assert_answer(a, 200, NULL);
-        assert_return_code(kube_object_decode(&kube_node_kind, a.json, kube_client_pool(rig_client(r, RIG_ADMIN)), &o), 0);
+        assert_return_code(
+                kube_object_decode(&kube_node_kind, a.json, kube_client_pool(rig_client(r, RIG_ADMIN)), &o),
+                0);
         return CONTAINER_OF(o, KubeNode, object);
 }
 
-char *rig_make_pending_pod(Rig *r, const char *ns, const char *name, const char *node, const char *app, const char *spec) {
-        _cleanup_answer_ Answer a = rig_create(
-                r, RIG_ADMIN, POD(ns, NULL),
-                "{'metadata': {'name': '%s', 'labels': {'app': '%s'}}, 'spec': {%s%s%s'containers': [{'name': 'main', "
-                "'image': 'app'}], 'automountServiceAccountToken': false%s%s}}",
-                name, app, node ? "'nodeName': '" : "", strempty(node), node ? "', " : "", *spec ? ", " : "", spec);
+char *rig_make_pending_pod(Rig *r, const char *ns, const char *name, const char *node, const char *app,
+                           const char *spec) {
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, POD(ns, NULL),
+                           "{'metadata': {'name': '%s', 'labels': {'app': '%s'}}, 'spec': "
+                           "{%s%s%s'containers': [{'name': 'main', "
+                           "'image': 'app'}], 'automountServiceAccountToken': false%s%s}}",
+                           name, app, node ? "'nodeName': '" : "", strempty(node), node ? "', " : "",
+                           *spec ? ", " : "", spec);
         char *uid;
 
         assert_answer(a, 201, NULL);
@@ -464,8 +498,8 @@ char *rig_make_pending_pod(Rig *r, const char *ns, const char *name, const char 
 void rig_set_pod_status(Rig *r, const char *ns, const char *name, const char *phase, bool ready) {
         _cleanup_answer_ Answer a =
                 rig_merge(r, RIG_ADMIN, POD_STATUS(ns, name),
-                          "{'status': {'phase': '%s', 'conditions': [{'type': 'Ready', 'status': '%s'}]}}", phase,
-                          ready ? "True" : "False");
+                          "{'status': {'phase': '%s', 'conditions': [{'type': 'Ready', 'status': '%s'}]}}",
+                          phase, ready ? "True" : "False");
 
         assert_answer(a, 200, NULL);
 }
@@ -500,13 +534,16 @@ void rig_make_pods(Rig *r, const char *ns, const char *app, unsigned n, const ch
         assert_non_null(c);
         c->n_left = n;
         for (unsigned i = 0; i < n; i++) {
-                _cleanup_free_ char *body = strf("{\"metadata\":{\"name\":\"%s-%04u\",\"labels\":{\"app\":\"%s\"}},"
-                                                 "\"spec\":{\"nodeName\":\"%s\",\"automountServiceAccountToken\":false,"
-                                                 "\"containers\":[{\"name\":\"main\",\"image\":\"app\"}]}}",
-                                                 app, i, app, node);
+                _cleanup_free_ char *body =
+                        strf("{\"metadata\":{\"name\":\"%s-%04u\",\"labels\":{\"app\":\"%s\"}},"
+                             "\"spec\":{\"nodeName\":\"%s\",\"automountServiceAccountToken\":false,"
+                             "\"containers\":[{\"name\":\"main\",\"image\":\"app\"}]}}",
+                             app, i, app, node);
 
                 assert_non_null(body);
-                assert_return_code(kube_create(rig_client(r, RIG_ADMIN), &t, body, &options, on_one_of_many, c, NULL), 0);
+                assert_return_code(
+                        kube_create(rig_client(r, RIG_ADMIN), &t, body, &options, on_one_of_many, c, NULL),
+                        0);
         }
         assert_true(rig_wait(r, crowd_done, c, 2 * CALL_TIMEOUT_USEC));
         assert_int_equal(c->n_failed, 0);
@@ -514,32 +551,34 @@ void rig_make_pods(Rig *r, const char *ns, const char *app, unsigned n, const ch
 }
 
 void rig_make_pdb(Rig *r, const char *ns, const char *name, const char *app, const char *more) {
-        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, PDB(ns, NULL),
-                                               "{'metadata': {'name': '%s'}, 'spec': {'maxUnavailable': 1, 'selector': "
-                                               "{'matchLabels': {'app': '%s'}}%s%s}}",
-                                               name, app, *more ? ", " : "", more);
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, PDB(ns, NULL),
+                           "{'metadata': {'name': '%s'}, 'spec': {'maxUnavailable': 1, 'selector': "
+                           "{'matchLabels': {'app': '%s'}}%s%s}}",
+                           name, app, *more ? ", " : "", more);
 
         assert_answer(a, 201, NULL);
 }
 
-void rig_set_pdb_status(Rig *r, const char *ns, const char *name, int64_t observed, int64_t allowed, int64_t current,
-                        int64_t desired) {
-        _cleanup_answer_ Answer a =
-                rig_merge(r, RIG_ADMIN, PDB_STATUS(ns, name),
-                          "{'status': {'observedGeneration': %lld, 'disruptionsAllowed': %lld, 'currentHealthy': %lld, "
-                          "'desiredHealthy': %lld, 'expectedPods': %lld}}",
-                          (long long) observed, (long long) allowed, (long long) current, (long long) desired,
-                          (long long) MAX(current, desired));
+void rig_set_pdb_status(Rig *r, const char *ns, const char *name, int64_t observed, int64_t allowed,
+                        int64_t current, int64_t desired) {
+        _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, PDB_STATUS(ns, name),
+                                              "{'status': {'observedGeneration': %lld, "
+                                              "'disruptionsAllowed': %lld, 'currentHealthy': %lld, "
+                                              "'desiredHealthy': %lld, 'expectedPods': %lld}}",
+                                              (long long) observed, (long long) allowed, (long long) current,
+                                              (long long) desired, (long long) MAX(current, desired));
 
         assert_answer(a, 200, NULL);
 }
 
 void rig_make_claim(Rig *r, const char *name) {
-        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, CLAIM(NULL),
-                                               "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': 'NodeClaim', 'metadata': "
-                                               "{'name': '%s'}, 'spec': {'nodePool': 'general', 'providerID': "
-                                               "'aws:///us-east-1a/i-%s', 'terminationGracePeriod': '30m'}}",
-                                               name, name);
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, CLAIM(NULL),
+                           "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': 'NodeClaim', 'metadata': "
+                           "{'name': '%s'}, 'spec': {'nodePool': 'general', 'providerID': "
+                           "'aws:///us-east-1a/i-%s', 'terminationGracePeriod': '30m'}}",
+                           name, name);
 
         assert_answer(a, 201, NULL);
 }

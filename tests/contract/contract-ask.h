@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Calls that wait for their answer, watches that collect, and makers of what cases stand on. Texts of JSON may be written
- * with ' for ". */
+/* Calls that wait for their answer, watches that collect, and makers of what cases stand on. Texts of JSON
+ * may be written with ' for ". */
 
 #include "api-error.h"
 #include "contract-rig.h"
 #include "string-util.h"
 
-/* -- answers ------------------------------------------------------------------------------------------------------- */
+/* -- answers
+ * ------------------------------------------------------------------------------------------------------- */
 
 typedef struct Answer {
         unsigned status; /* 0: none came */
@@ -33,20 +34,25 @@ char *answer_names(const Answer *a);
 /* The condition (or taint, or whatever has that key) of a list; NULL if there is none. */
 const Json *json_find(const Json *list, const char *key, const char *value);
 
-/* Fails the case, showing the body, unless it was answered so. reason NULL: a success, or a failure without reason. */
+/* Fails the case, showing the body, unless it was answered so. reason NULL: a success, or a failure without
+ * reason. */
 void check_answer(const Answer *a, unsigned status, const char *reason, const char *file, int line);
 #define assert_answer(a, status, reason) check_answer(&(a), (status), (reason), __FILE__, __LINE__)
 
-/* -- calls --------------------------------------------------------------------------------------------------------- */
+/* -- calls
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 extern const KubeKind contract_namespace_kind, contract_event_kind, contract_ndb_kind;
 
 #define NODE(n) ((KubeTarget){ .kind = &kube_node_kind, .name = (n) })
 #define NODE_STATUS(n) ((KubeTarget){ .kind = &kube_node_kind, .name = (n), .subresource = "status" })
 #define POD(s, n) ((KubeTarget){ .kind = &kube_pod_kind, .ns = (s), .name = (n) })
-#define POD_STATUS(s, n) ((KubeTarget){ .kind = &kube_pod_kind, .ns = (s), .name = (n), .subresource = "status" })
+#define POD_STATUS(s, n) \
+        ((KubeTarget){ .kind = &kube_pod_kind, .ns = (s), .name = (n), .subresource = "status" })
 #define PDB(s, n) ((KubeTarget){ .kind = &kube_pdb_kind, .ns = (s), .name = (n) })
-#define PDB_STATUS(s, n) ((KubeTarget){ .kind = &kube_pdb_kind, .ns = (s), .name = (n), .subresource = "status" })
+#define PDB_STATUS(s, n) \
+        ((KubeTarget){ .kind = &kube_pdb_kind, .ns = (s), .name = (n), .subresource = "status" })
 #define LEASE(s, n) ((KubeTarget){ .kind = &kube_lease_kind, .ns = (s), .name = (n) })
 #define EVENT(s, n) ((KubeTarget){ .kind = &contract_event_kind, .ns = (s), .name = (n) })
 #define NAMESPACE(n) ((KubeTarget){ .kind = &contract_namespace_kind, .name = (n) })
@@ -78,20 +84,21 @@ Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const c
 /* With which version of HTTP a request of this lane is answered: 11, 20; 0: there is no network. */
 unsigned rig_http_version(Rig *r, HttpLane lane);
 
-/* -- watches ------------------------------------------------------------------------------------------------------- */
+/* -- watches
+ * ------------------------------------------------------------------------------------------------------- */
 
 typedef struct RigWatch {
         Rig *rig;
         KubeCall *call;
-        StrBuf seen;          /* "ADDED a, DELETED a", since the last look; ERROR with its code */
-        uint64_t version;     /* of the last event but bookmarks */
-        bool out_of_order;    /* versions went back */
+        StrBuf seen;       /* "ADDED a, DELETED a", since the last look; ERROR with its code */
+        uint64_t version;  /* of the last event but bookmarks */
+        bool out_of_order; /* versions went back */
         unsigned n_bookmarks;
-        uint64_t bookmark;    /* version of the last one */
+        uint64_t bookmark; /* version of the last one */
         bool ended;
-        int error;            /* of the end: 0 was clean */
+        int error; /* of the end: 0 was clean */
         unsigned status;
-        char *error_reason;   /* of an ERROR event */
+        char *error_reason; /* of an ERROR event */
 } RigWatch;
 
 /* version NULL: from what is there now; timeout_sec 0: the server's own. */
@@ -106,7 +113,9 @@ void check_watch(RigWatch *w, const char *expected, const char *file, int line);
 bool rig_watch_wait_end(RigWatch *w, usec_t timeout_usec);
 bool rig_watch_wait_bookmark(RigWatch *w, usec_t timeout_usec);
 
-/* -- makers -------------------------------------------------------------------------------------------------------- */
+/* -- makers
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 void rig_make_namespace(Rig *r, const char *name);
 void rig_make_node(Rig *r, const char *name);
@@ -120,13 +129,15 @@ static inline void kube_node_freep(KubeNode **n) {
 
 /* Running and Ready, with label app. node NULL: bound to none. Returns its uid; free it. */
 char *rig_make_pod(Rig *r, const char *ns, const char *name, const char *node, const char *app);
-/* The same with what `spec` adds to its spec ("'terminationGracePeriodSeconds': 5", "" for nothing), and left Pending. */
-char *rig_make_pending_pod(Rig *r, const char *ns, const char *name, const char *node, const char *app, const char *spec);
+/* The same with what `spec` adds to its spec ("'terminationGracePeriodSeconds': 5", "" for nothing), and
+ * left Pending. */
+char *rig_make_pending_pod(Rig *r, const char *ns, const char *name, const char *node, const char *app,
+                           const char *spec);
 void rig_set_pod_status(Rig *r, const char *ns, const char *name, const char *phase, bool ready);
 /* n pods app-0000, app-0001, ..., many at a time; they stay Pending. */
 void rig_make_pods(Rig *r, const char *ns, const char *app, unsigned n, const char *node);
 /* Over the pods of that app: maxUnavailable 1, and a status that its controller might have written. */
 void rig_make_pdb(Rig *r, const char *ns, const char *name, const char *app, const char *more);
-void rig_set_pdb_status(Rig *r, const char *ns, const char *name, int64_t observed, int64_t allowed, int64_t current,
-                        int64_t desired);
+void rig_set_pdb_status(Rig *r, const char *ns, const char *name, int64_t observed, int64_t allowed,
+                        int64_t current, int64_t desired);
 void rig_make_claim(Rig *r, const char *name);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What packaging/manifests/coordinator/rbac.yaml lets the coordinator do: each verb that it names, and no more. */
+/* What packaging/manifests/coordinator/rbac.yaml lets the coordinator do: each verb that it names, and no
+ * more. */
 #include "contract-ask.h"
 
 #define NS "coordinator"
 #define VESPER "'apiVersion': 'vesper.sh/v1alpha1', 'kind': "
 
+/* Once for all cases. */
 static void what_it_works_on(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *a = NULL, *b = NULL;
@@ -16,11 +18,13 @@ static void what_it_works_on(void **state) {
         b = rig_make_pod(r, NS, "deleted", "coordinator-node", "x");
         rig_make_pdb(r, NS, "budget", "other", "");
         pool = rig_create(r, RIG_ADMIN, POOL(NULL),
-                          "{" VESPER "'NodePool', 'metadata': {'name': 'coordinator-pool'}, 'spec': {'selector': "
+                          "{" VESPER
+                          "'NodePool', 'metadata': {'name': 'coordinator-pool'}, 'spec': {'selector': "
                           "{'matchLabels': {'a': 'b'}}}}");
         assert_answer(pool, 201, NULL);
         attachment = rig_create(r, RIG_ADMIN, ATTACHMENT(NULL),
-                                "{'metadata': {'name': 'coordinator-volume'}, 'spec': {'attacher': 'csi.example', 'nodeName': "
+                                "{'metadata': {'name': 'coordinator-volume'}, 'spec': {'attacher': "
+                                "'csi.example', 'nodeName': "
                                 "'coordinator-node', 'source': {'persistentVolumeName': 'pv'}}}");
         assert_answer(attachment, 201, NULL);
 }
@@ -48,8 +52,9 @@ static void it_reads(void **state) {
                 assert_answer(one, 200, NULL);
                 assert_non_null(strstr(one.body, rows[i].body_has));
                 assert_answer(list, 200, NULL);
-                w = rig_watch(r, RIG_COORDINATOR, all,
-                              &(KubeWatchOptions){ .resource_version = answer_version(&list), .timeout_sec = 1 });
+                w = rig_watch(
+                        r, RIG_COORDINATOR, all,
+                        &(KubeWatchOptions){ .resource_version = answer_version(&list), .timeout_sec = 1 });
                 assert_true(rig_watch_wait_end(w, 5 * USEC_PER_SEC));
                 assert_int_equal(w->status, 200);
         }
@@ -58,13 +63,14 @@ static void it_reads(void **state) {
 static void it_writes_nodes_and_pods(void **state) {
         Rig *r = *state;
         _cleanup_answer_ Answer pod = rig_get(r, RIG_COORDINATOR, POD(NS, "evicted"));
-        _cleanup_answer_ Answer node = rig_merge(r, RIG_COORDINATOR, NODE("coordinator-node"),
-                                                 "{'metadata': {'finalizers': ['vesper.sh/termination']}, 'spec': "
-                                                 "{'taints': [{'key': 'vesper.sh/disrupted', 'effect': 'NoSchedule'}], "
-                                                 "'unschedulable': true}}");
-        _cleanup_answer_ Answer status = rig_patch(r, RIG_COORDINATOR, NODE_STATUS("coordinator-node"),
-                                                   KUBE_PATCH_STRATEGIC,
-                                                   "{'status': {'conditions': [{'type': 'Drained', 'status': 'False'}]}}");
+        _cleanup_answer_ Answer node =
+                rig_merge(r, RIG_COORDINATOR, NODE("coordinator-node"),
+                          "{'metadata': {'finalizers': ['vesper.sh/termination']}, 'spec': "
+                          "{'taints': [{'key': 'vesper.sh/disrupted', 'effect': 'NoSchedule'}], "
+                          "'unschedulable': true}}");
+        _cleanup_answer_ Answer status =
+                rig_patch(r, RIG_COORDINATOR, NODE_STATUS("coordinator-node"), KUBE_PATCH_STRATEGIC,
+                          "{'status': {'conditions': [{'type': 'Drained', 'status': 'False'}]}}");
         _cleanup_answer_ Answer evicted = rig_evict(r, RIG_COORDINATOR, NS, "evicted", answer_uid(&pod), -1);
         _cleanup_answer_ Answer deleted =
                 rig_delete(r, RIG_COORDINATOR, POD(NS, "deleted"), &(KubeDeleteOptions){ .grace_sec = 1 });
@@ -74,7 +80,8 @@ static void it_writes_nodes_and_pods(void **state) {
         assert_answer(status, 200, NULL);
         assert_answer(evicted, 201, NULL);
         assert_answer(deleted, 200, NULL);
-        freed = rig_merge(r, RIG_COORDINATOR, NODE("coordinator-node"), "{'metadata': {'finalizers': null}}");
+        freed = rig_merge(r, RIG_COORDINATOR, NODE("coordinator-node"),
+                          "{'metadata': {'finalizers': null}}");
         assert_answer(freed, 200, NULL);
         gone = rig_delete(r, RIG_COORDINATOR, NODE("coordinator-node"),
                           &(KubeDeleteOptions){ .uid = answer_uid(&freed), .grace_sec = -1 });
@@ -83,15 +90,16 @@ static void it_writes_nodes_and_pods(void **state) {
 
 static void it_writes_claims_and_pools(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer made = rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
-                                                  "{" VESPER "'NodeClaim', 'metadata': {'name': 'coordinator-claim', "
-                                                  "'finalizers': ['vesper.sh/termination']}, 'spec': {'nodePool': 'a', "
-                                                  "'providerID': 'b'}}");
+        _cleanup_answer_ Answer made =
+                rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
+                           "{" VESPER "'NodeClaim', 'metadata': {'name': 'coordinator-claim', "
+                           "'finalizers': ['vesper.sh/termination']}, 'spec': {'nodePool': 'a', "
+                           "'providerID': 'b'}}");
         _cleanup_answer_ Answer status = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("coordinator-claim"),
                                                    "{'status': {'phase': 'Adopted'}}");
         _cleanup_answer_ Answer gone = rig_delete(r, RIG_COORDINATOR, CLAIM("coordinator-claim"), NULL);
-        _cleanup_answer_ Answer freed =
-                rig_merge(r, RIG_COORDINATOR, CLAIM("coordinator-claim"), "{'metadata': {'finalizers': null}}");
+        _cleanup_answer_ Answer freed = rig_merge(r, RIG_COORDINATOR, CLAIM("coordinator-claim"),
+                                                  "{'metadata': {'finalizers': null}}");
         _cleanup_answer_ Answer list = rig_list(r, RIG_COORDINATOR, CLAIM(NULL), NULL);
         _cleanup_answer_ Answer pool = rig_merge(r, RIG_COORDINATOR, POOL("coordinator-pool"),
                                                  "{'metadata': {'finalizers': ['vesper.sh/termination']}}");
@@ -110,17 +118,21 @@ static void it_writes_claims_and_pools(void **state) {
 /* As event-recorder.c writes them: of a Node in "default", of a pod in its namespace; repeats counted. */
 static void it_writes_events(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer node = rig_create(r, RIG_COORDINATOR, EVENT("default", NULL),
-                                                  "{'metadata': {'name': 'coordinator.1'}, 'involvedObject': {'kind': 'Node', "
-                                                  "'name': 'n'}, 'reason': 'Drained', 'message': 'm', 'type': 'Normal', "
-                                                  "'count': 1}");
-        _cleanup_answer_ Answer pod = rig_create(r, RIG_COORDINATOR, EVENT(NS, NULL),
-                                                 "{'metadata': {'name': 'coordinator.2'}, 'involvedObject': {'kind': 'Pod', "
-                                                 "'namespace': '" NS "', 'name': 'p'}, 'reason': 'Evicted', 'message': 'm'}");
-        _cleanup_answer_ Answer again = rig_merge(r, RIG_COORDINATOR, EVENT("default", "coordinator.1"), "{'count': 2}");
-        _cleanup_answer_ Answer astray = rig_create(r, RIG_COORDINATOR, EVENT("kube-public", NULL),
-                                                    "{'metadata': {'name': 'coordinator.3'}, 'involvedObject': {'kind': "
-                                                    "'Pod', 'namespace': '" NS "', 'name': 'p'}}");
+        _cleanup_answer_ Answer node =
+                rig_create(r, RIG_COORDINATOR, EVENT("default", NULL),
+                           "{'metadata': {'name': 'coordinator.1'}, 'involvedObject': {'kind': 'Node', "
+                           "'name': 'n'}, 'reason': 'Drained', 'message': 'm', 'type': 'Normal', "
+                           "'count': 1}");
+        _cleanup_answer_ Answer pod =
+                rig_create(r, RIG_COORDINATOR, EVENT(NS, NULL),
+                           "{'metadata': {'name': 'coordinator.2'}, 'involvedObject': {'kind': 'Pod', "
+                           "'namespace': '" NS "', 'name': 'p'}, 'reason': 'Evicted', 'message': 'm'}");
+        _cleanup_answer_ Answer again =
+                rig_merge(r, RIG_COORDINATOR, EVENT("default", "coordinator.1"), "{'count': 2}");
+        _cleanup_answer_ Answer astray =
+                rig_create(r, RIG_COORDINATOR, EVENT("kube-public", NULL),
+                           "{'metadata': {'name': 'coordinator.3'}, 'involvedObject': {'kind': "
+                           "'Pod', 'namespace': '" NS "', 'name': 'p'}}");
 
         assert_answer(node, 201, NULL);
         assert_answer(pod, 201, NULL);
@@ -131,12 +143,16 @@ static void it_writes_events(void **state) {
 /* The Lease of its name in its namespace, to get and update; deleting it is nobody's business. */
 static void it_has_one_lease(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer cleared = rig_delete(r, RIG_ADMIN, LEASE("vesper-system", "vesper-coordinator"), NULL);
-        _cleanup_answer_ Answer none = rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));
-        _cleanup_answer_ Answer made = rig_create(r, RIG_COORDINATOR, LEASE("vesper-system", NULL),
-                                                  "{'metadata': {'name': 'vesper-coordinator'}, 'spec': {'holderIdentity': "
-                                                  "'a'}}");
-        _cleanup_answer_ Answer read = rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));
+        _cleanup_answer_ Answer cleared =
+                rig_delete(r, RIG_ADMIN, LEASE("vesper-system", "vesper-coordinator"), NULL);
+        _cleanup_answer_ Answer none =
+                rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));
+        _cleanup_answer_ Answer made =
+                rig_create(r, RIG_COORDINATOR, LEASE("vesper-system", NULL),
+                           "{'metadata': {'name': 'vesper-coordinator'}, 'spec': {'holderIdentity': "
+                           "'a'}}");
+        _cleanup_answer_ Answer read =
+                rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));
         _cleanup_answer_ Answer put = { 0 }, other = { 0 }, elsewhere = { 0 }, gone = { 0 }, list = { 0 };
 
         assert_true(cleared.status == 200 || cleared.status == 404);
@@ -159,19 +175,23 @@ static void it_may_do_no_more(void **state) {
         Rig *r = *state;
         Answer answers[] = {
                 rig_create(r, RIG_COORDINATOR, NODE(NULL), "{'metadata': {'name': 'coordinator-new'}}"),
-                rig_update(r, RIG_COORDINATOR, NODE("coordinator-node"), "{'metadata': {'name': 'coordinator-node'}}"),
-                rig_update(r, RIG_COORDINATOR, NODE_STATUS("coordinator-node"), "{'metadata': {'name': 'coordinator-node'}}"),
+                rig_update(r, RIG_COORDINATOR, NODE("coordinator-node"),
+                           "{'metadata': {'name': 'coordinator-node'}}"),
+                rig_update(r, RIG_COORDINATOR, NODE_STATUS("coordinator-node"),
+                           "{'metadata': {'name': 'coordinator-node'}}"),
                 rig_merge(r, RIG_COORDINATOR, POD(NS, "evicted"), "{'metadata': {'labels': {'a': 'b'}}}"),
                 rig_merge(r, RIG_COORDINATOR, POD_STATUS(NS, "evicted"), "{'status': {'phase': 'Failed'}}"),
                 rig_create(r, RIG_COORDINATOR, POD(NS, NULL), "{'metadata': {'name': 'p'}}"),
                 rig_merge(r, RIG_COORDINATOR, PDB(NS, "budget"), "{'spec': {'maxUnavailable': 5}}"),
-                rig_merge(r, RIG_COORDINATOR, PDB_STATUS(NS, "budget"), "{'status': {'disruptionsAllowed': 5}}"),
+                rig_merge(r, RIG_COORDINATOR, PDB_STATUS(NS, "budget"),
+                          "{'status': {'disruptionsAllowed': 5}}"),
                 rig_delete(r, RIG_COORDINATOR, PDB(NS, "budget"), NULL),
                 rig_list(r, RIG_COORDINATOR, EVENT(NULL, NULL), NULL),
                 rig_delete(r, RIG_COORDINATOR, ATTACHMENT("coordinator-volume"), NULL),
                 rig_delete(r, RIG_COORDINATOR, POOL("coordinator-pool"), NULL),
                 rig_create(r, RIG_COORDINATOR, POOL(NULL), "{}"),
-                rig_update(r, RIG_COORDINATOR, CLAIM("coordinator-claim"), "{'metadata': {'name': 'coordinator-claim'}}"),
+                rig_update(r, RIG_COORDINATOR, CLAIM("coordinator-claim"),
+                           "{'metadata': {'name': 'coordinator-claim'}}"),
                 rig_list(r, RIG_COORDINATOR, NDB(NULL), NULL),
                 rig_list(r, RIG_COORDINATOR, NAMESPACE(NULL), NULL),
                 rig_delete(r, RIG_COORDINATOR, NAMESPACE(NS), NULL),
@@ -191,20 +211,16 @@ static void a_stranger_may_do_nothing(void **state) {
         _cleanup_answer_ Answer patch = rig_merge(r, RIG_STRANGER, NODE("coordinator-node"), "{'spec': {}}");
 
         assert_answer(list, 403, "Forbidden");
-        assert_string_equal(list.error.message,
-                            "nodes is forbidden: User \"stranger\" cannot list resource \"nodes\" in API group \"\" at the "
-                            "cluster scope");
+        assert_string_equal(list.error.message, "nodes is forbidden: User \"stranger\" cannot list resource "
+                                                "\"nodes\" in API group \"\" at the "
+                                                "cluster scope");
         assert_answer(patch, 403, "Forbidden");
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(what_it_works_on),
-        cmocka_unit_test(it_reads),
-        cmocka_unit_test(it_writes_nodes_and_pods),
-        cmocka_unit_test(it_writes_claims_and_pools),
-        cmocka_unit_test(it_writes_events),
-        cmocka_unit_test(it_has_one_lease),
-        cmocka_unit_test(it_may_do_no_more),
-        cmocka_unit_test(a_stranger_may_do_nothing),
+        cmocka_unit_test(what_it_works_on),         cmocka_unit_test(it_reads),
+        cmocka_unit_test(it_writes_nodes_and_pods), cmocka_unit_test(it_writes_claims_and_pools),
+        cmocka_unit_test(it_writes_events),         cmocka_unit_test(it_has_one_lease),
+        cmocka_unit_test(it_may_do_no_more),        cmocka_unit_test(a_stranger_may_do_nothing),
 };
 CONTRACT_SUITE(coordinator, cases);

@@ -42,8 +42,9 @@ static void delete_with_preconditions(void **state) {
 
         rig_make_node(r, "delete-if");
         n = rig_node(r, "delete-if");
-        wrong_uid = rig_delete(r, RIG_COORDINATOR, NODE("delete-if"),
-                               &(KubeDeleteOptions){ .uid = "4f0cfdc4-0000-4000-8000-000000000000", .grace_sec = -1 });
+        wrong_uid = rig_delete(
+                r, RIG_COORDINATOR, NODE("delete-if"),
+                &(KubeDeleteOptions){ .uid = "4f0cfdc4-0000-4000-8000-000000000000", .grace_sec = -1 });
         assert_answer(wrong_uid, 409, "Conflict");
         stale = rig_delete(r, RIG_COORDINATOR, NODE("delete-if"),
                            &(KubeDeleteOptions){ .resource_version = "1", .grace_sec = -1 });
@@ -62,13 +63,15 @@ static void dry_run_deletes_nothing(void **state) {
         _cleanup_node_ KubeNode *n = NULL;
 
         rig_make_node(r, "delete-dry");
-        dry = rig_delete(r, RIG_ADMIN, NODE("delete-dry"), &(KubeDeleteOptions){ .dry_run = true, .grace_sec = -1 });
+        dry = rig_delete(r, RIG_ADMIN, NODE("delete-dry"),
+                         &(KubeDeleteOptions){ .dry_run = true, .grace_sec = -1 });
         assert_answer(dry, 200, NULL);
         n = rig_node(r, "delete-dry");
         assert_int_equal(n->object.meta.deletion_usec, 0);
 }
 
-/* -- finalizers ---------------------------------------------------------------------------------------------------- */
+/* -- finalizers
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* The whole life of the coordinator's finalizer on a Node, as the kind's watchers see it. */
 static void finalizer_holds_a_node(void **state) {
@@ -93,11 +96,13 @@ static void finalizer_holds_a_node(void **state) {
         assert_int_not_equal(n->object.meta.deletion_usec, 0);
 
         more = rig_merge(r, RIG_COORDINATOR, NODE("delete-held"),
-                         "{'metadata': {'finalizers': ['a.example/b', '" FINALIZER_TERMINATION "', 'c.example/d']}}");
+                         "{'metadata': {'finalizers': ['a.example/b', '" FINALIZER_TERMINATION
+                         "', 'c.example/d']}}");
         assert_answer(more, 422, "Invalid");
         assert_true(api_error_has_cause(&more.error, "FieldValueForbidden"));
         marked = rig_merge(r, RIG_COORDINATOR, NODE("delete-held"),
-                           "{'metadata': {'finalizers': ['" FINALIZER_TERMINATION "']}, 'spec': {'unschedulable': true}}");
+                           "{'metadata': {'finalizers': ['" FINALIZER_TERMINATION
+                           "']}, 'spec': {'unschedulable': true}}");
         assert_answer(marked, 200, NULL);
 
         kube_node_freep(&n);
@@ -108,15 +113,18 @@ static void finalizer_holds_a_node(void **state) {
         assert_answer(freed, 200, NULL);
         assert_gone(r, NODE("delete-held"));
 
-        w = rig_watch(r, RIG_ADMIN, NODE(NULL), &(KubeWatchOptions){ .resource_version = answer_version(&list) });
-        assert_watch(w, "ADDED delete-held, MODIFIED delete-held, MODIFIED delete-held, MODIFIED delete-held, "
-                        "DELETED delete-held");
+        w = rig_watch(r, RIG_ADMIN, NODE(NULL),
+                      &(KubeWatchOptions){ .resource_version = answer_version(&list) });
+        assert_watch(w,
+                     "ADDED delete-held, MODIFIED delete-held, MODIFIED delete-held, MODIFIED delete-held, "
+                     "DELETED delete-held");
 }
 
 /* The second delete does not move the time of the first. */
 static void finalizer_holds_a_claim(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer held = { 0 }, asked = { 0 }, first = { 0 }, again = { 0 }, second = { 0 }, freed = { 0 };
+        _cleanup_answer_ Answer held = { 0 }, asked = { 0 }, first = { 0 }, again = { 0 }, second = { 0 },
+                                freed = { 0 };
         _cleanup_answer_ Answer made = { 0 };
 
         rig_make_claim(r, "delete-claim");
@@ -136,7 +144,8 @@ static void finalizer_holds_a_claim(void **state) {
         assert_string_equal(deletion_of(&second), deletion_of(&first));
 
         made = rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
-                          "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': 'NodeClaim', 'metadata': {'name': 'delete-claim'}, "
+                          "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': 'NodeClaim', 'metadata': {'name': "
+                          "'delete-claim'}, "
                           "'spec': {'nodePool': 'general', 'providerID': 'x'}}");
         assert_answer(made, 409, "AlreadyExists");
         assert_non_null(strstr(made.error.message, "object is being deleted"));
@@ -156,10 +165,13 @@ static void finalizer_of_the_gone(void **state) {
         assert_answer(a, 404, "NotFound");
 }
 
-/* -- pods ---------------------------------------------------------------------------------------------------------- */
+/* -- pods
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static Answer delete_pod(Rig *r, const char *name, int64_t grace_sec) {
-        return rig_delete(r, RIG_COORDINATOR, POD("delete-pods", name), &(KubeDeleteOptions){ .grace_sec = grace_sec });
+        return rig_delete(r, RIG_COORDINATOR, POD("delete-pods", name),
+                          &(KubeDeleteOptions){ .grace_sec = grace_sec });
 }
 
 /* Whether a time is `grace_sec` after now, give or take two seconds. */
@@ -171,7 +183,7 @@ static void assert_ends_in(Rig *r, const Answer *pod, int64_t grace_sec) {
         assert_int_equal(answer_int(pod, "metadata", "deletionGracePeriodSeconds", NULL), grace_sec);
 }
 
-/* The grace can be shortened, never lengthened; 0 ends it. */
+/* The grace can be shortened, never lengthened; 0 ends it. Makes the namespace of the cases about pods. */
 static void pods_go_gracefully(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
@@ -208,8 +220,8 @@ static void pods_go_gracefully(void **state) {
 /* An already terminating pod that would outlive the deadline: less, counted from the first delete. */
 static void grace_of_the_pod_itself(void **state) {
         Rig *r = *state;
-        _cleanup_free_ char *uid = rig_make_pending_pod(r, "delete-pods", "own", RIG_NODE_NAME, "x",
-                                                        "'terminationGracePeriodSeconds': 7");
+        _cleanup_free_ _unused_ char *uid = rig_make_pending_pod(r, "delete-pods", "own", RIG_NODE_NAME, "x",
+                                                                 "'terminationGracePeriodSeconds': 7");
         _cleanup_answer_ Answer a = { 0 }, was = { 0 };
 
         rig_set_pod_status(r, "delete-pods", "own", "Running", true);
@@ -222,7 +234,7 @@ static void grace_of_the_pod_itself(void **state) {
 /* A longer grace than the pod's own is accepted, when it comes first. */
 static void grace_of_the_caller(void **state) {
         Rig *r = *state;
-        _cleanup_free_ char *uid = rig_make_pod(r, "delete-pods", "callers", RIG_NODE_NAME, "x");
+        _cleanup_free_ _unused_ char *uid = rig_make_pod(r, "delete-pods", "callers", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer a = delete_pod(r, "callers", 100), was = { 0 };
 
         assert_answer(a, 200, NULL);
@@ -233,9 +245,11 @@ static void grace_of_the_caller(void **state) {
 /* Nobody has to stop them: they go at once. */
 static void pods_without_a_life(void **state) {
         Rig *r = *state;
-        _cleanup_free_ char *unbound = rig_make_pending_pod(r, "delete-pods", "unbound", NULL, "x", "");
-        _cleanup_free_ char *over = rig_make_pod(r, "delete-pods", "over", RIG_NODE_NAME, "x");
-        _cleanup_free_ char *pending = rig_make_pending_pod(r, "delete-pods", "pending", RIG_NODE_NAME, "x", "");
+        _cleanup_free_ _unused_ char *unbound =
+                rig_make_pending_pod(r, "delete-pods", "unbound", NULL, "x", "");
+        _cleanup_free_ _unused_ char *over = rig_make_pod(r, "delete-pods", "over", RIG_NODE_NAME, "x");
+        _cleanup_free_ _unused_ char *pending =
+                rig_make_pending_pod(r, "delete-pods", "pending", RIG_NODE_NAME, "x", "");
         _cleanup_answer_ Answer a = { 0 }, b = { 0 }, c = { 0 }, still = { 0 };
 
         a = delete_pod(r, "unbound", -1);
@@ -273,10 +287,11 @@ static void pods_are_not_their_names(void **state) {
 /* A finalizer holds a pod after its grace, too. */
 static void finalizer_holds_a_pod(void **state) {
         Rig *r = *state;
-        _cleanup_free_ char *uid = rig_make_pod(r, "delete-pods", "held", RIG_NODE_NAME, "x");
+        _cleanup_free_ _unused_ char *uid = rig_make_pod(r, "delete-pods", "held", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer held = { 0 }, asked = { 0 }, still = { 0 }, freed = { 0 };
 
-        held = rig_merge(r, RIG_ADMIN, POD("delete-pods", "held"), "{'metadata': {'finalizers': ['a.example/b']}}");
+        held = rig_merge(r, RIG_ADMIN, POD("delete-pods", "held"),
+                         "{'metadata': {'finalizers': ['a.example/b']}}");
         assert_answer(held, 200, NULL);
         asked = delete_pod(r, "held", 0);
         assert_answer(asked, 200, NULL);
@@ -289,17 +304,11 @@ static void finalizer_holds_a_pod(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(delete_node_at_once),
-        cmocka_unit_test(delete_with_preconditions),
-        cmocka_unit_test(dry_run_deletes_nothing),
-        cmocka_unit_test(finalizer_holds_a_node),
-        cmocka_unit_test(finalizer_holds_a_claim),
-        cmocka_unit_test(finalizer_of_the_gone),
-        cmocka_unit_test(pods_go_gracefully),
-        cmocka_unit_test(grace_of_the_pod_itself),
-        cmocka_unit_test(grace_of_the_caller),
-        cmocka_unit_test(pods_without_a_life),
-        cmocka_unit_test(pods_are_not_their_names),
-        cmocka_unit_test(finalizer_holds_a_pod),
+        cmocka_unit_test(delete_node_at_once),      cmocka_unit_test(delete_with_preconditions),
+        cmocka_unit_test(dry_run_deletes_nothing),  cmocka_unit_test(finalizer_holds_a_node),
+        cmocka_unit_test(finalizer_holds_a_claim),  cmocka_unit_test(finalizer_of_the_gone),
+        cmocka_unit_test(pods_go_gracefully),       cmocka_unit_test(grace_of_the_pod_itself),
+        cmocka_unit_test(grace_of_the_caller),      cmocka_unit_test(pods_without_a_life),
+        cmocka_unit_test(pods_are_not_their_names), cmocka_unit_test(finalizer_holds_a_pod),
 };
 CONTRACT_SUITE(delete, cases);

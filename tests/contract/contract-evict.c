@@ -14,7 +14,8 @@ static void check_eviction(Rig *r, const char *ns, const char *pod, const char *
         if (got == expected && streq_ptr(pdb, expected_pdb))
                 return;
         print_error("%s: expected %s %s, got %s %s: %u %s\n", pod, eviction_answer_to_string(expected),
-                    strempty(expected_pdb), eviction_answer_to_string(got), strempty(pdb), a.status, strempty(a.body));
+                    strempty(expected_pdb), eviction_answer_to_string(got), strempty(pdb), a.status,
+                    strempty(a.body));
         _fail(file, line);
 }
 
@@ -34,7 +35,8 @@ static int64_t allowed_now(Rig *r, const char *ns, const char *pdb) {
         return answer_int(&a, "status", "disruptionsAllowed", NULL);
 }
 
-/* 201, the pod is terminating with its own grace, and says why in a condition. */
+/* 201, the pod is terminating with its own grace, and says why in a condition. Makes the namespace of the
+ * cases without a budget. */
 static void pod_without_a_budget(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *uid = NULL;
@@ -60,7 +62,8 @@ static void pod_without_a_budget(void **state) {
 static void grace_of_an_eviction(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "grace", RIG_NODE_NAME, "x");
-        _cleanup_answer_ Answer a = rig_evict(r, RIG_COORDINATOR, "evict-plain", "grace", uid, 4), pod = { 0 };
+        _cleanup_answer_ Answer a = rig_evict(r, RIG_COORDINATOR, "evict-plain", "grace", uid, 4),
+                                pod = { 0 };
 
         assert_answer(a, 201, NULL);
         pod = rig_get(r, RIG_ADMIN, POD("evict-plain", "grace"));
@@ -72,7 +75,8 @@ static void pod_gone_or_replaced(void **state) {
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "replaced", RIG_NODE_NAME, "x");
 
         assert_eviction(r, "evict-plain", "nobody", uid, EVICTION_GONE, NULL);
-        assert_eviction(r, "evict-plain", "replaced", "4f0cfdc4-0000-4000-8000-000000000000", EVICTION_REPLACED, NULL);
+        assert_eviction(r, "evict-plain", "replaced", "4f0cfdc4-0000-4000-8000-000000000000",
+                        EVICTION_REPLACED, NULL);
         assert_false(is_terminating(r, "evict-plain", "replaced"));
 }
 
@@ -84,12 +88,13 @@ static void evictions_that_are_none(void **state) {
         } rows[] = {
                 { "{\"metadata\":{\"name\":\"other\"}}", 400 },
                 { "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"broken\"}}", 400 },
-                { "{\"metadata\":{\"name\":\"broken\"},\"deleteOptions\":{\"gracePeriodSeconds\":\"soon\"}}", 400 },
+                { "{\"metadata\":{\"name\":\"broken\"},\"deleteOptions\":{\"gracePeriodSeconds\":\"soon\"}}",
+                  400 },
                 { "nonsense", 400 },
                 { "", 400 },
         };
         Rig *r = *state;
-        _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "broken", RIG_NODE_NAME, "x");
+        _cleanup_free_ _unused_ char *uid = rig_make_pod(r, "evict-plain", "broken", RIG_NODE_NAME, "x");
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_answer_ Answer a = rig_http(r, RIG_ADMIN, HTTP_POST,
@@ -103,7 +108,8 @@ static void evictions_that_are_none(void **state) {
         assert_false(is_terminating(r, "evict-plain", "broken"));
 }
 
-/* -- budgets ------------------------------------------------------------------------------------------------------- */
+/* -- budgets
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* The budget is charged for the first; the second has to wait, and the refusal names who refuses. */
 static void budget_is_charged(void **state) {
@@ -149,7 +155,8 @@ static void budget_not_observed(void **state) {
         a = rig_evict(r, RIG_COORDINATOR, "evict-unobserved", "p", uid, -1);
         assert_answer(a, 429, "TooManyRequests");
         assert_int_equal(a.error.retry_after_usec, 10 * USEC_PER_SEC);
-        /* Only a budget that allows something is said to be unobserved by the name; the cause is the same. */
+        /* Only a budget that allows something is said to be unobserved by the name; the cause is the same.
+         */
         assert_true(api_error_has_cause(&a.error, "DisruptionBudget"));
         assert_eviction(r, "evict-unobserved", "p", uid, EVICTION_PDB_NOT_OBSERVED, "young");
         assert_false(is_terminating(r, "evict-unobserved", "p"));
@@ -221,7 +228,8 @@ static void pods_that_ask_no_budget(void **state) {
         rig_make_pdb(r, "evict-no-loss", "none", "web", "");
         rig_set_pdb_status(r, "evict-no-loss", "none", 1, 0, 1, 1);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *uid = rig_make_pending_pod(r, "evict-no-loss", rows[i].name, RIG_NODE_NAME, "web", "");
+                _cleanup_free_ char *uid =
+                        rig_make_pending_pod(r, "evict-no-loss", rows[i].name, RIG_NODE_NAME, "web", "");
 
                 if (rows[i].phase)
                         rig_set_pod_status(r, "evict-no-loss", rows[i].name, rows[i].phase, true);
@@ -255,12 +263,14 @@ static void pods_that_are_not_ready(void **state) {
                 rig_set_pdb_status(r, rows[i].ns, "sick", 1, 0, rows[i].current, rows[i].desired);
                 uid = rig_make_pending_pod(r, rows[i].ns, "p", RIG_NODE_NAME, "web", "");
                 rig_set_pod_status(r, rows[i].ns, "p", "Running", false);
-                assert_eviction(r, rows[i].ns, "p", uid, rows[i].passes ? EVICTION_ACCEPTED : EVICTION_BLOCKED_BY_PDB,
+                assert_eviction(r, rows[i].ns, "p", uid,
+                                rows[i].passes ? EVICTION_ACCEPTED : EVICTION_BLOCKED_BY_PDB,
                                 rows[i].passes ? NULL : "sick");
         }
 }
 
-/* -- what is no matter of budgets ---------------------------------------------------------------------------------- */
+/* -- what is no matter of budgets
+ * ---------------------------------------------------------------------------------- */
 
 /* 403 with a cause of its own: for creates, as an eviction is one. */
 static void namespace_is_terminating(void **state) {
@@ -273,8 +283,9 @@ static void namespace_is_terminating(void **state) {
         gone = rig_delete(r, RIG_ADMIN, NAMESPACE("evict-ending"), NULL);
         assert_answer(gone, 200, NULL);
         assert_eviction(r, "evict-ending", "p", uid, EVICTION_NAMESPACE_TERMINATING, NULL);
-        pod = rig_create(r, RIG_ADMIN, POD("evict-ending", NULL),
-                         "{'metadata': {'name': 'late'}, 'spec': {'containers': [{'name': 'a', 'image': 'b'}]}}");
+        pod = rig_create(
+                r, RIG_ADMIN, POD("evict-ending", NULL),
+                "{'metadata': {'name': 'late'}, 'spec': {'containers': [{'name': 'a', 'image': 'b'}]}}");
         assert_answer(pod, 403, "Forbidden");
         assert_true(api_error_has_cause(&pod.error, "NamespaceTerminating"));
 }
@@ -295,7 +306,8 @@ static void evicted_and_held(void **state) {
         _cleanup_free_ char *uid = rig_make_pod(r, "evict-plain", "held", RIG_NODE_NAME, "x");
         _cleanup_answer_ Answer held = { 0 }, freed = { 0 };
 
-        held = rig_merge(r, RIG_ADMIN, POD("evict-plain", "held"), "{'metadata': {'finalizers': ['a.example/b']}}");
+        held = rig_merge(r, RIG_ADMIN, POD("evict-plain", "held"),
+                         "{'metadata': {'finalizers': ['a.example/b']}}");
         assert_answer(held, 200, NULL);
         assert_eviction(r, "evict-plain", "held", uid, EVICTION_ACCEPTED, NULL);
         assert_true(is_terminating(r, "evict-plain", "held"));
@@ -304,19 +316,12 @@ static void evicted_and_held(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(pod_without_a_budget),
-        cmocka_unit_test(grace_of_an_eviction),
-        cmocka_unit_test(pod_gone_or_replaced),
-        cmocka_unit_test(evictions_that_are_none),
-        cmocka_unit_test(budget_is_charged),
-        cmocka_unit_test(budget_not_observed),
-        cmocka_unit_test(several_budgets),
-        cmocka_unit_test(budgets_of_others),
-        cmocka_unit_test(budget_of_all),
-        cmocka_unit_test(pods_that_ask_no_budget),
-        cmocka_unit_test(pods_that_are_not_ready),
-        cmocka_unit_test(namespace_is_terminating),
-        cmocka_unit_test(eviction_is_forbidden),
-        cmocka_unit_test(evicted_and_held),
+        cmocka_unit_test(pod_without_a_budget),    cmocka_unit_test(grace_of_an_eviction),
+        cmocka_unit_test(pod_gone_or_replaced),    cmocka_unit_test(evictions_that_are_none),
+        cmocka_unit_test(budget_is_charged),       cmocka_unit_test(budget_not_observed),
+        cmocka_unit_test(several_budgets),         cmocka_unit_test(budgets_of_others),
+        cmocka_unit_test(budget_of_all),           cmocka_unit_test(pods_that_ask_no_budget),
+        cmocka_unit_test(pods_that_are_not_ready), cmocka_unit_test(namespace_is_terminating),
+        cmocka_unit_test(eviction_is_forbidden),   cmocka_unit_test(evicted_and_held),
 };
 CONTRACT_SUITE(evict, cases);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The informer on a server that changes, breaks off, is away and forgets: in the end the copy is the original, and the
- * events have told the same story. */
+/* The informer on a server that changes, breaks off, is away and forgets: in the end the copy is the
+ * original, and the events have told the same story. */
 #include "contract-ask.h"
 #include "hashmap.h"
 #include "informer.h"
@@ -76,11 +76,13 @@ static uint64_t lists_of(const Follower *f) {
         return kube_client_requests(rig_client(f->rig, f->who), KUBE_VERB_LIST);
 }
 
-/* -- nodes of a group ---------------------------------------------------------------------------------------------- */
+/* -- nodes of a group
+ * ---------------------------------------------------------------------------------------------- */
 
 static void make(Rig *r, const char *group, const char *name) {
-        _cleanup_answer_ Answer a = rig_create(r, RIG_ADMIN, NODE(NULL),
-                                               "{'metadata': {'name': '%s', 'labels': {'informer': '%s'}}}", name, group);
+        _cleanup_answer_ Answer a =
+                rig_create(r, RIG_ADMIN, NODE(NULL),
+                           "{'metadata': {'name': '%s', 'labels': {'informer': '%s'}}}", name, group);
 
         assert_answer(a, 201, NULL);
 }
@@ -107,8 +109,9 @@ static bool follower_is_there(void *userdata) {
 
 /* Everything up to now has arrived: a last write is made, and seen. */
 static void catch_up(Follower *f, const char *group, const char *name) {
-        _cleanup_answer_ Answer a = rig_create(f->rig, RIG_ADMIN, NODE(NULL),
-                                               "{'metadata': {'name': '%s', 'labels': {'informer': '%s'}}}", name, group);
+        _cleanup_answer_ Answer a =
+                rig_create(f->rig, RIG_ADMIN, NODE(NULL),
+                           "{'metadata': {'name': '%s', 'labels': {'informer': '%s'}}}", name, group);
 
         assert_answer(a, 201, NULL);
         f->awaited = answer_version(&a);
@@ -119,19 +122,22 @@ static void catch_up(Follower *f, const char *group, const char *name) {
 /* The copy is what a list says now, and so is what the events have told. */
 static void assert_is_the_original(Follower *f, const char *group) {
         _cleanup_free_ char *selector = strf("informer=%s", group);
-        _cleanup_answer_ Answer a = rig_list(f->rig, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .label_selector = selector });
+        _cleanup_answer_ Answer a =
+                rig_list(f->rig, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .label_selector = selector });
         const Json *items;
 
         assert_answer(a, 200, NULL);
         items = json_get(a.json, "items");
-        JSON_FOREACH(item, items) {
+        JSON_FOREACH (item, items) {
                 const char *name = json_string_or_null(json_path(item, "metadata", "name", NULL));
                 const KubeObject *o = informer_get(f->informer, NULL, name);
 
                 assert_non_null(o);
-                assert_string_equal(o->meta.resource_version,
-                                    json_string_or_null(json_path(item, "metadata", "resourceVersion", NULL)));
-                assert_string_equal(o->meta.uid, json_string_or_null(json_path(item, "metadata", "uid", NULL)));
+                assert_string_equal(
+                        o->meta.resource_version,
+                        json_string_or_null(json_path(item, "metadata", "resourceVersion", NULL)));
+                assert_string_equal(o->meta.uid,
+                                    json_string_or_null(json_path(item, "metadata", "uid", NULL)));
                 assert_non_null(hashmap_get(f->known, name));
         }
         assert_int_equal(informer_size(f->informer), json_size(items));
@@ -140,7 +146,9 @@ static void assert_is_the_original(Follower *f, const char *group) {
         assert_int_equal(informer_undecodable(f->informer), 0);
 }
 
-/* -- cases --------------------------------------------------------------------------------------------------------- */
+/* -- cases
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void it_follows(void **state) {
         Rig *r = *state;
@@ -181,7 +189,8 @@ static void it_goes_on_after_a_cut(void **state) {
         make(r, "cut", "cut-a");
         make(r, "cut", "cut-b");
         make(r, "cut", "cut-c");
-        f = follower_new(r, RIG_HELD, &kube_node_kind, &(InformerOptions){ .label_selector = "informer=cut" });
+        f = follower_new(r, RIG_HELD, &kube_node_kind,
+                         &(InformerOptions){ .label_selector = "informer=cut" });
         lists = lists_of(f);
         rig_hold(r, true);
         drop(r, "cut-a");
@@ -235,7 +244,8 @@ static void it_outlives_the_server(void **state) {
         _cleanup_(follower_freep) Follower *f = NULL;
 
         make(r, "outlive", "outlive-a");
-        f = follower_new(r, RIG_HELD, &kube_node_kind, &(InformerOptions){ .label_selector = "informer=outlive" });
+        f = follower_new(r, RIG_HELD, &kube_node_kind,
+                         &(InformerOptions){ .label_selector = "informer=outlive" });
         change(r, "outlive-a", "1");
         rig_compact(r);
         change(r, "outlive-a", "2");
@@ -258,7 +268,8 @@ static void it_follows_the_pods_of_a_node(void **state) {
                          &(InformerOptions){ .field_selector = "spec.nodeName=" RIG_OTHER_NODE_NAME });
         assert_non_null(informer_get(f->informer, "informer-pods", "mine"));
         assert_null(informer_get(f->informer, "informer-pods", "theirs"));
-        gone = rig_delete(r, RIG_ADMIN, POD("informer-pods", "mine"), &(KubeDeleteOptions){ .grace_sec = 0 });
+        gone = rig_delete(r, RIG_ADMIN, POD("informer-pods", "mine"),
+                          &(KubeDeleteOptions){ .grace_sec = 0 });
         assert_answer(gone, 200, NULL);
         c = rig_make_pod(r, "informer-pods", "later", RIG_OTHER_NODE_NAME, "x");
         rig_sleep(r, USEC_PER_SEC);

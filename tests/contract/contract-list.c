@@ -7,7 +7,8 @@ static const char *continue_of(const Answer *a) {
 }
 
 static Answer list_page(Rig *r, const char *ns, unsigned limit, const char *token) {
-        Answer a = rig_list(r, RIG_ADMIN, POD(ns, NULL), &(KubeListOptions){ .limit = limit, .continue_token = token });
+        Answer a = rig_list(r, RIG_ADMIN, POD(ns, NULL),
+                            &(KubeListOptions){ .limit = limit, .continue_token = token });
 
         assert_answer(a, 200, NULL);
         return a;
@@ -52,15 +53,17 @@ static void pages_are_one_snapshot(void **state) {
         rig_make_pods(r, "list-snapshot", "p", 4, RIG_NODE_NAME);
         first = list_page(r, "list-snapshot", 1, NULL);
 
-        gone = rig_delete(r, RIG_ADMIN, POD("list-snapshot", "p-0001"), &(KubeDeleteOptions){ .grace_sec = 0 });
+        gone = rig_delete(r, RIG_ADMIN, POD("list-snapshot", "p-0001"),
+                          &(KubeDeleteOptions){ .grace_sec = 0 });
         assert_answer(gone, 200, NULL);
-        marked = rig_merge(r, RIG_ADMIN, POD("list-snapshot", "p-0002"), "{'metadata': {'labels': {'late': 'yes'}}}");
+        marked = rig_merge(r, RIG_ADMIN, POD("list-snapshot", "p-0002"),
+                           "{'metadata': {'labels': {'late': 'yes'}}}");
         assert_answer(marked, 200, NULL);
         rig_make_pods(r, "list-snapshot", "q", 1, RIG_NODE_NAME);
 
         second = list_page(r, "list-snapshot", 10, continue_of(&first));
         assert_names(&second, "p-0001 p-0002 p-0003");
-        JSON_FOREACH(item, json_get(second.json, "items"))
+        JSON_FOREACH (item, json_get(second.json, "items"))
                 assert_null(json_path(item, "metadata", "labels", "late", NULL));
 
         now = list_page(r, "list-snapshot", 0, NULL);
@@ -91,7 +94,8 @@ static void continue_expires(void **state) {
 
 static void bad_continue_is_refused(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .continue_token = "nonsense" });
+        _cleanup_answer_ Answer a =
+                rig_list(r, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .continue_token = "nonsense" });
 
         assert_answer(a, 400, "BadRequest");
 }
@@ -109,7 +113,8 @@ static void list_from_the_cache(void **state) {
         assert_answer(cached, 200, NULL);
         assert_names(&cached, "p-0000 p-0001 p-0002");
         assert_null(continue_of(&cached));
-        assert_true(strtoull(answer_version(&cached), NULL, 10) >= strtoull(answer_version(&fresh), NULL, 10));
+        assert_true(strtoull(answer_version(&cached), NULL, 10) >=
+                    strtoull(answer_version(&fresh), NULL, 10));
 }
 
 static void list_of_the_past(void **state) {
@@ -131,7 +136,8 @@ static void list_of_the_past(void **state) {
         o.resource_version_match = "NotOlderThan";
         newer = rig_list(r, RIG_ADMIN, POD("list-past", NULL), &o);
         assert_answer(newer, 200, NULL);
-        assert_true(strtoull(answer_version(&newer), NULL, 10) >= strtoull(answer_version(&before), NULL, 10));
+        assert_true(strtoull(answer_version(&newer), NULL, 10) >=
+                    strtoull(answer_version(&before), NULL, 10));
 
         o.resource_version = "999999999";
         future = rig_list(r, RIG_ADMIN, POD("list-past", NULL), &o);
@@ -160,8 +166,9 @@ static void select_by_field(void **state) {
         rig_make_pods(r, "list-fields", "a", 2, RIG_NODE_NAME);
         rig_make_pods(r, "list-fields", "b", 1, RIG_OTHER_NODE_NAME);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, POD("list-fields", NULL),
-                                                     &(KubeListOptions){ .field_selector = rows[i].selector });
+                _cleanup_answer_ Answer a =
+                        rig_list(r, RIG_ADMIN, POD("list-fields", NULL),
+                                 &(KubeListOptions){ .field_selector = rows[i].selector });
 
                 assert_answer(a, 200, NULL);
                 assert_names(&a, rows[i].names);
@@ -193,11 +200,13 @@ static void select_by_label(void **state) {
         rig_make_namespace(r, "list-labels");
         rig_make_pods(r, "list-labels", "a", 2, RIG_NODE_NAME);
         rig_make_pods(r, "list-labels", "b", 1, RIG_NODE_NAME);
-        marked = rig_merge(r, RIG_ADMIN, POD("list-labels", "a-0001"), "{'metadata': {'labels': {'late': 'yes'}}}");
+        marked = rig_merge(r, RIG_ADMIN, POD("list-labels", "a-0001"),
+                           "{'metadata': {'labels': {'late': 'yes'}}}");
         assert_answer(marked, 200, NULL);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, POD("list-labels", NULL),
-                                                     &(KubeListOptions){ .label_selector = rows[i].selector });
+                _cleanup_answer_ Answer a =
+                        rig_list(r, RIG_ADMIN, POD("list-labels", NULL),
+                                 &(KubeListOptions){ .label_selector = rows[i].selector });
 
                 assert_answer(a, rows[i].names ? 200 : 400, "BadRequest");
                 if (rows[i].names)
@@ -234,12 +243,14 @@ static void kinds_of_items(void **state) {
 
         rig_make_node(r, "list-kind");
         rig_make_claim(r, "list-kind");
-        nodes = rig_list(r, RIG_ADMIN, NODE(NULL), &(KubeListOptions){ .field_selector = "metadata.name=list-kind" });
+        nodes = rig_list(r, RIG_ADMIN, NODE(NULL),
+                         &(KubeListOptions){ .field_selector = "metadata.name=list-kind" });
         assert_answer(nodes, 200, NULL);
         assert_string_equal(answer_string(&nodes, "kind", NULL), "NodeList");
         assert_null(json_get(json_first(json_get(nodes.json, "items")), "kind"));
 
-        claims = rig_list(r, RIG_ADMIN, CLAIM(NULL), &(KubeListOptions){ .field_selector = "metadata.name=list-kind" });
+        claims = rig_list(r, RIG_ADMIN, CLAIM(NULL),
+                          &(KubeListOptions){ .field_selector = "metadata.name=list-kind" });
         assert_answer(claims, 200, NULL);
         assert_string_equal(answer_string(&claims, "kind", NULL), "NodeClaimList");
         item = json_first(json_get(claims.json, "items"));
@@ -261,11 +272,12 @@ static void list_of_1200(void **state) {
                 const Json *items = json_get(a.json, "items");
 
                 assert_int_equal(json_size(items), sizes[i]);
-                JSON_FOREACH(item, items) {
+                JSON_FOREACH (item, items) {
                         _cleanup_free_ char *name = strf("p-%04u", next++);
 
                         assert_non_null(name);
-                        assert_string_equal(json_string_or_null(json_path(item, "metadata", "name", NULL)), name);
+                        assert_string_equal(json_string_or_null(json_path(item, "metadata", "name", NULL)),
+                                            name);
                 }
                 assert_return_code(free_and_strdup(&token, continue_of(&a)), 0);
         }
@@ -274,16 +286,11 @@ static void list_of_1200(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(list_in_pages),
-        cmocka_unit_test(pages_are_one_snapshot),
-        cmocka_unit_test(continue_expires),
-        cmocka_unit_test(bad_continue_is_refused),
-        cmocka_unit_test(list_from_the_cache),
-        cmocka_unit_test(list_of_the_past),
-        cmocka_unit_test(select_by_field),
-        cmocka_unit_test(select_by_label),
-        cmocka_unit_test(pages_of_a_selection),
-        cmocka_unit_test(kinds_of_items),
+        cmocka_unit_test(list_in_pages),        cmocka_unit_test(pages_are_one_snapshot),
+        cmocka_unit_test(continue_expires),     cmocka_unit_test(bad_continue_is_refused),
+        cmocka_unit_test(list_from_the_cache),  cmocka_unit_test(list_of_the_past),
+        cmocka_unit_test(select_by_field),      cmocka_unit_test(select_by_label),
+        cmocka_unit_test(pages_of_a_selection), cmocka_unit_test(kinds_of_items),
         cmocka_unit_test(list_of_1200),
 };
 CONTRACT_SUITE(list, cases);

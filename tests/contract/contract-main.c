@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contract --fake --manifests DIR | contract --server URL --held-server URL --control URL --kubeconfig FILE
- * --node-kubeconfig FILE ... [--filter GLOB]: every case against one of the two worlds (contract-rig.h). Exit status: 0, or the number of failures. */
+ * --node-kubeconfig FILE ... [--filter GLOB]: every case against one of the two worlds (contract-rig.h).
+ * Exit status: 0, or the number of failures. */
 #include "contract-rig.h"
 
 #include <getopt.h>
@@ -88,26 +89,20 @@ static int run_suite(const ContractSuite *suite, Rig *r) {
 
 int main(int argc, char **argv) {
         static const ContractSuite *const suites[] = {
-                &contract_api,
-                &contract_list,
-                &contract_watch,
-                &contract_patch,
-                &contract_delete,
-                &contract_evict,
-                &contract_status,
-                &contract_node_credential,
-                &contract_agent,
-                &contract_coordinator,
-                &contract_lease,
-                &contract_informer,
+                &contract_api,    &contract_list,        &contract_watch,  &contract_patch,
+                &contract_delete, &contract_evict,       &contract_status, &contract_node_credential,
+                &contract_agent,  &contract_coordinator, &contract_lease,  &contract_informer,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };
         int failed = 0;
 
         if (!parse(argc, argv, &o)) {
-                fprintf(stderr, "usage: %s --fake --manifests DIR | --server URL --held-server URL --control URL "
-                        "--kubeconfig FILE --{node,other-node,coordinator,stranger,nobody}-kubeconfig FILE\n", argv[0]);
+                fprintf(stderr,
+                        "usage: %s --fake --manifests DIR | --server URL --held-server URL --control URL "
+                        "--kubeconfig FILE --{node,other-node,coordinator,stranger,nobody}-kubeconfig "
+                        "FILE\n",
+                        argv[0]);
                 return 2;
         }
         r = rig_new(&o);

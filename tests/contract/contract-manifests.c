@@ -42,9 +42,9 @@ static cJSON *to_json(const YamlTree *t) {
 
 static void apply_crd(FakeCluster *c, const cJSON *crd) {
         const cJSON *version = cJSON_GetArrayItem(fj_get(crd, "spec", "versions", NULL), 0);
-        const FakeResource *r = fake_resource_find(strempty(fj_string(crd, "spec", "group", NULL)),
-                                                   strempty(fj_string(version, "name", NULL)),
-                                                   strempty(fj_string(crd, "spec", "names", "plural", NULL)));
+        const FakeResource *r = fake_resource_find(
+                strempty(fj_string(crd, "spec", "group", NULL)), strempty(fj_string(version, "name", NULL)),
+                strempty(fj_string(crd, "spec", "names", "plural", NULL)));
         const cJSON *schema = fj_get(version, "schema", "openAPIV3Schema", NULL);
 
         if (r && schema)
@@ -64,12 +64,13 @@ static char *words_of(const cJSON *rule, const char *key) {
 }
 
 static void apply_role(FakeCluster *c, const cJSON *role) {
-        _cleanup_free_ char *subject = MUST(
-                strf("system:serviceaccount:vesper-system:%s", strempty(fj_string(role, "metadata", "name", NULL))));
+        _cleanup_free_ char *subject = MUST(strf("system:serviceaccount:vesper-system:%s",
+                                                 strempty(fj_string(role, "metadata", "name", NULL))));
         const cJSON *rule;
 
         cJSON_ArrayForEach (rule, fj_member(role, "rules")) {
-                _cleanup_free_ char *verbs = MUST(words_of(rule, "verbs")), *group = MUST(words_of(rule, "apiGroups"));
+                _cleanup_free_ char *verbs = MUST(words_of(rule, "verbs")),
+                                    *group = MUST(words_of(rule, "apiGroups"));
                 _cleanup_free_ char *resources = MUST(words_of(rule, "resources"));
                 _cleanup_free_ char *names = words_of(rule, "resourceNames");
 
@@ -123,8 +124,8 @@ static int apply_file(FakeCluster *c, const char *folder, const char *name) {
 }
 
 int contract_manifests_apply(const char *folder, FakeCluster *cluster) {
-        static const char *const names[] = { "crds/nodeclaims.yaml", "crds/nodedisruptionbudgets.yaml", "crds/nodepools.yaml",
-                                             "coordinator/rbac.yaml" };
+        static const char *const names[] = { "crds/nodeclaims.yaml", "crds/nodedisruptionbudgets.yaml",
+                                             "crds/nodepools.yaml", "coordinator/rbac.yaml" };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(names); i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node's own credential may do and what not: Node authorizer and NodeRestriction. The agent lives on this. */
+/* What a node's own credential may do and what not: Node authorizer and NodeRestriction. The agent lives on
+ * this. */
 #include "contract-ask.h"
 #include "marks.h"
 
@@ -33,7 +34,8 @@ static const PatchRow patches[] = {
           "'}}, 'spec': {'unschedulable': true}}",
           200 },
         { "by a JSON patch that it was not cordoned, which it is", RIG_NODE_NAME, NULL, KUBE_PATCH_JSON,
-          "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, {'op': 'add', 'path': '/spec/unschedulable', "
+          "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, {'op': 'add', 'path': "
+          "'/spec/unschedulable', "
           "'value': true}]",
           422 },
         { "takes all of it off again", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE,
@@ -41,10 +43,12 @@ static const PatchRow patches[] = {
           "': null}, 'labels': {'" LABEL_EXCLUDE_FROM_LB "': null}}, 'spec': {'unschedulable': null}}",
           200 },
         { "by a JSON patch that it was not cordoned", RIG_NODE_NAME, NULL, KUBE_PATCH_JSON,
-          "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, {'op': 'add', 'path': '/spec/unschedulable', "
+          "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, {'op': 'add', 'path': "
+          "'/spec/unschedulable', "
           "'value': true}]",
           200 },
-        { "un-cordons itself", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'spec': {'unschedulable': null}}", 200 },
+        { "un-cordons itself", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'spec': {'unschedulable': null}}",
+          200 },
         { "a label of a domain of ours", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE,
           "{'metadata': {'labels': {'vesper.sh/draining': 'yes'}}}", 200 },
         { "a label of Kubernetes' own", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE,
@@ -57,21 +61,38 @@ static const PatchRow patches[] = {
         { "a stale version", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE,
           "{'metadata': {'resourceVersion': '1'}, 'spec': {'unschedulable': true}}", 409 },
         { "a stale version, status", RIG_NODE_NAME, "status", KUBE_PATCH_STRATEGIC,
-          "{'metadata': {'resourceVersion': '1'}, 'status': {'conditions': [{'type': 'Drained', 'status': 'True'}]}}",
+          "{'metadata': {'resourceVersion': '1'}, 'status': {'conditions': [{'type': 'Drained', 'status': "
+          "'True'}]}}",
           409 },
         { "a condition of any type", RIG_NODE_NAME, "status", KUBE_PATCH_STRATEGIC,
-          "{'status': {'conditions': [{'type': 'Drained', 'status': 'True', 'reason': 'VesperAgent'}]}}", 200 },
+          "{'status': {'conditions': [{'type': 'Drained', 'status': 'True', 'reason': 'VesperAgent'}]}}",
+          200 },
         { "and off again", RIG_NODE_NAME, "status", KUBE_PATCH_STRATEGIC,
           "{'status': {'conditions': [{'type': 'Drained', '$patch': 'delete'}]}}", 200 },
         { "finalizers on itself", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE,
           "{'metadata': {'finalizers': ['" FINALIZER_TERMINATION "']}}", 200 },
-        { "and off again", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'metadata': {'finalizers': null}}", 200 },
-        { "another node", RIG_OTHER_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'spec': {'unschedulable': true}}", 403 },
+        { "and off again", RIG_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'metadata': {'finalizers': null}}",
+          200 },
+        { "another node", RIG_OTHER_NODE_NAME, NULL, KUBE_PATCH_MERGE, "{'spec': {'unschedulable': true}}",
+          403 },
         { "another node's status", RIG_OTHER_NODE_NAME, "status", KUBE_PATCH_STRATEGIC,
           "{'status': {'conditions': [{'type': 'Drained', 'status': 'True'}]}}", 403 },
-        { "a node that is not there", "credential-nobody", NULL, KUBE_PATCH_MERGE, "{'spec': {'unschedulable': true}}",
-          404 },
+        { "a node that is not there", "credential-nobody", NULL, KUBE_PATCH_MERGE,
+          "{'spec': {'unschedulable': true}}", 404 },
 };
+
+static const char *reason_of(unsigned status) {
+        switch (status) {
+        case 403:
+                return "Forbidden";
+        case 404:
+                return "NotFound";
+        case 409:
+                return "Conflict";
+        default:
+                return "Invalid";
+        }
+}
 
 static void patches_of_its_node(void **state) {
         Rig *r = *state;
@@ -82,26 +103,24 @@ static void patches_of_its_node(void **state) {
                 _cleanup_answer_ Answer a = rig_patch(r, RIG_NODE, t, p->type, "%s", p->body);
 
                 print_message("  %s\n", p->what);
-                check_answer(&a, p->status,
-                             p->status == 403   ? "Forbidden"
-                             : p->status == 404 ? "NotFound"
-                             : p->status == 409 ? "Conflict"
-                                                : "Invalid",
-                             __FILE__, __LINE__);
+                assert_answer(a, p->status, reason_of(p->status));
         }
 }
 
 /* As decided on the newest state: by the version that its own watch would have given. */
 static void conditional_patch_of_itself(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer seen = rig_get(r, RIG_NODE, NODE(RIG_NODE_NAME)), patched = { 0 }, status = { 0 };
+        _cleanup_answer_ Answer seen = rig_get(r, RIG_NODE, NODE(RIG_NODE_NAME)), patched = { 0 },
+                                status = { 0 };
 
         assert_answer(seen, 200, NULL);
         patched = rig_merge(r, RIG_NODE, NODE(RIG_NODE_NAME),
-                            "{'metadata': {'resourceVersion': '%s', 'annotations': {'a': 'b'}}}", answer_version(&seen));
+                            "{'metadata': {'resourceVersion': '%s', 'annotations': {'a': 'b'}}}",
+                            answer_version(&seen));
         assert_answer(patched, 200, NULL);
         status = rig_patch(r, RIG_NODE, NODE_STATUS(RIG_NODE_NAME), KUBE_PATCH_STRATEGIC,
-                           "{'metadata': {'resourceVersion': '%s'}, 'status': {'conditions': [{'type': 'DrainInProgress', "
+                           "{'metadata': {'resourceVersion': '%s'}, 'status': {'conditions': [{'type': "
+                           "'DrainInProgress', "
                            "'status': 'True'}]}}",
                            answer_version(&patched));
         assert_answer(status, 200, NULL);
@@ -112,10 +131,12 @@ static void reads_its_node_and_no_other(void **state) {
         _cleanup_answer_ Answer own = rig_get(r, RIG_NODE, NODE(RIG_NODE_NAME));
         _cleanup_answer_ Answer other = rig_get(r, RIG_NODE, NODE(RIG_OTHER_NODE_NAME));
         _cleanup_answer_ Answer all = rig_list(r, RIG_NODE, NODE(NULL), NULL);
-        _cleanup_answer_ Answer one = rig_list(
-                r, RIG_NODE, NODE(NULL), &(KubeListOptions){ .field_selector = "metadata.name=" RIG_NODE_NAME });
-        _cleanup_answer_ Answer another = rig_list(
-                r, RIG_NODE, NODE(NULL), &(KubeListOptions){ .field_selector = "metadata.name=" RIG_OTHER_NODE_NAME });
+        _cleanup_answer_ Answer one =
+                rig_list(r, RIG_NODE, NODE(NULL),
+                         &(KubeListOptions){ .field_selector = "metadata.name=" RIG_NODE_NAME });
+        _cleanup_answer_ Answer another =
+                rig_list(r, RIG_NODE, NODE(NULL),
+                         &(KubeListOptions){ .field_selector = "metadata.name=" RIG_OTHER_NODE_NAME });
         _cleanup_answer_ Answer gone = rig_delete(r, RIG_NODE, NODE(RIG_NODE_NAME), NULL);
 
         assert_answer(own, 200, NULL);
@@ -129,8 +150,9 @@ static void reads_its_node_and_no_other(void **state) {
 
 static void watches_its_node_and_pods(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer nodes = rig_list(
-                r, RIG_NODE, NODE(NULL), &(KubeListOptions){ .field_selector = "metadata.name=" RIG_NODE_NAME });
+        _cleanup_answer_ Answer nodes =
+                rig_list(r, RIG_NODE, NODE(NULL),
+                         &(KubeListOptions){ .field_selector = "metadata.name=" RIG_NODE_NAME });
         _cleanup_watch_ RigWatch *node = NULL, *pods = NULL, *all = NULL;
         _cleanup_answer_ Answer touched = { 0 };
         KubeWatchOptions o = { .resource_version = answer_version(&nodes),
@@ -141,7 +163,8 @@ static void watches_its_node_and_pods(void **state) {
         pods = rig_watch(r, RIG_NODE, POD(NULL, NULL), &o);
         o.field_selector = NULL;
         all = rig_watch(r, RIG_NODE, POD(NULL, NULL), &o);
-        touched = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'metadata': {'annotations': {'touched': 'yes'}}}");
+        touched = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME),
+                            "{'metadata': {'annotations': {'touched': 'yes'}}}");
         assert_answer(touched, 200, NULL);
         rig_set_pod_status(r, NS, "mine", "Running", false);
         rig_set_pod_status(r, NS, "theirs", "Running", false);
@@ -154,10 +177,12 @@ static void watches_its_node_and_pods(void **state) {
 
 static void reads_its_pods_and_no_others(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer own = rig_list(
-                r, RIG_NODE, POD(NULL, NULL), &(KubeListOptions){ .field_selector = "spec.nodeName=" RIG_NODE_NAME });
-        _cleanup_answer_ Answer others = rig_list(
-                r, RIG_NODE, POD(NULL, NULL), &(KubeListOptions){ .field_selector = "spec.nodeName=" RIG_OTHER_NODE_NAME });
+        _cleanup_answer_ Answer own =
+                rig_list(r, RIG_NODE, POD(NULL, NULL),
+                         &(KubeListOptions){ .field_selector = "spec.nodeName=" RIG_NODE_NAME });
+        _cleanup_answer_ Answer others =
+                rig_list(r, RIG_NODE, POD(NULL, NULL),
+                         &(KubeListOptions){ .field_selector = "spec.nodeName=" RIG_OTHER_NODE_NAME });
         _cleanup_answer_ Answer all = rig_list(r, RIG_NODE, POD(NULL, NULL), NULL);
         _cleanup_answer_ Answer ns = rig_list(r, RIG_NODE, POD(NS, NULL), NULL);
         _cleanup_answer_ Answer mine = rig_get(r, RIG_NODE, POD(NS, "mine"));
@@ -196,7 +221,8 @@ static void deletes_its_pods_and_no_others(void **state) {
         _cleanup_answer_ Answer mine = rig_delete(r, RIG_NODE, POD(NS, "deleted"),
                                                   &(KubeDeleteOptions){ .uid = own, .grace_sec = 1 });
         _cleanup_answer_ Answer theirs = rig_delete(r, RIG_NODE, POD(NS, "theirs"), NULL);
-        _cleanup_answer_ Answer patched = rig_merge(r, RIG_NODE, POD(NS, "mine"), "{'metadata': {'labels': {'a': 'b'}}}");
+        _cleanup_answer_ Answer patched =
+                rig_merge(r, RIG_NODE, POD(NS, "mine"), "{'metadata': {'labels': {'a': 'b'}}}");
 
         assert_answer(mine, 200, NULL);
         assert_answer(theirs, 403, "Forbidden");
@@ -221,14 +247,17 @@ static void writes_core_events(void **state) {
         Rig *r = *state;
         _cleanup_answer_ Answer in_default = { 0 }, elsewhere = { 0 }, counted = { 0 }, listed = { 0 };
 
-        in_default = rig_create(r, RIG_NODE, EVENT("default", NULL),
-                                "{'metadata': {'name': 'credential.1'}, 'involvedObject': {'kind': 'Node', 'name': '"
-                                RIG_NODE_NAME "'}, 'reason': 'SpotNotice', 'message': 'm', 'type': 'Warning', 'count': 1, "
-                                "'firstTimestamp': '2026-01-01T00:00:00Z', 'lastTimestamp': '2026-01-01T00:00:00Z'}");
+        in_default = rig_create(
+                r, RIG_NODE, EVENT("default", NULL),
+                "{'metadata': {'name': 'credential.1'}, 'involvedObject': {'kind': 'Node', 'name': "
+                "'" RIG_NODE_NAME
+                "'}, 'reason': 'SpotNotice', 'message': 'm', 'type': 'Warning', 'count': 1, "
+                "'firstTimestamp': '2026-01-01T00:00:00Z', 'lastTimestamp': '2026-01-01T00:00:00Z'}");
         assert_answer(in_default, 201, NULL);
-        elsewhere = rig_create(r, RIG_NODE, EVENT(NS, NULL),
-                               "{'metadata': {'name': 'credential.2'}, 'involvedObject': {'kind': 'Pod', 'namespace': '" NS
-                               "', 'name': 'mine'}, 'reason': 'Evicted', 'message': 'm', 'type': 'Normal'}");
+        elsewhere = rig_create(
+                r, RIG_NODE, EVENT(NS, NULL),
+                "{'metadata': {'name': 'credential.2'}, 'involvedObject': {'kind': 'Pod', 'namespace': '" NS
+                "', 'name': 'mine'}, 'reason': 'Evicted', 'message': 'm', 'type': 'Normal'}");
         assert_answer(elsewhere, 201, NULL);
         counted = rig_merge(r, RIG_NODE, EVENT("default", "credential.1"), "{'count': 2}");
         assert_answer(counted, 200, NULL);
@@ -238,11 +267,21 @@ static void writes_core_events(void **state) {
 
 static void what_is_none_of_its_business(void **state) {
         static const KubeKind events_of_another_group = {
-                .group = "events.k8s.io", .version = "v1", .plural = "events", .kind = "Event", .namespaced = true,
+                .group = "events.k8s.io",
+                .version = "v1",
+                .plural = "events",
+                .kind = "Event",
+                .namespaced = true,
         };
         Rig *r = *state;
-        const KubeTarget lists[] = { PDB(NULL, NULL), PDB(NS, NULL),  LEASE("kube-system", NULL), LEASE("kube-node-lease", NULL),
-                                     ATTACHMENT(NULL), CLAIM(NULL), POOL(NULL),                 NDB(NULL),
+        const KubeTarget lists[] = { PDB(NULL, NULL),
+                                     PDB(NS, NULL),
+                                     LEASE("kube-system", NULL),
+                                     LEASE("kube-node-lease", NULL),
+                                     ATTACHMENT(NULL),
+                                     CLAIM(NULL),
+                                     POOL(NULL),
+                                     NDB(NULL),
                                      NAMESPACE(NULL) };
         _cleanup_answer_ Answer lease = { 0 }, claim = { 0 }, event = { 0 }, pdb = { 0 };
 
@@ -258,18 +297,20 @@ static void what_is_none_of_its_business(void **state) {
         assert_answer(claim, 403, "Forbidden");
         pdb = rig_get(r, RIG_NODE, PDB(NS, "guard"));
         assert_answer(pdb, 403, "Forbidden");
-        event = rig_create(r, RIG_NODE, ((KubeTarget){ .kind = &events_of_another_group, .ns = "default" }),
-                           "{'metadata': {'name': 'credential.3'}, 'eventTime': '2026-01-01T00:00:00.000000Z'}");
+        event = rig_create(
+                r, RIG_NODE, ((KubeTarget){ .kind = &events_of_another_group, .ns = "default" }),
+                "{'metadata': {'name': 'credential.3'}, 'eventTime': '2026-01-01T00:00:00.000000Z'}");
         assert_answer(event, 403, "Forbidden");
 }
 
 /* Its own node Lease alone. */
 static void its_own_lease(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer own = rig_create(r, RIG_NODE, LEASE("kube-node-lease", NULL),
-                                                 "{'metadata': {'name': '" RIG_NODE_NAME "'}, 'spec': {'holderIdentity': 'a'}}");
-        _cleanup_answer_ Answer others = rig_create(
-                r, RIG_NODE, LEASE("kube-node-lease", NULL), "{'metadata': {'name': '" RIG_OTHER_NODE_NAME "'}}");
+        _cleanup_answer_ Answer own =
+                rig_create(r, RIG_NODE, LEASE("kube-node-lease", NULL),
+                           "{'metadata': {'name': '" RIG_NODE_NAME "'}, 'spec': {'holderIdentity': 'a'}}");
+        _cleanup_answer_ Answer others = rig_create(r, RIG_NODE, LEASE("kube-node-lease", NULL),
+                                                    "{'metadata': {'name': '" RIG_OTHER_NODE_NAME "'}}");
         _cleanup_answer_ Answer read = rig_get(r, RIG_OTHER_NODE, LEASE("kube-node-lease", RIG_NODE_NAME));
 
         assert_answer(own, 201, NULL);
@@ -278,17 +319,11 @@ static void its_own_lease(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(two_nodes_and_their_pods),
-        cmocka_unit_test(patches_of_its_node),
-        cmocka_unit_test(conditional_patch_of_itself),
-        cmocka_unit_test(reads_its_node_and_no_other),
-        cmocka_unit_test(watches_its_node_and_pods),
-        cmocka_unit_test(reads_its_pods_and_no_others),
-        cmocka_unit_test(evicts_its_pods_and_no_others),
-        cmocka_unit_test(deletes_its_pods_and_no_others),
-        cmocka_unit_test(is_refused_by_a_budget),
-        cmocka_unit_test(writes_core_events),
-        cmocka_unit_test(what_is_none_of_its_business),
-        cmocka_unit_test(its_own_lease),
+        cmocka_unit_test(two_nodes_and_their_pods),      cmocka_unit_test(patches_of_its_node),
+        cmocka_unit_test(conditional_patch_of_itself),   cmocka_unit_test(reads_its_node_and_no_other),
+        cmocka_unit_test(watches_its_node_and_pods),     cmocka_unit_test(reads_its_pods_and_no_others),
+        cmocka_unit_test(evicts_its_pods_and_no_others), cmocka_unit_test(deletes_its_pods_and_no_others),
+        cmocka_unit_test(is_refused_by_a_budget),        cmocka_unit_test(writes_core_events),
+        cmocka_unit_test(what_is_none_of_its_business),  cmocka_unit_test(its_own_lease),
 };
 CONTRACT_SUITE(node_credential, cases);

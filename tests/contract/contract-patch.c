@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patches that vesper sends, made by the functions that make them, and the rules of patching that they rely on. */
+/* The patches that vesper sends, made by the functions that make them, and the rules of patching that they
+ * rely on. */
 #include "contract-ask.h"
 #include "marks.h"
 #include "termination-marks.h"
@@ -30,7 +31,8 @@ static void coordinator_cordons(void **state) {
 
         rig_make_node(r, "patch-cordon");
         tainted = rig_merge(r, RIG_ADMIN, NODE("patch-cordon"),
-                            "{'spec': {'taints': [{'key': 'a.example/b', 'value': 'c', 'effect': 'NoExecute', 'timeAdded': "
+                            "{'spec': {'taints': [{'key': 'a.example/b', 'value': 'c', 'effect': "
+                            "'NoExecute', 'timeAdded': "
                             "'2026-01-01T00:00:00Z'}]}}");
         assert_answer(tainted, 200, NULL);
 
@@ -44,8 +46,10 @@ static void coordinator_cordons(void **state) {
         assert_string_equal(after->taints[0].value, "c");
         assert_int_equal(after->taints[0].time_added_usec, before->taints[0].time_added_usec);
         assert_int_not_equal(after->taints[0].time_added_usec, 0);
-        assert_string_equal(object_meta_label(&after->object.meta, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE);
-        assert_string_equal(object_meta_annotation(&after->object.meta, ANNOTATION_DEADLINE), "2026-09-21T14:13:20Z");
+        assert_string_equal(object_meta_label(&after->object.meta, LABEL_EXCLUDE_FROM_LB),
+                            LABEL_EXCLUDE_FROM_LB_VALUE);
+        assert_string_equal(object_meta_annotation(&after->object.meta, ANNOTATION_DEADLINE),
+                            "2026-09-21T14:13:20Z");
         assert_non_null(object_meta_annotation(&after->object.meta, ANNOTATION_CORDONED_BY_COORDINATOR));
         /* All of it is there: nothing is to be sent. */
         assert_int_equal(termination_cordon_patch(after, "deleted", WHEN_USEC, &again), 0);
@@ -59,7 +63,8 @@ static void stale_cordon_is_refused(void **state) {
 
         rig_make_node(r, "patch-stale");
         before = rig_node(r, "patch-stale");
-        other = rig_merge(r, RIG_ADMIN, NODE("patch-stale"), "{'metadata': {'labels': {'another': 'writer'}}}");
+        other = rig_merge(r, RIG_ADMIN, NODE("patch-stale"),
+                          "{'metadata': {'labels': {'another': 'writer'}}}");
         assert_answer(other, 200, NULL);
         stale = send_cordon(r, before);
         assert_answer(stale, 409, "Conflict");
@@ -87,7 +92,7 @@ static void one_of_two_patches_wins(void **state) {
 /* The pool lets its node go: every mark of ours comes off in one patch, and nothing else. */
 static void coordinator_releases(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer adopted = { 0 }, cordoned = { 0 }, tainted = { 0 }, released = { 0 };
+        _cleanup_answer_ Answer adopted = { 0 }, cordoned = { 0 }, released = { 0 };
         _cleanup_node_ KubeNode *fresh = NULL, *held = NULL, *dirty = NULL, *after = NULL;
         char *body = NULL;
         int made;
@@ -127,7 +132,8 @@ static void finalizers_of_others_stay(void **state) {
         int made;
 
         rig_make_node(r, "patch-others");
-        first = rig_merge(r, RIG_ADMIN, NODE("patch-others"), "{'metadata': {'finalizers': ['a.example/b']}}");
+        first = rig_merge(r, RIG_ADMIN, NODE("patch-others"),
+                          "{'metadata': {'finalizers': ['a.example/b']}}");
         assert_answer(first, 200, NULL);
         seen = rig_node(r, "patch-others");
         made = termination_add_finalizer_patch(&seen->object, &body);
@@ -143,10 +149,13 @@ static void finalizers_of_others_stay(void **state) {
         assert_false(object_meta_has_finalizer(&after->object.meta, FINALIZER_TERMINATION));
 }
 
-/* -- the status ---------------------------------------------------------------------------------------------------- */
+/* -- the status
+ * ---------------------------------------------------------------------------------------------------- */
 
-static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status, const char *message) {
-        _cleanup_free_ char *body = termination_condition_patch(type, status, "TerminatingNode", message, WHEN_USEC);
+static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status,
+                             const char *message) {
+        _cleanup_free_ char *body =
+                termination_condition_patch(type, status, "TerminatingNode", message, WHEN_USEC);
 
         assert_non_null(body);
         return rig_patch_raw(r, RIG_COORDINATOR, NODE_STATUS(node), KUBE_PATCH_STRATEGIC, body);
@@ -178,7 +187,8 @@ static void a_condition_beside_others(void **state) {
         assert_int_equal(kube_node_condition(later, CONDITION_TERMINATION_BLOCKED)->status, CONDITION_FALSE);
 
         off = rig_patch(r, RIG_COORDINATOR, NODE_STATUS("patch-condition"), KUBE_PATCH_STRATEGIC,
-                        "{'status': {'conditions': [{'type': '%s', '$patch': 'delete'}]}}", CONDITION_TERMINATION_BLOCKED);
+                        "{'status': {'conditions': [{'type': '%s', '$patch': 'delete'}]}}",
+                        CONDITION_TERMINATION_BLOCKED);
         assert_answer(off, 200, NULL);
         after = rig_node(r, "patch-condition");
         assert_int_equal(after->n_conditions, 1);
@@ -195,7 +205,8 @@ static void conditions_survive_the_kubelet(void **state) {
         ours = send_condition(r, "patch-survive", CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, "draining");
         assert_answer(ours, 200, NULL);
         theirs = rig_patch(r, RIG_ADMIN, NODE_STATUS("patch-survive"), KUBE_PATCH_STRATEGIC,
-                           "{'status': {'$setElementOrder/conditions': [{'type': 'Ready'}], 'conditions': [{'type': 'Ready', "
+                           "{'status': {'$setElementOrder/conditions': [{'type': 'Ready'}], 'conditions': "
+                           "[{'type': 'Ready', "
                            "'status': 'False', 'lastHeartbeatTime': '2026-02-01T00:00:00Z'}]}}");
         assert_answer(theirs, 200, NULL);
         n = rig_node(r, "patch-survive");
@@ -232,7 +243,8 @@ static void stale_versions_are_refused(void **state) {
                 { NULL, KUBE_PATCH_MERGE, "'spec': {'unschedulable': true}" },
                 { NULL, KUBE_PATCH_STRATEGIC, "'spec': {'unschedulable': true}" },
                 { "status", KUBE_PATCH_MERGE, "'status': {'volumesInUse': ['v']}" },
-                { "status", KUBE_PATCH_STRATEGIC, "'status': {'conditions': [{'type': 'X', 'status': 'True'}]}" },
+                { "status", KUBE_PATCH_STRATEGIC,
+                  "'status': {'conditions': [{'type': 'X', 'status': 'True'}]}" },
         };
         Rig *r = *state;
         KubeTarget t = NODE("patch-version");
@@ -248,16 +260,19 @@ static void stale_versions_are_refused(void **state) {
                 _cleanup_answer_ Answer stale = { 0 }, fresh = { 0 };
 
                 t.subresource = rows[i].subresource;
-                stale = rig_patch(r, RIG_ADMIN, t, rows[i].type, "{'metadata': {'resourceVersion': '%s'}, %s}",
+                stale = rig_patch(r, RIG_ADMIN, t, rows[i].type,
+                                  "{'metadata': {'resourceVersion': '%s'}, %s}",
                                   old->object.meta.resource_version, rows[i].more);
                 assert_answer(stale, 409, "Conflict");
-                fresh = rig_patch(r, RIG_ADMIN, t, rows[i].type, "{'metadata': {'resourceVersion': '%s'}, %s}",
+                fresh = rig_patch(r, RIG_ADMIN, t, rows[i].type,
+                                  "{'metadata': {'resourceVersion': '%s'}, %s}",
                                   now->object.meta.resource_version, rows[i].more);
                 assert_answer(fresh, 200, NULL);
         }
 }
 
-/* -- the rules ----------------------------------------------------------------------------------------------------- */
+/* -- the rules
+ * ----------------------------------------------------------------------------------------------------- */
 
 #define TEST_AND_CORDON \
         "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, " \
@@ -276,11 +291,13 @@ static void json_patch_tests_first(void **state) {
         missing = rig_patch(r, RIG_ADMIN, NODE("patch-json"), KUBE_PATCH_JSON,
                             "[{'op': 'remove', 'path': '/metadata/annotations/none'}]");
         assert_answer(missing, 422, "Invalid");
-        remove = rig_patch(r, RIG_ADMIN, NODE("patch-json"), KUBE_PATCH_JSON,
-                           "[{'op': 'remove', 'path': '/spec/unschedulable'}, "
-                           "{'op': 'replace', 'path': '/metadata/labels/kubernetes.io~1hostname', 'value': 'other'}]");
+        remove = rig_patch(
+                r, RIG_ADMIN, NODE("patch-json"), KUBE_PATCH_JSON,
+                "[{'op': 'remove', 'path': '/spec/unschedulable'}, "
+                "{'op': 'replace', 'path': '/metadata/labels/kubernetes.io~1hostname', 'value': 'other'}]");
         assert_answer(remove, 200, NULL);
-        assert_string_equal(answer_string(&remove, "metadata", "labels", "kubernetes.io/hostname", NULL), "other");
+        assert_string_equal(answer_string(&remove, "metadata", "labels", "kubernetes.io/hostname", NULL),
+                            "other");
 }
 
 static void null_takes_away(void **state) {
@@ -288,17 +305,20 @@ static void null_takes_away(void **state) {
         _cleanup_answer_ Answer put = { 0 }, off = { 0 }, same = { 0 };
 
         rig_make_node(r, "patch-null");
-        put = rig_merge(r, RIG_ADMIN, NODE("patch-null"),
-                        "{'metadata': {'annotations': {'a': '1', 'b': '2'}}, 'spec': {'unschedulable': true}}");
+        put = rig_merge(
+                r, RIG_ADMIN, NODE("patch-null"),
+                "{'metadata': {'annotations': {'a': '1', 'b': '2'}}, 'spec': {'unschedulable': true}}");
         assert_answer(put, 200, NULL);
         off = rig_merge(r, RIG_ADMIN, NODE("patch-null"),
-                        "{'metadata': {'annotations': {'a': null, 'never': null}}, 'spec': {'unschedulable': false}}");
+                        "{'metadata': {'annotations': {'a': null, 'never': null}}, 'spec': "
+                        "{'unschedulable': false}}");
         assert_answer(off, 200, NULL);
         assert_null(answer_string(&off, "metadata", "annotations", "a", NULL));
         assert_string_equal(answer_string(&off, "metadata", "annotations", "b", NULL), "2");
         assert_null(json_path(off.json, "spec", "unschedulable", NULL));
         /* The same once more is no write: the version stays. */
-        same = rig_merge(r, RIG_ADMIN, NODE("patch-null"), "{'metadata': {'annotations': {'a': null, 'b': '2'}}}");
+        same = rig_merge(r, RIG_ADMIN, NODE("patch-null"),
+                         "{'metadata': {'annotations': {'a': null, 'b': '2'}}}");
         assert_answer(same, 200, NULL);
         assert_string_equal(answer_version(&same), answer_version(&off));
 }
@@ -317,8 +337,9 @@ static void what_no_patch_may_change(void **state) {
                 { "{'metadata': {'finalizers': ['unqualified']}}", 422, "Invalid" },
                 { "{'spec': {'providerID': 'another'}}", 422, "Invalid" },
                 { "{'spec': {'taints': [{'key': 'a', 'effect': 'Sometimes'}]}}", 422, "Invalid" },
-                { "{'spec': {'taints': [{'key': 'a', 'effect': 'NoSchedule'}, {'key': 'a', 'effect': 'NoSchedule'}]}}", 422,
-                  "Invalid" },
+                { "{'spec': {'taints': [{'key': 'a', 'effect': 'NoSchedule'}, {'key': 'a', 'effect': "
+                  "'NoSchedule'}]}}",
+                  422, "Invalid" },
                 { "{'metadata': {'resourceVersion': '1'}}", 409, "Conflict" },
                 { "{'metadata': {'deletionTimestamp': '2026-01-01T00:00:00Z'}}", 422, "Invalid" },
                 { "{'spec': {'noSuchField': 1}}", 200, NULL },

@@ -42,14 +42,16 @@ static const char *const identities[_RIG_WHO_MAX] = {
         [RIG_ADMIN] = "CN=admin,O=system:masters",
         [RIG_NODE] = "CN=system:node:" RIG_NODE_NAME ",O=system:nodes",
         [RIG_OTHER_NODE] = "CN=system:node:" RIG_OTHER_NODE_NAME ",O=system:nodes",
-        [RIG_COORDINATOR] = "CN=system:serviceaccount:vesper-system:vesper-coordinator,O=system:serviceaccounts,"
-                            "O=system:serviceaccounts:vesper-system",
+        [RIG_COORDINATOR] =
+                "CN=system:serviceaccount:vesper-system:vesper-coordinator,O=system:serviceaccounts,"
+                "O=system:serviceaccounts:vesper-system",
         [RIG_STRANGER] = "CN=stranger",
         [RIG_NOBODY] = NULL,
         [RIG_HELD] = "CN=held,O=system:masters",
 };
 
-/* -- making one ---------------------------------------------------------------------------------------------------- */
+/* -- making one
+ * ---------------------------------------------------------------------------------------------------- */
 
 static int person_open(Rig *r, RigWho who, HttpTransport *transport, const KubeConfig *config) {
         const char *server = who == RIG_HELD && r->held_server ? r->held_server : r->server;
@@ -69,7 +71,8 @@ static int person_open(Rig *r, RigWho who, HttpTransport *transport, const KubeC
         return kube_client_new(&p->env, p->auth, server, "vesper-contract", &p->client);
 }
 
-static void refuse_while_held(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+static void refuse_while_held(const HttpRequest *request, const char *peer, HttpFault *ret_fault,
+                              void *userdata) {
         ret_fault->refuse = ((Rig *) userdata)->held;
 }
 
@@ -155,7 +158,8 @@ Rig *rig_new(const RigOptions *o) {
         if (k >= 0)
                 k = o->fake ? open_fake(r, o) : open_real(r, o);
         if (k < 0) {
-                fprintf(stderr, "The contract has no %s cluster: %s\n", o->fake ? "fake" : "real", strerrordesc_np(-k));
+                fprintf(stderr, "The contract has no %s cluster: %s\n", o->fake ? "fake" : "real",
+                        strerrordesc_np(-k));
                 return NULL;
         }
         return TAKE_PTR(r);
@@ -182,7 +186,8 @@ Rig *rig_free(Rig *r) {
         return mfree(r);
 }
 
-/* -- using it ------------------------------------------------------------------------------------------------------ */
+/* -- using it
+ * ------------------------------------------------------------------------------------------------------ */
 
 bool rig_is_fake(const Rig *r) {
         return r->fake;
@@ -204,14 +209,17 @@ void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_auth
         assert_true(kube_auth_get(r->people[who].auth, ret_tls, ret_authorization));
 }
 
-/* -- time ---------------------------------------------------------------------------------------------------------- */
+/* -- time
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* One event, or none up to until_usec. */
 static void rig_step(Rig *r, usec_t until_usec) {
         if (r->fake)
                 (void) virtual_time_step(r->time, until_usec);
         else
-                assert_return_code(sd_event_run(loop_sd_event(r->loop), usec_sub(until_usec, loop_now(r->loop))), 0);
+                assert_return_code(
+                        sd_event_run(loop_sd_event(r->loop), usec_sub(until_usec, loop_now(r->loop))), 0);
 }
 
 static bool never(void *userdata) {
@@ -233,7 +241,9 @@ void rig_sleep(Rig *r, usec_t usec) {
         (void) rig_wait(r, never, NULL, usec);
 }
 
-/* -- faults -------------------------------------------------------------------------------------------------------- */
+/* -- faults
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct Control {
         bool done;

@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * contract/: the same cases against the fake cluster (tests/fake) and against a real kube-apiserver and etcd. A fake that
- * disagrees with the real thing is a failing test, and so is an assumption of ours that the real thing does not share.
+ * contract/: the same cases against the fake cluster (tests/fake) and against a real kube-apiserver and
+ * etcd. A fake that disagrees with the real thing is a failing test, and so is an assumption of ours that
+ * the real thing does not share.
  *
- * The rig hides which of the two it is: virtual time, the in-process transport and identities by name, or the real clock,
- * libcurl and kubeconfigs. No controller runs in either world: what a controller would write, a case writes by hand, so
- * that both are the same. Each program run has a cluster of its own; each case uses names of its own.
+ * The rig hides which of the two it is: virtual time, the in-process transport and identities by name, or
+ * the real clock, libcurl and kubeconfigs. No controller runs in either world: what a controller would
+ * write, a case writes by hand, so that both are the same. Each program run has a cluster of its own. Each
+ * case uses names of its own; where the first case of a file makes what the others stand on, its comment
+ * says so.
  */
 
 #include <setjmp.h>
@@ -24,7 +27,8 @@ typedef enum RigWho {
         RIG_ADMIN,       /* system:masters */
         RIG_NODE,        /* the kubelet of node RIG_NODE_NAME */
         RIG_OTHER_NODE,  /* the kubelet of another one */
-        RIG_COORDINATOR, /* its ServiceAccount, with packaging/manifests/coordinator/rbac.yaml and nothing else */
+        RIG_COORDINATOR, /* its ServiceAccount, with packaging/manifests/coordinator/rbac.yaml and nothing
+                            else */
         RIG_STRANGER,    /* a user without any right */
         RIG_NOBODY,      /* a token that nobody has given out */
         RIG_HELD,        /* an admin with a door of its own, that rig_hold() closes */
@@ -38,9 +42,9 @@ typedef struct RigOptions {
         bool fake;
         const char *manifests; /* fake: packaging/manifests */
         /* Real. */
-        const char *server;                    /* a proxy in front of the API server that can cut connections */
-        const char *held_server;               /* the same for RIG_HELD alone */
-        const char *control;                   /* http://: POST /compact, /cut, /hold, /release (run-real.py) */
+        const char *server;      /* a proxy in front of the API server that can cut connections */
+        const char *held_server; /* the same for RIG_HELD alone */
+        const char *control;     /* http://: POST /compact, /cut, /hold, /release (run-real.py) */
         const char *kubeconfigs[_RIG_WHO_MAX]; /* RIG_HELD has RIG_ADMIN's */
 } RigOptions;
 
@@ -63,8 +67,8 @@ void rig_sleep(Rig *r, usec_t usec);
 /* Until condition(userdata); false: not within timeout_usec. */
 bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t timeout_usec);
 
-/* The past is forgotten: older continue tokens and watches get 410. In the real world the API server starts again for that
- * (it would otherwise answer from memory), so that connections break, too. */
+/* The past is forgotten: older continue tokens and watches get 410. In the real world the API server starts
+ * again for that (it would otherwise answer from memory), so that connections break, too. */
 void rig_compact(Rig *r);
 /* Every connection breaks now. */
 void rig_cut(Rig *r);
@@ -79,8 +83,10 @@ typedef struct ContractSuite {
 } ContractSuite;
 
 #define CONTRACT_SUITE(suite, table) \
-        const ContractSuite contract_##suite = { .name = #suite, .cases = (table), .n_cases = ELEMENTSOF(table) }
+        const ContractSuite contract_##suite = { .name = #suite, \
+                                                 .cases = (table), \
+                                                 .n_cases = ELEMENTSOF(table) }
 
-extern const ContractSuite contract_agent, contract_api, contract_coordinator, contract_delete, contract_evict,
-        contract_informer, contract_lease, contract_list, contract_node_credential, contract_patch, contract_status,
-        contract_watch;
+extern const ContractSuite contract_agent, contract_api, contract_coordinator, contract_delete,
+        contract_evict, contract_informer, contract_lease, contract_list, contract_node_credential,
+        contract_patch, contract_status, contract_watch;

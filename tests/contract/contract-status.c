@@ -9,15 +9,17 @@ static void status_is_apart(void **state) {
         _cleanup_answer_ Answer made = { 0 }, by_status = { 0 }, by_object = { 0 };
 
         made = rig_create(r, RIG_COORDINATOR, CLAIM(NULL),
-                          "{" OF("NodeClaim") ", 'metadata': {'name': 'status-apart'}, 'spec': {'nodePool': 'general', "
-                          "'providerID': 'x'}, 'status': {'phase': 'Draining'}}");
+                          "{" OF("NodeClaim") ", 'metadata': {'name': 'status-apart'}, 'spec': {'nodePool': "
+                                              "'general', "
+                                              "'providerID': 'x'}, 'status': {'phase': 'Draining'}}");
         assert_answer(made, 201, NULL);
         assert_null(json_get(made.json, "status"));
         assert_int_equal(answer_int(&made, "metadata", "generation", NULL), 1);
 
-        by_status = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-apart"),
-                              "{'metadata': {'labels': {'a': 'b'}, 'finalizers': ['a.example/b']}, 'spec': {'nodePool': "
-                              "'other'}, 'status': {'phase': 'Draining', 'podsLeft': 3}}");
+        by_status = rig_merge(
+                r, RIG_COORDINATOR, CLAIM_STATUS("status-apart"),
+                "{'metadata': {'labels': {'a': 'b'}, 'finalizers': ['a.example/b']}, 'spec': {'nodePool': "
+                "'other'}, 'status': {'phase': 'Draining', 'podsLeft': 3}}");
         assert_answer(by_status, 200, NULL);
         assert_string_equal(answer_string(&by_status, "status", "phase", NULL), "Draining");
         assert_string_equal(answer_string(&by_status, "spec", "nodePool", NULL), "general");
@@ -26,9 +28,10 @@ static void status_is_apart(void **state) {
         assert_int_equal(answer_int(&by_status, "metadata", "generation", NULL), 1);
         assert_string_not_equal(answer_version(&by_status), answer_version(&made));
 
-        by_object = rig_merge(r, RIG_COORDINATOR, CLAIM("status-apart"),
-                              "{'metadata': {'labels': {'a': 'b'}}, 'spec': {'nodePool': 'other'}, 'status': {'phase': "
-                              "'Finished'}}");
+        by_object = rig_merge(
+                r, RIG_COORDINATOR, CLAIM("status-apart"),
+                "{'metadata': {'labels': {'a': 'b'}}, 'spec': {'nodePool': 'other'}, 'status': {'phase': "
+                "'Finished'}}");
         assert_answer(by_object, 200, NULL);
         assert_string_equal(answer_string(&by_object, "status", "phase", NULL), "Draining");
         assert_string_equal(answer_string(&by_object, "spec", "nodePool", NULL), "other");
@@ -54,7 +57,8 @@ static void generation_counts_specs(void **state) {
 
         rig_make_claim(r, "status-generation");
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, CLAIM("status-generation"), "%s", rows[i].body);
+                _cleanup_answer_ Answer a =
+                        rig_merge(r, RIG_ADMIN, CLAIM("status-generation"), "%s", rows[i].body);
 
                 assert_answer(a, 200, NULL);
                 assert_int_equal(answer_int(&a, "metadata", "generation", NULL), rows[i].generation);
@@ -68,14 +72,16 @@ static void status_is_written_conditionally(void **state) {
 
         made = rig_create(r, RIG_ADMIN, NDB(NULL),
                           "{" OF("NodeDisruptionBudget") ", 'metadata': {'name': 'status-charge'}, 'spec': "
-                          "{'maxUnavailable': 1, 'selector': {'matchLabels': {'a': 'b'}}}}");
+                                                         "{'maxUnavailable': 1, 'selector': {'matchLabels': "
+                                                         "{'a': 'b'}}}}");
         assert_answer(made, 201, NULL);
         for (unsigned i = 0; i < 2; i++) {
-                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, NDB_STATUS("status-charge"),
-                                                      "{'metadata': {'resourceVersion': '%s'}, 'status': "
-                                                      "{'disruptionsAllowed': %u, 'disruptedNodes': [{'name': 'n%u', 'uid': 'u', "
-                                                      "'time': '2026-01-01T00:00:00Z'}]}}",
-                                                      answer_version(&made), i, i);
+                _cleanup_answer_ Answer a = rig_merge(
+                        r, RIG_ADMIN, NDB_STATUS("status-charge"),
+                        "{'metadata': {'resourceVersion': '%s'}, 'status': "
+                        "{'disruptionsAllowed': %u, 'disruptedNodes': [{'name': 'n%u', 'uid': 'u', "
+                        "'time': '2026-01-01T00:00:00Z'}]}}",
+                        answer_version(&made), i, i);
 
                 assert_answer(a, i == 0 ? 200 : 409, "Conflict");
         }
@@ -91,7 +97,8 @@ static void conditions_are_one_list(void **state) {
         rig_make_claim(r, "status-conditions");
         two = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
                         "{'status': {'conditions': [{'type': 'Launched', 'status': 'True', 'reason': 'A', "
-                        "'lastTransitionTime': '2026-01-01T00:00:00Z'}, {'type': 'Drained', 'status': 'Unknown'}]}}");
+                        "'lastTransitionTime': '2026-01-01T00:00:00Z'}, {'type': 'Drained', 'status': "
+                        "'Unknown'}]}}");
         assert_answer(two, 200, NULL);
         assert_int_equal(json_size(json_path(two.json, "status", "conditions", NULL)), 2);
         one = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
@@ -99,7 +106,8 @@ static void conditions_are_one_list(void **state) {
         assert_answer(one, 200, NULL);
         assert_int_equal(json_size(json_path(one.json, "status", "conditions", NULL)), 1);
         twice = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-conditions"),
-                          "{'status': {'conditions': [{'type': 'Drained', 'status': 'True'}, {'type': 'Drained', 'status': "
+                          "{'status': {'conditions': [{'type': 'Drained', 'status': 'True'}, {'type': "
+                          "'Drained', 'status': "
                           "'False'}]}}");
         assert_answer(twice, 422, "Invalid");
 }
@@ -112,15 +120,20 @@ static void claim_is_read_back(void **state) {
         const KubeNodeClaim *c;
 
         rig_make_claim(r, "status-decoded");
-        a = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-decoded"),
-                      "{'status': {'nodeName': 'n', 'nodeUID': 'u', 'phase': 'Draining', 'podsLeft': 2, 'deadline': "
-                      "'2026-01-01T00:00:00Z', 'lastCloudError': 'none', 'blockers': [{'pod': 'a/b', 'reason': "
-                      "'BlockedByPDB', 'pdb': 'a/c', 'message': 'm', 'since': '2026-01-01T00:00:00Z'}], 'conditions': "
-                      "[{'type': 'Drained', 'status': 'False', 'reason': 'R', 'message': 'm', 'lastTransitionTime': "
-                      "'2026-01-01T00:00:00Z'}]}}");
+        a = rig_merge(
+                r, RIG_COORDINATOR, CLAIM_STATUS("status-decoded"),
+                "{'status': {'nodeName': 'n', 'nodeUID': 'u', 'phase': 'Draining', 'podsLeft': 2, "
+                "'deadline': "
+                "'2026-01-01T00:00:00Z', 'lastCloudError': 'none', 'blockers': [{'pod': 'a/b', 'reason': "
+                "'BlockedByPDB', 'pdb': 'a/c', 'message': 'm', 'since': '2026-01-01T00:00:00Z'}], "
+                "'conditions': "
+                "[{'type': 'Drained', 'status': 'False', 'reason': 'R', 'message': 'm', "
+                "'lastTransitionTime': "
+                "'2026-01-01T00:00:00Z'}]}}");
         assert_answer(a, 200, NULL);
-        assert_return_code(
-                kube_object_decode(&kube_node_claim_kind, a.json, kube_client_pool(rig_client(r, RIG_ADMIN)), &o), 0);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, a.json,
+                                              kube_client_pool(rig_client(r, RIG_ADMIN)), &o),
+                           0);
         assert_null(o->invalid);
         c = CONTAINER_OF(o, KubeNodeClaim, object);
         assert_string_equal(c->node_name, "n");
@@ -133,7 +146,8 @@ static void claim_is_read_back(void **state) {
         assert_int_equal(kube_node_claim_condition(c, "Drained")->status, CONDITION_FALSE);
 }
 
-/* -- schemas ------------------------------------------------------------------------------------------------------- */
+/* -- schemas
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* Each row in a new object of its own, which goes again. */
 typedef struct SchemaRow {
@@ -148,7 +162,8 @@ static void check_schema(Rig *r, KubeTarget t, const SchemaRow *rows, size_t n) 
                 print_message("  %s\n", rows[i].what);
                 t.name = NULL;
                 made = rig_create(r, RIG_ADMIN, t,
-                                  "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': '%s', 'metadata': {'name': 'schema'}%s%s}",
+                                  "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': '%s', 'metadata': {'name': "
+                                  "'schema'}%s%s}",
                                   t.kind->kind, rows[i].spec ? ", 'spec': " : "", strempty(rows[i].spec));
                 assert_answer(made, rows[i].status, "Invalid");
                 if (made.status != 201)
@@ -161,19 +176,26 @@ static void check_schema(Rig *r, KubeTarget t, const SchemaRow *rows, size_t n) 
 
 static void schema_of_claims(void **state) {
         static const SchemaRow rows[] = {
-                { "all there is", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1h30m', 'expireAfter': "
-                                  "'Never'}", 201 },
-                { "force at once", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '0s'}", 201 },
+                { "all there is",
+                  "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1h30m', 'expireAfter': "
+                  "'Never'}",
+                  201 },
+                { "force at once", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '0s'}",
+                  201 },
                 { "no spec", NULL, 422 },
                 { "no pool", "{'providerID': 'b'}", 422 },
                 { "an empty pool", "{'nodePool': '', 'providerID': 'b'}", 422 },
                 { "no machine", "{'nodePool': 'a'}", 422 },
                 { "a number for a name", "{'nodePool': 5, 'providerID': 'b'}", 422 },
-                { "no duration", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 'soon'}", 422 },
+                { "no duration", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 'soon'}",
+                  422 },
                 { "days", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1d'}", 422 },
-                { "a negative duration", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '-1s'}", 422 },
-                { "a fraction", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1.5h'}", 422 },
-                { "seconds as a number", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 5}", 422 },
+                { "a negative duration",
+                  "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '-1s'}", 422 },
+                { "a fraction", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1.5h'}",
+                  422 },
+                { "seconds as a number", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': 5}",
+                  422 },
                 { "expiry never", "{'nodePool': 'a', 'providerID': 'b', 'expireAfter': 'never'}", 422 },
         };
 
@@ -182,22 +204,31 @@ static void schema_of_claims(void **state) {
 
 static void schema_of_pools(void **state) {
         static const SchemaRow rows[] = {
-                { "all there is", "{'selector': {'matchLabels': {'a': 'b'}, 'matchExpressions': [{'key': 'c', 'operator': "
-                                  "'In', 'values': ['d']}]}, 'template': {'terminationGracePeriod': '30m'}, 'provider': "
-                                  "{'name': 'ec2', 'group': 'g'}, 'disruption': {'expireAfter': '720h'}, 'deletionPolicy': "
-                                  "'Delete'}", 201 },
-                { "by expressions alone", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists'}]}}", 201 },
+                { "all there is",
+                  "{'selector': {'matchLabels': {'a': 'b'}, 'matchExpressions': [{'key': 'c', 'operator': "
+                  "'In', 'values': ['d']}]}, 'template': {'terminationGracePeriod': '30m'}, 'provider': "
+                  "{'name': 'ec2', 'group': 'g'}, 'disruption': {'expireAfter': '720h'}, 'deletionPolicy': "
+                  "'Delete'}",
+                  201 },
+                { "by expressions alone",
+                  "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists'}]}}", 201 },
                 { "no spec", NULL, 422 },
                 { "no selector", "{}", 422 },
                 { "a selector of everything", "{'selector': {}}", 422 },
                 { "of nothing said", "{'selector': {'matchLabels': {}, 'matchExpressions': []}}", 422 },
-                { "an unknown operator", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Maybe'}]}}", 422 },
-                { "In nothing", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'In'}]}}", 422 },
+                { "an unknown operator",
+                  "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Maybe'}]}}", 422 },
+                { "In nothing", "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'In'}]}}",
+                  422 },
                 { "Exists with values",
-                  "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists', 'values': ['d']}]}}", 422 },
+                  "{'selector': {'matchExpressions': [{'key': 'c', 'operator': 'Exists', 'values': "
+                  "['d']}]}}",
+                  422 },
                 { "no key", "{'selector': {'matchExpressions': [{'operator': 'Exists'}]}}", 422 },
-                { "a policy of its own", "{'selector': {'matchLabels': {'a': 'b'}}, 'deletionPolicy': 'Forget'}", 422 },
-                { "no duration", "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'terminationGracePeriod': '5'}}",
+                { "a policy of its own",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'deletionPolicy': 'Forget'}", 422 },
+                { "no duration",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'template': {'terminationGracePeriod': '5'}}",
                   422 },
         };
 
@@ -240,16 +271,19 @@ static void claims_are_immutable(void **state) {
 
         rig_make_claim(r, "status-immutable");
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, CLAIM("status-immutable"), "%s", rows[i].body);
+                _cleanup_answer_ Answer a =
+                        rig_merge(r, RIG_ADMIN, CLAIM("status-immutable"), "%s", rows[i].body);
 
                 print_message("  %s\n", rows[i].what);
                 assert_answer(a, rows[i].status, "Invalid");
         }
-        without = rig_create(r, RIG_ADMIN, CLAIM(NULL),
-                             "{" OF("NodeClaim") ", 'metadata': {'name': 'status-without'}, 'spec': {'nodePool': 'a', "
-                             "'providerID': 'b'}}");
+        without = rig_create(
+                r, RIG_ADMIN, CLAIM(NULL),
+                "{" OF("NodeClaim") ", 'metadata': {'name': 'status-without'}, 'spec': {'nodePool': 'a', "
+                                    "'providerID': 'b'}}");
         assert_answer(without, 201, NULL);
-        late = rig_merge(r, RIG_ADMIN, CLAIM("status-without"), "{'spec': {'terminationGracePeriod': '1s'}}");
+        late = rig_merge(r, RIG_ADMIN, CLAIM("status-without"),
+                         "{'spec': {'terminationGracePeriod': '1s'}}");
         assert_answer(late, 422, "Invalid");
 }
 
@@ -263,7 +297,8 @@ static void schema_of_the_status(void **state) {
                 { "no time", "{'deadline': 'tomorrow'}", 422 },
                 { "words for a number", "{'podsLeft': 'many'}", 422 },
                 { "a blocker without reason", "{'blockers': [{'pod': 'a/b'}]}", 422 },
-                { "a condition of no status", "{'conditions': [{'type': 'Drained', 'status': 'Perhaps'}]}", 422 },
+                { "a condition of no status", "{'conditions': [{'type': 'Drained', 'status': 'Perhaps'}]}",
+                  422 },
                 { "a condition of no type", "{'conditions': [{'status': 'True'}]}", 422 },
                 { "an unknown field", "{'mood': 'good'}", 200 },
         };
@@ -271,8 +306,8 @@ static void schema_of_the_status(void **state) {
 
         rig_make_claim(r, "status-schema");
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a =
-                        rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-schema"), "{'status': %s}", rows[i].status);
+                _cleanup_answer_ Answer a = rig_merge(r, RIG_COORDINATOR, CLAIM_STATUS("status-schema"),
+                                                      "{'status': %s}", rows[i].status);
 
                 print_message("  %s\n", rows[i].what);
                 assert_answer(a, rows[i].expected, "Invalid");
@@ -285,9 +320,11 @@ static void pruned_and_defaulted(void **state) {
         Rig *r = *state;
         _cleanup_answer_ Answer pool = { 0 }, bare = { 0 };
 
-        pool = rig_create(r, RIG_ADMIN, POOL(NULL),
-                          "{" OF("NodePool") ", 'metadata': {'name': 'status-pruned'}, 'spec': {'selector': {'matchLabels': "
-                          "{'a': 'b'}}, 'invented': {'c': 1}, 'template': {'invented': 2}}}");
+        pool = rig_create(
+                r, RIG_ADMIN, POOL(NULL),
+                "{" OF("NodePool") ", 'metadata': {'name': 'status-pruned'}, 'spec': {'selector': "
+                                   "{'matchLabels': "
+                                   "{'a': 'b'}}, 'invented': {'c': 1}, 'template': {'invented': 2}}}");
         assert_answer(pool, 201, NULL);
         assert_null(json_path(pool.json, "spec", "invented", NULL));
         assert_null(json_path(pool.json, "spec", "template", "invented", NULL));

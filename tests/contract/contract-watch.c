@@ -3,8 +3,9 @@
 #include "contract-ask.h"
 
 static void mark_node(Rig *r, const char *name, const char *label, const char *value) {
-        _cleanup_answer_ Answer a = rig_merge(r, RIG_ADMIN, NODE(name), "{'metadata': {'labels': {'%s': %s%s%s}}}", label,
-                                              value ? "'" : "", value ?: "null", value ? "'" : "");
+        _cleanup_answer_ Answer a =
+                rig_merge(r, RIG_ADMIN, NODE(name), "{'metadata': {'labels': {'%s': %s%s%s}}}", label,
+                          value ? "'" : "", value ?: "null", value ? "'" : "");
 
         assert_answer(a, 200, NULL);
 }
@@ -78,7 +79,8 @@ static void watch_a_selection(void **state) {
         mark_node(r, "watch-in", "watched", "yes");
         delete_node(r, "watch-out");
         delete_node(r, "watch-in");
-        assert_watch(w, "ADDED watch-in, MODIFIED watch-in, DELETED watch-in, ADDED watch-in, DELETED watch-in");
+        assert_watch(
+                w, "ADDED watch-in, MODIFIED watch-in, DELETED watch-in, ADDED watch-in, DELETED watch-in");
         assert_false(w->out_of_order);
 }
 
@@ -89,8 +91,9 @@ static void watch_by_field(void **state) {
 
         rig_make_namespace(r, "watch-fields");
         version = version_now(r, POD("watch-fields", NULL));
-        one = rig_watch(r, RIG_ADMIN, POD("watch-fields", NULL),
-                        &(KubeWatchOptions){ .resource_version = version, .field_selector = "metadata.name=b" });
+        one = rig_watch(
+                r, RIG_ADMIN, POD("watch-fields", NULL),
+                &(KubeWatchOptions){ .resource_version = version, .field_selector = "metadata.name=b" });
         mine = rig_watch(r, RIG_ADMIN, POD(NULL, NULL),
                          &(KubeWatchOptions){ .resource_version = version,
                                               .field_selector = "spec.nodeName=" RIG_NODE_NAME });
@@ -111,8 +114,9 @@ static void watch_from_now(void **state) {
         version = version_now(r, CLAIM(NULL)); /* the cache is as new afterwards */
         unset = rig_watch(r, RIG_ADMIN, CLAIM(NULL),
                           &(KubeWatchOptions){ .field_selector = "metadata.name=watch-now" });
-        zero = rig_watch(r, RIG_ADMIN, CLAIM(NULL),
-                         &(KubeWatchOptions){ .field_selector = "metadata.name=watch-now", .resource_version = "0" });
+        zero = rig_watch(
+                r, RIG_ADMIN, CLAIM(NULL),
+                &(KubeWatchOptions){ .field_selector = "metadata.name=watch-now", .resource_version = "0" });
         assert_watch(unset, "ADDED watch-now");
         assert_watch(zero, "ADDED watch-now");
         /* And a bookmark says that this was all. */
@@ -125,8 +129,8 @@ static void watch_from_now(void **state) {
 static void watch_custom_objects(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, CLAIM(NULL));
-        _cleanup_watch_ RigWatch *w = rig_watch(r, RIG_ADMIN, CLAIM(NULL),
-                                                &(KubeWatchOptions){ .resource_version = version });
+        _cleanup_watch_ RigWatch *w =
+                rig_watch(r, RIG_ADMIN, CLAIM(NULL), &(KubeWatchOptions){ .resource_version = version });
         _cleanup_answer_ Answer status = { 0 }, gone = { 0 };
 
         rig_make_claim(r, "watch-claim");
@@ -137,13 +141,15 @@ static void watch_custom_objects(void **state) {
         assert_watch(w, "ADDED watch-claim, MODIFIED watch-claim, DELETED watch-claim");
 }
 
-/* The server ends a watch when its time is over: cleanly, with a bookmark before, if there is news since it began. */
+/* The server ends a watch when its time is over: cleanly, with a bookmark before, if there is news since it
+ * began. */
 static void bookmark_before_the_end(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NODE(NULL)), *bookmark = NULL;
         _cleanup_watch_ RigWatch *w = NULL, *next = NULL;
 
-        w = rig_watch(r, RIG_ADMIN, NODE(NULL), &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 5 });
+        w = rig_watch(r, RIG_ADMIN, NODE(NULL),
+                      &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 5 });
         assert_watch(w, "");
         rig_make_node(r, "watch-bookmark");
         assert_watch(w, "ADDED watch-bookmark");
@@ -166,8 +172,9 @@ static void bookmark_before_the_end(void **state) {
 static void no_bookmark_without_news(void **state) {
         Rig *r = *state;
         _cleanup_free_ char *version = version_now(r, NDB(NULL));
-        _cleanup_watch_ RigWatch *w = rig_watch(
-                r, RIG_ADMIN, NDB(NULL), &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 4 });
+        _cleanup_watch_ RigWatch *w =
+                rig_watch(r, RIG_ADMIN, NDB(NULL),
+                          &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 4 });
 
         assert_true(rig_watch_wait_end(w, 10 * USEC_PER_SEC));
         assert_int_equal(w->error, 0);
@@ -175,14 +182,16 @@ static void no_bookmark_without_news(void **state) {
         assert_int_equal(w->seen.size, 0);
 }
 
-/* A bookmark is newer than the last event of its kind, where others changed: that is its use. (The API server learns of
- * others' changes when etcd notifies it of its progress: here because of a consistent list.) */
+/* A bookmark is newer than the last event of its kind, where others changed: that is its use. (The API
+ * server learns of others' changes when etcd notifies it of its progress: here because of a consistent
+ * list.) */
 static void bookmark_counts_other_kinds(void **state) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = NULL;
         _cleanup_free_ char *version = version_now(r, CLAIM(NULL)), *later = NULL;
 
-        w = rig_watch(r, RIG_ADMIN, CLAIM(NULL), &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 5 });
+        w = rig_watch(r, RIG_ADMIN, CLAIM(NULL),
+                      &(KubeWatchOptions){ .resource_version = version, .timeout_sec = 5 });
         assert_watch(w, "");
         rig_make_claim(r, "watch-quiet");
         assert_watch(w, "ADDED watch-quiet");
@@ -213,8 +222,8 @@ static void watch_from_the_forgotten(void **state) {
 
 static void watch_from_nonsense(void **state) {
         Rig *r = *state;
-        _cleanup_answer_ Answer a =
-                rig_http(r, RIG_ADMIN, HTTP_GET, "/api/v1/nodes?watch=true&resourceVersion=nonsense", NULL, NULL);
+        _cleanup_answer_ Answer a = rig_http(
+                r, RIG_ADMIN, HTTP_GET, "/api/v1/nodes?watch=true&resourceVersion=nonsense", NULL, NULL);
 
         assert_true(a.status >= 400);
         assert_int_equal(a.error.http, a.status);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract against a real kube-apiserver and etcd: python3 tests/contract/run-real.py [--filter GLOB] [-v]
+"""The contract against a real kube-apiserver and etcd: run-real.py [--filter GLOB] [-v]
 
-Runs ${VESPER_BUILD:-build}/tests/contract/contract, and the one of ${VESPER_BUILD}-san if it is there, each with a
-control plane of its own. Prints each case and, as the last line, "N passed, N failed, N skipped".
+Runs ${VESPER_BUILD:-build}/tests/contract/contract, and the one of ${VESPER_BUILD}-san if it is there, each
+with a control plane of its own, both at once. Prints each case and, as the last line, "N passed, N failed,
+N skipped".
 
-The program talks to the API server through a proxy here that can break every connection (POST /cut), and may have the
-past forgotten (POST /compact), which no client could ask an API server for.
+The program talks to the API server through proxies here that can break every connection (POST /cut, /hold),
+and may have the past forgotten (POST /compact), which no client could ask an API server for.
 """
 
 import argparse
@@ -35,7 +36,7 @@ SERVED = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/events", "/api/v1/namespaces
           "/apis/storage.k8s.io/v1/volumeattachments",
           *(f"/apis/vesper.sh/v1alpha1/{k}" for k in ("nodepools", "nodeclaims", "nodedisruptionbudgets"))]
 TIMEOUT = 600
-# What it says of a run that did not come to its end.
+# How cmocka tells of a case.
 RESULT = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (\S+)$")
 BEGIN = re.compile(r"^\[ RUN +\] (\S+)$")
 
@@ -183,81 +184,88 @@ def compact(cluster):
 class Count:
     def __init__(self):
         self.results = {"OK": 0, "FAILED": 0, "SKIPPED": 0}
+        self._lock = threading.Lock()
 
-    def add(self, label, name, result, seconds=0.0):
-        self.results[result] += 1
+    def add(self, label, name, result, said, seconds=0.0):
+        """said: lines to show with it."""
         words = {"OK": "ok      ", "FAILED": "FAILED  ", "SKIPPED": "skipped "}
-        print(f"{words[result]}{label}: {name} ({seconds:.2f} s)", flush=True)
+        with self._lock:
+            self.results[result] += 1
+            print("".join(f"        {s}\n" for s in said) +
+                  f"{words[result]}{label}: {name} ({seconds:.2f} s)", flush=True)
 
 
 def follow(process, label, count, verbose):
     """Counts each case as it ends; what a failed or skipped one said is shown."""
-    running, said, began = None, [], 0.0
+    running, said, began, failed = None, [], 0.0, False
     for line in process.stdout:
         line = line.rstrip("\n")
-        if verbose:
-            print(line, flush=True)
         if match := BEGIN.match(line):
             running, said, began = match[1], [], time.monotonic()
         elif running and (match := RESULT.match(line)) and match[2] == running:
-            if match[1] != "OK" and not verbose:
-                print("\n".join(f"        {s}" for s in said), flush=True)
-            count.add(label, running, match[1], time.monotonic() - began)
+            count.add(label, running, match[1], said if verbose or match[1] != "OK" else [],
+                      time.monotonic() - began)
+            failed |= match[1] == "FAILED"
             running = None
         else:
             said.append(line)
     status = process.wait()
-    if running or status < 0:
-        print("\n".join(f"        {s}" for s in said[-60:]))
-        count.add(label, running or "(the end)", "FAILED")
-    elif status and not count.results["FAILED"]:
-        print("\n".join(f"        {s}" for s in said[-60:]))
-        count.add(label, f"(exit status {status})", "FAILED")
+    if running or status < 0 or (status and not failed):
+        count.add(label, running or f"(exit status {status})", "FAILED", said[-60:])
 
 
-def run(program, label, count, options):
-    with Cluster(controllers=False, scheduler=False) as cluster:
+@contextlib.contextmanager
+def started(program, options):
+    """The program, running against a control plane of its own."""
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(controllers=False, scheduler=False))
         arguments = prepare(cluster)
-        port = cluster.ports["apiserver"]
-        with contextlib.closing(Proxy(port)) as proxy, contextlib.closing(Proxy(port)) as held:
-            control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut, "hold": held.hold,
-                               "release": held.release})
-            argv = [program, "--server", proxy.url, "--held-server", held.url, "--control", control.url]
-            for option, path in arguments.items():
-                argv += [option, path]
-            if options.filter:
-                argv += ["--filter", options.filter]
-            process = procs.spawn(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace")
-            timer = threading.Timer(TIMEOUT, process.kill)
-            timer.start()
-            try:
-                follow(process, label, count, options.verbose)
-            finally:
-                timer.cancel()
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-                control.shutdown()
-                control.server_close()
+        proxy = stack.enter_context(contextlib.closing(Proxy(cluster.ports["apiserver"])))
+        held = stack.enter_context(contextlib.closing(Proxy(cluster.ports["apiserver"])))
+        control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut, "hold": held.hold,
+                           "release": held.release})
+        stack.callback(control.server_close)
+        stack.callback(control.shutdown)
+
+        argv = [program, "--server", proxy.url, "--held-server", held.url, "--control", control.url]
+        for option, path in arguments.items():
+            argv += [option, path]
+        if options.filter:
+            argv += ["--filter", options.filter]
+        process = procs.spawn(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        timer = threading.Timer(TIMEOUT, process.kill)
+        timer.start()
+        stack.callback(timer.cancel)
+        yield process
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--filter", help="only the cases whose name matches")
-    parser.add_argument("-v", "--verbose", action="store_true", help="everything that the program prints")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filter", help="only the cases whose name matches; some need the first of their file")
+    parser.add_argument("-v", "--verbose", action="store_true", help="all that the program prints")
     options = parser.parse_args()
     procs.exit_on_signals()
 
     build = os.environ.get("VESPER_BUILD") or os.path.join(TOP, "build")
     count = Count()
-    for directory, label in ((build, "contract, real"), (f"{build}-san", "contract, real, sanitized")):
-        program = os.path.join(directory, "tests", "contract", "contract")
-        if os.access(program, os.X_OK):
-            run(program, label, count, options)
-        elif directory == build:
-            print(f"{program} is not built", file=sys.stderr)
-            count.results["FAILED"] += 1
+    # Both at once, since most of it is waiting.
+    with contextlib.ExitStack() as stack:
+        followers = []
+        for directory, label in ((build, "contract, real"), (f"{build}-san", "contract, real, sanitized")):
+            program = os.path.join(directory, "tests", "contract", "contract")
+            if os.access(program, os.X_OK):
+                process = stack.enter_context(started(program, options))
+                arguments = (process, label, count, options.verbose)
+                followers.append(threading.Thread(target=follow, args=arguments))
+                followers[-1].start()
+            elif directory == build:
+                count.add("contract, real", "(the program)", "FAILED", [f"{program} is not built"])
+        for follower in followers:
+            follower.join()
     print("{OK} passed, {FAILED} failed, {SKIPPED} skipped".format(**count.results))
     return 1 if count.results["FAILED"] else 0
 
