@@ -130,6 +130,21 @@ static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
                      strempty(text));
 }
 
+/* Whoever looks after the pod should hear it while something can be done. */
+static void report_deletion_ahead(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
+        usec_t grace = pod->grace_sec > 0 ? (usec_t) pod->grace_sec * USEC_PER_SEC : 0;
+        EventObject o = event_object(&pod->object);
+        char when[RFC3339_MAX];
+
+        if (deadline_usec == USEC_INFINITY)
+                return;
+        rfc3339_format(usec_sub(deadline_usec, grace), when);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
+                     "Node %s is being removed: if this pod is still there at %s it is deleted, its "
+                     "PodDisruptionBudget not asked, so that its grace of %" PRIi64 " s fits",
+                     r->node, when, pod->grace_sec);
+}
+
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
         char when[RFC3339_MAX] = "";
         EventObject node = node_object(r), o = event_object(&pod->object);
@@ -170,6 +185,7 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
                 break;
         case DRAIN_POD_BLOCKED:
                 report_blocked_pod(r, blocker);
+                report_deletion_ahead(r, pod, deadline_usec);
                 break;
         case DRAIN_POD_DELETED:
                 report_deleted_pod(r, pod, deadline_usec);

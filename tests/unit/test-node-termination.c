@@ -310,6 +310,7 @@ static void test_grace_period(void **state) {
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
                 rig_run(r, USEC_PER_MINUTE);
                 assert_true(rig_has_event(r, "web", "PodDeletedAtDeadline"));
+                assert_int_equal(rig_has_event(r, "web", "DeletionAtDeadline"), rows[i].before_sec > 0);
                 assert_true(rig_has_event(r, "n0", "TerminationDeadline"));
         }
 }
