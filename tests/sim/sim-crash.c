@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Killed at every await and at every durable write: a story is played once and its steps are counted; then it is played
- * again for each of them, the same up to that step, and the process dies there.
+ * Killed at every await and at every durable write: a story is played once and its steps are counted; then
+ * it is played again for each of them, the same up to that step, and the process dies there.
  */
 #include "sim-test.h"
 
@@ -20,7 +20,9 @@ typedef struct Story {
         usec_t restart_usec;
 } Story;
 
-/* -- stories --------------------------------------------------------------------------------------------------------- */
+/* -- stories
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static SimProcess *the_agent(SimWorld *w) {
         return sim_world_agent(w, 0);
@@ -101,24 +103,56 @@ static void require_terminated(SimWorld *w) {
 }
 
 #define AGENT_WORLD \
-        { .n_nodes = 2, .n_pods = 6, .pdb_min = 5, .stop_sec = 1, .grace_sec = 20, .n_agents = 1, .no_pool = true }
+        { \
+                .n_nodes = 2, .n_pods = 6, .pdb_min = 5, .stop_sec = 1, .grace_sec = 20, .n_agents = 1, \
+                .no_pool = true \
+        }
 #define COORDINATOR_WORLD \
-        { .n_nodes = 2, .n_pods = 6, .pdb_min = 5, .stop_sec = 1, .grace_sec = 20, .n_coordinators = 2, \
-          .shutting_down_sec = 1 }
+        { \
+                .n_nodes = 2, .n_pods = 6, .pdb_min = 5, .stop_sec = 1, .grace_sec = 20, \
+                .n_coordinators = 2, .shutting_down_sec = 1 \
+        }
 
-static const Story drain = { "an agent that drains", AGENT_WORLD, nothing, give_notice, require_drained, the_agent, SEC };
-static const Story cancel = { "an agent that undoes a cancelled notice", AGENT_WORLD, drain_and_wait, take_back,
-                              require_undone, the_agent, SEC };
-static const Story boot = { "an agent that undoes after a boot", AGENT_WORLD, boot_after_drain, nothing, require_undone,
-                            the_agent, SEC };
-static const Story opened = { "an agent whose node a person opens", AGENT_WORLD, drain_a_little, open_node,
-                              require_left_alone, the_agent, SEC };
-static const Story takeover = { "a coordinator that terminates, and another takes over", COORDINATOR_WORLD, nothing,
-                                delete_node, require_terminated, the_leader, USEC_INFINITY };
-static const Story restart = { "a coordinator that terminates, and is restarted", COORDINATOR_WORLD, nothing, delete_node,
-                               require_terminated, the_leader, SEC };
+static const Story drain = { "an agent that drains", AGENT_WORLD, nothing, give_notice,
+                             require_drained,        the_agent,   SEC };
+static const Story cancel = { "an agent that undoes a cancelled notice",
+                              AGENT_WORLD,
+                              drain_and_wait,
+                              take_back,
+                              require_undone,
+                              the_agent,
+                              SEC };
+static const Story boot = { "an agent that undoes after a boot",
+                            AGENT_WORLD,
+                            boot_after_drain,
+                            nothing,
+                            require_undone,
+                            the_agent,
+                            SEC };
+static const Story opened = { "an agent whose node a person opens",
+                              AGENT_WORLD,
+                              drain_a_little,
+                              open_node,
+                              require_left_alone,
+                              the_agent,
+                              SEC };
+static const Story takeover = { "a coordinator that terminates, and another takes over",
+                                COORDINATOR_WORLD,
+                                nothing,
+                                delete_node,
+                                require_terminated,
+                                the_leader,
+                                USEC_INFINITY };
+static const Story restart = { "a coordinator that terminates, and is restarted",
+                               COORDINATOR_WORLD,
+                               nothing,
+                               delete_node,
+                               require_terminated,
+                               the_leader,
+                               SEC };
 
-/* -- playing them ---------------------------------------------------------------------------------------------------- */
+/* -- playing them
+ * ---------------------------------------------------------------------------------------------------- */
 
 static SimWorld *begin_story(uint64_t seed, const Story *story) {
         SimWorld *w = settled_world(seed, &story->options);
@@ -151,8 +185,8 @@ static void crash(uint64_t seed, const Story *story, usec_t usec, const SimKill 
         _cleanup_(sim_world_freep) SimWorld *w = begin_story(seed, story);
         SimProcess *victim = story->victim(w);
 
-        sim_trace_add(w->trace, "scene", "%s dies in step %" PRIu64 ", write %" PRIu64 ", fate %d", story->what, kill->step,
-                      kill->write, (int) kill->fate);
+        sim_trace_add(w->trace, "scene", "%s dies in step %" PRIu64 ", write %" PRIu64 ", fate %d",
+                      story->what, kill->step, kill->write, (int) kill->fate);
         sim_process_plan_kill(victim, kill);
         story->begin(w);
         require_runs(w, usec);
@@ -165,7 +199,8 @@ static void crash_at_steps(uint64_t seed, const Story *story, usec_t usec) {
         uint64_t steps = n.steps - n.first_step, stride = steps / CRASHES_MAX + 1, tried = 0;
 
         for (uint64_t i = 1; i <= steps; i += stride, tried++)
-                crash(seed, story, usec, &(SimKill){ .step = n.first_step + i, .restart_usec = story->restart_usec });
+                crash(seed, story, usec,
+                      &(SimKill){ .step = n.first_step + i, .restart_usec = story->restart_usec });
         print_message("%s: killed in %" PRIu64 " of its %" PRIu64 " steps\n", story->what, tried, steps);
         assert_true(tried > 20);
 }
@@ -189,8 +224,10 @@ static void crash_at_writes(uint64_t seed, const Story *story, usec_t usec) {
 
         for (uint64_t i = 1; i <= n.writes; i++)
                 for (SimDiskFate fate = SIM_DISK_DIE_BEFORE; fate < _SIM_DISK_FATE_MAX; fate++, tried++)
-                        crash(seed, story, usec, &(SimKill){ .write = i, .fate = fate, .restart_usec = story->restart_usec });
-        print_message("%s: killed %" PRIu64 " times in its %" PRIu64 " writes\n", story->what, tried, n.writes);
+                        crash(seed, story, usec,
+                              &(SimKill){ .write = i, .fate = fate, .restart_usec = story->restart_usec });
+        print_message("%s: killed %" PRIu64 " times in its %" PRIu64 " writes\n", story->what, tried,
+                      n.writes);
         assert_true(tried > 0);
 }
 

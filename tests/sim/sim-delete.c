@@ -61,9 +61,9 @@ static const struct {
         const char *what;
         sim_condition_t condition;
 } phases[] = {
-        { "the node is deleted", is_being_deleted },   { "its cordon is there", is_cordoned },
-        { "a pod is on its way", a_pod_is_going },     { "the last pod has gone", is_empty },
-        { "the machine is told to end", is_ended },    { "the claim has gone", claim_is_released },
+        { "the node is deleted", is_being_deleted }, { "its cordon is there", is_cordoned },
+        { "a pod is on its way", a_pod_is_going },   { "the last pod has gone", is_empty },
+        { "the machine is told to end", is_ended },  { "the claim has gone", claim_is_released },
 };
 
 static void test_leader_killed(void **state) {
@@ -244,7 +244,8 @@ static void test_answers_lost(void **state) {
                         if (loss == SIM_LIE && streq_ptr(rows[row].url, "ec2.sim"))
                                 continue;
                         w = settled_world(seed, &usual);
-                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what, (int) loss);
+                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what,
+                                      (int) loss);
                         sim_faults_pick(w->faults, rows[row].method, rows[row].url, rows[row].body, loss, 2);
                         sim_world_delete_node(w, 1);
                         require_within(w, 200, is_gone, 1);
@@ -254,7 +255,9 @@ static void test_answers_lost(void **state) {
 }
 
 static void test_errors_sprinkled(void **state) {
-        static const SimChances chances = { .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50 };
+        static const SimChances chances = {
+                .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
+        };
         (void) state;
 
         for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {

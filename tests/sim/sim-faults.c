@@ -49,7 +49,12 @@ void sim_faults_chances(SimFaults *f, const SimChances *c, usec_t until_usec) {
         f->until_usec = until_usec;
 }
 
-void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const char *body, SimLoss loss, unsigned n) {
+bool sim_faults_by_chance(const SimFaults *f) {
+        return loop_now(f->loop) < f->until_usec;
+}
+
+void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const char *body, SimLoss loss,
+                     unsigned n) {
         assert(f->n_picks < PICKS_MAX);
         f->picks[f->n_picks++] = (Pick){
                 .method = method,
@@ -73,7 +78,8 @@ static bool contains(const char *text, size_t size, const char *part) {
 }
 
 /* The pick that takes this request, one of the lies or one of the others. */
-static Pick *find_pick(SimFaults *f, bool lie, HttpMethod method, const char *url, const void *body, size_t size) {
+static Pick *find_pick(SimFaults *f, bool lie, HttpMethod method, const char *url, const void *body,
+                       size_t size) {
         for (size_t i = 0; i < f->n_picks; i++) {
                 Pick *p = &f->picks[i];
 
@@ -139,7 +145,8 @@ bool sim_faults_on_api(SimFaults *f, const FakeRequest *request, FakeApiFault *r
                 return true;
         }
         if (write && chance(f, f->chances.lie)) {
-                *ret = (FakeApiFault){ .status = random_below(f->random, 2) ? 500 : 504, .takes_effect = true };
+                *ret = (FakeApiFault){ .status = random_below(f->random, 2) ? 500 : 504,
+                                       .takes_effect = true };
                 return true;
         }
         if (chance(f, f->chances.error)) {

@@ -99,6 +99,30 @@ static void test_budget_blocks(void **state) {
         }
 }
 
+/* A pod that takes long to stop was told to, long before the notice: it gets what time there is. */
+static void test_long_stop(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.stop_sec = o.grace_sec = 600;
+        o.pdb_min = 0;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                const cJSON *pod;
+
+                FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                        if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), "n1"))
+                                break;
+                fake_delete(w->cluster, FAKE_PODS, "default", fj_string(pod, "metadata", "name", NULL), -1);
+                require_runs(w, (usec_t) (seed % 2 ? 200 : 20) * SEC);
+                sim_world_notice(w, 1, 120);
+                require_runs(w, 110 * SEC);
+                require(w, sim_world_pods_going(w, 1) == sim_world_pods_on(w, 1));
+                require(w, sim_world_pods_on(w, 1) >= 4);
+                require_within(w, 10, is_empty, 1);
+        }
+}
+
 /* What can be seen from outside of where an agent's drain stands. */
 static const struct {
         const char *what;
@@ -138,11 +162,13 @@ static void test_api_away(void **state) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
 
                         if (i == 0)
-                                fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                                fake_api_away_until(fake_cluster_api(w->cluster),
+                                                    sim_world_now(w) + 60 * SEC);
                         sim_world_notice(w, 1, 120);
                         if (i > 0) {
                                 require_within(w, 60, phases[i].condition, 1);
-                                fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 60 * SEC);
+                                fake_api_away_until(fake_cluster_api(w->cluster),
+                                                    sim_world_now(w) + 60 * SEC);
                         }
                         require_runs(w, 60 * SEC);
                         require_drained(w, 1, 60);
@@ -193,7 +219,8 @@ static void test_late_pod(void **state) {
                 }
 }
 
-/* A person opens the node in the middle: the drain stops, and this notice is not acted upon again, whoever dies. */
+/* A person opens the node in the middle: the drain stops, and this notice is not acted upon again, whoever
+ * dies. */
 static void test_person_opens(void **state) {
         SimOptions o = alone;
         (void) state;
@@ -244,6 +271,27 @@ static void test_person_had_cordoned(void **state) {
         }
 }
 
+/* ... and cordons it for a reason of his own before the agent gets to take its mark off: that cordon stays.
+ */
+static void test_person_cordons_again(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_world_notice(w, 1, 120);
+                require_drained(w, 1, 60);
+                fake_api_stall_watches(fake_cluster_api(w->cluster), sim_world_now(w) + 5 * SEC);
+                sim_world_admin_uncordon(w, 1);
+                require_runs(w, SEC);
+                sim_world_admin_cordon(w, 1);
+                require_runs(w, 60 * SEC);
+                require(w, sim_world_unschedulable(w, 1));
+                require(w, !sim_world_annotation(w, 1, "vesper.sh/cordoned-by-agent"));
+                require(w, !sim_world_annotation(w, 1, "vesper.sh/interruption"));
+        }
+}
+
 static void test_answers_lost(void **state) {
         static const struct {
                 const char *what;
@@ -266,10 +314,12 @@ static void test_answers_lost(void **state) {
                         SimLoss loss = losses[i % ELEMENTSOF(losses)];
                         _cleanup_(sim_world_freep) SimWorld *w = NULL;
 
-                        if (loss == SIM_LIE && rows[row].method == HTTP_GET && streq(rows[row].what, "metadata"))
+                        if (loss == SIM_LIE && rows[row].method == HTTP_GET &&
+                            streq(rows[row].what, "metadata"))
                                 continue;
                         w = settled_world(seed, &alone);
-                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what, (int) loss);
+                        sim_trace_add(w->trace, "scene", "answers are lost: %s, %d", rows[row].what,
+                                      (int) loss);
                         sim_faults_pick(w->faults, rows[row].method, rows[row].url, rows[row].body, loss, 2);
                         sim_world_notice(w, 1, 120);
                         require_drained(w, 1, 118);
@@ -280,7 +330,9 @@ static void test_answers_lost(void **state) {
 }
 
 static void test_errors_sprinkled(void **state) {
-        static const SimChances chances = { .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50 };
+        static const SimChances chances = {
+                .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
+        };
         (void) state;
 
         for (uint64_t seed = 1; seed <= 3 * SEEDS; seed++) {
@@ -305,7 +357,8 @@ static void test_deleted_meanwhile(void **state) {
                 for (unsigned dies = 0; dies < 2; dies++) {
                         _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
 
-                        sim_trace_add(w->trace, "scene", "deleted meanwhile%s", dies ? ", and the agent dies" : "");
+                        sim_trace_add(w->trace, "scene", "deleted meanwhile%s",
+                                      dies ? ", and the agent dies" : "");
                         sim_world_notice(w, 1, 120);
                         require_within(w, 10, a_pod_is_going, 1);
                         sim_world_delete_node(w, 1);
@@ -338,12 +391,20 @@ static void test_disk_fails(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_main_path),       cmocka_unit_test(test_undone),
-                cmocka_unit_test(test_budget_blocks),   cmocka_unit_test(test_agent_killed),
-                cmocka_unit_test(test_api_away),        cmocka_unit_test(test_watches_cut),
-                cmocka_unit_test(test_late_pod),        cmocka_unit_test(test_person_opens),
-                cmocka_unit_test(test_person_had_cordoned), cmocka_unit_test(test_answers_lost),
-                cmocka_unit_test(test_errors_sprinkled), cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_main_path),
+                cmocka_unit_test(test_undone),
+                cmocka_unit_test(test_budget_blocks),
+                cmocka_unit_test(test_long_stop),
+                cmocka_unit_test(test_agent_killed),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_late_pod),
+                cmocka_unit_test(test_person_opens),
+                cmocka_unit_test(test_person_had_cordoned),
+                cmocka_unit_test(test_person_cordons_again),
+                cmocka_unit_test(test_answers_lost),
+                cmocka_unit_test(test_errors_sprinkled),
+                cmocka_unit_test(test_deleted_meanwhile),
                 cmocka_unit_test(test_disk_fails),
         };
         return cmocka_run_group_tests_name("sim-notice", tests, NULL, NULL);

@@ -2,9 +2,12 @@
 #include "sim-process.h"
 
 #include "config.h"
+#include "log-catalog.h"
 #include "sim-check.h"
 
-/* -- making ---------------------------------------------------------------------------------------------------------- */
+/* -- making
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void on_restart(Timer *t, void *userdata) {
         sim_process_start(userdata);
@@ -25,7 +28,8 @@ SimProcess *sim_process_new_agent(SimWorld *w, SimMachine *machine) {
         SimProcess *p = process_new(w, SIM_AGENT);
         _cleanup_free_ char *node = MUST(strf("Kubernetes.NodeName=%s", machine->node));
         char *settings[] = { node, NULL };
-        int r = config_load(NULL, agent_config_table, agent_config_table_size, NULL, false, settings, &p->agent_config);
+        int r = config_load(NULL, agent_config_table, agent_config_table_size, NULL, false, settings,
+                            &p->agent_config);
 
         assert(r >= 0);
         p->machine = machine;
@@ -59,17 +63,21 @@ SimProcess *sim_process_free(SimProcess *p) {
         return mfree(p);
 }
 
-/* -- what a life is told and asked ----------------------------------------------------------------------------------- */
+/* -- what a life is told and asked
+ * ----------------------------------------------------------------------------------- */
 
-static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields, size_t n_fields,
-                   void *userdata) {
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
         SimLife *l = userdata;
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         for (size_t i = 0; i < n_fields; i++)
                 if (fields[i].value)
                         strbuf_addf(&b, " %s=%s", fields[i].key, fields[i].value);
-        sim_trace_add(l->process->world->trace, l->process->name, "<%d> %s%s", (int) level, text, strbuf_str(&b));
+        if (streq_ptr(message_id, MESSAGE_LEASE_LOST))
+                l->term++;
+        sim_trace_add(l->process->world->trace, l->process->name, "<%d> %s%s", (int) level, text,
+                      strbuf_str(&b));
 }
 
 static void on_notify(const char *text, void *userdata) {
@@ -120,7 +128,9 @@ static const char *get_environment(const char *name, void *userdata) {
         return NULL;
 }
 
-/* -- a life ------------------------------------------------------------------------------------------------------------ */
+/* -- a life
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static void life_make_io(SimLife *l) {
         HttpInprocHooks hooks = { .on_request = on_request, .userdata = l };
@@ -141,8 +151,9 @@ static void life_make_io(SimLife *l) {
         assert(r >= 0);
         r = http_inproc_route(l->transport, SIM_API, fake_cluster_handle, w->cluster);
         assert(r >= 0);
-        r = p->kind == SIM_AGENT ? http_inproc_route(l->transport, SIM_IMDS, fake_imds_handle, p->machine->imds)
-                                 : http_inproc_route(l->transport, SIM_EC2, sim_check_handle_ec2, w);
+        r = p->kind == SIM_AGENT
+                    ? http_inproc_route(l->transport, SIM_IMDS, fake_imds_handle, p->machine->imds)
+                    : http_inproc_route(l->transport, SIM_EC2, sim_check_handle_ec2, w);
         assert(r >= 0);
         if (p->kind == SIM_AGENT)
                 l->state = sim_state_store_new(p->disk, on_write, l);
@@ -168,7 +179,8 @@ static void life_make_client(SimLife *l) {
         assert(r >= 0);
         r = kube_auth_new(l->loop, l->log, NULL, config, NULL, NULL, &l->auth, &message);
         assert(r >= 0);
-        r = kube_client_new(&l->env, l->auth, SIM_API, l->process->kind == SIM_AGENT ? "vesper-agent" : "vesper-coordinator",
+        r = kube_client_new(&l->env, l->auth, SIM_API,
+                            l->process->kind == SIM_AGENT ? "vesper-agent" : "vesper-coordinator",
                             &l->client);
         assert(r >= 0);
 }
@@ -195,7 +207,8 @@ static void life_start_coordinator(SimLife *l) {
         l->identity = MUST(strf("%s_%u", l->process->name, l->number));
         r = cloud_provider_new(&l->env, &config, &l->provider, &message);
         assert(r >= 0);
-        r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, l->provider, l->identity, &l->coordinator);
+        r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, l->provider, l->identity,
+                            &l->coordinator);
         assert(r >= 0);
         r = coordinator_start(l->coordinator);
         assert(r >= 0);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A simulated process: an agent of one node, or a coordinator. It lives several lives, each with its own Loop, Random,
- * transport, Log and Env; name and disk outlive them. Killing frees the daemon without shutdown actions; its transport is
- * kept as a corpse, because what was sent may still arrive.
+ * A simulated process: an agent of one node, or a coordinator. It lives several lives, each with its own
+ * Loop, Random, transport, Log and Env; name and disk outlive them. Killing frees the daemon without
+ * shutdown actions; its transport is kept as a corpse, because what was sent may still arrive.
  */
 
 #include "agent.h"
@@ -31,26 +31,27 @@ typedef struct SimLife {
         Agent *agent;
         Coordinator *coordinator;
         uint64_t n_steps, n_writes, n_requests;
-        bool ready;       /* READY=1 was told */
+        unsigned term; /* coordinator: leaderships that it says to have lost, and with them all it knew */
+        bool ready;    /* READY=1 was told */
         bool was_paused;
-        bool dying;       /* killed when this step is over */
+        bool dying; /* killed when this step is over */
 } SimLife;
 
 /* When a life ends: in its n-th step, or in its n-th write to the disk (each counts from 1; 0: never). */
 typedef struct SimKill {
         uint64_t step, write;
-        SimDiskFate fate;     /* of that write: one of SIM_DISK_DIE_* */
-        usec_t restart_usec;  /* so long after; USEC_INFINITY: never again */
+        SimDiskFate fate;    /* of that write: one of SIM_DISK_DIE_* */
+        usec_t restart_usec; /* so long after; USEC_INFINITY: never again */
 } SimKill;
 
 struct SimProcess {
         SimWorld *world;
         SimProcessKind kind;
-        char *name;         /* in the trace: "agent-n0", "coordinator-a" */
-        char *user;         /* at the API server */
+        char *name;          /* in the trace: "agent-n0", "coordinator-a" */
+        char *user;          /* at the API server */
         SimMachine *machine; /* of an agent */
         SimDisk *disk;
-        SimLife *life;      /* NULL: it does not run */
+        SimLife *life; /* NULL: it does not run */
         unsigned n_lives;
         unsigned failing_writes; /* the next so many writes fail */
         AgentConfig agent_config;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim-random [--trace] --seeds FROM COUNT: small worlds in which everything is drawn: size, budgets, grace periods, what
- * people and clouds do in three minutes, and what goes wrong meanwhile. Then the faults stop, whoever is dead comes back,
- * and all must come to its end. The first seed that fails is told, with its trace and how to play it again.
+ * sim-random [--trace] --seeds FROM COUNT: small worlds in which everything is drawn: size, budgets, grace
+ * periods, what people and clouds do in three minutes, and what goes wrong meanwhile. Then the faults stop,
+ * whoever is dead comes back, and all must come to its end. The first seed that fails is told, with its
+ * trace and how to play it again.
  */
 #include "sim-test.h"
 
@@ -28,7 +29,8 @@ static bool one_in(Draw *d, uint64_t n) {
         return below(d, n) == 0;
 }
 
-/* -- the world ------------------------------------------------------------------------------------------------------- */
+/* -- the world
+ * ------------------------------------------------------------------------------------------------------- */
 
 static SimOptions draw_options(Draw *d) {
         SimOptions o = {
@@ -63,7 +65,8 @@ static SimChances draw_chances(Draw *d) {
         return c;
 }
 
-/* -- what happens ------------------------------------------------------------------------------------------------------ */
+/* -- what happens
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* The last two are left alone, so that there is always a place to go. */
 static size_t draw_machine(Draw *d) {
@@ -71,7 +74,8 @@ static size_t draw_machine(Draw *d) {
 }
 
 static bool is_in_service(Draw *d, size_t m) {
-        return sim_world_node(d->w, m) && !is_being_deleted(d->w, machine_arg(m)) && !d->w->machines[m].ended;
+        return sim_world_node(d->w, m) && !is_being_deleted(d->w, machine_arg(m)) &&
+               !d->w->machines[m].ended;
 }
 
 static void act_notice(Draw *d) {
@@ -96,11 +100,13 @@ static void act_delete(Draw *d) {
                 sim_world_delete_node(d->w, m);
 }
 
-/* A cordon on top of one leaves no trace that anybody could honour: not drawn. */
+/* A cordon on top of one, or of a mark that says who cordoned, leaves no trace that anybody could honour:
+ * not drawn. */
 static void act_cordon(Draw *d) {
         size_t m = draw_machine(d);
 
-        if (is_in_service(d, m) && !sim_world_unschedulable(d->w, m))
+        if (is_in_service(d, m) && !sim_world_unschedulable(d->w, m) &&
+            !sim_world_annotation(d->w, m, "vesper.sh/cordoned-by-agent"))
                 sim_world_admin_cordon(d->w, m);
 }
 
@@ -194,7 +200,8 @@ static void act_cloud(Draw *d) {
         if (one_in(d, 2))
                 fake_ec2_throttle(d->w->ec2, 1 + (unsigned) below(d, 4), 0);
         else
-                fake_ec2_fail(d->w->ec2, 1 + (unsigned) below(d, 4), 500, "InternalError", "An internal error has occurred");
+                fake_ec2_fail(d->w->ec2, 1 + (unsigned) below(d, 4), 500, "InternalError",
+                              "An internal error has occurred");
 }
 
 static void act_budget(Draw *d) {
@@ -205,11 +212,11 @@ static void act_budget(Draw *d) {
 }
 
 static void act(Draw *d) {
-        static void (*const often[])(Draw *d) = { act_notice, act_delete };
-        static void (*const all[])(Draw *d) = {
-                act_withdraw, act_cordon,       act_uncordon, act_reboot, act_kill,     act_kill_at_step, act_kill_at_write,
-                act_pause,    act_pause_leader, act_cut,      act_stall,  act_api_away, act_metadata,     act_cloud,
-                act_budget,
+        static void (*const often[])(Draw * d) = { act_notice, act_delete };
+        static void (*const all[])(Draw * d) = {
+                act_withdraw,     act_cordon,        act_uncordon, act_reboot,       act_kill,
+                act_kill_at_step, act_kill_at_write, act_pause,    act_pause_leader, act_cut,
+                act_stall,        act_api_away,      act_metadata, act_cloud,        act_budget,
         };
 
         if (one_in(d, 4))
@@ -218,9 +225,11 @@ static void act(Draw *d) {
                 all[below(d, ELEMENTSOF(all))](d);
 }
 
-/* -- how it ends ----------------------------------------------------------------------------------------------------- */
+/* -- how it ends
+ * ----------------------------------------------------------------------------------------------------- */
 
-/* Of a machine that was told to end, or whose node was deleted, nothing is left; one that may stay serves again. */
+/* Of a machine that was told to end, or whose node was deleted, nothing is left; one that may stay serves
+ * again. */
 static bool is_at_its_end(SimWorld *w, void *userdata) {
         size_t m = (size_t) (uintptr_t) userdata;
 
@@ -279,7 +288,8 @@ static bool play(Draw *d, const char **ret_where) {
                         sim_world_withdraw(w, i);
         if (!sim_world_run(w, SETTLE_SEC * SEC))
                 return false;
-        return sim_check_quiet(w->check, 3000 + 50 * w->options.n_pods + 200 * (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE);
+        return sim_check_quiet(w->check, 3000 + 50 * w->options.n_pods +
+                                                 200 * (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE);
 }
 
 static bool play_seed(uint64_t seed, bool trace, uint64_t *hash) {
@@ -301,8 +311,10 @@ static bool play_seed(uint64_t seed, bool trace, uint64_t *hash) {
         if (!good) {
                 sim_world_report(w, where);
                 fprintf(stderr,
-                        "its world: %u nodes, %u agents, %u coordinators, %u pods, budget %u, grace %u s, stop %u s, T %u s\n",
-                        o.n_nodes, o.n_agents, o.n_coordinators, o.n_pods, o.pdb_min, o.grace_sec, o.stop_sec, o.tgp_sec);
+                        "its world: %u nodes, %u agents, %u coordinators, %u pods, budget %u, grace %u s, "
+                        "stop %u s, T %u s\n",
+                        o.n_nodes, o.n_agents, o.n_coordinators, o.n_pods, o.pdb_min, o.grace_sec,
+                        o.stop_sec, o.tgp_sec);
                 fprintf(stderr, "play it again: sim-random --trace --seeds %" PRIu64 " 1\n", seed);
         }
         *hash = hash64(&(uint64_t[2]){ *hash, sim_trace_hash(w->trace) }, 2 * sizeof(uint64_t));
@@ -322,7 +334,7 @@ int main(int argc, char **argv) {
         for (uint64_t seed = from; seed < from + count; seed++)
                 if (!play_seed(seed, trace, &hash))
                         return 1;
-        printf("seeds %" PRIu64 "..%" PRIu64 ": no violation; hash of their traces %016" PRIx64 "\n", from, from + count - 1,
-               hash);
+        printf("seeds %" PRIu64 "..%" PRIu64 ": no violation; hash of their traces %016" PRIx64 "\n", from,
+               from + count - 1, hash);
         return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rig itself: the same seed gives the same trace, a disk loses what it must, and every check can fail. */
+/* The rig itself: the same seed gives the same trace, a disk loses what it must, and every check can fail.
+ */
 #include "sim-test.h"
 
 #include <inttypes.h>
@@ -15,10 +16,13 @@ static const SimOptions usual = {
         .n_coordinators = 2,
 };
 
-/* -- the trace ------------------------------------------------------------------------------------------------------- */
+/* -- the trace
+ * ------------------------------------------------------------------------------------------------------- */
 
 static SimWorld *busy_world(uint64_t seed) {
-        static const SimChances chances = { .error = 30, .lie = 10, .lose_reply = 10, .slow = 20, .slow_max_usec = SEC };
+        static const SimChances chances = {
+                .error = 30, .lie = 10, .lose_reply = 10, .slow = 20, .slow_max_usec = SEC
+        };
         SimWorld *w = settled_world(seed, &usual);
 
         sim_faults_chances(w->faults, &chances, sim_world_now(w) + 60 * SEC);
@@ -35,17 +39,20 @@ static void test_same_seed_same_trace(void **state) {
         (void) state;
 
         for (uint64_t seed = 1; seed <= 3; seed++) {
-                _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed), *b = busy_world(seed), *c = busy_world(seed + 100);
+                _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed), *b = busy_world(seed),
+                                                    *c = busy_world(seed + 100);
 
-                print_message("seed %" PRIu64 ": %zu lines, hash %016" PRIx64 "\n", seed, sim_trace_n_lines(a->trace),
-                              sim_trace_hash(a->trace));
+                print_message("seed %" PRIu64 ": %zu lines, hash %016" PRIx64 "\n", seed,
+                              sim_trace_n_lines(a->trace), sim_trace_hash(a->trace));
                 assert_true(sim_trace_n_lines(a->trace) > 500);
                 assert_string_equal(sim_trace_text(a->trace), sim_trace_text(b->trace));
                 assert_true(sim_trace_hash(a->trace) != sim_trace_hash(c->trace));
         }
 }
 
-/* -- the disk -------------------------------------------------------------------------------------------------------- */
+/* -- the disk
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static SimDiskFate next_fate(const char *name, void *userdata) {
         return *(SimDiskFate *) userdata;
@@ -97,7 +104,8 @@ static void test_disk(void **state) {
         }
 }
 
-/* -- the checks: each mistake, played by hand, is found --------------------------------------------------------------- */
+/* -- the checks: each mistake, played by hand, is found
+ * --------------------------------------------------------------- */
 
 /* Does one thing as that user, as a request of this step would. */
 static void as(SimWorld *w, const char *user, const char *subresource) {
@@ -140,6 +148,8 @@ static void undo_cordon(SimWorld *w) {
 
 static void cordon_again(SimWorld *w) {
         close_node(w);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':'{}'}}}");
         sim_world_admin_uncordon(w, 0);
         as(w, "system:node:n0", NULL);
         close_node(w);
@@ -187,11 +197,13 @@ static void drop_finalizer(SimWorld *w) {
 
 static void send_as(SimWorld *w, const char *url, HttpMethod method, const char *body, unsigned n) {
         SimProcess *leader = sim_world_leader(w);
-        SimProcess *other = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1) : sim_world_coordinator(w, 0);
+        SimProcess *other = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1)
+                                                                  : sim_world_coordinator(w, 0);
         HttpRequest request = { .method = method, .url = url, .body = body, .body_size = strlen(body) };
 
         for (unsigned i = 0; i < n; i++)
-                sim_check_sent(w->check, other->life, &request, strstr(url, "ec2") ? "ec2.sim" : "api", true);
+                sim_check_sent(w->check, other->life, &request, strstr(url, "ec2") ? "ec2.sim" : "api",
+                               true);
 }
 
 static void write_as_follower(SimWorld *w) {
@@ -229,7 +241,8 @@ static void end_in_service(SimWorld *w) {
 }
 
 static void leave_mark(SimWorld *w) {
-        fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/deadline':'x'}}}");
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/deadline':'x'}}}");
         sim_check_quiet(w->check, UINT64_MAX);
 }
 
@@ -241,6 +254,34 @@ static void leave_cordon(SimWorld *w) {
 static void leak(SimWorld *w) {
         fake_remove(w->cluster, FAKE_NODES, NULL, "n0");
         sim_check_quiet(w->check, UINT64_MAX);
+}
+
+/* It is told that the first one is done. */
+static void evict_twice(SimWorld *w) {
+        SimProcess *p = sim_world_coordinator(w, 0);
+        HttpRequest request = { .method = HTTP_POST,
+                                .url = SIM_API "/api/v1/namespaces/default/pods/a/eviction" };
+
+        as(w, p->user, "eviction");
+        w->request->ns = strdup("default");
+        w->request->name = strdup("a");
+        sim_check_sent(w->check, p->life, &request, "none", true);
+        sim_check_after_step(w->check, 201);
+        (void) sim_world_run(w, SEC);
+        sim_check_sent(w->check, p->life, &request, "none", true);
+}
+
+static void again(Timer *t, void *userdata) {
+        timer_arm_in(t, 0);
+}
+
+static void spin(SimWorld *w) {
+        Timer *t;
+
+        assert_return_code(timer_new(w->loop, "spin", again, NULL, &t), 0);
+        timer_arm_in(t, 0);
+        (void) sim_world_run(w, SEC);
+        timer_free(t);
 }
 
 static void chatter(SimWorld *w) {
@@ -269,6 +310,8 @@ static void test_checks_find(void **state) {
                 { "is left cordoned", leave_cordon },
                 { "is leaked", leak },
                 { "requests were sent", chatter },
+                { "time stands still", spin },
+                { "asks again", evict_twice },
         };
         SimOptions o = usual;
         (void) state;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The disk of a simulated machine, and the StateStore through which one process sees it. The disk outlives the process. Each
- * write asks what shall become of it: it may fail, and the process may die in it, with the record old, torn or new.
+ * The disk of a simulated machine, and the StateStore through which one process sees it. The disk outlives
+ * the process. Each write asks what shall become of it: it may fail, and the process may die in it, with the
+ * record old, torn or new.
  */
 
 #include "state-store.h"
@@ -12,8 +13,8 @@ typedef enum SimDiskFate {
         SIM_DISK_OK,
         SIM_DISK_FAIL,       /* -EIO, the old record is still there */
         SIM_DISK_DIE_BEFORE, /* the process dies; nothing was synced: the old record is there */
-        SIM_DISK_DIE_TORN,   /* the process dies, half of the record is there: a disk that lied about a sync */
-        SIM_DISK_DIE_AFTER,  /* the process dies with the new record on the disk */
+        SIM_DISK_DIE_TORN, /* the process dies, half of the record is there: a disk that lied about a sync */
+        SIM_DISK_DIE_AFTER, /* the process dies with the new record on the disk */
         _SIM_DISK_FATE_MAX,
 } SimDiskFate;
 

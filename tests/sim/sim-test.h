@@ -25,7 +25,7 @@
         } while (0)
 /* Within so many seconds. */
 #define require_within(w, seconds, condition, machine) \
-        require(w, sim_world_run_until(w, (seconds) * SEC, condition, machine_arg(machine)))
+        require(w, sim_world_run_until(w, (seconds) *SEC, condition, machine_arg(machine)))
 #define require_runs(w, usec) require(w, sim_world_run(w, usec))
 
 static inline void *machine_arg(size_t machine) {
@@ -41,7 +41,8 @@ static inline void *machine_arg(size_t machine) {
 /* Of the machine. */
 CONDITION(is_cordoned, sim_world_unschedulable(w, m))
 CONDITION(is_open, !sim_world_unschedulable(w, m))
-CONDITION(is_tainted, fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "vesper.sh/disrupted"))
+CONDITION(is_tainted,
+          fj_find(fj_get(sim_world_node(w, m), "spec", "taints", NULL), "key", "vesper.sh/disrupted"))
 CONDITION(is_empty, sim_world_pods_on(w, m) == 0)
 CONDITION(says_drained, sim_world_condition(w, m, "Drained", "True"))
 CONDITION(is_ended, !sim_world_instance_alive(w, m))
@@ -52,7 +53,7 @@ CONDITION(is_adopted, sim_world_node(w, m) && sim_world_claim(w, m) &&
 CONDITION(is_being_deleted, fj_get(sim_world_node(w, m), "metadata", "deletionTimestamp", NULL))
 CONDITION(claim_is_released, !sim_world_claim(w, m))
 CONDITION(a_pod_is_going, sim_world_pods_going(w, m) > 0)
-CONDITION(agent_is_ready, sim_world_agent(w, m)->life && sim_world_agent(w, m)->life->ready)
+CONDITION(agent_is_ready, sim_world_agent(w, m)->life &&sim_world_agent(w, m)->life->ready)
 /* Of all. */
 CONDITION(somebody_leads, sim_world_leader(w))
 CONDITION(pods_are_back, sim_world_pods_ready(w) == w->options.n_pods)
@@ -71,7 +72,8 @@ static inline SimWorld *settled_world(uint64_t seed, const SimOptions *o) {
         return w;
 }
 
-/* What a person would call an honest number: watches and Leases by the minute, and a few writes for each pod. */
+/* What a person would call an honest number: watches and Leases by the minute, and a few writes for each
+ * pod. */
 static inline uint64_t requests_allowed(const SimWorld *w) {
         usec_t minutes = (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE + 1;
 

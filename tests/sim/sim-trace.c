@@ -33,7 +33,8 @@ void sim_trace_add(SimTrace *t, const char *who, const char *fmt, ...) {
         usec_t now = virtual_time_now(t->time) - t->start_usec;
         va_list ap;
 
-        strbuf_addf(&t->text, "%6" PRIu64 ".%06" PRIu64 " %-14s ", now / USEC_PER_SEC, now % USEC_PER_SEC, who);
+        strbuf_addf(&t->text, "%6" PRIu64 ".%06" PRIu64 " %-14s ", now / USEC_PER_SEC, now % USEC_PER_SEC,
+                    who);
         va_start(ap, fmt);
         strbuf_addv(&t->text, fmt, ap);
         va_end(ap);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What happened in a simulated world, one line each with its virtual time: requests, log lines, changes of the store, faults.
- * The same seed gives the same text, byte for byte. */
+/* What happened in a simulated world, one line each with its virtual time: requests, log lines, changes of
+ * the store, faults. The same seed gives the same text, byte for byte. */
 
 #include <stdio.h>
 

@@ -11,7 +11,8 @@
 #define ZONE "us-east-1a"
 #define STEPS_IN_INSTANT_MAX 20000u
 
-/* -- requests, one a step -------------------------------------------------------------------------------------------- */
+/* -- requests, one a step
+ * -------------------------------------------------------------------------------------------- */
 
 static SimRequest *request_free(SimRequest *r) {
         if (!r)
@@ -39,7 +40,8 @@ static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *us
                 .name = copy(request->name),
         };
         if (sim_faults_on_api(w->faults, request, ret_fault))
-                sim_trace_add(w->trace, "fault", "the next is carried out, and the answer is %u", ret_fault->status);
+                sim_trace_add(w->trace, "fault", "the next is carried out, and the answer is %u",
+                              ret_fault->status);
 }
 
 static void finish_step(SimWorld *w) {
@@ -49,14 +51,16 @@ static void finish_step(SimWorld *w) {
         if (w->request && fake_api_log_size(api) != w->n_log) {
                 w->n_log = fake_api_log_size(api);
                 e = fake_api_log_at(api, w->n_log - 1);
-                sim_trace_add(w->trace, "api", "%s %s %s%s%s: %u", e->user, e->method, e->path, *e->query ? "?" : "",
-                              e->query, e->status);
+                sim_trace_add(w->trace, "api", "%s %s %s%s%s: %u", e->user, e->method, e->path,
+                              *e->query ? "?" : "", e->query, e->status);
         }
         sim_check_after_step(w->check, e ? e->status : 0);
         w->request = request_free(w->request);
 }
 
-/* -- time -------------------------------------------------------------------------------------------------------------- */
+/* -- time
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static SimProcess *process_of_loop(SimWorld *w, const Loop *l) {
         for (size_t i = 0; l && l != w->loop && i < w->n_processes; i++)
@@ -126,7 +130,8 @@ void sim_world_report(const SimWorld *w, const char *what) {
                 sim_world_violation(w) ? sim_world_violation(w) : "did not come to pass in time");
 }
 
-/* -- making a world --------------------------------------------------------------------------------------------------- */
+/* -- making a world
+ * --------------------------------------------------------------------------------------------------- */
 
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n) {
         _cleanup_free_ char *text = MUST(strf("%" PRIu64 "/%s/%u", w->seed, name, n));
@@ -165,15 +170,17 @@ static void make_servers(SimWorld *w) {
         w->cluster = fake_cluster_new(w->loop, w->cluster_random, NULL);
         w->ec2 = fake_ec2_new(&ec2);
         allow_coordinators(w);
-        fake_put(w->cluster, FAKE_NAMESPACES, fj_parse("{'metadata':{'name':'vesper-system'},"
-                                                       "'spec':{'finalizers':['kubernetes']},'status':{'phase':'Active'}}"));
+        fake_put(w->cluster, FAKE_NAMESPACES,
+                 fj_parse("{'metadata':{'name':'vesper-system'},"
+                          "'spec':{'finalizers':['kubernetes']},'status':{'phase':'Active'}}"));
 }
 
 static void set_boot_id(SimWorld *w, SimMachine *m) {
         m->n_boots++;
-        snprintf(m->boot_id, sizeof(m->boot_id), "%016" PRIx64 "%016" PRIx64, sim_world_derive(w, m->node, m->n_boots),
-                 hash64(m->node, strlen(m->node)));
-        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'status':{'nodeInfo':{'bootID':'%s'}}}", m->boot_id);
+        snprintf(m->boot_id, sizeof(m->boot_id), "%016" PRIx64 "%016" PRIx64,
+                 sim_world_derive(w, m->node, m->n_boots), hash64(m->node, strlen(m->node)));
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
+                   m->boot_id);
 }
 
 static void on_boot(Timer *t, void *userdata) {
@@ -234,7 +241,8 @@ static void make_pods(SimWorld *w) {
         fake_add_replicaset(w->cluster, NULL, "web", "web", (int) o->n_pods);
         fake_merge(w->cluster, FAKE_REPLICASETS, "default", "web",
                    "{'spec':{'template':{'metadata':{'annotations':{'fake.vesper.sh/stop-seconds':'%u'}},"
-                   "'spec':{'terminationGracePeriodSeconds':%u}}}}", o->stop_sec, o->grace_sec > 0 ? o->grace_sec : 30);
+                   "'spec':{'terminationGracePeriodSeconds':%u}}}}",
+                   o->stop_sec, o->grace_sec > 0 ? o->grace_sec : 30);
 }
 
 static void make_processes(SimWorld *w) {
@@ -327,7 +335,8 @@ SimWorld *sim_world_free(SimWorld *w) {
         return mfree(w);
 }
 
-/* -- what people, clouds and kubelets do ------------------------------------------------------------------------------ */
+/* -- what people, clouds and kubelets do
+ * ------------------------------------------------------------------------------ */
 
 SimProcess *sim_world_agent(SimWorld *w, size_t machine) {
         return w->machines[machine].agent;
@@ -437,7 +446,8 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min) {
         fake_merge(w->cluster, FAKE_PDBS, "default", "web", "{'spec':{'minAvailable':%u}}", min);
 }
 
-/* -- what can be seen -------------------------------------------------------------------------------------------------- */
+/* -- what can be seen
+ * -------------------------------------------------------------------------------------------------- */
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine) {
         return fake_get(w->cluster, FAKE_NODES, NULL, w->machines[machine].node);
@@ -497,7 +507,8 @@ size_t sim_world_pods_going(SimWorld *w, size_t machine) {
         size_t n = 0;
 
         FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL)
-                n += is_waited_for(pod, w->machines[machine].node) && fj_get(pod, "metadata", "deletionTimestamp", NULL);
+                n += is_waited_for(pod, w->machines[machine].node) &&
+                     fj_get(pod, "metadata", "deletionTimestamp", NULL);
         return n;
 }
 
@@ -506,7 +517,8 @@ size_t sim_world_pods_ready(SimWorld *w) {
         size_t n = 0;
 
         FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
-                n += fake_condition_is(pod, "Ready", "True") && !fj_get(pod, "metadata", "deletionTimestamp", NULL);
+                n += fake_condition_is(pod, "Ready", "True") &&
+                     !fj_get(pod, "metadata", "deletionTimestamp", NULL);
         return n;
 }
 

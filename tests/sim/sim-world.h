@@ -2,18 +2,17 @@
 #pragma once
 
 /*
- * sim/: whole agents and coordinators in one process, on the virtual clock, against the in-process fake cluster. A seed draws
- * everything: the same seed gives the same trace.
+ * sim/: whole agents and coordinators in one process, on the virtual clock, against the in-process fake
+ * cluster. A seed draws everything: the same seed gives the same trace.
  *
  *      sim-world         nodes, pods, budgets, instances, time; what people and clouds do
- *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted, rebooted, paused
- *      sim-state-store   its disk
- *      sim-faults        what goes wrong on the way of a request
+ *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted,
+ * rebooted, paused sim-state-store   its disk sim-faults        what goes wrong on the way of a request
  *      sim-check         what must never happen, seen from outside
  *      sim-trace         what happened
  *
- * A step is one timer in the whole world. So a request is handled alone in its step, and whatever changes in the store
- * meanwhile is its doing.
+ * A step is one timer in the whole world. So a request is handled alone in its step, and whatever changes in
+ * the store meanwhile is its doing.
  */
 
 #include "fake-cluster.h"
@@ -41,21 +40,21 @@ typedef struct SimMachine {
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
-        SimProcess *agent; /* NULL: none */
+        SimProcess *agent;    /* NULL: none */
         Timer *boot, *end;
         struct SimWorld *world;
 } SimMachine;
 
 typedef struct SimOptions {
         unsigned n_nodes;
-        unsigned n_pods;         /* of one ReplicaSet, over all nodes */
-        unsigned pdb_min;        /* so many of them must stay healthy; 0: no PDB */
-        unsigned stop_sec;       /* a pod takes so long to stop */
-        unsigned grace_sec;      /* 0: 30 */
-        unsigned tgp_sec;        /* terminationGracePeriod of the pool; 0: unset */
-        unsigned n_agents;       /* on the first nodes */
+        unsigned n_pods;    /* of one ReplicaSet, over all nodes */
+        unsigned pdb_min;   /* so many of them must stay healthy; 0: no PDB */
+        unsigned stop_sec;  /* a pod takes so long to stop */
+        unsigned grace_sec; /* 0: 30 */
+        unsigned tgp_sec;   /* terminationGracePeriod of the pool; 0: unset */
+        unsigned n_agents;  /* on the first nodes */
         unsigned n_coordinators;
-        bool no_pool;            /* the nodes are nobody's */
+        bool no_pool;                /* the nodes are nobody's */
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
         unsigned shutting_down_sec;
@@ -82,8 +81,8 @@ typedef struct SimWorld {
         size_t n_machines;
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
-        List corpses;           /* SimLife: what they sent may still arrive */
-        SimRequest *request;    /* NULL: none in this step */
+        List corpses;        /* SimLife: what they sent may still arrive */
+        SimRequest *request; /* NULL: none in this step */
         uint64_t n_steps;
         usec_t instant_usec; /* now, as the last step saw it, and how many steps it has seen */
         uint64_t n_in_instant;
@@ -95,7 +94,9 @@ DEFINE_FREEP(SimWorld, sim_world_free);
 /* Of this world's seed and the name: for everything that draws on its own. */
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n);
 
-/* -- time -------------------------------------------------------------------------------------------------------- */
+/* -- time
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 /* False: nothing was due, or something happened that must not (sim_world_violation()). */
 bool sim_world_step(SimWorld *w, usec_t limit_usec);
@@ -110,7 +111,8 @@ usec_t sim_world_wall(const SimWorld *w);
 /* Seed, violation and the end of the trace: when a test fails. */
 void sim_world_report(const SimWorld *w, const char *what);
 
-/* -- what people, clouds and kubelets do --------------------------------------------------------------------------- */
+/* -- what people, clouds and kubelets do
+ * --------------------------------------------------------------------------- */
 
 SimProcess *sim_world_agent(SimWorld *w, size_t machine);
 SimProcess *sim_world_coordinator(SimWorld *w, size_t i);
@@ -122,15 +124,18 @@ void sim_world_withdraw(SimWorld *w, size_t machine);
 void sim_world_delete_node(SimWorld *w, size_t machine);
 void sim_world_admin_cordon(SimWorld *w, size_t machine);
 void sim_world_admin_uncordon(SimWorld *w, size_t machine);
-/* The machine restarts: its agent dies and comes back with another boot id, its pods are not ready meanwhile. */
+/* The machine restarts: its agent dies and comes back with another boot id, its pods are not ready
+ * meanwhile. */
 void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec);
-/* The machine is no more: its kubelet and its agent with it. In so long; by its cloud, when it was told to end it. */
+/* The machine is no more: its kubelet and its agent with it. In so long; by its cloud, when it was told to
+ * end it. */
 void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec);
 /* A pod bound to that node past the scheduler's rules, as one that was on its way. */
 void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name);
 void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
-/* -- what can be seen ---------------------------------------------------------------------------------------------- */
+/* -- what can be seen
+ * ---------------------------------------------------------------------------------------------- */
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
