@@ -151,7 +151,7 @@ static void act_on_none(Agent *a) {
         i = intent_log_find_if(a->intents, intent_is_over, a);
         if (i)
                 intent_log_forget(a->intents, i->notice->id);
-        if (node && node_has_marks(node) && !a->undo_when_ready)
+        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready)
                 reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 

@@ -83,6 +83,11 @@ bool node_has_marks(const KubeNode *n) {
         return annotation(n, ANNOTATION_CORDONED_BY_AGENT) || annotation(n, ANNOTATION_INTERRUPTION);
 }
 
+bool node_has_marks_to_undo(const KubeNode *n) {
+        return annotation(n, ANNOTATION_INTERRUPTION) ||
+               (annotation(n, ANNOTATION_CORDONED_BY_AGENT) && n->object.meta.deletion_usec == 0);
+}
+
 int node_marks_boot_id(const KubeNode *n, char **ret) {
         const char *texts[] = { annotation(n, ANNOTATION_INTERRUPTION),
                                 annotation(n, ANNOTATION_CORDONED_BY_AGENT) };

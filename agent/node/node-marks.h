@@ -34,6 +34,8 @@ bool boot_id_equal(const char *a, const char *b);
 
 /* Our cordon or our interruption stands on this Node. */
 bool node_has_marks(const KubeNode *n);
+/* Among them one that node_patch_undo() takes off. */
+bool node_has_marks_to_undo(const KubeNode *n);
 /* The boot in which they were made, or NULL where it cannot be read; free it. */
 int node_marks_boot_id(const KubeNode *n, char **ret);
 /* Unschedulable, and neither we nor the coordinator did it: never claimed, never undone. */

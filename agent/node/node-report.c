@@ -48,7 +48,7 @@ struct NodeReport {
         NodeConditions wanted_conditions;
         const char *message;
         bool cordoned, claimed, undone;
-        bool released; /* taken off because a person un-cordoned */
+        bool released;    /* taken off because a person un-cordoned */
         usec_t sent_usec; /* when W1 left for the first time; 0: not yet */
         usec_t text_usec; /* when the annotation was written last */
         usec_t settle_usec;
@@ -129,27 +129,32 @@ static bool is_older(const KubeNode *a, const KubeNode *b) {
                parse_uint64(strempty(b->object.meta.resource_version), &y) >= 0 && x < y;
 }
 
-static void take_view(NodeReport *r, KubeNode *n) {
+/* Nothing of what we said stands on a Node that is made anew. */
+static void forget_said(NodeReport *r) {
+        r->cordoned = false;
+        r->acked = (ReportText){ 0 };
+}
+
+static void set_view(NodeReport *r, KubeNode *n) {
         bool other = r->view && !streq_ptr(r->view->object.meta.uid, n->object.meta.uid);
 
-        if (r->view == n || (r->view && is_older(n, r->view)))
-                return;
         kube_object_ref(&n->object);
         forget_view(r);
         r->view = n;
         r->stale = false;
-        if (other) {
-                /* Made anew (somebody deleted it): nothing of what we said stands there. */
-                r->cordoned = false;
-                r->acked = (ReportText){ 0 };
-        }
+        if (other)
+                forget_said(r);
+}
+
+static void take_view(NodeReport *r, KubeNode *n) {
+        if (r->view != n && !(r->view && is_older(n, r->view)))
+                set_view(r, n);
 }
 
 void node_report_see(NodeReport *r, const KubeNode *node) {
         if (!node) {
                 forget_view(r);
-                r->cordoned = false;
-                r->acked = (ReportText){ 0 };
+                forget_said(r);
                 return;
         }
         take_view(r, (KubeNode *) node);
@@ -157,12 +162,17 @@ void node_report_see(NodeReport *r, const KubeNode *node) {
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
 
-static void take_object(NodeReport *r, const Json *object) {
+static void take_object(NodeReport *r, ReportWrite write, const Json *object) {
         KubeObject *o;
 
         if (!object || kube_object_decode(&kube_node_kind, object, kube_client_pool(r->client), &o) < 0)
                 return;
-        take_view(r, (KubeNode *) o);
+        /* Asked for after a conflict, it is right even where its version is smaller than the one that was
+         * refused: etcd was restored. */
+        if (write == WRITE_READ)
+                set_view(r, (KubeNode *) o);
+        else
+                take_view(r, (KubeNode *) o);
         kube_object_unref(o);
 }
 
@@ -178,6 +188,9 @@ static void acknowledge_cordon(NodeReport *r, bool claimed) {
 }
 
 static void on_success(NodeReport *r, ReportWrite write) {
+        /* It says nothing of the writes, which may go on to be refused. */
+        if (write == WRITE_READ)
+                return;
         backoff_reset(&r->backoff);
         r->retry_usec = 0;
         r->conflicts = 0;
@@ -204,16 +217,20 @@ static void on_success(NodeReport *r, ReportWrite write) {
         }
 }
 
+static bool is_urgent(const NodeReport *r) {
+        return r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
+}
+
 /* The first few go out again at once, with whatever Node is newer. */
 static void on_conflict(NodeReport *r) {
         r->stale = r->view && streq_ptr(r->view->object.meta.resource_version, r->sent_version);
+        r->backoff.cap_usec = is_urgent(r) ? CORDON_RETRY_CAP_USEC : RETRY_CAP_USEC;
         if (++r->conflicts > CONFLICTS_AT_ONCE)
                 r->retry_usec = usec_add(loop_now(r->env->loop), backoff_next(&r->backoff, r->env->random));
 }
 
 static void on_failure(NodeReport *r, const ApiError *error) {
-        bool urgent =
-                r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
+        bool urgent = is_urgent(r);
         usec_t delay, asked = error->retry_after_usec;
         bool first = !r->failing;
 
@@ -234,10 +251,10 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         if (write == WRITE_CORDON && r->sent_usec == 0)
                 r->sent_usec = reply->started_usec;
         if (!reply->error) {
-                take_object(r, reply->object);
+                take_object(r, write, reply->object);
                 on_success(r, write);
         } else if (reply->error->http == 404 && write == WRITE_READ)
-                forget_view(r); /* no Node: the informer will bring the next one */
+                node_report_see(r, NULL); /* the informer will bring the next one */
         else if (reply->error->http == 409) {
                 on_conflict(r);
                 r->handler.on_api(r, reply->error, false, r->handler.userdata);

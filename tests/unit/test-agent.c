@@ -9,6 +9,8 @@
 
 #include "agent-metrics.h"
 #include "agent-rig.h"
+#include "json.h"
+#include "node-report.h"
 
 #define POLL_USEC (2 * USEC_PER_SEC)
 #define LEAD_USEC (120 * USEC_PER_SEC)
@@ -378,6 +380,30 @@ static void test_reboot(void **state) {
         assert_string_equal(agent_phase(r->agent), "Idle");
 }
 
+/* A node that is being deleted keeps its cordon: what stays is no work for each look. */
+static void test_reboot_while_deleted(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        fake_imds_clear_action(r->imds);
+        agent_rig_reboot(r);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'finalizers':['vesper.sh/termination']}}");
+        assert_true(fake_delete(r->cluster, FAKE_NODES, NULL, RIG_NODE, 0));
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+        assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+        assert_non_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+
+        strbuf_truncate(&r->lines, 0);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(strbuf_str(&r->lines), "");
+        assert_string_equal(agent_phase(r->agent), "Idle");
+}
+
 /* A notice of the new boot takes the old marks over. */
 static void test_reboot_into_notice(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -628,6 +654,56 @@ static void test_first_act_fails(void **state) {
         }
 }
 
+static KubeNode *node_of_version(AgentRig *r, const char *version) {
+        _cleanup_cjson_ cJSON *copy = cJSON_Duplicate(agent_rig_node(r), true);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *text = NULL;
+        KubeObject *o = NULL;
+
+        assert_true(cJSON_ReplaceItemInObject(cJSON_GetObjectItem(copy, "metadata"), "resourceVersion",
+                                              cJSON_CreateString(version)));
+        text = cJSON_PrintUnformatted(copy);
+        assert_return_code(json_parse(text, strlen(text), 1 << 20, &doc, NULL), 0);
+        assert_return_code(
+                kube_object_decode(&kube_node_kind, json_root(doc), kube_client_pool(r->client), &o), 0);
+        return (KubeNode *) o;
+}
+
+static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
+        *(bool *) userdata = claimed;
+}
+
+static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {
+}
+
+static void on_api(NodeReport *report, const ApiError *error, bool first, void *userdata) {
+}
+
+/* After etcd was restored, versions count from an earlier number: what was known looks newer for ever. */
+static void test_versions_went_back(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+        Notice n = { .id = (char *) "x",
+                     .kind = NOTICE_SPOT,
+                     .source = (char *) "ec2",
+                     .deadline_usec = USEC_INFINITY };
+        const NodeWish wish = { .notice = &n, .phase = "Cordoned" };
+        bool cordoned = false;
+        const NodeReportHandler handler = { on_cordoned, on_undone, on_api, &cordoned };
+        KubeNode *known = node_of_version(r, "999999999");
+        NodeReport *report;
+
+        assert_return_code(node_report_new(r->client, RIG_NODE, &handler, &report), 0);
+        node_report_see(report, known);
+        fake_api_log_reset(fake_cluster_api(r->cluster));
+        assert_return_code(node_report_mark(report, &wish), 0);
+        agent_rig_run(r, USEC_PER_SEC);
+        assert_true(cordoned);
+        assert_in_range(fake_api_count_status(fake_cluster_api(r->cluster), FAKE_GET, FAKE_NODES, NULL, 200),
+                        1, 2);
+        node_report_free(report);
+        kube_object_unref(&known->object);
+}
+
 /* The delay that is measured ends when the first patch leaves, not when one gets through. */
 static void test_cordon_delay(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -709,6 +785,7 @@ int main(void) {
                 cmocka_unit_test(test_cancelled),
                 cmocka_unit_test(test_unknown_cancels_nothing),
                 cmocka_unit_test(test_reboot),
+                cmocka_unit_test(test_reboot_while_deleted),
                 cmocka_unit_test(test_reboot_into_notice),
                 cmocka_unit_test(test_reboot_uncordoned_into_notice),
                 cmocka_unit_test(test_node_made_anew),
@@ -720,6 +797,7 @@ int main(void) {
                 cmocka_unit_test(test_failing_disk),
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_first_act_fails),
+                cmocka_unit_test(test_versions_went_back),
                 cmocka_unit_test(test_cordon_delay),
                 cmocka_unit_test(test_notice_before_node),
                 cmocka_unit_test(test_metrics_page),
