@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What vesper does, to look at. Installs what building needs (as root, on Debian), builds, and plays the main job.
+# What vesper does, to look at. Installs what building needs (as root, on Debian), builds, and plays the main
+# job.
 #
 #   bash tests/demo.sh           on the embedded fake cluster, under a minute
 #   bash tests/demo.sh --real    on a real Kubernetes control plane (built once, some minutes; needs Go)
 #
-# VESPER_BUILD=DIR builds elsewhere than build/. Nothing is left running, and nothing is written outside of the build
-# folder, /tmp and, for --real, ~/.cache/vesper-tests.
+# VESPER_BUILD=DIR builds elsewhere than build/. Nothing is left running, and nothing is written outside of
+# the build folder, /tmp and, for --real, ~/.cache/vesper-tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 top=$PWD
@@ -19,7 +20,7 @@ real=
 case ${1:-} in
 '') ;;
 --real) real=--real ;;
-*) sed -n '3,9p' "$0" | cut -c3-; exit 2 ;;
+*) sed -n '3,10p' "$0" | cut -c3-; exit 2 ;;
 esac
 
 # Shows the last "[done/all]" of ninja's in place on a terminal, else only its end.

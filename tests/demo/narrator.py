@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells what happens, as it happens: watches the cluster's API and reads the daemons' logs.
 
-Each thing that is seen becomes a line with the time since the story began. Lines are held back for a moment, so that
-what came by different ways stands in the right order, and pods to which the same happens share one line."""
+Each thing that is seen becomes a line with the time since the story began. Lines are held back for a moment,
+so that what came by different ways stands in the right order, and pods to which the same happens share one
+line."""
 
 import os
 import sys
@@ -33,10 +34,12 @@ class Screen:
         print(text, flush=True)
 
     def line(self, when, who, text):
-        """"  12.345  agent node-2       text", wrapped under itself; a text of several lines (a table) as it is."""
+        """"  12.345  agent node-2       text", wrapped under itself; a table (several lines) as it is."""
         lines, indent = text.split("\n"), 4 if "\n" in text else _INDENT
-        parts = [part for line in lines for part in
-                 (_wrapped(line, WIDTH - indent) if len(line) > WIDTH - indent else [line])]
+        parts = [
+            part for line in lines
+            for part in (_wrapped(line, WIDTH - indent) if len(line) > WIDTH - indent else [line])
+        ]
         print(f"{when - self.begin:8.3f}  {self.paint(f'{who:<16}', who)}  {parts[0]}", flush=True)
         for more in parts[1:]:
             print((" " * indent + more).rstrip(), flush=True)
@@ -48,12 +51,11 @@ def _wrapped(text, width):
 
 class Narrator:
     """say() from any thread; a thread of its own prints."""
-
     def __init__(self, screen):
         self.screen = screen
-        self._told = []    # (time, who, text)
+        self._told = []  # (time, who, text)
         self._groups = {}  # (verb, node) -> [first time, names]
-        self._rooms = {}   # budget -> [first time, room now]
+        self._rooms = {}  # budget -> [first time, room now]
         self._room_told = {}
         self._lock = threading.Lock()
         self._end = threading.Event()
@@ -120,12 +122,11 @@ def _room_line(budget, room):
     return f"budget {budget}: {room or 'none'} of its pods may be evicted now"
 
 
-# -- the cluster's side -----------------------------------------------------------------------------------------------
+# -- the cluster's side -------------------------------------------------------------------------------------
 
 
 class Watch(threading.Thread):
     """One resource: on_change(old, new) for each change, either may be None. Stops when the API ends it."""
-
     def __init__(self, client, path, on_change):
         super().__init__(daemon=True)
         self._client = client
@@ -177,12 +178,11 @@ def is_ready(pod):
 
 class ClusterTeller:
     """What changed in the cluster, in words."""
-
     def __init__(self, narrator, client):
         self._narrator = narrator
         self.evicted = {}  # pod -> node, in the order in which they began to go
-        self.gone = {}     # pod -> time
-        self.held = {}     # pod -> (since, budget), as the NodeClaim's status names them
+        self.gone = {}  # pod -> time
+        self.held = {}  # pod -> (since, budget), as the NodeClaim's status names them
         vesper = "/apis/vesper.sh/v1alpha1"
         self.nodes = Watch(client, "/api/v1/nodes", self._node)
         self.pods = Watch(client, "/api/v1/namespaces/default/pods", self._pod)
@@ -211,7 +211,8 @@ class ClusterTeller:
         if now.get("unschedulable") and not was.get("unschedulable"):
             self._say(f"{name} takes no new pods (cordoned)")
         if old and "deletionTimestamp" in new["metadata"] and "deletionTimestamp" not in old["metadata"]:
-            self._say(f"{name} is marked as deleted; vesper's finalizer holds it until its machine has ended")
+            self._say(
+                f"{name} is marked as deleted; vesper's finalizer holds it until its machine has ended")
 
     def _pod(self, old, new):
         if new is None:
@@ -246,17 +247,18 @@ class ClusterTeller:
                 self._narrator.pods(f"held on {{node}} by the budget {budget}: {{pods}}", node, pod)
 
 
-# -- the daemons' side ------------------------------------------------------------------------------------------------
+# -- the daemons' side --------------------------------------------------------------------------------------
 
 TOLD = {
     "NOTICE_SEEN", "NOTICE_CANCELLED", "NODE_CORDONED", "DRAIN_STARTED", "POD_EVICTION_BLOCKED",
-    "POD_DELETED_AT_DEADLINE", "NODE_DRAINED", "DRAIN_FAILED", "API_UNREACHABLE", "API_BACK", "LEASE_ACQUIRED",
-    "LEASE_LOST", "NODE_TERMINATION_STARTED", "INSTANCE_TERMINATED", "TERMINATION_BLOCKED", "FINALIZER_REMOVED"}
+    "POD_DELETED_AT_DEADLINE", "NODE_DRAINED", "DRAIN_FAILED", "API_UNREACHABLE", "API_BACK",
+    "LEASE_ACQUIRED", "LEASE_LOST", "NODE_TERMINATION_STARTED", "INSTANCE_TERMINATED", "TERMINATION_BLOCKED",
+    "FINALIZER_REMOVED"
+}
 
 
 class LogTeller(threading.Thread):
     """Reads the daemons' logs as they grow, and tells what a person would want to hear."""
-
     def __init__(self, narrator, daemons):
         super().__init__(daemon=True)
         self._narrator = narrator
@@ -264,7 +266,7 @@ class LogTeller(threading.Thread):
         self._read = {who: 0 for who in daemons}
         self._sizes = {who: -1 for who in daemons}
         self._end = threading.Event()
-        self.blocked = []        # lines POD_EVICTION_BLOCKED
+        self.blocked = []  # lines POD_EVICTION_BLOCKED
 
     def __enter__(self):
         for who, daemon in self._daemons.items():
@@ -290,6 +292,7 @@ class LogTeller(threading.Thread):
         for line in lines[self._read[who]:]:
             if line.name == "POD_EVICTION_BLOCKED":
                 self.blocked.append(line)
-            if line.name in TOLD or line.get("phase") == "Terminating" or line.get("level") in ("warning", "error"):
+            if line.name in TOLD or line.get("phase") == "Terminating" or line.get("level") in ("warning",
+                                                                                                "error"):
                 self._narrator.say(who, line.text, line.time)
         self._read[who] = len(lines)

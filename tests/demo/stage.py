@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the demo plays: on the embedded fake cluster, or on a real control plane. Both are used in the same way, over
-the Kubernetes API and with kubeconfigs; only what lies around that API differs."""
+"""Where the demo plays: on the embedded fake cluster, or on a real control plane. Both are used in the same
+way, over the Kubernetes API and with kubeconfigs; only what lies around that API differs."""
 
 import contextlib
 import dataclasses
@@ -45,7 +45,7 @@ class Stage:
 
     def __init__(self, directory):
         self.directory = directory
-        self.client = None       # an apiclient.Client of an administrator
+        self.client = None  # an apiclient.Client of an administrator
         self.ec2_endpoint = None
 
     def __enter__(self):
@@ -62,16 +62,24 @@ class Stage:
 
 def _node(name, instance, labels):
     size = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return {"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
-                                                  "test.vesper.sh/kubelet": "kwok", **labels}},
-            "spec": {"providerID": f"aws:///{ZONE}/{instance}"},
-            "status": {"capacity": size, "allocatable": size, "conditions": [ready],
-                       "addresses": [{"type": "Hostname", "address": name}]}}
+    ready = {
+        "type": "Ready", "status": "True", "reason": "KubeletReady",
+        "message": "kubelet is posting ready status"
+    }
+    return {
+        "apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": name, "labels": {
+                "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
+                "test.vesper.sh/kubelet": "kwok", **labels
+            }
+        }, "spec": {"providerID": f"aws:///{ZONE}/{instance}"}, "status": {
+            "capacity": size, "allocatable": size, "conditions": [ready],
+            "addresses": [{"type": "Hostname", "address": name}]
+        }
+    }
 
 
-# -- the embedded fake ------------------------------------------------------------------------------------------------
+# -- the embedded fake --------------------------------------------------------------------------------------
 
 
 class FakeStage(Stage):
@@ -90,17 +98,25 @@ class FakeStage(Stage):
         certificate, key = self._pki.issue("kube-apiserver", names=("DNS:localhost", "IP:127.0.0.1"))
         world = os.path.join(self.directory, "world.json")
         with open(world, "w", encoding="utf-8") as f:
-            json.dump({"objects": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}}],
-                       "instances": [{"id": i, "zone": ZONE} for i in self._instances],
-                       "identities": [{"name": "coordinator", "identity": f"CN={COORDINATOR}"}],
-                       "allow": _permissions()}, f)
+            json.dump(
+                {
+                    "objects": [{
+                        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}
+                    }], "instances": [{"id": i, "zone": ZONE} for i in self._instances], "identities": [{
+                        "name": "coordinator", "identity": f"CN={COORDINATOR}"
+                    }], "allow": _permissions()
+                }, f)
         program = os.path.join(build_directory(), "tests", "fake", "fake-cluster")
         with open(os.path.join(self.directory, "fake-cluster.log"), "wb") as log:
-            self._process = procs.spawn(
-                [program, "--dir", self.directory, "--world", world, "--cert", certificate, "--key", key,
-                 "--ca", self._pki.ca, "--client-ca", self._pki.ca, "--access-key-id", "testing",
-                 "--secret-access-key", "testing", "--pod-start-msec", "1500"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._process = procs.spawn([
+                program, "--dir", self.directory, "--world", world, "--cert", certificate, "--key", key,
+                "--ca", self._pki.ca, "--client-ca", self._pki.ca, "--access-key-id", "testing",
+                "--secret-access-key", "testing", "--pod-start-msec", "1500"
+            ],
+                                        stdin=subprocess.DEVNULL,
+                                        stdout=log,
+                                        stderr=log,
+                                        start_new_session=True)
         self._wait_endpoints()
         self.ec2_endpoint = self._endpoints["ec2"]
         port = int(self._endpoints["api"].rpartition(":")[2])
@@ -144,7 +160,9 @@ class FakeStage(Stage):
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"""apiVersion: v1
 kind: Config
-clusters: [{{name: demo, cluster: {{server: "{self._endpoints['api']}", certificate-authority: "{self._pki.ca}"}}}}]
+clusters:
+- name: demo
+  cluster: {{server: "{self._endpoints['api']}", certificate-authority: "{self._pki.ca}"}}
 users: [{{name: node, user: {{client-certificate: "{certificate}", client-key: "{key}"}}}}]
 contexts: [{{name: demo, context: {{cluster: demo, user: node}}}}]
 current-context: demo
@@ -161,18 +179,22 @@ current-context: demo
         found = []
         for entry in self._control("/log"):
             resource, name = _resource_of(entry["path"])
-            found.append(Call(seconds(entry["time"]), entry["user"], entry["verb"] or entry["method"].lower(),
-                              resource, name, entry["status"]))
+            found.append(
+                Call(seconds(entry["time"]), entry["user"], entry["verb"] or entry["method"].lower(),
+                     resource, name, entry["status"]))
         return found
 
 
 def _permissions():
     """packaging/manifests/coordinator/rbac.yaml in the fake's words; its rules stand on one line each."""
     with open(os.path.join(MANIFESTS, "coordinator", "rbac.yaml"), encoding="utf-8") as f:
-        rules = re.findall(r"^- \{apiGroups: \[(.*?)\], resources: \[(.*?)\],.*?verbs: \[(.*?)\]", f.read(), re.M)
+        rules = re.findall(r"^- \{apiGroups: \[(.*?)\], resources: \[(.*?)\],.*?verbs: \[(.*?)\]", f.read(),
+                           re.M)
     assert rules, "rbac.yaml has no rule that could be read"
-    return [{"subject": COORDINATOR, "group": group.strip('"'), "resources": resources.replace(" ", ""),
-             "verbs": verbs.replace(" ", "")} for group, resources, verbs in rules]
+    return [{
+        "subject": COORDINATOR, "group": group.strip('"'), "resources": resources.replace(" ", ""),
+        "verbs": verbs.replace(" ", "")
+    } for group, resources, verbs in rules]
 
 
 def _resource_of(path):
@@ -187,7 +209,7 @@ def _resource_of(path):
     return resource, parts[1] if len(parts) > 1 else ""
 
 
-# -- a real control plane ---------------------------------------------------------------------------------------------
+# -- a real control plane -----------------------------------------------------------------------------------
 
 
 class RealStage(Stage):
@@ -218,8 +240,9 @@ class RealStage(Stage):
             raise
 
     def _serves_ours(self):
-        return all(self.client.request("GET", f"/apis/vesper.sh/v1alpha1/{kind}")[0] == 200
-                   for kind in ("nodepools", "nodeclaims"))
+        return all(
+            self.client.request("GET", f"/apis/vesper.sh/v1alpha1/{kind}")[0] == 200
+            for kind in ("nodepools", "nodeclaims"))
 
     def stop(self):
         self._cluster.stop()
@@ -240,4 +263,7 @@ class RealStage(Stage):
         return self._cluster.kubeconfig()
 
     def calls(self):
-        return [Call(c.received, c.user, c.verb, c.resource or c.path, c.name, c.status) for c in self._audit.since(0)]
+        return [
+            Call(c.received, c.user, c.verb, c.resource or c.path, c.name, c.status)
+            for c in self._audit.since(0)
+        ]

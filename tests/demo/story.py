@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed in the middle.
+"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed meanwhile.
 
 story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
 """
@@ -29,9 +29,12 @@ PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 
-# How many pods of which set each node gets: 20 in all. The pods of "batch" belong to no set: they do not come back.
-NODES = {"node-1": {"web": 3, "db": 1, "batch": 1}, "node-2": {"web": 4, "db": 0, "batch": 1},
-         "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 3, "db": 1, "batch": 1}}
+# How many pods of which set each node gets: 20 in all. The pods of "batch" belong to no set: they do not
+# come back.
+NODES = {
+    "node-1": {"web": 3, "db": 1, "batch": 1}, "node-2": {"web": 4, "db": 0, "batch": 1},
+    "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 3, "db": 1, "batch": 1}
+}
 SPOT, DELETED = "node-2", "node-3"
 BUDGETS = {"web": 10, "db": 4}
 STOP_SEC = 1
@@ -56,8 +59,8 @@ class Demo:
         self.agents = {}
         self.coordinators = {}
         self.cluster = None  # a ClusterTeller
-        self.logs = None     # a LogTeller
-        self.notes = {}      # what the closing words need: times by name
+        self.logs = None  # a LogTeller
+        self.notes = {}  # what the closing words need: times by name
 
     # -- the cluster
 
@@ -74,16 +77,23 @@ class Demo:
         for node in NODES:
             self._open(node, True)
         wait(lambda: sum(map(is_ready, self._pods())) == 20, 30, "20 pods run")
-        wait(lambda: all(self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()), 20,
-             "the budgets are counted")
+        wait(
+            lambda: all(
+                self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()), 20,
+            "the budgets are counted")
 
     def _create_set(self, name, available):
-        self.client.create(SETS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
-                                  "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}},
-                                           "template": _template(name)}})
-        self.client.create(PDBS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-                                  "metadata": {"name": name}, "spec": {
-                                      "minAvailable": available, "selector": {"matchLabels": {"app": name}}}})
+        self.client.create(
+            SETS, {
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": {
+                    "replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": _template(name)
+                }
+            })
+        self.client.create(
+            PDBS, {
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+                "spec": {"minAvailable": available, "selector": {"matchLabels": {"app": name}}}
+            })
 
     def _create_pod(self, name, node):
         pod = _template(name)
@@ -106,7 +116,8 @@ class Demo:
             found = self.client.get(f"/api/v1/nodes/{node}")
             taints = [t["key"] for t in found["spec"].get("taints", [])]
             return "node.kubernetes.io/not-ready" not in taints and any(
-                c["type"] == "Ready" and c["status"] == "True" for c in found["status"].get("conditions", []))
+                c["type"] == "Ready" and c["status"] == "True"
+                for c in found["status"].get("conditions", []))
 
         wait(ready, 20, f"{node} is Ready")
 
@@ -123,9 +134,11 @@ class Demo:
     # -- vesper
 
     def start_vesper(self, stack):
-        self.client.create(POOLS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool",
-                                   "metadata": {"name": "workers"},
-                                   "spec": {"selector": {"matchLabels": {"role": "worker"}}}})
+        self.client.create(
+            POOLS, {
+                "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "workers"},
+                "spec": {"selector": {"matchLabels": {"role": "worker"}}}
+            })
         for node, instance in zip(NODES, self.stage.instances()):
             self.metadata[node] = stack.enter_context(Metadata(instance))
             self.agents[node] = stack.enter_context(self._agent(node))
@@ -140,27 +153,38 @@ class Demo:
 
     def _all_adopted(self):
         claims = {c.get("status", {}).get("nodeName") for c in self.client.get(CLAIMS)["items"]}
-        return claims >= set(NODES) and all(
-            FINALIZER in n["metadata"].get("finalizers", []) for n in self.client.get("/api/v1/nodes")["items"])
+        return claims >= set(NODES) and all(FINALIZER in n["metadata"].get("finalizers", [])
+                                            for n in self.client.get("/api/v1/nodes")["items"])
 
     def _agent(self, node):
         state = os.path.join(self.directory, f"state-{node}")
         os.mkdir(state)
-        return Daemon(f"agent-{node}", "vesper-agent", _settings({
-            "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.StateDirectory": state,
-            "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"}), self.directory)
+        return Daemon(
+            f"agent-{node}", "vesper-agent",
+            _settings({
+                "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.StateDirectory": state,
+                "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"
+            }), self.directory)
 
     def _coordinator(self, letter):
-        return Daemon(f"coordinator-{letter}", "vesper-coordinator", _settings({
-            "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
-            "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
-            "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"}),
-            self.directory, {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
-                             "AWS_EC2_METADATA_DISABLED": "true"})
+        return Daemon(
+            f"coordinator-{letter}", "vesper-coordinator",
+            _settings({
+                "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
+                "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
+                "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"
+            }), self.directory, {
+                "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
+                "AWS_EC2_METADATA_DISABLED": "true"
+            })
 
     def tellers(self):
-        return {**{f"agent {n}": d for n, d in self.agents.items()},
-                **{f"coordinator {n}": d for n, d in self.coordinators.items()}}
+        return {
+            **{f"agent {n}": d
+               for n, d in self.agents.items()},
+            **{f"coordinator {n}": d
+               for n, d in self.coordinators.items()}
+        }
 
     # -- the story
 
@@ -180,24 +204,35 @@ class Demo:
         leader.wait_line("POD_EVICTION_BLOCKED", 30)
         wait(self._only_held_left, 30, f"all but the pods of db have left {DELETED}")
         narrator.say("you", "vesperctl status\n" + self._status())
-        narrator.say("you", "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
+        narrator.say("you",
+                     "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
         before = len(self._going("db"))
         self.client.patch(f"{SETS}/db", {"spec": {"replicas": 5}})
         wait(lambda: len(self._going("db")) > before, 30, "a pod of db is evicted")
         leader.kill()
         self.notes["killed"] = time.time()
-        narrator.say("you", f"kill -9 {leader.pid}     (coordinator A, which leads, in the middle of the drain)")
-        narrator.say("story", "nobody leads now; the other coordinator may take over when the Lease (15 s) has run out")
+        narrator.say("you",
+                     f"kill -9 {leader.pid}     (coordinator A, which leads, in the middle of the drain)")
+        narrator.say(
+            "story",
+            "nobody leads now; the other coordinator may take over when the Lease (15 s) has run out")
         self.notes["takeover"] = other.wait_line("LEASE_ACQUIRED", 45).time
         wait(lambda: self.client.find(f"/api/v1/nodes/{DELETED}") is None, 45, f"{DELETED} is gone")
         self.notes["node gone"] = time.time()
-        wait(lambda: all(c.get("status", {}).get("nodeName") != DELETED for c in self.client.get(CLAIMS)["items"]), 20,
-             "its NodeClaim is gone")
+        wait(
+            lambda: all(
+                c.get("status", {}).get("nodeName") != DELETED for c in self.client.get(CLAIMS)["items"]),
+            20, "its NodeClaim is gone")
         narrator.flush()
 
     def _status(self):
-        return subprocess.run([program("vesperctl"), "status", "--kubeconfig", self.stage.admin_kubeconfig()],
-                              capture_output=True, text=True, check=True, timeout=20).stdout
+        return subprocess.run(
+            [program("vesperctl"), "status", "--kubeconfig",
+             self.stage.admin_kubeconfig()],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20).stdout
 
     def _only_held_left(self):
         pods = self._pods_on(DELETED)
@@ -223,16 +258,17 @@ class Demo:
         obeyed = {c.name: c for c in calls if c.resource == "pods/eviction" and c.status == 201}
         for pod, call in sorted(obeyed.items(), key=lambda item: item[1].time):
             gone = self.cluster.gone.get(pod)
-            self.screen.plain(row(
-                pod, self.cluster.evicted.get(pod, "?"), f"{call.time - self.screen.begin:.3f}",
-                f"{gone - self.screen.begin:.3f}" if gone else "-", _who(call.user), self._held(pod, call, calls)))
+            self.screen.plain(
+                row(pod, self.cluster.evicted.get(pod, "?"), f"{call.time - self.screen.begin:.3f}",
+                    f"{gone - self.screen.begin:.3f}" if gone else "-", _who(call.user),
+                    self._held(pod, call, calls)))
         refused = [c for c in calls if c.resource == "pods/eviction" and c.status == 429]
-        self.screen.plain(f"\nevictions obeyed: {len(obeyed)}; refused by a budget: {len(refused)}"
-                          + (f" ({', '.join(sorted({_who(c.user) for c in refused}))}: an agent cannot see budgets)"
-                             if refused else ""))
+        self.screen.plain(f"\nevictions obeyed: {len(obeyed)}; refused by a budget: {len(refused)}" + (
+            f" ({', '.join(sorted({_who(c.user) for c in refused}))}: an agent cannot see budgets)"
+            if refused else ""))
 
     def _held(self, pod, call, calls):
-        """By which budget and for how long: as the claim's status or the agent's log said, or refusals show."""
+        """By which budget and for how long: as the claim's status, the agent's log or refusals show."""
         known = [self.cluster.held[pod]] if pod in self.cluster.held else []
         known += [(b.time, b.get("pdb", "").split("/")[-1]) for b in self.logs.blocked
                   if b.get("pod", "").split("/")[-1] == pod]
@@ -264,14 +300,17 @@ class Demo:
         claims = len(self.client.get(CLAIMS)["items"])
         notes = self.notes
         say = self.screen.plain
-        say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the 120 s that EC2 gave; "
+        say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the "
+            "120 s that EC2 gave; "
             "it waits, empty, for its end.")
         say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
-            f"{notes['takeover'] - notes['killed']:.1f} s without a leader; its instance is {states[DELETED]}"
+            f"{notes['takeover'] - notes['killed']:.1f} s without a leader; "
+            f"its instance is {states[DELETED]}"
             + (" (which it cannot come back from)." if states[DELETED] == "shutting-down" else "."))
-        say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: "
-            + ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
-        say(f"Pods running: {sum(map(is_ready, self._pods()))} (the {len(NODES)} of batch belong to no set: those that "
+        say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: " +
+            ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
+        say(f"Pods running: {sum(map(is_ready, self._pods()))} "
+            f"(the {len(NODES)} of batch belong to no set: those that "
             "were evicted do not come back).")
 
 
@@ -284,11 +323,17 @@ def _who(user):
 
 
 def _template(app):
-    return {"metadata": {"labels": {"app": app}, "annotations": {
+    return {
+        "metadata": {
+            "labels": {"app": app}, "annotations": {
                 "fake.vesper.sh/stop-seconds": str(STOP_SEC), "test.vesper.sh/stop": str(STOP_SEC),
-                "test.vesper.sh/start": "1"}},
-            "spec": {"containers": [{"name": "main", "image": "demo"}], "terminationGracePeriodSeconds": 30,
-                     "automountServiceAccountToken": False, "enableServiceLinks": False}}
+                "test.vesper.sh/start": "1"
+            }
+        }, "spec": {
+            "containers": [{"name": "main", "image": "demo"}], "terminationGracePeriodSeconds": 30,
+            "automountServiceAccountToken": False, "enableServiceLinks": False
+        }
+    }
 
 
 def _settings(values):
@@ -303,9 +348,11 @@ def play(stage, directory, screen):
         for node, wanted in NODES.items():
             pods = ", ".join(f"{n} of {name}" for name, n in wanted.items() if n)
             screen.plain(f"    {node}   {pods}")
-        screen.plain("Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.")
+        screen.plain(
+            "Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.")
         demo.start_vesper(stack)
-        screen.plain("vesper runs: an agent on each node, coordinators A (leads) and B (stands by); nodes adopted.")
+        screen.plain(
+            "vesper runs: an agent on each node, coordinators A (leads) and B (stands by); nodes adopted.")
 
         screen.begin = time.time()
         try:
@@ -313,7 +360,8 @@ def play(stage, directory, screen):
                     LogTeller(narrator, demo.tellers()) as demo.logs:
                 screen.heading(f"1. {SPOT} is interrupted: its agent acts alone")
                 demo.interruption(narrator)
-                screen.heading(f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
+                screen.heading(
+                    f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
                 demo.deletion(narrator)
         except Exception:
             for daemon in demo.tellers().values():
@@ -342,7 +390,8 @@ def main():
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 130
-    screen.plain(f"\nPlayed in {time.monotonic() - begin:.0f} s. Everything that was started has been stopped.")
+    screen.plain(
+        f"\nPlayed in {time.monotonic() - begin:.0f} s. Everything that was started has been stopped.")
     return 0
 
 

@@ -9,19 +9,18 @@ from daemons import seconds
 # What was asked is kept where the cases look into it; of the rest, who and when.
 POLICY = {
     "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "None", "users": ["system:apiserver", "system:kube-scheduler"]},
-        {"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:masters"]},
-        {"level": "Request", "verbs": ["patch", "update"], "resources": [
-            {"group": "", "resources": ["nodes", "nodes/status"]},
-            {"group": "policy", "resources": ["poddisruptionbudgets/status"]}]},
-        {"level": "Metadata"}]}
+    "rules": [{"level": "None", "users": ["system:apiserver", "system:kube-scheduler"]},
+              {"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:masters"]}, {
+                  "level": "Request", "verbs": ["patch", "update"],
+                  "resources": [{"group": "", "resources": ["nodes", "nodes/status"]},
+                                {"group": "policy", "resources": ["poddisruptionbudgets/status"]}]
+              }, {"level": "Metadata"}]
+}
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 class Call:
     """One request, answered."""
-
     def __init__(self, event):
         self.event = event
         self.user = event["user"]["username"]
@@ -52,7 +51,6 @@ class Call:
 
 class AuditLog:
     """Grows with the API server's; mark() and since() cut out what belongs to one case."""
-
     def __init__(self, directory):
         self.path = os.path.join(directory, "audit.log")
         self.policy = os.path.join(directory, "audit.yaml")
@@ -60,8 +58,10 @@ class AuditLog:
             json.dump(POLICY, f)
 
     def arguments(self):
-        return [f"--audit-policy-file={self.policy}", f"--audit-log-path={self.path}",
-                "--audit-log-mode=blocking-strict"]
+        return [
+            f"--audit-policy-file={self.policy}", f"--audit-log-path={self.path}",
+            "--audit-log-mode=blocking-strict"
+        ]
 
     def mark(self):
         return os.path.getsize(self.path)

@@ -7,8 +7,8 @@ from world import COORDINATOR, LEASE, PDBS, FewestReady, WhenGone
 
 RUNS = 5
 HOLD_SEC = 60
-# What the other replica may need: the lease, as it was last seen renewed, and a try to see that and to take it; each
-# try comes 2 to 4.4 s after the one before, as in client-go.
+# What the other replica may need: the lease, as it was last seen renewed, and a try to see that and to take
+# it; each try comes 2 to 4.4 s after the one before, as in client-go.
 TAKEOVER_SEC = 15 + 2 * 4.4
 
 
@@ -28,7 +28,7 @@ def _gone_without_trace(world, node, instance):
 
 
 def deleted_node(world, figures):
-    """deleted node: drained with its PDB respected, instance ended, Node and NodeClaim gone, nothing leaked"""
+    """deleted node: drained with its PDB respected, instance ended, nothing leaked"""
     pool = world.pool(world.unique("work"))
     node, instance = world.node(pool)
     world.replicas(pool, 4, pool)
@@ -50,8 +50,10 @@ def deleted_node(world, figures):
         claim_left = [c["metadata"]["name"] for c in world.claims()]
         running = world.running_instances()
     evicted = [c.name for c in _evictions(calls, 201)]
-    figures.add(f"delete -> Node gone {took:.2f} s with pods that take 1 s to stop; evictions obeyed {len(evicted)}, "
-                f"refused {len(_evictions(calls, 429))}; fewest Ready of 4 with minAvailable 3: {watched.fewest}")
+    figures.add(
+        f"delete -> Node gone {took:.2f} s with pods that take 1 s to stop; "
+        f"evictions obeyed {len(evicted)}, "
+        f"refused {len(_evictions(calls, 429))}; fewest Ready of 4 with minAvailable 3: {watched.fewest}")
     assert watched.fewest >= 3, "the PodDisruptionBudget was broken"
     assert len(evicted) == 10 and not [n for n in evicted if "daemon" in n], evicted
     assert not _evictions(calls, 429), "evictions were tried that the budget's status ruled out"
@@ -61,7 +63,7 @@ def deleted_node(world, figures):
 
 
 def leader_killed(world, figures):
-    """leader killed in the middle of a drain: the other takes over within the lease time and finishes, once"""
+    """leader killed in the middle of a drain: the other takes over in time and finishes, once"""
     pool = world.pool(world.unique("lead"))
     node, instance = world.node(pool)
     world.replicas(pool, 4, pool, start=2)
@@ -72,7 +74,9 @@ def leader_killed(world, figures):
         mark = world.audit.mark()
         with FewestReady(world.admin, pool) as watched:
             world.delete_node(node)
-            world.cluster.wait_for(lambda: _evictions(world.audit.since(mark, COORDINATOR), 201), 20, "an eviction",
+            world.cluster.wait_for(lambda: _evictions(world.audit.since(mark, COORDINATOR), 201),
+                                   20,
+                                   "an eviction",
                                    interval=0.005)
             leader.kill()
             killed = time.time()
@@ -82,8 +86,10 @@ def leader_killed(world, figures):
         after = [c for c in _evictions(world.audit.since(mark, COORDINATOR), 201) if c.received >= killed]
         _gone_without_trace(world, node, instance)
         holder = world.admin.get(LEASE)["spec"]["holderIdentity"]
-    figures.add(f"SIGKILL of the leader -> the other leads {taken:.1f} s (limit {TAKEOVER_SEC:.1f} s); evictions before "
-                f"{len(before)}, after {len(after)}; fewest Ready {watched.fewest}; instance ended 1 time")
+    figures.add(
+        f"SIGKILL of the leader -> the other leads {taken:.1f} s (limit {TAKEOVER_SEC:.1f} s); "
+        f"evictions before "
+        f"{len(before)}, after {len(after)}; fewest Ready {watched.fewest}; instance ended 1 time")
     assert taken <= TAKEOVER_SEC, f"the takeover took {taken:.1f} s"
     assert holder == standby.identity, holder
     assert before and after, "the leader was not killed in the middle"
@@ -118,8 +124,9 @@ def budget_holds(world, figures):
         leader.wait_line("POD_EVICTION_BLOCKED", node=node)
         held = time.monotonic()
         status = world.ctl("status")
-        events = world.cluster.wait_for(lambda: world.events(node) if "DrainBlocked" in world.events(node) else None,
-                                        20, "the Event DrainBlocked")
+        events = world.cluster.wait_for(
+            lambda: world.events(node)
+            if "DrainBlocked" in world.events(node) else None, 20, "the Event DrainBlocked")
         time.sleep(max(0.0, held + HOLD_SEC - time.monotonic()))
         refused = _evictions(world.audit.since(mark, COORDINATOR))
         assert len(world.pods_of(pool)) == 6
@@ -134,8 +141,10 @@ def budget_holds(world, figures):
         following = [e.received for e in sent if e.received >= call.received]
         if following:
             delays.append((following[0] - call.answered) * 1000)
-    figures.add(f"{HOLD_SEC} s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; vesperctl status "
-                f"{'names the PDB' if pool in status.stdout else 'does not name the PDB'}")
+    figures.add(
+        f"{HOLD_SEC} s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; "
+        f"vesperctl status "
+        f"{'names the PDB' if pool in status.stdout else 'does not name the PDB'}")
     figures.median("PDB status allows one -> next eviction arrives", delays, 50, "ms", 1)
     figures.add(f"refused after it gave way: {len(_evictions(sent, 429))}")
     assert not refused, refused
@@ -176,7 +185,9 @@ def wrong_region(world, figures):
         world.wait_adopted(zoned, bare)
         world.delete_node(zoned)
         world.delete_node(bare)
-        messages = [world.wait_condition(n, "vesper.sh/TerminationBlocked")["message"] for n in (zoned, bare)]
+        messages = [
+            world.wait_condition(n, "vesper.sh/TerminationBlocked")["message"] for n in (zoned, bare)
+        ]
         time.sleep(5)
         assert world.get_node(zoned) and world.get_node(bare), "a node was let go"
         events = world.events(zoned)
@@ -225,7 +236,8 @@ def apiserver_away(world, figures):
         world.cluster.create_pods(node, 8, prefix=f"{node}-pod", stop=5)
         world.cluster.wait_running(8, node)
     mark = world.audit.mark()
-    with world.coordinators() as (leader, _), world.metadata() as metadata, world.agent(spot, metadata) as agent:
+    with world.coordinators() as (leader, _), world.metadata() as metadata, world.agent(spot,
+                                                                                        metadata) as agent:
         agent.wait_line("READY")
         world.wait_adopted(deleted)
         world.delete_node(deleted)
@@ -269,11 +281,15 @@ def agent_and_coordinator(world, figures):
         calls = world.audit.since(mark)
         assert agent.alive(), agent.tail()
     mine = [c for c in calls if c.user in (COORDINATOR, f"system:node:{node}")]
-    counts = {"agent": len(_evictions([c for c in mine if c.user != COORDINATOR])),
-              "coordinator": len(_evictions([c for c in mine if c.user == COORDINATOR]))}
+    counts = {
+        "agent": len(_evictions([c for c in mine if c.user != COORDINATOR])), "coordinator": len(
+            _evictions([c for c in mine if c.user == COORDINATOR]))
+    }
     figures.add(f"evictions by {counts}")
     assert sorted(c.name for c in _evictions(mine, 201)) == sorted(f"{node}-pod-{i:04d}" for i in range(20))
 
 
-CASES = [deleted_node, empty_node, budget_holds, leader_killed, wrong_region, termination_protection,
-         apiserver_away, agent_and_coordinator]
+CASES = [
+    deleted_node, empty_node, budget_holds, leader_killed, wrong_region, termination_protection,
+    apiserver_away, agent_and_coordinator
+]

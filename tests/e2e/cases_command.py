@@ -13,10 +13,14 @@ AGENT, COORDINATOR, CTL = "vesper-agent", "vesper-coordinator", "vesperctl"
 
 def run(name, *arguments, environment=None, timeout=20):
     """The finished process; a program that goes on running is a failure of the case."""
-    return subprocess.run([program(name), *arguments], capture_output=True, text=True, check=False, timeout=timeout,
-                          stdin=subprocess.DEVNULL,
-                          env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
-                               **(environment or {})})
+    return subprocess.run(
+        [program(name), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent", **(environment or {})})
 
 
 def usage(world, figures):
@@ -35,10 +39,15 @@ def usage(world, figures):
 
 
 _SET = {
-    AGENT: {"Kubernetes.NodeName": "node-a", "Metadata.PollSec": "7s", "Agent.StateDirectory": "/var/lib/else where",
-            "Drain.LoadBalancerWaitSec": "1min 30s", "Metrics.Listen": "127.0.0.1:9101", "Log.Level": "debug"},
-    COORDINATOR: {"Lease.Namespace": "elsewhere", "Provider.Name": "exec", "Provider.Command": "/usr/bin/true",
-                  "Drain.Protected": "others", "Drain.LoadBalancerWaitSec": "30s", "Log.Level": "warning"},
+    AGENT: {
+        "Kubernetes.NodeName": "node-a", "Metadata.PollSec": "7s",
+        "Agent.StateDirectory": "/var/lib/else where", "Drain.LoadBalancerWaitSec": "1min 30s",
+        "Metrics.Listen": "127.0.0.1:9101", "Log.Level": "debug"
+    },
+    COORDINATOR: {
+        "Lease.Namespace": "elsewhere", "Provider.Name": "exec", "Provider.Command": "/usr/bin/true",
+        "Drain.Protected": "others", "Drain.LoadBalancerWaitSec": "30s", "Log.Level": "warning"
+    },
 }
 
 
@@ -62,11 +71,16 @@ def dump_config(world, figures):
             with open(os.path.join(f"{path}.d", file), "w", encoding="utf-8") as f:
                 f.write(f"[Log]\nLevel={level}\n")
         assert "\nLevel=notice\n" in run(name, "--config", path, "--dump-config").stdout
-        assert "\nLevel=info\n" in run(name, "--config", path, "--set", "Log.Level=info", "--dump-config").stdout
-    figures.add(f"keys of the agent: {len(re.findall('^#? ?[A-Z][A-Za-z]+=', run(AGENT, '--dump-config').stdout, re.M))}")
+        assert "\nLevel=info\n" in run(name, "--config", path, "--set", "Log.Level=info",
+                                       "--dump-config").stdout
+    figures.add(
+        "keys of the agent: "
+        f"{len(re.findall('^#? ?[A-Z][A-Za-z]+=', run(AGENT, '--dump-config').stdout, re.M))}"
+    )
 
 
-# What stands in the file, or --set values, and what the message must hold: place, key, value, what would be valid.
+# What stands in the file, or --set values, and what the message must hold: place, key, value, what would be
+# valid.
 # Exit status 2: the command line or the configuration by itself is wrong; 1: what it names is.
 _BAD_FILES = [
     (AGENT, "[Metadata]\nPollSec=soon\n", ["{file}:2", "[Metadata] PollSec=soon", "1s", "1min"]),
@@ -78,7 +92,9 @@ _BAD_FILES = [
     (AGENT, "PollSec=2s\n", ["{file}:1", "[SECTION]"]),
     (AGENT, "[Metadata\nPollSec=2s\n", ["{file}:1", "[SECTION]"]),
     (AGENT, "[Metadata]\nPollSec\n", ["{file}:2", "KEY=VALUE"]),
-    (COORDINATOR, "[Drain]\n\nProtected=perhaps\n", ["{file}:3", "[Drain] Protected=perhaps", "wait", "others", "ignore"]),
+    (COORDINATOR, "[Drain]\n\nProtected=perhaps\n", [
+        "{file}:3", "[Drain] Protected=perhaps", "wait", "others", "ignore"
+    ]),
     (COORDINATOR, "[Drain]\nLoadBalancerWaitSec=2h\n", ["{file}:2", "LoadBalancerWaitSec=2h", "1h"]),
     (COORDINATOR, "[Log]\nTarget=paper\n", ["{file}:2", "Target=paper", "journal"]),
     (COORDINATOR, "[Provider]\nName=ec2\n\x00\n", ["{file}:3"]),
@@ -88,18 +104,27 @@ _BAD_SETTINGS = [
     (AGENT, ["Metadata.PollSec=forever"], ["--set", "PollSec=forever", "between 1s and 1min"], 2),
     (AGENT, ["PollSec=2s"], ["--set", "Section.Key=VALUE"], 2),
     (AGENT, ["Metadata.PollSec"], ["--set", "Section.Key=VALUE"], 2),
-    (AGENT, ["Metadata.Endpoint=ftp://x", "Kubernetes.Kubeconfig={kubeconfig}"], ["Endpoint=ftp://x", "http://169.254.169.254"], 2),
-    (AGENT, ["Metrics.Listen=9101", "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen=9101", "127.0.0.1:9101"], 2),
-    (AGENT, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"], 1),
+    (AGENT, ["Metadata.Endpoint=ftp://x",
+             "Kubernetes.Kubeconfig={kubeconfig}"], ["Endpoint=ftp://x", "http://169.254.169.254"], 2),
+    (AGENT, ["Metrics.Listen=9101", "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen=9101",
+                                                                            "127.0.0.1:9101"], 2),
+    (AGENT, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig",
+                                                                "No such file"], 1),
     (AGENT, ["Kubernetes.Kubeconfig={nonsense}"], ["{nonsense}"], 1),
     (COORDINATOR, ["Provider.Name=gce", "Kubernetes.Kubeconfig={kubeconfig}"], ["gce", "ec2", "exec"], 1),
     (COORDINATOR, ["Provider.Name=exec", "Kubernetes.Kubeconfig={kubeconfig}"], ["Command="], 1),
-    (COORDINATOR, ["Provider.Name=exec", "Provider.Command=relative", "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"], 1),
-    (COORDINATOR, ["Provider.Region=eu-central-1", "Provider.Endpoint=nowhere", "Kubernetes.Kubeconfig={kubeconfig}"],
-     ["ndpoint"], 1),
-    (COORDINATOR, ["Metrics.Listen=here", "Provider.Name=exec", "Provider.Command=/usr/bin/true",
-                   "Kubernetes.Kubeconfig={kubeconfig}"], ["Listen", "here"], 1),
-    (COORDINATOR, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig", "No such file"], 1),
+    (COORDINATOR, ["Provider.Name=exec", "Provider.Command=relative",
+                   "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"], 1),
+    (COORDINATOR, [
+        "Provider.Region=eu-central-1", "Provider.Endpoint=nowhere", "Kubernetes.Kubeconfig={kubeconfig}"
+    ], ["ndpoint"], 1),
+    (COORDINATOR, [
+        "Metrics.Listen=here", "Provider.Name=exec", "Provider.Command=/usr/bin/true",
+        "Kubernetes.Kubeconfig={kubeconfig}"
+    ], ["Listen", "here"], 1),
+    (COORDINATOR, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], [
+        "/nonexistent/kubeconfig", "No such file"
+    ], 1),
 ]
 
 
@@ -148,7 +173,7 @@ def unknown_keys(world, figures):
 
 
 def status_command(world, figures):
-    """vesperctl status: of an empty cluster; without a credential, or without the right to look, it says what to do"""
+    """vesperctl status: of an empty cluster; and what it says without a credential, or without rights"""
     done = world.ctl("status")
     assert done.returncode == 0, done
     done = world.ctl("status", "-o", "json")

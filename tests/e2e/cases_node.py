@@ -2,6 +2,7 @@
 """An interrupted node: the agent alone, with the credential of its kubelet."""
 
 import json
+import statistics
 import time
 
 from metadata import NOTICE
@@ -16,7 +17,8 @@ def _user(node):
 
 
 def _is_cordon(call):
-    return call.verb == "patch" and call.resource == "nodes" and call.body.get("spec", {}).get("unschedulable")
+    return call.verb == "patch" and call.resource == "nodes" and call.body.get("spec",
+                                                                               {}).get("unschedulable")
 
 
 def _interruption(node):
@@ -27,13 +29,13 @@ def _wait_polls(metadata, count, timeout=30):
     """Until the notice was asked for so many times."""
     deadline = time.monotonic() + timeout
     while sum(r.path == NOTICE for r in metadata.log()) < count:
-        assert time.monotonic() < deadline, f"the metadata service was not asked {count} times: {metadata.log()}"
+        assert time.monotonic(
+        ) < deadline, f"the metadata service was not asked {count} times: {metadata.log()}"
         time.sleep(0.005)
 
 
 class _Run:
     """One interruption of a node with 30 pods, and what it took."""
-
     def __init__(self, world):
         self.world = world
         self.node, _ = world.node(world.unique("spot"), "aws:///us-east-1a/i-0123456789abcdef0")
@@ -66,7 +68,8 @@ class _Run:
         self.cordon = [c for c in self.calls if _is_cordon(c)]
         assert len(self.cordon) == 1 and self.cordon[0].status == 200, self.cordon
         evictions = [c for c in self.calls if c.is_eviction]
-        assert sorted(c.name for c in evictions) == sorted(f"{self.node}-{i:04d}" for i in range(PODS)), evictions
+        assert sorted(c.name for c in evictions) == sorted(
+            f"{self.node}-{i:04d}" for i in range(PODS)), evictions
         assert all(c.status == 201 for c in evictions), [c for c in evictions if c.status != 201]
         self.last_eviction = answered_at(evictions) - self.cordon[0].answered
         self.writes = [c for c in self.calls if c.is_write and not c.is_eviction and c.resource != "events"]
@@ -86,14 +89,16 @@ class _Run:
 def interrupted_node(world, figures):
     """interrupted node with 30 pods: cordoned at once, all evicted together, reported Drained"""
     runs = [_Run(world) for _ in range(RUNS)]
-    figures.median("metadata reply -> cordon patch leaves", [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs],
-                   20, "ms", 2)
+    figures.median("metadata reply -> cordon patch leaves",
+                   [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs], 20, "ms", 2)
     figures.median("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
     figures.median("agent, anonymous memory", [r.memory["Anonymous"] for r in runs], 3 * 1024, "kB")
     figures.median("agent, Pss", [r.memory["Pss"] for r in runs], 12 * 1024, "kB")
     figures.add("agent, RSS: " + " ".join(str(r.memory["Rss"]) for r in runs) + " kB")
-    figures.add(f"metadata requests: one a poll, {len(runs[0].polls)} gaps, "
-                f"mean {sum(map(sum, (r.polls for r in runs))) / sum(len(r.polls) for r in runs):.2f} s at PollSec=1s")
+    figures.add(
+        f"metadata requests: one a poll, {len(runs[0].polls)} gaps, "
+        f"mean {statistics.mean(gap for r in runs for gap in r.polls):.2f} s at PollSec=1s"
+    )
     figures.add("writes besides evictions and Events: " + " ".join(str(len(r.writes)) for r in runs) +
                 f", bar 5; first run: {runs[0].writes}")
     assert all(len(r.writes) <= 5 for r in runs), [r.writes for r in runs]
@@ -185,8 +190,9 @@ def person_uncordons(world, figures):
         metadata.interrupt()
         agent.wait_line("POD_EVICTION_BLOCKED")
         world.cluster.kubectl("uncordon", node)
-        world.cluster.wait_for(lambda: "vesper.sh/cordoned-by-agent" not in world.get_node(node)["metadata"].get(
-            "annotations", {}), 10, "the agent's mark is gone")
+        world.cluster.wait_for(
+            lambda: "vesper.sh/cordoned-by-agent" not in world.get_node(node)["metadata"].get(
+                "annotations", {}), 10, "the agent's mark is gone")
         world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
         _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 3)
         assert agent.alive(), agent.tail()

@@ -44,7 +44,6 @@ def seconds(stamp):
 
 class Line(dict):
     """One line of a log. What does not parse is a message without more."""
-
     @property
     def name(self):
         """"NODE_CORDONED", or None for a line without an id."""
@@ -61,13 +60,13 @@ class Line(dict):
 
 class Daemon:
     """One process. Its log goes to DIRECTORY/NAME.log and is kept over restarts."""
-
     def __init__(self, name, binary, arguments, directory, environment=None):
         self.name = name
         self.argv = [program(binary), *arguments]
         self.log_path = os.path.join(directory, f"{name}.log")
-        self.environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": directory,
-                            **(environment or {})}
+        self.environment = {
+            "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": directory, **(environment or {})
+        }
         self.popen = None
         self.started = None
         self._begin = 0
@@ -82,8 +81,12 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self._begin = log.tell()
             self.started = time.time()
-            self.popen = procs.spawn(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                     env=self.environment, start_new_session=True)
+            self.popen = procs.spawn(self.argv,
+                                     stdin=subprocess.DEVNULL,
+                                     stdout=log,
+                                     stderr=log,
+                                     env=self.environment,
+                                     start_new_session=True)
         return self
 
     @property
@@ -120,8 +123,10 @@ class Daemon:
 
     def named(self, name, since_start=True, **fields):
         """The lines with that message id whose fields have these values."""
-        return [line for line in self.lines(since_start) if line.name == name and
-                all(line.get(key) == value for key, value in fields.items())]
+        return [
+            line for line in self.lines(since_start)
+            if line.name == name and all(line.get(key) == value for key, value in fields.items())
+        ]
 
     def wait_line(self, name, timeout=20, **fields):
         """The first such line; waits for it."""
@@ -141,8 +146,10 @@ class Daemon:
         """The end of its log, for people: time of day, level, message."""
         if not os.path.exists(self.log_path):
             return ""
-        shown = [f"{line['time'][11:23]} {line.get('level', ''):7} {line.text}" if "time" in line else line.text
-                 for line in self.lines(False)[-lines:]]
+        shown = [
+            f"{line['time'][11:23]} {line.get('level', ''):7} {line.text}" if "time" in line else line.text
+            for line in self.lines(False)[-lines:]
+        ]
         return "\n".join([f"--- end of {self.name}'s log", *shown])
 
     def memory(self):

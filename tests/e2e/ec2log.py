@@ -25,7 +25,7 @@ class Ec2Log:
         self._lock = threading.Lock()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05, ), daemon=True).start()
 
     def close(self):
         self._server.shutdown()
@@ -45,8 +45,9 @@ class Ec2Log:
         scope = headers.get("Authorization", "").partition("Credential=")[2].split("/")
         instances = [v for k, v in form.items() if k.startswith("InstanceId.") or ".Value." in k]
         with self._lock:
-            self.calls.append(Ec2Call(form.get("Action", ""), instances, scope[2] if len(scope) > 2 else "",
-                                      status, time.time()))
+            self.calls.append(
+                Ec2Call(form.get("Action", ""), instances, scope[2] if len(scope) > 2 else "", status,
+                        time.time()))
 
     def _handler(self):
         owner = self
@@ -61,7 +62,8 @@ class Ec2Log:
                 upstream = http.client.HTTPConnection("127.0.0.1", owner._port, timeout=30)
                 try:
                     upstream.request("POST", self.path, body,
-                                     {k: v for k, v in self.headers.items() if k.lower() != "connection"})
+                                     {k: v
+                                      for k, v in self.headers.items() if k.lower() != "connection"})
                     answer = upstream.getresponse()
                     data = answer.read()
                 finally:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The EC2 instance metadata service of one instance, version 2 only, on loopback: as strict as the real one about
-tokens, with a log of every request."""
+"""The EC2 instance metadata service of one instance, version 2 only, on loopback: as strict as the real one
+about tokens, with a log of every request."""
 
 import dataclasses
 import http.server
@@ -12,10 +12,12 @@ import time
 _TTL = "X-aws-ec2-metadata-token-ttl-seconds"
 _TOKEN = "X-aws-ec2-metadata-token"
 NOTICE = "/latest/meta-data/spot/instance-action"
-_PAGE = ('<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional'
-         '//EN"\n\t"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd">\n<html xmlns="http://www.w3.org/1999/'
-         'xhtml" xml:lang="en" lang="en">\n <head>\n  <title>{0} - {1}</title>\n </head>\n <body>\n  <h1>{0} - {1}'
-         '</h1>\n </body>\n</html>\n')
+_PAGE = (
+    '<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC '
+    '"-//W3C//DTD XHTML 1.0 Transitional//EN"\n'
+    '\t"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd">\n'
+    '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en" lang="en">\n'
+    ' <head>\n  <title>{0} - {1}</title>\n </head>\n <body>\n  <h1>{0} - {1}</h1>\n </body>\n</html>\n')
 
 
 @dataclasses.dataclass
@@ -28,7 +30,6 @@ class Request:
 
 class Metadata:
     """with Metadata("i-0123", "us-east-1a") as metadata: ... metadata.endpoint ... metadata.interrupt()"""
-
     def __init__(self, instance, zone="us-east-1a"):
         self.instance = instance
         self.zone = zone
@@ -38,7 +39,7 @@ class Metadata:
         self._lock = threading.Lock()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05, ), daemon=True)
         self._thread.start()
 
     def __enter__(self):
@@ -80,12 +81,15 @@ class Metadata:
             action = self._action
         if ends is None or ends < time.monotonic():
             return 401, _PAGE.format(401, "Unauthorized")
-        pages = {"/latest/meta-data/instance-id": self.instance,
-                 "/latest/meta-data/placement/availability-zone": self.zone,
-                 "/latest/meta-data/placement/region": self.zone[:-1],
-                 "/latest/dynamic/instance-identity/document": json.dumps(
-                     {"instanceId": self.instance, "region": self.zone[:-1], "availabilityZone": self.zone,
-                      "accountId": "123456789012"})}
+        pages = {
+            "/latest/meta-data/instance-id": self.instance,
+            "/latest/meta-data/placement/availability-zone": self.zone,
+            "/latest/meta-data/placement/region": self.zone[:-1],
+            "/latest/dynamic/instance-identity/document": json.dumps({
+                "instanceId": self.instance, "region": self.zone[:-1], "availabilityZone": self.zone,
+                "accountId": "123456789012"
+            })
+        }
         if action:
             pages[NOTICE] = json.dumps(action)
         if path not in pages:

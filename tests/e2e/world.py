@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every case stands on: one real control plane with kwok and moto, vesper's manifests applied, and the means to
-run agents and coordinators in it and to see what they did."""
+"""What every case stands on: one real control plane with kwok and moto, vesper's manifests applied, and
+the means to run agents and coordinators in it and to see what they did."""
 
 import contextlib
 import os
@@ -23,7 +23,9 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coo
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
-AWS_KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+AWS_KEYS = {
+    "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"
+}
 
 # Answers at once; what it ended stays ended.
 _EXEC_PROVIDER = """#!/bin/sh
@@ -39,7 +41,6 @@ if [ -e "$dir/ended-$id" ]; then echo '{"state":"gone"}'; else echo '{"state":"p
 
 class Figures:
     """What one case measured: shown with its result."""
-
     def __init__(self):
         self.shown = []
 
@@ -82,8 +83,9 @@ class World:
     def _install(self):
         for folder in ("crds", "coordinator"):
             self.cluster.apply(os.path.join(TOP, "packaging", "manifests", folder))
-        self.cluster.wait_for(lambda: all(self.admin.request("GET", path)[0] == 200 for path in (POOLS, CLAIMS)),
-                              what="the CRDs are served")
+        self.cluster.wait_for(
+            lambda: all(self.admin.request("GET", path)[0] == 200 for path in (POOLS, CLAIMS)),
+            what="the CRDs are served")
         self._account = self.cluster.service_account("vesper-coordinator", "vesper-system")
         provider = self.path("exec-provider")
         with open(provider, "w", encoding="utf-8") as f:
@@ -112,20 +114,22 @@ class World:
         spec = {"selector": {"matchLabels": {"e2e": name}}}
         if grace:
             spec["template"] = {"terminationGracePeriod": grace}
-        self.admin.create(POOLS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool",
-                                  "metadata": {"name": name}, "spec": spec})
+        self.admin.create(POOLS, {
+            "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec
+        })
         return name
 
     def node(self, pool, provider_id=None):
-        """One Ready node with a running instance at moto, unless a providerID is given. Name and instance."""
+        """One Ready node with an instance at moto, unless a providerID is given. Name and instance."""
         instance = self.ec2.create_instance() if provider_id is None else None
 
         def change(node):
             if provider_id is not None:
                 node["spec"]["providerID"] = provider_id
 
-        names = self.cluster.create_nodes(1, self.unique(pool), [instance] if instance else None,
-                                          {"e2e": pool}, change=change)
+        names = self.cluster.create_nodes(1,
+                                          self.unique(pool), [instance] if instance else None, {"e2e": pool},
+                                          change=change)
         return names[0], instance
 
     def get_node(self, name):
@@ -172,24 +176,37 @@ class World:
 
     def replicas(self, name, count, pool, grace=30, start=None, stop=None):
         """A ReplicaSet whose pods go to nodes of that pool; waits until all are Ready."""
-        annotations = {f"test.vesper.sh/{key}": str(value)
-                       for key, value in (("start", start), ("stop", stop)) if value is not None}
-        template = {"metadata": {"labels": {"app": name}, "annotations": annotations},
-                    "spec": {"containers": [{"name": "main", "image": "test"}], "nodeSelector": {"e2e": pool},
-                             "terminationGracePeriodSeconds": grace, "enableServiceLinks": False,
-                             "automountServiceAccountToken": False}}
-        self.admin.create("/apis/apps/v1/namespaces/default/replicasets", {
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
-            "spec": {"replicas": count, "selector": {"matchLabels": {"app": name}}, "template": template}})
+        annotations = {
+            f"test.vesper.sh/{key}": str(value)
+            for key, value in (("start", start), ("stop", stop)) if value is not None
+        }
+        template = {
+            "metadata": {"labels": {"app": name}, "annotations": annotations}, "spec": {
+                "containers": [{"name": "main", "image": "test"}], "nodeSelector": {"e2e": pool},
+                "terminationGracePeriodSeconds": grace, "enableServiceLinks": False,
+                "automountServiceAccountToken": False
+            }
+        }
+        self.admin.create(
+            "/apis/apps/v1/namespaces/default/replicasets", {
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": {
+                    "replicas": count, "selector": {"matchLabels": {"app": name}}, "template": template
+                }
+            })
         self.cluster.wait_for(lambda: len(self.ready(name)) == count, 30, f"{count} pods of {name} Ready")
 
     def daemon_set(self, name, pool):
-        self.admin.create("/apis/apps/v1/namespaces/default/daemonsets", {
-            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name},
-            "spec": {"selector": {"matchLabels": {"app": name}}, "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": "test"}], "nodeSelector": {"e2e": pool},
-                         "automountServiceAccountToken": False}}}})
+        self.admin.create(
+            "/apis/apps/v1/namespaces/default/daemonsets", {
+                "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": {
+                    "selector": {"matchLabels": {"app": name}}, "template": {
+                        "metadata": {"labels": {"app": name}}, "spec": {
+                            "containers": [{"name": "main", "image": "test"}], "nodeSelector": {"e2e": pool},
+                            "automountServiceAccountToken": False
+                        }
+                    }
+                }
+            })
 
     def pods_of(self, app):
         return self.admin.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}")["items"]
@@ -199,31 +216,38 @@ class World:
 
     def budget(self, name, app, available, timeout=20):
         """A PodDisruptionBudget; waits until its controller has counted."""
-        self.admin.create(PDBS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-                                 "metadata": {"name": name}, "spec": {
-                                     "minAvailable": available, "selector": {"matchLabels": {"app": app}}}})
+        self.admin.create(
+            PDBS, {
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+                "spec": {"minAvailable": available, "selector": {"matchLabels": {"app": app}}}
+            })
         self.cluster.wait_for(lambda: "currentHealthy" in self.admin.get(f"{PDBS}/{name}").get("status", {}),
                               timeout, f"the status of PDB {name}")
 
     # -- processes
 
     def agent(self, node, metadata, **settings):
-        """The agent of that node, with the credential its kubelet would have; started by `with` or start()."""
-        values = {"Kubernetes.Kubeconfig": self.cluster.kubeconfig(f"system:node:{node}", embed=False),
-                  "Metadata.Endpoint": metadata.endpoint, "Metadata.PollSec": "1s",
-                  "Agent.StateDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings}
+        """The agent of that node, with the credential of its kubelet; started by `with` or start()."""
+        values = {
+            "Kubernetes.Kubeconfig": self.cluster.kubeconfig(f"system:node:{node}", embed=False),
+            "Metadata.Endpoint": metadata.endpoint, "Metadata.PollSec": "1s",
+            "Agent.StateDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings
+        }
         os.makedirs(values["Agent.StateDirectory"], exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", values, {})
 
     def coordinator(self, name, provider="ec2", region=None, **settings):
-        values = {"Kubernetes.Kubeconfig": self._account, "Lease.Identity": self.unique(name),
-                  "Provider.Name": provider, "Log.Target": "json", **settings}
+        values = {
+            "Kubernetes.Kubeconfig": self._account, "Lease.Identity": self.unique(name),
+            "Provider.Name": provider, "Log.Target": "json", **settings
+        }
         if provider == "ec2":
             values["Provider.Endpoint"] = self.ec2log.endpoint
             values["Provider.Region"] = region or self.ec2.region
         else:
             values["Provider.Command"] = self.path("exec-provider")
-        daemon = self._daemon(f"coordinator-{values['Lease.Identity']}", "vesper-coordinator", values, AWS_KEYS)
+        daemon = self._daemon(f"coordinator-{values['Lease.Identity']}", "vesper-coordinator", values,
+                              AWS_KEYS)
         daemon.identity = values["Lease.Identity"]
         return daemon
 
@@ -237,8 +261,9 @@ class World:
     def coordinators(self, count=2, **settings):
         """So many, one of which leads, and which is returned first."""
         with contextlib.ExitStack() as stack:
-            all_of_them = [stack.enter_context(self.coordinator(chr(ord("a") + i), **settings))
-                           for i in range(count)]
+            all_of_them = [
+                stack.enter_context(self.coordinator(chr(ord("a") + i), **settings)) for i in range(count)
+            ]
             leader = self.cluster.wait_for(
                 lambda: next((d for d in all_of_them if d.named("LEASE_ACQUIRED")), None), 40, "one leads")
             for d in all_of_them:
@@ -252,8 +277,12 @@ class World:
 
     def ctl(self, *arguments):
         """What vesperctl prints, with the administrator's credential."""
-        return subprocess.run([program("vesperctl"), *arguments, "--kubeconfig", self.cluster.kubeconfig()],
-                              capture_output=True, text=True, check=False, timeout=30)
+        return subprocess.run([program("vesperctl"), *arguments, "--kubeconfig",
+                               self.cluster.kubeconfig()],
+                              capture_output=True,
+                              text=True,
+                              check=False,
+                              timeout=30)
 
     # -- between cases
 
@@ -263,8 +292,8 @@ class World:
             daemon.stop()
         self.daemons.clear()
         admin = self.admin
-        for path in ("/apis/apps/v1/namespaces/default/replicasets", "/apis/apps/v1/namespaces/default/daemonsets",
-                     PDBS):
+        for path in ("/apis/apps/v1/namespaces/default/replicasets",
+                     "/apis/apps/v1/namespaces/default/daemonsets", PDBS):
             admin.delete(path)
         for path in (POOLS, CLAIMS, "/api/v1/nodes"):
             for item in admin.get(path)["items"]:
@@ -294,13 +323,12 @@ def _remove(admin, path, item):
 
 
 def is_ready(pod):
-    return "deletionTimestamp" not in pod["metadata"] and any(
-        c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
+    return "deletionTimestamp" not in pod["metadata"] and any(c["type"] == "Ready" and c["status"] == "True"
+                                                              for c in pod["status"].get("conditions", []))
 
 
 class FewestReady(threading.Thread):
     """Watches the pods of an app; `fewest` is the smallest number that was Ready at once."""
-
     def __init__(self, client, app):
         super().__init__(daemon=True)
         self._client = client
@@ -334,7 +362,6 @@ class FewestReady(threading.Thread):
 
 class WhenGone(threading.Thread):
     """Watches one node; `time` is when the watch said that it is gone."""
-
     def __init__(self, client, name):
         super().__init__(daemon=True)
         self._client = client
