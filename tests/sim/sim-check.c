@@ -114,8 +114,7 @@ static void *entry(Hashmap *m, const char *key, size_t size) {
         return v;
 }
 
-/* -- who, and why
- * ---------------------------------------------------------------------------------------------------- */
+/* -- who, and why ------------------------------------------------------------------------------ */
 
 /* The daemon whose request is handled in this step; NULL: it is somebody else's doing. */
 static SimProcess *actor(const SimCheck *c) {
@@ -161,8 +160,7 @@ static bool has_finalizer(const cJSON *o) {
         return o && fj_array_has(fj_get(o, "metadata", "finalizers", NULL), FINALIZER);
 }
 
-/* -- changes of the store
- * -------------------------------------------------------------------------------------------- */
+/* -- changes of the store ---------------------------------------------------------------------- */
 
 static void check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
         const char *instance = instance_of(fj_string(old, "spec", "providerID", NULL));
@@ -295,8 +293,7 @@ static void on_change(const FakeChange *change, void *userdata) {
                 check_pod(c, old, new);
 }
 
-/* -- budgets: when the step is over
- * ---------------------------------------------------------------------------------- */
+/* -- budgets: when the step is over ------------------------------------------------------------ */
 
 static void check_budget(SimCheck *c, const Going *g, const cJSON *pdb) {
         const char *app = fj_string(pdb, "spec", "selector", "matchLabels", "app", NULL);
@@ -315,9 +312,7 @@ static void check_budget(SimCheck *c, const Going *g, const cJSON *pdb) {
                                g->name, g->node, healthy, min);
 }
 
-/* -- requests
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- requests ---------------------------------------------------------------------------------- */
 
 static void check_rate(SimCheck *c, const SimLife *life) {
         Rate *rate = entry(c->rates, life->process->name, sizeof(Rate));
@@ -412,8 +407,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
         }
 }
 
-/* -- the cloud
- * ------------------------------------------------------------------------------------------------------- */
+/* -- the cloud --------------------------------------------------------------------------------- */
 
 static SimProcess *process_of_identity(SimWorld *w, const char *identity) {
         for (size_t i = 0; i < w->n_processes; i++) {
@@ -430,7 +424,7 @@ static void check_end(SimCheck *c, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, index_of(c, m)),
                     *claim = sim_world_claim(c->world, index_of(c, m));
         usec_t end = deadline_of(c, m);
-        size_t left = sim_world_pods_on(c->world, index_of(c, m));
+        size_t left = sim_world_pods_alive(c->world, index_of(c, m));
 
         if (node && !fj_get(node, "metadata", "deletionTimestamp", NULL))
                 sim_check_fail(c, "%s is ended, but node %s is not being deleted", m->instance, m->node);
@@ -462,8 +456,7 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
                 note_done(w->check, p, m->instance);
 }
 
-/* -- when a step is over
- * --------------------------------------------------------------------------------------------- */
+/* -- when a step is over ----------------------------------------------------------------------- */
 
 static void note_eviction(SimCheck *c, const SimRequest *r) {
         _cleanup_free_ char *what = NULL;
@@ -488,8 +481,7 @@ void sim_check_after_step(SimCheck *c, unsigned status) {
                 note_eviction(c, c->world->request);
 }
 
-/* -- when all is over
- * ------------------------------------------------------------------------------------------------ */
+/* -- when all is over -------------------------------------------------------------------------- */
 
 static const char *mark_on(const cJSON *node) {
         static const char *const conditions[] = { "DrainInProgress", "Drained",

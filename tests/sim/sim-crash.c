@@ -20,9 +20,7 @@ typedef struct Story {
         usec_t restart_usec;
 } Story;
 
-/* -- stories
- * ---------------------------------------------------------------------------------------------------------
- */
+/* -- stories ----------------------------------------------------------------------------------- */
 
 static SimProcess *the_agent(SimWorld *w) {
         return sim_world_agent(w, 0);
@@ -151,8 +149,7 @@ static const Story restart = { "a coordinator that terminates, and is restarted"
                                the_leader,
                                SEC };
 
-/* -- playing them
- * ---------------------------------------------------------------------------------------------------- */
+/* -- playing them ------------------------------------------------------------------------------ */
 
 static SimWorld *begin_story(uint64_t seed, const Story *story) {
         SimWorld *w = settled_world(seed, &story->options);

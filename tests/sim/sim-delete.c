@@ -178,17 +178,21 @@ static void wrong_region(uint64_t seed, const char *told, const char *real) {
 
         o.cloud_region = told;
         o.endpoint_region = real;
-        w = sim_world_new(seed, &o);
-        require_within(w, 60, somebody_leads, 0);
-        require_runs(w, 10 * SEC);
+        w = settled_world(seed, &o);
         sim_world_delete_node(w, 0);
-        if (!sim_world_node(w, 0)) /* it was never adopted, so it is not ours to hold */
-                return;
         fake_cluster_set_kubelet(w->cluster, "n0", false);
         require_runs(w, 10 * USEC_PER_MINUTE);
         require(w, sim_world_node(w, 0));
         require(w, sim_world_instance_alive(w, 0));
         require(w, sim_world_claim(w, 0));
+        require(w, sim_world_condition(w, 0, "vesper.sh/TerminationBlocked", "True"));
+        if (real)
+                return; /* there is no right one to go to */
+
+        w->options.cloud_region = NULL;
+        for (size_t i = 0; i < 2; i++)
+                sim_process_kill(sim_world_coordinator(w, i), SEC);
+        require_deleted(w, 0, 120);
 }
 
 static void test_wrong_region(void **state) {

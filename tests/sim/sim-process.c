@@ -5,9 +5,7 @@
 #include "log-catalog.h"
 #include "sim-check.h"
 
-/* -- making
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- making ------------------------------------------------------------------------------------ */
 
 static void on_restart(Timer *t, void *userdata) {
         sim_process_start(userdata);
@@ -63,8 +61,7 @@ SimProcess *sim_process_free(SimProcess *p) {
         return mfree(p);
 }
 
-/* -- what a life is told and asked
- * ----------------------------------------------------------------------------------- */
+/* -- what a life is told and asked ------------------------------------------------------------- */
 
 static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
                    size_t n_fields, void *userdata) {
@@ -128,9 +125,7 @@ static const char *get_environment(const char *name, void *userdata) {
         return NULL;
 }
 
-/* -- a life
- * ------------------------------------------------------------------------------------------------------------
- */
+/* -- a life ------------------------------------------------------------------------------------ */
 
 static void life_make_io(SimLife *l) {
         HttpInprocHooks hooks = { .on_request = on_request, .userdata = l };

@@ -29,8 +29,7 @@ static bool one_in(Draw *d, uint64_t n) {
         return below(d, n) == 0;
 }
 
-/* -- the world
- * ------------------------------------------------------------------------------------------------------- */
+/* -- the world --------------------------------------------------------------------------------- */
 
 static SimOptions draw_options(Draw *d) {
         SimOptions o = {
@@ -65,8 +64,7 @@ static SimChances draw_chances(Draw *d) {
         return c;
 }
 
-/* -- what happens
- * ------------------------------------------------------------------------------------------------------ */
+/* -- what happens ------------------------------------------------------------------------------ */
 
 /* The last two are left alone, so that there is always a place to go. */
 static size_t draw_machine(Draw *d) {
@@ -225,8 +223,7 @@ static void act(Draw *d) {
                 all[below(d, ELEMENTSOF(all))](d);
 }
 
-/* -- how it ends
- * ----------------------------------------------------------------------------------------------------- */
+/* -- how it ends ------------------------------------------------------------------------------- */
 
 /* Of a machine that was told to end, or whose node was deleted, nothing is left; one that may stay serves
  * again. */

@@ -16,8 +16,7 @@ static const SimOptions usual = {
         .n_coordinators = 2,
 };
 
-/* -- the trace
- * ------------------------------------------------------------------------------------------------------- */
+/* -- the trace --------------------------------------------------------------------------------- */
 
 static SimWorld *busy_world(uint64_t seed) {
         static const SimChances chances = {
@@ -50,9 +49,7 @@ static void test_same_seed_same_trace(void **state) {
         }
 }
 
-/* -- the disk
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- the disk ---------------------------------------------------------------------------------- */
 
 static SimDiskFate next_fate(const char *name, void *userdata) {
         return *(SimDiskFate *) userdata;
@@ -104,8 +101,7 @@ static void test_disk(void **state) {
         }
 }
 
-/* -- the checks: each mistake, played by hand, is found
- * --------------------------------------------------------------- */
+/* -- the checks: each mistake, played by hand, is found ---------------------------------------- */
 
 /* Does one thing as that user, as a request of this step would. */
 static void as(SimWorld *w, const char *user, const char *subresource) {

@@ -9,10 +9,10 @@
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define ZONE "us-east-1a"
+#define OVERDUE_USEC (2 * USEC_PER_MINUTE)
 #define STEPS_IN_INSTANT_MAX 20000u
 
-/* -- requests, one a step
- * -------------------------------------------------------------------------------------------- */
+/* -- requests, one a step ---------------------------------------------------------------------- */
 
 static SimRequest *request_free(SimRequest *r) {
         if (!r)
@@ -58,9 +58,7 @@ static void finish_step(SimWorld *w) {
         w->request = request_free(w->request);
 }
 
-/* -- time
- * --------------------------------------------------------------------------------------------------------------
- */
+/* -- time -------------------------------------------------------------------------------------- */
 
 static SimProcess *process_of_loop(SimWorld *w, const Loop *l) {
         for (size_t i = 0; l && l != w->loop && i < w->n_processes; i++)
@@ -130,8 +128,7 @@ void sim_world_report(const SimWorld *w, const char *what) {
                 sim_world_violation(w) ? sim_world_violation(w) : "did not come to pass in time");
 }
 
-/* -- making a world
- * --------------------------------------------------------------------------------------------------- */
+/* -- making a world ---------------------------------------------------------------------------- */
 
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n) {
         _cleanup_free_ char *text = MUST(strf("%" PRIu64 "/%s/%u", w->seed, name, n));
@@ -335,8 +332,7 @@ SimWorld *sim_world_free(SimWorld *w) {
         return mfree(w);
 }
 
-/* -- what people, clouds and kubelets do
- * ------------------------------------------------------------------------------ */
+/* -- what people, clouds and kubelets do ------------------------------------------------------- */
 
 SimProcess *sim_world_agent(SimWorld *w, size_t machine) {
         return w->machines[machine].agent;
@@ -446,8 +442,7 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min) {
         fake_merge(w->cluster, FAKE_PDBS, "default", "web", "{'spec':{'minAvailable':%u}}", min);
 }
 
-/* -- what can be seen
- * -------------------------------------------------------------------------------------------------- */
+/* -- what can be seen -------------------------------------------------------------------------- */
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine) {
         return fake_get(w->cluster, FAKE_NODES, NULL, w->machines[machine].node);
@@ -509,6 +504,22 @@ size_t sim_world_pods_going(SimWorld *w, size_t machine) {
         FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL)
                 n += is_waited_for(pod, w->machines[machine].node) &&
                      fj_get(pod, "metadata", "deletionTimestamp", NULL);
+        return n;
+}
+
+static bool is_overdue(SimWorld *w, const cJSON *pod) {
+        const char *text = fj_string(pod, "metadata", "deletionTimestamp", NULL);
+        usec_t at;
+
+        return text && rfc3339_parse(text, &at) >= 0 && sim_world_wall(w) >= at + OVERDUE_USEC;
+}
+
+size_t sim_world_pods_alive(SimWorld *w, size_t machine) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, NULL)
+                n += is_waited_for(pod, w->machines[machine].node) && !is_overdue(w, pod);
         return n;
 }
 

@@ -94,9 +94,7 @@ DEFINE_FREEP(SimWorld, sim_world_free);
 /* Of this world's seed and the name: for everything that draws on its own. */
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n);
 
-/* -- time
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- time -------------------------------------------------------------------------------------- */
 
 /* False: nothing was due, or something happened that must not (sim_world_violation()). */
 bool sim_world_step(SimWorld *w, usec_t limit_usec);
@@ -111,8 +109,7 @@ usec_t sim_world_wall(const SimWorld *w);
 /* Seed, violation and the end of the trace: when a test fails. */
 void sim_world_report(const SimWorld *w, const char *what);
 
-/* -- what people, clouds and kubelets do
- * --------------------------------------------------------------------------- */
+/* -- what people, clouds and kubelets do ------------------------------------------------------- */
 
 SimProcess *sim_world_agent(SimWorld *w, size_t machine);
 SimProcess *sim_world_coordinator(SimWorld *w, size_t i);
@@ -134,8 +131,7 @@ void sim_world_machine_ends(SimWorld *w, size_t machine, usec_t in_usec);
 void sim_world_bind_late_pod(SimWorld *w, size_t machine, const char *name);
 void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
-/* -- what can be seen
- * ---------------------------------------------------------------------------------------------- */
+/* -- what can be seen -------------------------------------------------------------------------- */
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
@@ -145,6 +141,8 @@ bool sim_world_instance_alive(SimWorld *w, size_t machine);
 /* Pods bound to it that a drain has to wait for. */
 size_t sim_world_pods_on(SimWorld *w, size_t machine);
 size_t sim_world_pods_going(SimWorld *w, size_t machine); /* of those */
+/* Of those, the ones whose end is not overdue by two minutes: a kubelet that is dead lets nothing go. */
+size_t sim_world_pods_alive(SimWorld *w, size_t machine);
 size_t sim_world_pods_ready(SimWorld *w);
 bool sim_world_unschedulable(SimWorld *w, size_t machine);
 bool sim_world_condition(SimWorld *w, size_t machine, const char *type, const char *status);
