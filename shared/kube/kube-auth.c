@@ -85,7 +85,7 @@ static void pem_set_done(PemSet *p) {
 /* Takes `text` (NULL: no memory for it). Told once, not once a second. */
 static void set_problem(KubeAuth *a, char *text) {
         if (text && !streq_ptr(a->problem, text))
-                log_debug(a->log, "Credential: %s", text);
+                log_debug(a->log, "No new credential, %s", text); /* a colon would hide the word after it */
         free(a->problem);
         a->problem = text;
 }

@@ -29,6 +29,11 @@ static const struct {
         { "SecretAccessKey", SECRET_VALUE },
         { "SessionToken", SECRET_VALUE },
         { "access_token", SECRET_VALUE },
+        { "refresh_token", SECRET_VALUE },
+        { "id_token", SECRET_VALUE },
+        { "client_secret", SECRET_VALUE },
+        { "SECRET_ACCESS_KEY", SECRET_VALUE }, /* AWS_..., of an environment */
+        { "SESSION_TOKEN", SECRET_VALUE },
 };
 
 #define MASK "***"
