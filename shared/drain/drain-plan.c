@@ -34,11 +34,19 @@ static bool class_is_waited_for(PodClass c) {
         return false;
 }
 
+/* When waiting for this terminating pod ends. */
+static usec_t stuck_usec(const KubePod *pod, const DrainRules *rules) {
+        return rules->stuck_after_usec == 0
+                       ? USEC_INFINITY
+                       : usec_add(pod->object.meta.deletion_usec, rules->stuck_after_usec);
+}
+
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
         PodClass c = pod_classify(pod, wall_now_usec, NULL, NULL);
 
-        return class_is_waited_for(c) &&
-               (c == POD_CLASS_TERMINATING || !came_back_in_spite_of_cordon(pod, rules));
+        if (c == POD_CLASS_TERMINATING)
+                return wall_now_usec < stuck_usec(pod, rules);
+        return class_is_waited_for(c) && !came_back_in_spite_of_cordon(pod, rules);
 }
 
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
@@ -71,8 +79,8 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
         return pod->grace_sec > left ? left : -1;
 }
 
-/* A shorter grace counts, at the API server, from when the deletion began: less than has passed since then is no
- * grace at all (apiserver/pkg/registry/rest BeforeDelete). */
+/* A shorter grace counts, at the API server, from when the deletion began: less than has passed since then
+ * is no grace at all (apiserver/pkg/registry/rest BeforeDelete). */
 static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
         const ObjectMeta *m = &pod->object.meta;
         usec_t was = m->deletion_grace_sec > 0 ? (usec_t) m->deletion_grace_sec * USEC_PER_SEC : 0;
@@ -84,7 +92,7 @@ static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, use
         PodPlan p = { .action = POD_ACTION_WAIT,
                       .pod_class = POD_CLASS_TERMINATING,
                       .grace_sec = -1,
-                      .next_usec = USEC_INFINITY };
+                      .next_usec = stuck_usec(pod, rules) };
         int64_t left;
         usec_t goal;
 
@@ -96,7 +104,7 @@ static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, use
                 return p;
         left = seconds_left(rules->deadline_usec, now_usec);
         if (left > 1 && grace_would_be_over(pod, left, now_usec)) {
-                p.next_usec = usec_sub(rules->deadline_usec, USEC_PER_SEC);
+                p.next_usec = MIN(p.next_usec, usec_sub(rules->deadline_usec, USEC_PER_SEC));
                 return p;
         }
         p.action = POD_ACTION_DELETE;

@@ -9,8 +9,10 @@
  *   before T - g   evicted, so that its PDB is asked; with less grace than g only if g does not fit before T
  *   from T - g     deleted with what is left, max(1 s, T - now): no PDB can hold it any longer
  *   terminating    deleted again with less if it would outlive T (never just to repeat: only if at least a
- *                  second is won); but only at T - 1 s if more than T - now has passed since its deletion began:
- *                  the API server counts a shortened grace from there, and would take it for over
+ *                  second is won); but only at T - 1 s if more than T - now has passed since its
+ *                  deletion began: the API server counts a shortened grace from there, and would take
+ *                  it for over
+ *
  * So with g >= T - start a pod is deleted at once; where `evict_first` is set (the agent) its PDB is asked
  * once before.
  */
@@ -29,6 +31,9 @@ typedef struct DrainRules {
         usec_t deadline_usec; /* wall clock T; USEC_INFINITY: wait for ever */
         ProtectedPolicy protected_policy;
         /* past T - g, a pod that was never refused is evicted with clipped grace, not deleted */
+        /* A terminating pod that is still there so long after its grace has ended is not waited for any
+         * more: its kubelet is dead, or cannot. 0: it is waited for for ever. */
+        usec_t stuck_after_usec;
         bool evict_first;
 } DrainRules;
 

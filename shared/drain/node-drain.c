@@ -21,6 +21,7 @@ typedef struct DrainPod {
         bool refused;         /* an eviction was refused at least once */
         usec_t vanished_usec; /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
+        char *sent_version;       /* resourceVersion in view when our delete was sent */
         char *deleted_version;    /* resourceVersion in view when our delete was accepted */
         usec_t delete_retry_usec; /* loop_now() */
         Backoff delete_backoff;
@@ -69,6 +70,7 @@ static void *drain_pod_free(void *p) {
         eviction_free(dp->eviction);
         kube_call_free(dp->delete_call);
         kube_object_unref(&dp->pod->object);
+        free(dp->sent_version);
         free(dp->deleted_version);
         free(dp->detail);
         free(dp->message);
@@ -268,7 +270,8 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
 
         dp->delete_call = kube_call_free(dp->delete_call);
         if (!reply->error || reply->error->http == 404 || reply->error->http == 409) {
-                (void) free_and_strdup(&dp->deleted_version, dp->pod->object.meta.resource_version);
+                free(dp->deleted_version);
+                dp->deleted_version = TAKE_PTR(dp->sent_version);
                 backoff_reset(&dp->delete_backoff);
                 (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
                 if (!reply->error)
@@ -299,7 +302,8 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
                 timer_arm_earlier(d->timer, dp->delete_retry_usec);
                 return;
         }
-        if (kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
+        if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
+            kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
 }
 
@@ -557,6 +561,13 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
         if (wall_usec >= d->rules.deadline_usec)
                 return;
         d->rules.deadline_usec = wall_usec;
+        node_drain_wake(d);
+}
+
+void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {
+        if (usec == d->rules.stuck_after_usec)
+                return;
+        d->rules.stuck_after_usec = usec;
         node_drain_wake(d);
 }
 

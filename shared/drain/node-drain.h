@@ -86,6 +86,8 @@ void node_drain_pod_seen(NodeDrain *d, const KubePod *pod);
 void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 /* The earliest of all deadlines set; a later one never relaxes an earlier one. */
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
+/* DrainRules.stuck_after_usec from here on. */
+void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 
 NodeDrainState node_drain_state(const NodeDrain *d);
 size_t node_drain_pods_left(const NodeDrain *d);
