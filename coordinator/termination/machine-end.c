@@ -209,6 +209,8 @@ void machine_end_terminate(MachineEnd *m) {
         if (m->terminating)
                 return;
         m->terminating = true;
+        m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
+        m->first_gone = false;
         m->call = cloud_call_free(m->call); /* a look under way has nothing to say any more */
         timer_disarm(m->timer);
         terminate(m);
