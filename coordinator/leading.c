@@ -258,7 +258,7 @@ static void removal_drop(Leading *l, Removal *x) {
 }
 
 static void removal_step(Leading *l, Removal *x) {
-        node_termination_step(x->termination);
+        node_termination_look(x->termination);
         removal_note_state(l, x);
         if (x->state == NODE_TERMINATION_DONE)
                 removal_drop(l, x);

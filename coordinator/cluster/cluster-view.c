@@ -159,16 +159,23 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         }
 }
 
+/* Of the pods that it matches, the unready are evicted without it being asked. */
+static bool lets_unready_pass(const KubePdb *pdb) {
+        return pdb->always_allow_unhealthy ||
+               (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
+}
+
 /* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches
- * changes only with its spec: then the nodes of those pods are dirty, and of those that it matched
- * before. */
+ * changes only with its spec, or when unready ones begin or cease to pass it by: then the nodes of those
+ * pods are dirty, and of those that it matched before. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         KubeObject *o;
 
         index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
         v->handler.on_pdb(old, new, v->handler.userdata);
-        if (old && new && old->object.meta.generation == new->object.meta.generation)
+        if (old && new && old->object.meta.generation == new->object.meta.generation &&
+            lets_unready_pass(old) == lets_unready_pass(new))
                 return;
         INFORMER_FOREACH (o, v->informers[VIEW_PODS]) {
                 const KubePod *pod = (const KubePod *) o;
@@ -422,8 +429,7 @@ static bool eviction_passes_by(const KubePdb *pdb, const KubePod *pod) {
                 return true;
         if (pod->ready)
                 return false;
-        return pdb->always_allow_unhealthy ||
-               (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
+        return lets_unready_pass(pdb);
 }
 
 const KubePdb *cluster_view_pdb_of_pod(const ClusterView *v, const KubePod *pod) {

@@ -16,6 +16,8 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 /* volumes of DaemonSet pods never detach: not waited for longer */
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
+/* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
+#define STUCK_USEC (2 * USEC_PER_MINUTE)
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (10 * USEC_PER_SEC)
 
@@ -47,6 +49,7 @@ struct NodeTermination {
         uint64_t agent_fingerprint;
         usec_t agent_moved_usec; /* when the agent's drain was last seen to move */
         usec_t lb_until_usec;
+        usec_t stuck_after_usec; /* of DrainRules */
         size_t n_volumes;
         usec_t volumes_moved_usec;
         bool rate_taken, step_again, stepping;
@@ -301,10 +304,18 @@ static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNod
                 set_deadline(t, usec_add(claim->object.meta.deletion_usec, claim->termination_grace_usec),
                              "its NodeClaim's terminationGracePeriod");
         if (interruption_mark_parse(n, &mark) >= 0) {
-                if (mark.ends_machine && mark.deadline_usec != USEC_INFINITY)
+                if (mark.ends_machine && mark.deadline_usec != USEC_INFINITY &&
+                    !streq(mark.phase, "Cancelled"))
                         set_deadline(t, mark.deadline_usec, "the interruption its agent saw");
                 interruption_mark_done(&mark);
         }
+}
+
+/* A kubelet that reports is still at work on its pods, however long it takes. */
+static void update_stuck(NodeTermination *t, const KubeNode *n) {
+        t->stuck_after_usec = kube_node_is_ready(n) ? 0 : STUCK_USEC;
+        if (t->drain)
+                node_drain_set_stuck_after(t->drain, t->stuck_after_usec);
 }
 
 static bool deadline_passed(const NodeTermination *t) {
@@ -359,6 +370,7 @@ static void begin_drain(NodeTermination *t) {
                 .guard = t->context->guard,
                 .rules = { .started_usec = t->started_usec,
                            .deadline_usec = t->deadline_usec,
+                           .stuck_after_usec = t->stuck_after_usec,
                            .protected_policy = (ProtectedPolicy) t->context->config->protected_policy },
         };
         NodeDrainHandler h = { .on_changed = on_drain_changed,
@@ -381,7 +393,9 @@ typedef struct PodCount {
 } PodCount;
 
 static PodCount count_pods(const NodeTermination *t) {
-        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = USEC_INFINITY };
+        DrainRules rules = { .started_usec = t->started_usec,
+                             .deadline_usec = USEC_INFINITY,
+                             .stuck_after_usec = t->stuck_after_usec };
         usec_t now = loop_wall(t->env->loop);
         PodCount c = {};
         const KubePod *pod;
@@ -396,21 +410,46 @@ static PodCount count_pods(const NodeTermination *t) {
         return c;
 }
 
-/* What shows that an agent's drain moves: its annotation and the node's pods, not their timestamps. */
+static PodClass class_of(const KubePod *pod, usec_t now) {
+        return pod_classify(pod, now, NULL, NULL);
+}
+
+/* What shows that an agent's drain moves: its annotation, and the pods that go; not what else becomes of
+ * them. */
 static uint64_t agent_fingerprint(const NodeTermination *t, const KubeNode *n) {
         const char *text = strempty(object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION));
+        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = USEC_INFINITY };
+        usec_t now = loop_wall(t->env->loop);
         uint64_t h = hash64(text, strlen(text));
         const KubePod *pod;
 
         for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
-                h = h * 31 +
-                    hash64(pod->object.meta.resource_version, strlen(pod->object.meta.resource_version));
+                if (class_of(pod, now) == POD_CLASS_TERMINATING)
+                        h += 3 * hash64(pod->object.meta.uid, strlen(pod->object.meta.uid));
+                else if (drain_waits_for(pod, &rules, now))
+                        h += hash64(pod->object.meta.uid, strlen(pod->object.meta.uid));
         return h;
+}
+
+/* Wall clock: when the first of the pods that stand is to be deleted, T minus its grace; USEC_INFINITY:
+ * there is no T. */
+static usec_t first_pod_due(const NodeTermination *t) {
+        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline_usec };
+        usec_t now = loop_wall(t->env->loop), due = t->deadline_usec;
+        const KubePod *pod;
+
+        if (due == USEC_INFINITY)
+                return due;
+        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
+                if (drain_waits_for(pod, &rules, now) && class_of(pod, now) != POD_CLASS_TERMINATING &&
+                    pod->grace_sec > 0)
+                        due = MIN(due, usec_sub(t->deadline_usec, (usec_t) pod->grace_sec * USEC_PER_SEC));
+        return due;
 }
 
 /* True while the agent drains this node and gets on with it. */
 static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
-        usec_t now = loop_now(t->env->loop), until;
+        usec_t now = loop_now(t->env->loop), due = first_pod_due(t), until;
         InterruptionMark mark;
         uint64_t h;
         bool draining;
@@ -428,9 +467,12 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
                 t->agent_moved_usec = now;
         }
         until = usec_add(t->agent_moved_usec, AGENT_SILENCE_USEC);
-        if (now >= until)
+        if (now >= until ||
+            loop_wall(t->env->loop) >= due) /* what a deadline calls for is always ours, too */
                 return false;
         requeue_at(t, until);
+        if (due != USEC_INFINITY)
+                requeue_at(t, loop_from_wall(t->env->loop, due));
         return true;
 }
 
@@ -497,6 +539,12 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
                                            "cordon and taint are acknowledged");
                 return true;
         }
+        /* At T nothing holds it: not even an API server that refuses the cordon. It is tried on. */
+        if (deadline_passed(t) && t->cordon.backoff.failures > 0) {
+                node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
+                                           "the deadline has passed, uncordoned");
+                return true;
+        }
         if (r > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
                 write_patch(t, &t->cordon, &n->object, body, on_cordoned);
         return false;
@@ -546,10 +594,13 @@ static bool step_protected(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
-        usec_t now = loop_now(t->env->loop);
+        usec_t now = loop_now(t->env->loop), due = first_pod_due(t);
 
-        if (now < t->lb_until_usec && !deadline_passed(t)) {
+        /* Inside the time that is left: no pod's grace is spent on it. */
+        if (now < t->lb_until_usec && loop_wall(t->env->loop) < due) {
                 requeue_at(t, t->lb_until_usec);
+                if (due != USEC_INFINITY)
+                        requeue_at(t, loop_from_wall(t->env->loop, due));
                 return false;
         }
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, "load balancers had their time");
@@ -590,7 +641,8 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         const KubeVolumeAttachment *v;
         size_t count = 0;
 
-        if (t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING) {
+        if (t->drain && (node_drain_state(t->drain) == NODE_DRAIN_DRAINING ||
+                         node_drain_state(t->drain) == NODE_DRAIN_PROVING)) {
                 node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
                 return true;
         }
@@ -757,6 +809,7 @@ void node_termination_step(NodeTermination *t) {
                 if (claim)
                         delete_claim(t, claim);
                 update_deadline(t, n, claim);
+                update_stuck(t, n);
                 requeue_at_deadline(t);
                 if (t->state < NODE_TERMINATION_TERMINATING) {
                         look_at_machine(t, n);
@@ -786,6 +839,12 @@ static void on_machine(MachineEnd *m, void *userdata) {
                 else
                         termination_report_unblocked(t->report, t->status);
         }
+        node_termination_step(t);
+}
+
+void node_termination_look(NodeTermination *t) {
+        if (t->drain)
+                node_drain_wake(t->drain);
         node_termination_step(t);
 }
 

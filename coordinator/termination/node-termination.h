@@ -71,6 +71,8 @@ DEFINE_FREEP(NodeTermination, node_termination_free);
 /* Level-triggered: does what view and time call for. Call after every change of the node, its claim, pods,
  * volumes. */
 void node_termination_step(NodeTermination *t);
+/* The same, and its drain looks at its pods again: what their PDBs say may have changed. */
+void node_termination_look(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */

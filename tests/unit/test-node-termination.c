@@ -627,6 +627,116 @@ static void test_agent_says_drained(void **state) {
         assert_int_equal(rig_evictions(r, 201), 1);
 }
 
+/* A kubelet that is dead ends no pod. */
+static void test_dead_kubelet(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+        rig_run(r, USEC_PER_SEC);
+        set_ready(r, "n0", false);
+        rig_delete_node(r, "n0");
+        rig_run(r, 2 * USEC_PER_MINUTE); /* its grace is over since 90 s */
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* Its pod is held by a PDB, and then by none: by an edit, or since unready pods pass it by. */
+static void test_pdb_lets_pod_pass(void **state) {
+        static const struct {
+                const char *what, *change;
+        } rows[] = {
+                { "it selects other pods now", "{'spec':{'selector':{'matchLabels':{'app':'other'}}}}" },
+                { "it lets unready pods go", "{'spec':{'unhealthyPodEvictionPolicy':'AlwaysAllow'}}" },
+                { "enough others are ready", NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = "sick", .node = "n0", .app = "web", .unready = true });
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                if (rows[i].change)
+                        fake_merge(r->cluster, FAKE_PDBS, "default", "web", "%s", rows[i].change);
+                else
+                        add_pod(r, "well", "n1", "web");
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+                assert_int_equal(rig_evictions(r, 201), 1);
+        }
+}
+
+/* Pods that talk, but do not go, are no sign of an agent's drain. */
+static void test_silent_agent(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        add_pod(r, "web", "n0", NULL);
+        mark_agent(r, "n0", "Draining", 1);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        for (int i = 0; i < 20 && rig_node(r, "n0"); i++) {
+                fake_merge(r->cluster, FAKE_PODS, "default", "web",
+                           "{'metadata':{'annotations':{'beat':'%d'}}}", i);
+                rig_run(r, 2 * USEC_PER_SEC);
+        }
+        assert_null(rig_node(r, "n0"));
+}
+
+/* An agent's drain that moves does not keep a pod from its grace before T. */
+static void test_deadline_beside_agent(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "60s");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .grace_sec = 40, .stop_sec = 35 });
+        mark_agent(r, "n0", "Draining", 1);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        for (int i = 0; i < 4; i++) {
+                assert_true(pod_is_there(r, "web"));
+                mark_agent(r, "n0", "Draining", 100 - i);
+                rig_run(r, 5 * USEC_PER_SEC);
+        }
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_non_null(fj_string(fake_get(r->cluster, FAKE_PODS, "default", "web"), "metadata",
+                                  "deletionTimestamp", NULL));
+        assert_true(rig_wait_gone(r, "n0", 45 * USEC_PER_SEC));
+}
+
+static void on_no_cordon(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        if (request->verb == FAKE_PATCH && request->x->body &&
+            memmem(request->x->body, request->x->body_size, "unschedulable", 13))
+                fault->status = 403;
+}
+
+static void test_deadline_without_cordon(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "60s");
+        add_pod(r, "web", "n0", NULL);
+        rig_run(r, USEC_PER_SEC);
+        fake_api_set_fault(r->api, on_no_cordon, NULL);
+        rig_delete_node(r, "n0");
+        rig_run(r, 55 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(pod_is_there(r, "web"));
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 /* -- leaders die ---------------------------------------------------------------------------------------- */
 
 /* Of a removal with pods, volumes and a slow cloud, the leader is killed after every n-th step of the
@@ -750,6 +860,11 @@ int main(void) {
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_stands_back),
                 cmocka_unit_test(test_agent_says_drained),
+                cmocka_unit_test(test_dead_kubelet),
+                cmocka_unit_test(test_pdb_lets_pod_pass),
+                cmocka_unit_test(test_silent_agent),
+                cmocka_unit_test(test_deadline_beside_agent),
+                cmocka_unit_test(test_deadline_without_cordon),
                 cmocka_unit_test(test_leader_killed),
                 cmocka_unit_test(test_op_id_is_stable),
                 cmocka_unit_test(test_writes_fail),
