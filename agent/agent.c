@@ -448,8 +448,9 @@ int agent_start(Agent *a) {
         if (a->config->metrics_listen) {
                 r = agent_metrics_serve(a->env->loop, a->config->metrics_listen, &a->page, &a->server);
                 if (r < 0)
-                        return log_error_errno(a->env->log, r, "Failed to listen on %s for metrics: %m",
-                                               a->config->metrics_listen);
+                        log_error_errno(a->env->log, r,
+                                        "Failed to listen on %s for metrics, going on without: %m",
+                                        a->config->metrics_listen);
         }
         if (a->env->bus) {
                 r = a->env->bus->ops->match_signal(a->env->bus, LOGIND_NAME, LOGIND_PATH, LOGIND_INTERFACE,
