@@ -9,7 +9,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -18,7 +17,7 @@ from narrator import ClusterTeller, LogTeller, Narrator, Screen, is_ready  # noq
 from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
 
 from cluster import StartError  # noqa: E402
-from daemons import Daemon, procs, program  # noqa: E402
+from daemons import Daemon, procs, program, temporary_directory  # noqa: E402
 from metadata import Metadata  # noqa: E402
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
@@ -379,7 +378,7 @@ def main():
     screen = Screen()
     begin = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="vesper-demo-") as directory:
+        with temporary_directory("vesper-demo") as directory:
             kind = RealStage if "--real" in sys.argv else FakeStage
             screen.plain(f"The stage: {kind.title}")
             with kind(directory) as stage:

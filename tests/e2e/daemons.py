@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """vesper's own programs as processes: started with a clean environment, their JSON log read as it grows."""
 
+import contextlib
 import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,6 +20,21 @@ sys.path.insert(0, os.path.join(TOP, "tests", "cluster"))
 import procs  # noqa: E402
 
 POLL = 0.005
+
+
+@contextlib.contextmanager
+def temporary_directory(name):
+    """NAME-PID-something in the directory for such; what a killed process left there goes first."""
+    for left in os.listdir(tempfile.gettempdir()):
+        found = re.match(rf"{name}-(\d+)-", left)
+        path = os.path.join(tempfile.gettempdir(), left)
+        if found and not os.path.exists(f"/proc/{found[1]}") and os.lstat(path).st_uid == os.getuid():
+            shutil.rmtree(path, ignore_errors=True)
+    path = tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def build_directory():

@@ -8,10 +8,9 @@
     VESPER_E2E_KEEP=DIR               keep logs and configurations there
 """
 
+import contextlib
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 
@@ -20,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases_cluster  # noqa: E402
 import cases_command  # noqa: E402
 import cases_node  # noqa: E402
-from daemons import program, procs  # noqa: E402
+from daemons import procs, program, temporary_directory  # noqa: E402
 from world import Figures, World  # noqa: E402
 
 CASES = cases_command.CASES + cases_node.CASES + cases_cluster.CASES
@@ -73,13 +72,13 @@ def main():
             return 1
 
     kept = os.environ.get("VESPER_E2E_KEEP")
-    directory = os.path.abspath(kept) if kept else tempfile.mkdtemp(prefix="vesper-e2e-")
-    os.makedirs(directory, exist_ok=True)
-    try:
+    if kept:
+        os.makedirs(kept, exist_ok=True)
+        place = contextlib.nullcontext(os.path.abspath(kept))
+    else:
+        place = temporary_directory("vesper-e2e")
+    with place as directory:
         passed = run(cases, directory)
-    finally:
-        if not kept:
-            shutil.rmtree(directory, ignore_errors=True)
     print(f"{passed} passed, {len(cases) - passed} failed, 0 skipped")
     return 0 if passed == len(cases) else 1
 
