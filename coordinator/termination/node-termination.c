@@ -529,11 +529,21 @@ static bool step_checking(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
+/* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000: it
+ * goes on being used until they are gone). */
+static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
+        bool waits = t->state <= NODE_TERMINATION_PROTECTED &&
+                     t->context->config->protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
+
+        return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
+                                                                          t->deadline_usec, ret_body);
+}
+
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int r;
 
-        r = termination_cordon_patch(n, "node is being deleted", t->deadline_usec, &body);
+        r = marks_patch(t, n, &body);
         if (r == 0) {
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "cordon and taint are acknowledged");
@@ -550,11 +560,11 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-/* The deadline may come or move after the cordon: its copy on the Node follows. */
+/* The deadline may come or move after the cordon, and load balancers let go later: the Node follows. */
 static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
-        if (termination_cordon_patch(n, "node is being deleted", t->deadline_usec, &body) > 0 &&
+        if (marks_patch(t, n, &body) > 0 &&
             write_is_due(t, &t->cordon, n->object.meta.resource_version))
                 write_patch(t, &t->cordon, &n->object, body, on_cordoned);
 }

@@ -67,7 +67,7 @@ static void add_cordon_mark(JsonWriter *w, const char *why) {
         json_add_string(w, ANNOTATION_CORDONED_BY_COORDINATOR, text ? text : "{}");
 }
 
-int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body) {
+static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, bool let_go, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
         char deadline[RFC3339_MAX] = "";
@@ -78,7 +78,7 @@ int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline
                 rfc3339_format(deadline_usec, deadline);
         claim = cordon_is_ours_to_claim(n) && !has_cordon_mark(n, ANNOTATION_CORDONED_BY_COORDINATOR);
         taint = !kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule");
-        label = !object_meta_label(m, LABEL_EXCLUDE_FROM_LB);
+        label = let_go && !object_meta_label(m, LABEL_EXCLUDE_FROM_LB);
         mark_deadline = deadline[0] && !streq_ptr(object_meta_annotation(m, ANNOTATION_DEADLINE), deadline);
         if (n->unschedulable && !claim && !taint && !label && !mark_deadline)
                 return 0;
@@ -104,6 +104,14 @@ int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline
                 add_taints(w, n, true);
         json_close_object(w);
         return finish_patch(w, ret_body);
+}
+
+int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body) {
+        return cordon_patch(n, why, deadline_usec, true, ret_body);
+}
+
+int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body) {
+        return cordon_patch(n, why, deadline_usec, false, ret_body);
 }
 
 static void add_finalizers(JsonWriter *w, const KubeObject *o, bool ours) {

@@ -12,6 +12,8 @@
 /* Cordon, taint, load balancer label and deadline in one merge patch. deadline_usec: wall clock;
  * USEC_INFINITY: none. 1: *ret_body is to be sent (free it); 0: all of it is there already; -ENOMEM. */
 int termination_cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body);
+/* The same without the label: a node that waits for protected pods goes on serving them until its drain begins. */
+int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_usec, char **ret_body);
 /* Takes off what the coordinator put on, finalizer included: the pool lets its node go. The node is
  * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours
  * is there), -ENOMEM. */

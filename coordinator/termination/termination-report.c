@@ -274,6 +274,7 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
 
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
                                 const char *message) {
+        const char *stop = endswith(message, ".") ? "" : ".";
         EventObject o = node_object(r);
 
         if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
@@ -282,11 +283,11 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
         (void) free_and_strdup(&r->blocked_message, message);
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
-                  "The machine of node %s does not end (%s): %s. The node is kept, and the cloud is asked "
+                  "The machine of node %s does not end (%s): %s%s The node is kept, and the cloud is asked "
                   "again",
-                  r->node, reason, message);
+                  r->node, reason, message, stop);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
-                     "%s: %s. The node is kept, and the cloud is asked again", reason, message);
+                     "%s: %s%s The node is kept, and the cloud is asked again", reason, message, stop);
         patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);

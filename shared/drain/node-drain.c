@@ -8,6 +8,8 @@
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 #define VANISHED_USEC (5 * USEC_PER_SEC)
+/* A pod that is held for long is named again, but not at each turn of its PDB. */
+#define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
 #define HELD_TELL_USEC (5 * USEC_PER_SEC)
 
 /* One pod of the node that must go. */
@@ -17,7 +19,7 @@ typedef struct DrainPod {
         unsigned generation; /* of the wake that saw it last */
         Eviction *eviction;
         bool evicted;         /* accepted */
-        bool held_told;       /* that its PDB allows nothing */
+        usec_t held_told_usec; /* loop_now(): when it was said that its PDB allows nothing; 0: not yet */
         bool refused;         /* an eviction was refused at least once */
         usec_t vanished_usec; /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
@@ -210,21 +212,21 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
  * lasts. */
 static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
         NodeDrain *d = dp->drain;
-        usec_t now = loop_wall(d->env->loop), tell;
+        usec_t now = loop_now(d->env->loop), at;
 
-        if (!eviction_is_held(dp->eviction)) {
-                dp->held_told = false;
+        if (!eviction_is_held(dp->eviction))
                 return;
-        }
         (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb,
                                     "the PodDisruptionBudget allows no disruption now");
-        tell = usec_add(dp->since_usec, HELD_TELL_USEC);
-        if (now < tell)
-                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, tell));
-        else if (!dp->held_told) {
-                dp->held_told = true;
-                drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+        at = dp->held_told_usec > 0 ? usec_add(dp->held_told_usec, HELD_AGAIN_USEC)
+                                    : loop_from_wall(d->env->loop, usec_add(dp->since_usec, HELD_TELL_USEC));
+        if (now < at) {
+                timer_arm_earlier(d->timer, at);
+                return;
         }
+        dp->held_told_usec = now;
+        timer_arm_earlier(d->timer, usec_add(now, HELD_AGAIN_USEC));
+        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
 }
 
 static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {

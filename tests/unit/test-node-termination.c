@@ -263,6 +263,9 @@ static void test_protected(void **state) {
                         continue;
                 }
                 assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
+                /* While it waits it goes on serving: load balancers let go when the drain begins. */
+                assert_int_equal(!!fj_get(rig_node(r, "n0"), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL),
+                                 rows[i].evicted > 0);
                 assert_true(rig_event_says(r, "n0", "DrainBlocked", "karpenter.sh/do-not-disrupt"));
                 fake_merge(r->cluster, FAKE_PODS, "default", "job", "{'status':{'phase':'Succeeded'}}");
                 assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
