@@ -498,8 +498,10 @@ void reflex_see_node(Reflex *r, const KubeNode *n) {
                 node_voice_set_node(r->c.voice, view);
         if (!view || r->state == REFLEX_IDLE || r->state == REFLEX_CANCELLED)
                 return;
-        /* Before our own cordon is answered, marks can only be those of an earlier boot. */
-        if (can_stop(r) && r->state != REFLEX_PLANNED && node_was_uncordoned(view)) {
+        /* Before our cordon is answered, marks are those of an earlier boot; or ours, and the answer was
+         * lost. */
+        if (can_stop(r) && node_was_uncordoned(view) &&
+            (r->state != REFLEX_PLANNED || node_is_marked_with(view, r->notice->id, r->c.env->boot_id))) {
                 reflex_release(r);
                 return;
         }

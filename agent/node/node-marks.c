@@ -110,6 +110,14 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
         return 0;
 }
 
+bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
+        const char *text = annotation(n, ANNOTATION_INTERRUPTION);
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        return text && interruption_parse(text, &i) >= 0 && streq_ptr(i.notice->id, notice_id) &&
+               boot_id_equal(i.boot_id, boot_id);
+}
+
 bool node_is_cordoned_by_stranger(const KubeNode *n) {
         return n->unschedulable && !annotation(n, ANNOTATION_CORDONED_BY_AGENT) &&
                !annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR);

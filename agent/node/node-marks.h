@@ -38,6 +38,8 @@ bool node_has_marks(const KubeNode *n);
 bool node_has_marks_to_undo(const KubeNode *n);
 /* The boot in which they were made, or NULL where it cannot be read; free it. */
 int node_marks_boot_id(const KubeNode *n, char **ret);
+/* The interruption of this notice, in this boot, stands on the Node. */
+bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id);
 /* Unschedulable, and neither we nor the coordinator did it: never claimed, never undone. */
 bool node_is_cordoned_by_stranger(const KubeNode *n);
 /* Interrupted, yet schedulable: a person un-cordoned, as our first patch sets both at once. */
