@@ -271,6 +271,26 @@ static void test_person_had_cordoned(void **state) {
         }
 }
 
+/* ... while the agent does not know yet that its cordon has landed. */
+static void test_person_opens_early(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
+
+                sim_faults_pick(w->faults, HTTP_PATCH, "/api/v1/nodes/n1", "\"unschedulable\":true",
+                                SIM_LOSE_REPLY, 1);
+                sim_world_notice(w, 1, 120);
+                require_within(w, 10, is_cordoned, 1);
+                require_runs(w, seed * 100 * USEC_PER_MSEC);
+                sim_world_admin_uncordon(w, 1);
+                require_runs(w, 60 * SEC);
+                require(w, !sim_world_unschedulable(w, 1));
+                require(w, !sim_world_annotation(w, 1, "vesper.sh/interruption"));
+                require(w, sim_check_n_evictions(w->check, NULL) == 0);
+        }
+}
+
 /* ... and cordons it for a reason of his own before the agent gets to take its mark off: that cordon stays.
  */
 static void test_person_cordons_again(void **state) {
@@ -391,21 +411,14 @@ static void test_disk_fails(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_main_path),
-                cmocka_unit_test(test_undone),
-                cmocka_unit_test(test_budget_blocks),
-                cmocka_unit_test(test_long_stop),
-                cmocka_unit_test(test_agent_killed),
-                cmocka_unit_test(test_api_away),
-                cmocka_unit_test(test_watches_cut),
-                cmocka_unit_test(test_late_pod),
-                cmocka_unit_test(test_person_opens),
-                cmocka_unit_test(test_person_had_cordoned),
-                cmocka_unit_test(test_person_cordons_again),
-                cmocka_unit_test(test_answers_lost),
-                cmocka_unit_test(test_errors_sprinkled),
-                cmocka_unit_test(test_deleted_meanwhile),
-                cmocka_unit_test(test_disk_fails),
+                cmocka_unit_test(test_main_path),           cmocka_unit_test(test_undone),
+                cmocka_unit_test(test_budget_blocks),       cmocka_unit_test(test_long_stop),
+                cmocka_unit_test(test_agent_killed),        cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),         cmocka_unit_test(test_late_pod),
+                cmocka_unit_test(test_person_opens),        cmocka_unit_test(test_person_opens_early),
+                cmocka_unit_test(test_person_had_cordoned), cmocka_unit_test(test_person_cordons_again),
+                cmocka_unit_test(test_answers_lost),        cmocka_unit_test(test_errors_sprinkled),
+                cmocka_unit_test(test_deleted_meanwhile),   cmocka_unit_test(test_disk_fails),
         };
         return cmocka_run_group_tests_name("sim-notice", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void finish_step(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
         const FakeLogEntry *e = NULL;
 
-        if (w->request && fake_api_log_size(api) != w->n_log) {
+        if (fake_api_log_size(api) != w->n_log) {
                 w->n_log = fake_api_log_size(api);
                 e = fake_api_log_at(api, w->n_log - 1);
                 sim_trace_add(w->trace, "api", "%s %s %s%s%s: %u", e->user, e->method, e->path,
