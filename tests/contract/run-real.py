@@ -65,8 +65,9 @@ class Proxy:
             self._drop(pair)
 
     def hold(self):
-        """As cut(), and who comes is sent away."""
-        self._held = True
+        """As cut(), and who comes is sent away, who is on the way included."""
+        with self._lock:
+            self._held = True
         self.cut()
 
     def release(self):
@@ -94,6 +95,10 @@ class Proxy:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._open.add(pair)
+            held = self._held
+        if held:
+            self._drop(pair)
+            return
         threading.Thread(target=self._pump, args=(pair, server, client), daemon=True).start()
         self._pump(pair, client, server)
 
@@ -245,7 +250,8 @@ def started(program, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--filter", help="only the cases whose name matches; some need the first of their file")
+    parser.add_argument("--filter",
+                        help="only the cases whose name matches; some need the first of their file")
     parser.add_argument("-v", "--verbose", action="store_true", help="all that the program prints")
     options = parser.parse_args()
     procs.exit_on_signals()
