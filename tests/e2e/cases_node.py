@@ -135,10 +135,15 @@ def agent_killed(world, figures):
     calls = world.audit.since(mark, _user(node))
     cordons = [c for c in calls if _is_cordon(c)]
     evicted = [c.name for c in calls if c.is_eviction and c.status == 201]
-    figures.add(f"cordon patches {len(cordons)}, evictions obeyed {len(evicted)} of 11 pods, "
-                f"writes after a restart with all done: {len(after)}")
+    # What was under way at the kill may have taken effect, but its answer found nobody: 504 in the log.
+    cut_off = {c.name for c in calls if c.is_eviction and c.status not in (201, 429)} - set(evicted)
+    deleted = [c for c in calls if c.verb == "delete" and c.resource == "pods"]
+    figures.add(f"cordon patches {len(cordons)}, evictions of 11 pods: answered {len(evicted)}, cut off by the kill "
+                f"{len(cut_off)}; writes after a restart with all done: {len(after)}")
     assert len(cordons) == 1, cordons
-    assert sorted(evicted) == sorted(set(evicted)) and len(evicted) == 11, evicted
+    assert len(evicted) == len(set(evicted)), evicted
+    assert len(evicted) + len(cut_off) == 11, (evicted, cut_off)
+    assert not deleted, deleted
     assert not after, after
     assert _interruption(world.get_node(node))["phase"] == "Drained"
 
