@@ -25,8 +25,7 @@ const KubeKind contract_ndb_kind = {
         .kind = "NodeDisruptionBudget",
 };
 
-/* -- answers
- * ------------------------------------------------------------------------------------------------------- */
+/* -- answers -------------------------------------------------------------------------------------- */
 
 void answer_done(Answer *a) {
         api_error_done(&a->error);
@@ -94,8 +93,7 @@ void check_answer(const Answer *a, unsigned status, const char *reason, const ch
         _fail(file, line);
 }
 
-/* -- one call
- * ------------------------------------------------------------------------------------------------------ */
+/* -- one call ------------------------------------------------------------------------------------- */
 
 /* On the heap: a case that gives up leaves it behind unharmed. */
 typedef struct Pending {
@@ -235,8 +233,7 @@ Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const cha
                 r, p, kube_evict(rig_client(r, who), ns, name, uid, grace_sec, NULL, on_reply, p, &p->call));
 }
 
-/* -- past the client
- * ----------------------------------------------------------------------------------------------- */
+/* -- past the client ------------------------------------------------------------------------------ */
 
 typedef struct Exchange {
         Answer answer;
@@ -324,8 +321,7 @@ unsigned rig_http_version(Rig *r, HttpLane lane) {
         return version;
 }
 
-/* -- watches
- * ------------------------------------------------------------------------------------------------------- */
+/* -- watches -------------------------------------------------------------------------------------- */
 
 static uint64_t version_of(const Json *object) {
         const char *text = json_string_or_null(json_path(object, "metadata", "resourceVersion", NULL));
@@ -425,9 +421,7 @@ bool rig_watch_wait_bookmark(RigWatch *w, usec_t timeout_usec) {
         return rig_wait(w->rig, watch_marked, w, timeout_usec) && w->n_bookmarks > 0;
 }
 
-/* -- makers
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- makers --------------------------------------------------------------------------------------- */
 
 /* A pod wants its namespace's default ServiceAccount, which a controller would make. The fake knows none. */
 static const KubeKind account_kind = {

@@ -8,8 +8,7 @@
 #include "contract-rig.h"
 #include "string-util.h"
 
-/* -- answers
- * ------------------------------------------------------------------------------------------------------- */
+/* -- answers -------------------------------------------------------------------------------------- */
 
 typedef struct Answer {
         unsigned status; /* 0: none came */
@@ -39,9 +38,7 @@ const Json *json_find(const Json *list, const char *key, const char *value);
 void check_answer(const Answer *a, unsigned status, const char *reason, const char *file, int line);
 #define assert_answer(a, status, reason) check_answer(&(a), (status), (reason), __FILE__, __LINE__)
 
-/* -- calls
- * ---------------------------------------------------------------------------------------------------------
- */
+/* -- calls ---------------------------------------------------------------------------------------- */
 
 extern const KubeKind contract_namespace_kind, contract_event_kind, contract_ndb_kind;
 
@@ -84,8 +81,7 @@ Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const c
 /* With which version of HTTP a request of this lane is answered: 11, 20; 0: there is no network. */
 unsigned rig_http_version(Rig *r, HttpLane lane);
 
-/* -- watches
- * ------------------------------------------------------------------------------------------------------- */
+/* -- watches -------------------------------------------------------------------------------------- */
 
 typedef struct RigWatch {
         Rig *rig;
@@ -113,9 +109,7 @@ void check_watch(RigWatch *w, const char *expected, const char *file, int line);
 bool rig_watch_wait_end(RigWatch *w, usec_t timeout_usec);
 bool rig_watch_wait_bookmark(RigWatch *w, usec_t timeout_usec);
 
-/* -- makers
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- makers --------------------------------------------------------------------------------------- */
 
 void rig_make_namespace(Rig *r, const char *name);
 void rig_make_node(Rig *r, const char *name);

@@ -2,6 +2,7 @@
 /* What packaging/manifests/coordinator/rbac.yaml lets the coordinator do: each verb that it names, and no
  * more. */
 #include "contract-ask.h"
+#include "event-recorder.h"
 
 #define NS "coordinator"
 #define VESPER "'apiVersion': 'vesper.sh/v1alpha1', 'kind': "
@@ -140,6 +141,49 @@ static void it_writes_events(void **state) {
         assert_answer(astray, 422, "Invalid");
 }
 
+static bool all_told(void *recorder) {
+        return event_recorder_pending(recorder) == 0;
+}
+
+/* The recorder's own Events are taken; of a repeat within the minute there is one. */
+static void its_recorder_is_heard(void **state) {
+        Rig *r = *state;
+        _cleanup_(event_recorder_freep) EventRecorder *e = NULL;
+        static const EventObject objects[] = {
+                { .api_version = "v1", .kind = "Node", .name = "recorded", .uid = "u1" },
+                { .api_version = "v1", .kind = "Pod", .ns = NS, .name = "recorded", .uid = "u2" },
+                { .group = "vesper.sh",
+                  .api_version = "v1alpha1",
+                  .kind = "NodeClaim",
+                  .name = "recorded",
+                  .uid = "u3" },
+        };
+
+        assert_return_code(
+                event_recorder_new(rig_client(r, RIG_COORDINATOR), "vesper-coordinator", "host", &e), 0);
+        for (size_t i = 0; i < ELEMENTSOF(objects); i++)
+                for (unsigned k = 0; k < 2; k++)
+                        event_record(e, objects + i, EVENT_WARNING, "DrainBlocked", "Waits for %s",
+                                     "nobody");
+        assert_true(rig_wait(r, all_told, e, 10 * USEC_PER_SEC));
+        for (size_t i = 0; i < ELEMENTSOF(objects); i++) {
+                _cleanup_free_ char *selector =
+                        strf("involvedObject.name=recorded,involvedObject.kind=%s", objects[i].kind);
+                _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, EVENT(objects[i].ns ?: "default", NULL),
+                                                     &(KubeListOptions){ .field_selector = selector });
+                const Json *event = json_first(json_get(a.json, "items"));
+
+                print_message("  %s\n", objects[i].kind);
+                assert_answer(a, 200, NULL);
+                assert_int_equal(json_size(json_get(a.json, "items")), 1);
+                assert_string_equal(json_string_or_null(json_get(event, "reason")), "DrainBlocked");
+                assert_string_equal(json_string_or_null(json_get(event, "message")), "Waits for nobody");
+                assert_string_equal(json_string_or_null(json_get(event, "type")), "Warning");
+                assert_string_equal(json_string_or_null(json_path(event, "source", "component", NULL)),
+                                    "vesper-coordinator");
+        }
+}
+
 /* The Lease of its name in its namespace, to get and update; deleting it is nobody's business. */
 static void it_has_one_lease(void **state) {
         Rig *r = *state;
@@ -218,9 +262,10 @@ static void a_stranger_may_do_nothing(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(what_it_works_on),         cmocka_unit_test(it_reads),
-        cmocka_unit_test(it_writes_nodes_and_pods), cmocka_unit_test(it_writes_claims_and_pools),
-        cmocka_unit_test(it_writes_events),         cmocka_unit_test(it_has_one_lease),
-        cmocka_unit_test(it_may_do_no_more),        cmocka_unit_test(a_stranger_may_do_nothing),
+        cmocka_unit_test(what_it_works_on),          cmocka_unit_test(it_reads),
+        cmocka_unit_test(it_writes_nodes_and_pods),  cmocka_unit_test(it_writes_claims_and_pools),
+        cmocka_unit_test(it_writes_events),          cmocka_unit_test(its_recorder_is_heard),
+        cmocka_unit_test(it_has_one_lease),          cmocka_unit_test(it_may_do_no_more),
+        cmocka_unit_test(a_stranger_may_do_nothing),
 };
 CONTRACT_SUITE(coordinator, cases);

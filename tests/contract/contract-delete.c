@@ -70,8 +70,7 @@ static void dry_run_deletes_nothing(void **state) {
         assert_int_equal(n->object.meta.deletion_usec, 0);
 }
 
-/* -- finalizers
- * ---------------------------------------------------------------------------------------------------- */
+/* -- finalizers ----------------------------------------------------------------------------------- */
 
 /* The whole life of the coordinator's finalizer on a Node, as the kind's watchers see it. */
 static void finalizer_holds_a_node(void **state) {
@@ -165,9 +164,7 @@ static void finalizer_of_the_gone(void **state) {
         assert_answer(a, 404, "NotFound");
 }
 
-/* -- pods
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- pods ----------------------------------------------------------------------------------------- */
 
 static Answer delete_pod(Rig *r, const char *name, int64_t grace_sec) {
         return rig_delete(r, RIG_COORDINATOR, POD("delete-pods", name),

@@ -108,8 +108,7 @@ static void evictions_that_are_none(void **state) {
         assert_false(is_terminating(r, "evict-plain", "broken"));
 }
 
-/* -- budgets
- * ------------------------------------------------------------------------------------------------------- */
+/* -- budgets -------------------------------------------------------------------------------------- */
 
 /* The budget is charged for the first; the second has to wait, and the refusal names who refuses. */
 static void budget_is_charged(void **state) {
@@ -269,8 +268,7 @@ static void pods_that_are_not_ready(void **state) {
         }
 }
 
-/* -- what is no matter of budgets
- * ---------------------------------------------------------------------------------- */
+/* -- what is no matter of budgets ----------------------------------------------------------------- */
 
 /* 403 with a cause of its own: for creates, as an eviction is one. */
 static void namespace_is_terminating(void **state) {

@@ -76,8 +76,7 @@ static uint64_t lists_of(const Follower *f) {
         return kube_client_requests(rig_client(f->rig, f->who), KUBE_VERB_LIST);
 }
 
-/* -- nodes of a group
- * ---------------------------------------------------------------------------------------------- */
+/* -- nodes of a group ----------------------------------------------------------------------------- */
 
 static void make(Rig *r, const char *group, const char *name) {
         _cleanup_answer_ Answer a =
@@ -146,9 +145,7 @@ static void assert_is_the_original(Follower *f, const char *group) {
         assert_int_equal(informer_undecodable(f->informer), 0);
 }
 
-/* -- cases
- * ---------------------------------------------------------------------------------------------------------
- */
+/* -- cases ---------------------------------------------------------------------------------------- */
 
 static void it_follows(void **state) {
         Rig *r = *state;

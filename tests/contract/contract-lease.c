@@ -119,8 +119,7 @@ static void unknown_fields_and_empty_ones(void **state) {
         assert_string_equal(answer_string(&a, "metadata", "annotations", "k", NULL), "v");
 }
 
-/* -- leader election
- * ----------------------------------------------------------------------------------------------- */
+/* -- leader election ------------------------------------------------------------------------------ */
 
 /* Asserts nothing itself: it may be called after its case has failed. */
 typedef struct Candidate {

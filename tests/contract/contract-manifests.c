@@ -10,7 +10,7 @@
 #define MANIFEST_BYTES_MAX (64u * 1024)
 #define SEPARATOR "\n---\n"
 
-/* -- YAML as JSON -------------------------------------------------------------------------------------- */
+/* -- YAML as JSON --------------------------------------------------------------------------------- */
 
 static cJSON *scalar_to_json(const YamlTree *t) {
         uint64_t n;
@@ -38,7 +38,7 @@ static cJSON *to_json(const YamlTree *t) {
         return v;
 }
 
-/* -- documents ----------------------------------------------------------------------------------------- */
+/* -- documents ------------------------------------------------------------------------------------ */
 
 static void apply_crd(FakeCluster *c, const cJSON *crd) {
         const cJSON *version = cJSON_GetArrayItem(fj_get(crd, "spec", "versions", NULL), 0);

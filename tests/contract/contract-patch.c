@@ -149,8 +149,7 @@ static void finalizers_of_others_stay(void **state) {
         assert_false(object_meta_has_finalizer(&after->object.meta, FINALIZER_TERMINATION));
 }
 
-/* -- the status
- * ---------------------------------------------------------------------------------------------------- */
+/* -- the status ----------------------------------------------------------------------------------- */
 
 static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status,
                              const char *message) {
@@ -271,8 +270,7 @@ static void stale_versions_are_refused(void **state) {
         }
 }
 
-/* -- the rules
- * ----------------------------------------------------------------------------------------------------- */
+/* -- the rules ------------------------------------------------------------------------------------ */
 
 #define TEST_AND_CORDON \
         "[{'op': 'test', 'path': '/spec/unschedulable', 'value': null}, " \

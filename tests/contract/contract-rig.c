@@ -50,8 +50,7 @@ static const char *const identities[_RIG_WHO_MAX] = {
         [RIG_HELD] = "CN=held,O=system:masters",
 };
 
-/* -- making one
- * ---------------------------------------------------------------------------------------------------- */
+/* -- making one ----------------------------------------------------------------------------------- */
 
 static int person_open(Rig *r, RigWho who, HttpTransport *transport, const KubeConfig *config) {
         const char *server = who == RIG_HELD && r->held_server ? r->held_server : r->server;
@@ -186,8 +185,7 @@ Rig *rig_free(Rig *r) {
         return mfree(r);
 }
 
-/* -- using it
- * ------------------------------------------------------------------------------------------------------ */
+/* -- using it ------------------------------------------------------------------------------------- */
 
 bool rig_is_fake(const Rig *r) {
         return r->fake;
@@ -209,9 +207,7 @@ void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_auth
         assert_true(kube_auth_get(r->people[who].auth, ret_tls, ret_authorization));
 }
 
-/* -- time
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- time ----------------------------------------------------------------------------------------- */
 
 /* One event, or none up to until_usec. */
 static void rig_step(Rig *r, usec_t until_usec) {
@@ -241,9 +237,7 @@ void rig_sleep(Rig *r, usec_t usec) {
         (void) rig_wait(r, never, NULL, usec);
 }
 
-/* -- faults
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- faults --------------------------------------------------------------------------------------- */
 
 typedef struct Control {
         bool done;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Our custom objects: the status apart from the rest, generation, and what their schemas refuse. */
+#include "claim-status.h"
 #include "contract-ask.h"
+#include "marks.h"
+#include "node-termination.h"
 
 #define OF(kind) "'apiVersion': 'vesper.sh/v1alpha1', 'kind': '" kind "'"
 
@@ -146,8 +149,59 @@ static void claim_is_read_back(void **state) {
         assert_int_equal(kube_node_claim_condition(c, "Drained")->status, CONDITION_FALSE);
 }
 
-/* -- schemas
- * ------------------------------------------------------------------------------------------------------- */
+/* Everything that the coordinator tells on a claim, in each phase, is what the schema takes. */
+static void coordinator_tells_each_phase(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer made = { 0 };
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(claim_status_freep) ClaimStatus *s = NULL;
+        const DrainBlocker blocker = {
+                .ns = "web",
+                .name = "web-0",
+                .uid = "u",
+                .reason = "BlockedByPDB",
+                .detail = "web",
+                .message = "The disruption budget web needs 3 healthy pods and has 3 currently",
+                .since_usec = UINT64_C(1790000000) * USEC_PER_SEC,
+        };
+
+        rig_make_claim(r, "status-told");
+        made = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, made.json,
+                                              kube_client_pool(rig_client(r, RIG_COORDINATOR)), &o),
+                           0);
+        assert_return_code(claim_status_new(rig_client(r, RIG_COORDINATOR), (HttpGuard){ 0 },
+                                            CONTAINER_OF(o, KubeNodeClaim, object), &s),
+                           0);
+        claim_status_set_node(s, "n", "4f0cfdc4-0000-4000-8000-000000000000");
+        claim_status_set_deadline(s, UINT64_C(1790000000) * USEC_PER_SEC);
+        claim_status_set_cloud_error(s, "UnauthorizedOperation");
+        claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining", "1 pod is left");
+        claim_status_set_blockers(s, 1, &blocker, 1);
+        for (NodeTerminationState i = NODE_TERMINATION_CORDONING; i < NODE_TERMINATION_DONE; i++) {
+                const char *phase = node_termination_state_to_string(i);
+                _cleanup_answer_ Answer a = { 0 };
+
+                claim_status_set_phase(s, phase);
+                rig_sleep(r, USEC_PER_SEC);
+                a = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+                assert_answer(a, 200, NULL);
+                assert_non_null(answer_string(&a, "status", "phase", NULL));
+                assert_string_equal(answer_string(&a, "status", "phase", NULL), phase);
+        }
+        claim_status_set_blockers(s, 0, NULL, 0);
+        claim_status_set_cloud_error(s, NULL);
+        rig_sleep(r, 3 * USEC_PER_SEC);
+        answer_done(&made);
+        made = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+        assert_string_equal(answer_string(&made, "status", "deadline", NULL), "2026-09-21T14:13:20Z");
+        assert_null(answer_string(&made, "status", "lastCloudError", NULL));
+        assert_int_equal(json_size(json_path(made.json, "status", "blockers", NULL)), 0);
+        assert_non_null(
+                json_find(json_path(made.json, "status", "conditions", NULL), "type", CLAIM_DRAINED));
+}
+
+/* -- schemas -------------------------------------------------------------------------------------- */
 
 /* Each row in a new object of its own, which goes again. */
 typedef struct SchemaRow {
@@ -341,6 +395,7 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(status_is_written_conditionally),
         cmocka_unit_test(conditions_are_one_list),
         cmocka_unit_test(claim_is_read_back),
+        cmocka_unit_test(coordinator_tells_each_phase),
         cmocka_unit_test(schema_of_claims),
         cmocka_unit_test(schema_of_pools),
         cmocka_unit_test(schema_of_budgets),
