@@ -49,6 +49,7 @@ static const unsigned edges[_REFLEX_STATE_MAX] = {
 
 static void reflex_enter_draining(Reflex *r);
 static void reflex_enter_drained(Reflex *r);
+static void reflex_release(Reflex *r);
 static void reflex_check_volumes(Reflex *r);
 
 const char *reflex_state_to_string(ReflexState s) {
@@ -289,6 +290,10 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
                 return;
         }
         reflex_set_state(r, REFLEX_CORDONED, "acknowledged");
+        if (node_was_uncordoned(reflex_node(r))) {
+                reflex_release(r);
+                return;
+        }
         metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_CORDON, 0,
                         (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
         node_voice_cordoned(r->c.voice, delay, claimed);

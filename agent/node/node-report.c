@@ -309,6 +309,12 @@ static void send_cordon(NodeReport *r) {
                 timer_arm_earlier(r->timer, 0);
                 return;
         }
+        if (!r->view->unschedulable && node_is_marked_with(r->view, r->notice->id, r->env->boot_id)) {
+                /* The same, and a person has un-cordoned since: that is for the owner to see. */
+                acknowledge_cordon(r, false);
+                timer_arm_earlier(r->timer, 0);
+                return;
+        }
         why = strf("%s notice of %s: %s", notice_kind_to_string(r->notice->kind), r->notice->source,
                    r->notice->action ? r->notice->action : "ends");
         if (text && why)
