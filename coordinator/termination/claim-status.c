@@ -177,6 +177,8 @@ static char *status_body(const ClaimStatus *s) {
         json_add_string(w, "phase", s->phase);
         if (s->deadline_usec != USEC_INFINITY)
                 add_time(w, "deadline", s->deadline_usec);
+        else
+                json_add_null(w, "deadline");
         if (s->cloud_error)
                 json_add_string(w, "lastCloudError", s->cloud_error);
         else

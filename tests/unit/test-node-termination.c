@@ -69,7 +69,7 @@ static void test_marks_and_pods(void **state) {
 
         rig_begin(r, 2, "1h");
         for (int i = 0; i < 10; i++) {
-                char name[8];
+                char name[16];
 
                 snprintf(name, sizeof(name), "p%d", i);
                 fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = "n0", .stop_sec = 10 });
@@ -178,7 +178,7 @@ static void test_pdb_that_allows_none(void **state) {
 
         rig_begin(r, 2, NULL);
         for (int i = 0; i < 20; i++) {
-                char name[8];
+                char name[16];
 
                 snprintf(name, sizeof(name), "w%d", i);
                 add_pod(r, name, "n0", "web");
