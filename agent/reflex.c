@@ -290,7 +290,9 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
                 return;
         }
         reflex_set_state(r, REFLEX_CORDONED, "acknowledged");
-        if (node_was_uncordoned(reflex_node(r))) {
+        /* The view may be older than the answer: marks of an earlier boot say nothing about this cordon. */
+        if (!r->ending && node_was_uncordoned(reflex_node(r)) &&
+            node_is_marked_with(reflex_node(r), r->notice->id, r->c.env->boot_id)) {
                 reflex_release(r);
                 return;
         }
