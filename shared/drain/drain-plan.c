@@ -58,8 +58,12 @@ void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *ru
                 c->any_non_critical = true;
 }
 
-static usec_t pod_grace_usec(const KubePod *pod) {
-        return pod->grace_sec <= 0 ? 0 : usec_add((usec_t) pod->grace_sec * USEC_PER_SEC, 0);
+/* A grace comes from outside: it saturates. */
+static usec_t grace_usec(int64_t grace_sec) {
+        if (grace_sec <= 0)
+                return 0;
+        return (usec_t) grace_sec > USEC_INFINITY / USEC_PER_SEC ? USEC_INFINITY
+                                                                  : (usec_t) grace_sec * USEC_PER_SEC;
 }
 
 /* What is left until T in whole seconds, at least one: never 0, which would break at-most-one semantics. */
@@ -83,9 +87,9 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
  * is no grace at all (apiserver/pkg/registry/rest BeforeDelete). */
 static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
         const ObjectMeta *m = &pod->object.meta;
-        usec_t was = m->deletion_grace_sec > 0 ? (usec_t) m->deletion_grace_sec * USEC_PER_SEC : 0;
 
-        return usec_add(usec_sub(m->deletion_usec, was), (usec_t) grace_sec * USEC_PER_SEC) < now_usec;
+        return usec_add(usec_sub(m->deletion_usec, grace_usec(m->deletion_grace_sec)), grace_usec(grace_sec)) <
+               now_usec;
 }
 
 static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {
@@ -124,7 +128,7 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
                              const DrainContext *context, bool refused, usec_t now_usec) {
         usec_t force_usec = rules->deadline_usec == USEC_INFINITY
                                     ? USEC_INFINITY
-                                    : usec_sub(rules->deadline_usec, pod_grace_usec(pod));
+                                    : usec_sub(rules->deadline_usec, grace_usec(pod->grace_sec));
 
         if (now_usec >= force_usec &&
             (refused || !rules->evict_first || must_hold(pod, p.pod_class, rules, context))) {

@@ -180,6 +180,8 @@ static void test_standing(void **state) {
                   1, -1 },
                 { "long past T: still a second, never 0", PLAIN, 30, 1000, PROTECTED_WAIT, 0, 1, 0, 0,
                   POD_ACTION_DELETE, 1, -1 },
+                { "a grace past all arithmetic", PLAIN, INT64_C(18446744073710), 1200, PROTECTED_WAIT, 0, 1, 0, 0,
+                  POD_ACTION_DELETE, 100, -1 },
                 { "no grace at all before T", PLAIN, 0, 1200, PROTECTED_WAIT, 0, 1, 0, 0, POD_ACTION_EVICT,
                   -1, 1200 },
                 { "no grace at all at T: its own", PLAIN, 0, 1100, PROTECTED_WAIT, 0, 1, 0, 0,
