@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process costs, read from /proc: memory, CPU seconds, context switches, threads, descriptors.
+
+    before = account.read(pid)
+    with account.Sampler(pid) as sampler:
+        ...
+    after = account.read(pid)
+    spent = after - before        # Spent: seconds, cpu, voluntary, involuntary, growth of memory
+    sampler.peak.anonymous_kb
+"""
+
+import dataclasses
+import os
+import re
+import threading
+import time
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    time: float  # monotonic, seconds
+    cpu: float  # seconds, user and system, of all its threads that live
+    voluntary: int  # context switches: it waited
+    involuntary: int  # it was made to wait
+    rss_kb: int
+    anonymous_kb: int
+    pss_kb: int
+    peak_rss_kb: int  # since its start, as the kernel knows it
+    threads: int
+    fds: int
+
+    def __sub__(self, before):
+        return Spent(self.time - before.time, self.cpu - before.cpu, self.voluntary - before.voluntary,
+                     self.involuntary - before.involuntary, self.rss_kb - before.rss_kb,
+                     self.anonymous_kb - before.anonymous_kb, self.fds - before.fds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Spent:
+    seconds: float
+    cpu: float
+    voluntary: int
+    involuntary: int
+    rss_kb: int  # growth, as are the next two
+    anonymous_kb: int
+    fds: int
+
+    @property
+    def percent(self):
+        """Of one core."""
+        return 100 * self.cpu / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Peak:
+    rss_kb: int = 0
+    anonymous_kb: int = 0
+    pss_kb: int = 0
+    fds: int = 0
+
+    def with_reading(self, r):
+        return Peak(max(self.rss_kb, r.rss_kb), max(self.anonymous_kb, r.anonymous_kb),
+                    max(self.pss_kb, r.pss_kb), max(self.fds, r.fds))
+
+
+def _text(path):
+    with open(path, encoding="ascii", errors="replace") as f:
+        return f.read()
+
+
+def _field(text, name):
+    found = re.search(rf"^{name}:\s+(\d+)", text, re.M)
+    return int(found[1]) if found else 0
+
+
+def _cpu(pid, tasks):
+    """The scheduler's nanoseconds; where it keeps none, ticks of a hundredth of a second."""
+    try:
+        spent = sum(int(_text(f"/proc/{pid}/task/{t}/schedstat").split()[0]) for t in tasks) / 1e9
+    except (FileNotFoundError, ProcessLookupError):
+        spent = 0.0
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    ticks = (int(fields[11]) + int(fields[12])) / _TICK
+    return spent if spent > 0 and ticks - spent < 0.1 else ticks  # ticks alone know of threads that ended
+
+
+def read(pid):
+    """Throws ProcessLookupError or FileNotFoundError if there is no such process."""
+    tasks = os.listdir(f"/proc/{pid}/task")
+    status = _text(f"/proc/{pid}/status")
+    rollup = _text(f"/proc/{pid}/smaps_rollup")
+    if not rollup:
+        raise ProcessLookupError(f"process {pid} has ended")
+    switches = [status if len(tasks) == 1 else _text(f"/proc/{pid}/task/{t}/status") for t in tasks]
+    return Reading(time=time.monotonic(),
+                   cpu=_cpu(pid, tasks),
+                   voluntary=sum(_field(s, "voluntary_ctxt_switches") for s in switches),
+                   involuntary=sum(_field(s, "nonvoluntary_ctxt_switches") for s in switches),
+                   rss_kb=_field(rollup, "Rss"),
+                   anonymous_kb=_field(rollup, "Anonymous"),
+                   pss_kb=_field(rollup, "Pss"),
+                   peak_rss_kb=_field(status, "VmHWM"),
+                   threads=_field(status, "Threads"),
+                   fds=len(os.listdir(f"/proc/{pid}/fd")))
+
+
+class Sampler(threading.Thread):
+    """Reads every `interval` seconds; `peak` is the most that was seen. A process that ends ends it."""
+    def __init__(self, pid, interval=0.05):
+        super().__init__(daemon=True)
+        self.peak = Peak()
+        self.readings = 0
+        self._pid = pid
+        self._interval = interval
+        self._end = threading.Event()
+
+    def run(self):
+        while not self._end.is_set():
+            if not self._look():
+                return
+            self._end.wait(self._interval)
+
+    def _look(self):
+        try:
+            self.peak = self.peak.with_reading(read(self._pid))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return False
+        self.readings += 1
+        return True
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self.join(5)
+        self._look()
