@@ -2,36 +2,17 @@
 #include "fake-imds.h"
 
 #include <inttypes.h>
-#include <limits.h>
 
-#include "alloc-util.h"
+#include "fake-fault.h"
+#include "fake-json.h"
 #include "hashmap.h"
-#include "list.h"
 #include "parse-util.h"
-#include "string-util.h"
-
-#define MUST(p) \
-        ({ \
-                __typeof__(p) _must_p = (p); \
-                assert(_must_p && "out of memory"); \
-                _must_p; \
-        })
 
 #define TTL_HEADER "X-aws-ec2-metadata-token-ttl-seconds"
 #define TOKEN_HEADER "X-aws-ec2-metadata-token"
 #define TTL_MAX 21600u
 #define ZONE "us-east-1a"
 #define REGION "us-east-1"
-
-typedef struct Fault {
-        unsigned parts, n, status; /* status 0: hangs */
-        char *body;
-} Fault;
-
-typedef struct Hanging {
-        ListNode hanging;
-        FakeImds *imds;
-} Hanging;
 
 struct FakeImds {
         Loop *loop;
@@ -40,8 +21,7 @@ struct FakeImds {
         Hashmap *tokens; /* text -> usec_t when it ends */
         uint64_t next_token;
         unsigned max_ttl_sec;
-        Fault fault;
-        List hanging;
+        FakeFault fault;
         size_t n_tokens, n_gets;
 };
 
@@ -59,12 +39,11 @@ FakeImds *fake_imds_new(Loop *loop, const char *instance_id) {
 FakeImds *fake_imds_free(FakeImds *f) {
         if (!f)
                 return NULL;
-        assert(f->hanging.size == 0);
+        fake_fault_done(&f->fault);
         hashmap_free_with(f->tokens, mfree);
         free(f->instance_id);
         free(f->told_id);
         free(f->action);
-        free(f->fault.body);
         return mfree(f);
 }
 
@@ -93,23 +72,16 @@ void fake_imds_set_instance_id(FakeImds *f, const char *id) {
         f->told_id = id ? MUST(strdup(id)) : NULL;
 }
 
-static void set_fault(FakeImds *f, unsigned parts, unsigned n, unsigned status, const char *body) {
-        free(f->fault.body);
-        f->fault = (Fault){
-                .parts = parts, .n = n, .status = status, .body = body ? MUST(strdup(body)) : NULL
-        };
-}
-
 void fake_imds_hang(FakeImds *f, unsigned parts, unsigned n) {
-        set_fault(f, parts, n, 0, NULL);
+        fake_fault_set(&f->fault, parts, n, 0, NULL);
 }
 
 void fake_imds_fail(FakeImds *f, unsigned parts, unsigned n, unsigned status) {
-        set_fault(f, parts, n, status, NULL);
+        fake_fault_set(&f->fault, parts, n, status, NULL);
 }
 
 void fake_imds_garble(FakeImds *f, unsigned parts, unsigned n, const char *body) {
-        set_fault(f, parts, n, 200, body);
+        fake_fault_set(&f->fault, parts, n, 200, body);
 }
 
 void fake_imds_revoke(FakeImds *f) {
@@ -168,36 +140,23 @@ static void reply_error(HttpExchange *x, unsigned status) {
         reply(x, status, "text/html", body, NULL);
 }
 
-static void on_gone(HttpExchange *x, void *userdata) {
-        Hanging *h = userdata;
-
-        list_remove(&h->imds->hanging, &h->hanging);
-        free(h);
-}
-
-static void hang(FakeImds *f, HttpExchange *x) {
-        Hanging *h = MUST(new0(Hanging, 1));
-
-        h->imds = f;
-        list_append(&f->hanging, &h->hanging);
-        x->on_gone = on_gone;
-        x->userdata = h;
-}
-
 /* True: the request has met its fate. */
 static bool apply_fault(FakeImds *f, HttpExchange *x, unsigned part) {
-        Fault *fault = &f->fault;
+        const char *body;
+        unsigned status;
 
-        if (fault->n == 0 || !(fault->parts & part))
+        switch (fake_fault_meet(&f->fault, x, part, &status, &body)) {
+        case FAKE_FATE_SERVED:
                 return false;
-        if (fault->n != UINT_MAX)
-                fault->n--;
-        if (fault->status == 0)
-                hang(f, x);
-        else if (fault->body)
-                reply(x, fault->status, "text/plain", fault->body, NULL);
-        else
-                reply_error(x, fault->status);
+        case FAKE_FATE_HANGS:
+                break;
+        case FAKE_FATE_FAILS:
+                reply_error(x, status);
+                break;
+        case FAKE_FATE_GARBLED:
+                reply(x, status, "text/plain", body, NULL);
+                break;
+        }
         return true;
 }
 

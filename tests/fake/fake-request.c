@@ -16,52 +16,8 @@ const char *fake_verb_to_string(FakeVerb v) {
         return v >= 0 && v < _FAKE_VERB_MAX ? verbs[v] : NULL;
 }
 
-static int hex_digit(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
-static char *url_decode(const char *s, size_t size, bool plus_is_space) {
-        char *out = MUST(new0(char, size + 1));
-        size_t n = 0;
-
-        for (size_t i = 0; i < size; i++) {
-                if (s[i] == '%' && i + 2 < size && hex_digit(s[i + 1]) >= 0 && hex_digit(s[i + 2]) >= 0) {
-                        out[n++] = (char) (hex_digit(s[i + 1]) * 16 + hex_digit(s[i + 2]));
-                        i += 2;
-                } else if (s[i] == '+' && plus_is_space)
-                        out[n++] = ' ';
-                else
-                        out[n++] = s[i];
-        }
-        return out;
-}
-
-static void parse_query(FakeRequest *r, const char *query) {
-        _cleanup_strv_free_ char **parts = NULL;
-        int k = strv_split(strempty(query), "&", &parts);
-
-        assert(k >= 0);
-        k = hashmap_new(0, &r->query);
-        assert(k >= 0);
-        STRV_FOREACH (part, parts) {
-                const char *eq = strchr(*part, '=');
-                size_t n = eq ? (size_t) (eq - *part) : strlen(*part);
-                _cleanup_free_ char *key = url_decode(*part, n, true);
-                char *value = eq ? url_decode(eq + 1, strlen(eq + 1), true) : MUST(strdup(""));
-
-                if (hashmap_put(r->query, key, value) < 0)
-                        free(value);
-        }
-}
-
 static char *decode_part(const char *s) {
-        return url_decode(s, strlen(s), false);
+        return fake_url_decode(s, strlen(s), false);
 }
 
 /* parts: behind the version. */
@@ -139,7 +95,7 @@ void fake_request_init(FakeRequest *r, const HttpExchange *x) {
         const char *selector;
 
         *r = (FakeRequest){ .x = x, .method = method_word(x->method) };
-        parse_query(r, x->query);
+        fake_query_init(&r->query, x->query);
         parse_path(r, x->path);
         r->verb = verb_of(r, x->method);
         r->dry_run = streq_ptr(fake_request_query(r, "dryRun"), "All");
@@ -165,12 +121,12 @@ void fake_request_done(FakeRequest *r) {
         free(r->ns);
         free(r->name);
         free(r->selected_name);
-        hashmap_free_with(r->query, mfree);
+        fake_query_done(&r->query);
         *r = (FakeRequest){ 0 };
 }
 
 const char *fake_request_query(const FakeRequest *r, const char *key) {
-        return hashmap_get(r->query, key);
+        return fake_query_get(&r->query, key);
 }
 
 bool fake_request_flag(const FakeRequest *r, const char *key) {

@@ -4,10 +4,10 @@
 /* One request as apiserver/pkg/endpoints/request/requestinfo.go takes it apart. */
 
 #include "fake-json.h"
+#include "fake-query.h"
 #include "fake-resource.h"
 #include "fake-selector.h"
 #include "fake-status.h"
-#include "hashmap.h"
 #include "http-message.h"
 #include "time-util.h"
 
@@ -40,7 +40,7 @@ typedef struct FakeRequest {
         char *group, *version, *plural, *subresource; /* of a resource request; subresource NULL: none */
         char *ns, *name;                              /* NULL: none */
         const FakeResource *resource;                 /* NULL: not one that we serve */
-        Hashmap *query;                               /* decoded values by key, the first of each */
+        FakeQuery query;
         char *selected_name; /* list, watch: the one name that a field selector picks */
         bool dry_run;
 } FakeRequest;
