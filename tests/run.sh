@@ -20,16 +20,17 @@ say() { printf '\n== %s\n' "$*"; }
 # count PASSED FAILED SKIPPED
 count() { passed=$((passed + $1)); failed=$((failed + $2)); skipped=$((skipped + $3)); }
 
-# check NAME COMMAND...: one check; its output is shown when it fails.
+# check NAME COMMAND...: one check; its output is shown when it fails. Answers as the command does.
 check() {
-    local name=$1 log; shift
+    local name=$1 log good=0; shift
     log=$(mktemp)
     if "$@" >"$log" 2>&1; then
         count 1 0 0; printf 'ok      %s\n' "$name"
     else
-        count 0 1 0; printf 'FAILED  %s\n' "$name"; tail -n 60 "$log" | sed 's/^/        /'
+        good=1; count 0 1 0; printf 'FAILED  %s\n' "$name"; tail -n 60 "$log" | sed 's/^/        /'
     fi
     rm -f "$log"
+    return "$good"
 }
 
 # meson_tests DIR SUITE: runs one meson suite of a build folder; counts from its machine-readable log.
@@ -103,6 +104,16 @@ suite_contract() {
     with_cluster contract tests/contract/run-real.py
 }
 
+# What unit, sim and the contract on the fake execute of the daemons' rooms.
+suite_coverage() {
+    local dir=$build-cov
+    check "build for coverage" bash -c "[ -f '$dir/build.ninja' ] || meson setup '$dir' -Db_coverage=true -Dbuildtype=debug -Doptimization=1 && ninja -C '$dir'" || return
+    find "$dir" -name '*.gcda' -delete
+    check "unit, sim, contract for coverage" meson test -C "$dir" --no-rebuild --suite unit --suite sim --suite contract -t 10
+    python3 tests/coverage.py "$dir"
+    check "lines that no test reaches are argued for" python3 tests/coverage.py "$dir" --argued tests/coverage-argued.txt
+}
+
 suite_e2e() { with_cluster e2e tests/e2e/run.py; }
 
 # with_cluster SUITE SCRIPT: what needs the real control plane. The script prints "N passed, N failed, N skipped" last.
@@ -149,9 +160,9 @@ bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|contract|e2e) run_suite "$1" ;;
+    tidy|unit|sim|contract|coverage|e2e) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
-    *) echo "no such suite: $1 (tidy unit sim contract e2e; fuzz SECONDS)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim contract coverage e2e; fuzz SECONDS)"; exit 2 ;;
     esac
     shift
 done
