@@ -24,10 +24,11 @@ static void authorization_done(Authorization *a) {
         free(a->signature);
 }
 
-_printf_(4, 5) static bool refuse(FakeAwsRefusal *r, unsigned status, const char *code, const char *fmt,
-                                  ...) {
+_printf_(5, 6) static bool refuse(FakeAwsRefusal *r, FakeAwsReason reason, unsigned status, const char *code,
+                                  const char *fmt, ...) {
         va_list ap;
 
+        r->reason = reason;
         r->status = status;
         r->code = code;
         va_start(ap, fmt);
@@ -170,23 +171,68 @@ bool fake_aws_verify(const HttpExchange *x, const FakeAwsKeys *keys, usec_t wall
         usec_t at;
 
         if (!parse_authorization(x, &a))
-                return refuse(ret, 401, "AuthFailure", "No Authorization header that could be read.");
+                return refuse(ret, FAKE_AWS_NOT_SIGNED, 401, "AuthFailure",
+                              "No Authorization header that could be read.");
         if (!streq(a.credential[0], keys->access_key_id) || !streq_ptr(token, keys->session_token))
-                return refuse(ret, 401, "AuthFailure",
+                return refuse(ret, FAKE_AWS_UNKNOWN_KEYS, 401, "AuthFailure",
                               "AWS was not able to validate the provided access credentials");
         if (!parse_date(date, &at) || strncmp(date, a.credential[1], 8) != 0 || strlen(a.credential[1]) != 8)
-                return refuse(ret, 403, "SignatureDoesNotMatch",
+                return refuse(ret, FAKE_AWS_WRONG_SCOPE, 403, "SignatureDoesNotMatch",
                               "Date in Credential scope does not match X-Amz-Date.");
         if (at > usec_add(wall, max_skew) || wall > usec_add(at, max_skew))
-                return refuse(ret, 400, "RequestExpired", "Request has expired.");
+                return refuse(ret, FAKE_AWS_WRONG_CLOCK, 400, "RequestExpired",
+                              "Request has expired.");
         if (!signed_headers_are_complete(x, a.signed_headers))
-                return refuse(ret, 403, "SignatureDoesNotMatch",
+                return refuse(ret, FAKE_AWS_WRONG_SIGNATURE, 403, "SignatureDoesNotMatch",
                               "SignedHeaders is not what must be signed.");
 
         expected_signature(x, &a, keys->secret_access_key, date, expected);
         if (!streq(expected, a.signature))
                 return refuse(
-                        ret, 403, "SignatureDoesNotMatch",
+                        ret, FAKE_AWS_WRONG_SIGNATURE, 403, "SignatureDoesNotMatch",
                         "The request signature we calculated does not match the signature you provided.");
         return true;
+}
+
+typedef struct Words {
+        unsigned status;
+        const char *code;
+        const char *message; /* NULL: EC2's */
+} Words;
+
+static void say(FakeAwsRefusal *r, const Words *words) {
+        r->status = words->status;
+        r->code = words->code;
+        if (words->message)
+                (void) snprintf(r->message, sizeof(r->message), "%s", words->message);
+}
+
+#define NOT_SIGNED "Request is missing Authentication Token"
+#define UNKNOWN_KEYS "The security token included in the request is invalid."
+#define WRONG_CLOCK "Signature expired: it is now earlier or later than the service's clock allows (5 min.)"
+
+void fake_aws_refusal_as_query(FakeAwsRefusal *r) {
+        static const Words words[_FAKE_AWS_REASON_MAX] = {
+                [FAKE_AWS_NOT_SIGNED] = { 403, "MissingAuthenticationToken", NOT_SIGNED },
+                [FAKE_AWS_UNKNOWN_KEYS] = { 403, "InvalidClientTokenId", UNKNOWN_KEYS },
+                [FAKE_AWS_WRONG_SCOPE] = { 403, "SignatureDoesNotMatch", NULL },
+                [FAKE_AWS_WRONG_CLOCK] = { 403, "SignatureDoesNotMatch", WRONG_CLOCK },
+                [FAKE_AWS_WRONG_SIGNATURE] = { 403, "SignatureDoesNotMatch", NULL },
+                [FAKE_AWS_KEYS_EXPIRED] = { 403, "ExpiredToken", NULL },
+        };
+
+        say(r, &words[r->reason]);
+}
+
+void fake_aws_refusal_as_json(FakeAwsRefusal *r) {
+        static const Words words[_FAKE_AWS_REASON_MAX] = {
+                [FAKE_AWS_NOT_SIGNED] = { 403, "MissingAuthenticationTokenException", NOT_SIGNED },
+                [FAKE_AWS_UNKNOWN_KEYS] = { 403, "UnrecognizedClientException", UNKNOWN_KEYS },
+                [FAKE_AWS_WRONG_SCOPE] = { 403, "InvalidSignatureException", NULL },
+                [FAKE_AWS_WRONG_CLOCK] = { 403, "InvalidSignatureException", WRONG_CLOCK },
+                [FAKE_AWS_WRONG_SIGNATURE] = { 403, "InvalidSignatureException", NULL },
+                [FAKE_AWS_KEYS_EXPIRED] = { 403, "ExpiredTokenException", NULL },
+        };
+
+        say(r, &words[r->reason]);
 }

@@ -18,7 +18,19 @@ typedef struct FakeAwsScope {
         char service[32];
 } FakeAwsScope;
 
+typedef enum FakeAwsReason {
+        FAKE_AWS_NOT_SIGNED,
+        FAKE_AWS_UNKNOWN_KEYS,
+        FAKE_AWS_WRONG_SCOPE,
+        FAKE_AWS_WRONG_CLOCK,
+        FAKE_AWS_WRONG_SIGNATURE,
+        FAKE_AWS_KEYS_EXPIRED,
+        _FAKE_AWS_REASON_MAX,
+} FakeAwsReason;
+
+/* A refusal speaks EC2's words first. */
 typedef struct FakeAwsRefusal {
+        FakeAwsReason reason;
         unsigned status;
         const char *code;
         char message[200];
@@ -29,3 +41,8 @@ bool fake_aws_scope(const HttpExchange *x, FakeAwsScope *ret);
 /* True: signed with these keys, for its scope, within max_skew_usec of wall_usec. */
 bool fake_aws_verify(const HttpExchange *x, const FakeAwsKeys *keys, usec_t wall_usec, usec_t max_skew_usec,
                      FakeAwsRefusal *ret);
+
+/* The same refusal in the words of the other query services (Auto Scaling, STS), or of the JSON ones (SQS). Only
+ * EC2 has AuthFailure and RequestExpired; the others call a wrong clock a wrong signature. */
+void fake_aws_refusal_as_query(FakeAwsRefusal *r);
+void fake_aws_refusal_as_json(FakeAwsRefusal *r);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "fake-aws-auth.h"
-#include "hashmap.h"
+#include "fake-aws-front.h"
+#include "fake-query.h"
 #include "list.h"
 #include "parse-util.h"
 #include "string-util.h"
@@ -14,64 +14,36 @@
 #define MAX_SKEW_USEC (15 * USEC_PER_MINUTE)
 #define FILTER_VALUES_MAX 200u
 #define IDS_MAX 1000u
-#define ACCOUNT "123456789012"
-#define REQUEST_ID "59dbff89-35bd-4eac-99ed-be587EXAMPLE"
+#define REQUEST_ID FAKE_AWS_REQUEST_ID
 
 typedef struct FakeInstance {
         ListNode instances;
         char *id;
         char *zone;
+        char *group; /* Auto Scaling's, in a tag; NULL: none */
         const char *state;      /* until terminated */
         usec_t terminated_usec; /* the end of shutting-down; USEC_INFINITY: nobody asked for it */
         bool protected;
         size_t n_terminations;
 } FakeInstance;
 
-typedef struct Fault {
-        unsigned n;
-        unsigned status;
-        unsigned retry_after_msec;
-        char *code;
-        char *message;
-        char *body;
-} Fault;
-
 struct FakeEc2 {
-        Loop *loop;
-        char *region;
-        char *account;
-        char *access_key_id, *secret, *session_token;
-        char *expired_code;
+        FakeAwsFront front;
         usec_t shutting_down_usec, visible_usec;
-        int64_t skew_usec;
         size_t page_size;
         uint64_t next_id;
         List instances;
-        Fault fault;
-        Hashmap *counts; /* action -> counter */
-        size_t n_refused, last_n_ids;
+        List watches; /* of FakeEc2Watch */
+        size_t last_n_ids;
 };
-
-/* One request: its parameters, decoded, in order. */
-typedef struct Params {
-        char **names;
-        char **values;
-} Params;
 
 typedef struct Request {
         FakeEc2 *f;
         HttpExchange *x;
-        Params params;
-        char region[64];
+        FakeQuery params;
+        FakeAwsScope scope;
         bool sts;
 } Request;
-
-static void fault_clear(Fault *t) {
-        free(t->code);
-        free(t->message);
-        free(t->body);
-        *t = (Fault){ 0 };
-}
 
 /* -- instances ------------------------------------------------------------------------------ */
 
@@ -92,7 +64,7 @@ static size_t state_index(const char *name) {
 }
 
 static const char *instance_state(const FakeEc2 *f, const FakeInstance *i) {
-        usec_t now = loop_now(f->loop);
+        usec_t now = loop_now(f->front.loop);
 
         if (i->terminated_usec == USEC_INFINITY)
                 return i->state;
@@ -114,105 +86,40 @@ static bool zone_in_region(const char *zone, const char *region) {
         return rest && ((rest[0] >= 'a' && rest[0] <= 'z') || rest[0] == '-');
 }
 
+static void tell(FakeEc2 *f, const FakeInstance *i) {
+        LIST_FOREACH (w, &f->watches, FakeEc2Watch, watches)
+                w->changed(i->id, w->userdata);
+}
+
+static void terminate(FakeEc2 *f, FakeInstance *i) {
+        if (i->terminated_usec != USEC_INFINITY)
+                return;
+        i->terminated_usec = usec_add(loop_now(f->front.loop), f->shutting_down_usec);
+        tell(f, i);
+}
+
 /* What a request sees of it: NULL if nothing. */
 static const char *visible_state(const Request *r, const FakeInstance *i) {
-        return i && zone_in_region(i->zone, r->region) ? instance_state(r->f, i) : NULL;
-}
-
-/* -- parameters ----------------------------------------------------------------------------- */
-
-static char *form_decode(const char *s, size_t size) {
-        StrBuf b = { 0 };
-
-        for (size_t i = 0; i < size; i++) {
-                unsigned c;
-
-                if (s[i] == '+')
-                        strbuf_add_char(&b, ' ');
-                else if (s[i] == '%' && i + 2 < size && sscanf(s + i + 1, "%2x", &c) == 1) {
-                        strbuf_add_char(&b, (char) c);
-                        i += 2;
-                } else
-                        strbuf_add_char(&b, s[i]);
-        }
-        return strbuf_steal(&b);
-}
-
-static bool params_parse(const HttpExchange *x, Params *p) {
-        _cleanup_free_ char *body = memdup_str(x->body ? x->body : "", x->body_size);
-        _cleanup_strv_free_ char **parts = NULL;
-
-        assert(strv_split(body, "&", &parts) >= 0);
-        STRV_FOREACH (part, parts) {
-                size_t n = strcspn(*part, "=");
-                _cleanup_free_ char *name = form_decode(*part, n), *value = NULL;
-
-                value = (*part)[n] ? form_decode(*part + n + 1, strlen(*part + n + 1)) : strdup("");
-                if (strv_contains(p->names, name))
-                        return false;
-                assert(strv_extend(&p->names, name) >= 0 && strv_extend(&p->values, value) >= 0);
-        }
-        return true;
+        return i && zone_in_region(i->zone, r->scope.region) ? instance_state(r->f, i) : NULL;
 }
 
 static const char *param(const Request *r, const char *name) {
-        for (size_t i = 0; r->params.names && r->params.names[i]; i++)
-                if (streq(r->params.names[i], name))
-                        return r->params.values[i];
-        return NULL;
-}
-
-/* prefix.1, prefix.2, ... Owned. */
-static char **param_list(const Request *r, const char *prefix) {
-        char **l = NULL;
-
-        for (unsigned n = 1;; n++) {
-                _cleanup_free_ char *name = strf("%s.%u", prefix, n);
-                const char *value = param(r, name);
-
-                if (!value)
-                        return l;
-                assert(strv_extend(&l, value) >= 0);
-        }
+        return fake_query_get(&r->params, name);
 }
 
 /* -- answers -------------------------------------------------------------------------------- */
 
-static usec_t cloud_wall(const FakeEc2 *f) {
-        return (usec_t) ((int64_t) loop_wall(f->loop) + f->skew_usec);
-}
+static void reply(Request *r, unsigned status, usec_t retry_after_usec, const char *body) {
+        char msec[24];
+        HttpHeader extra = { "x-amz-retry-after", msec };
 
-static void reply(Request *r, unsigned status, unsigned retry_after_msec, const char *body) {
-        time_t now = (time_t) (cloud_wall(r->f) / USEC_PER_SEC);
-        char date[64], msec[16];
-        struct tm tm;
-        HttpHeader headers[] = {
-                { "Content-Type", "text/xml;charset=UTF-8" },
-                { "x-amzn-RequestId", REQUEST_ID },
-                { "Date", date },
-                { "x-amz-retry-after", msec },
-        };
-
-        gmtime_r(&now, &tm);
-        assert(strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm) > 0);
-        (void) snprintf(msec, sizeof(msec), "%u", retry_after_msec);
-        r->x->ops->reply(r->x, status, headers, retry_after_msec > 0 ? 4 : 3, body, strlen(body));
-}
-
-static void add_escaped(StrBuf *b, const char *s) {
-        for (; *s; s++)
-                if (*s == '<')
-                        strbuf_add(b, "&lt;");
-                else if (*s == '>')
-                        strbuf_add(b, "&gt;");
-                else if (*s == '&')
-                        strbuf_add(b, "&amp;");
-                else
-                        strbuf_add_char(b, *s);
+        (void) snprintf(msec, sizeof(msec), "%" PRIu64, retry_after_usec / USEC_PER_MSEC);
+        fake_aws_front_reply(&r->f->front, r->x, status, "text/xml;charset=UTF-8",
+                             retry_after_usec > 0 ? &extra : NULL, body);
 }
 
 static void reply_error_full(Request *r, unsigned status, const char *code, const char *message,
-                             unsigned retry_after_msec) {
+                             usec_t retry_after_usec) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         strbuf_add(
@@ -221,13 +128,13 @@ static void reply_error_full(Request *r, unsigned status, const char *code, cons
                          "    <Type>Sender</Type>\n"
                        : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error>");
         strbuf_addf(&b, "<Code>%s</Code><Message>", code);
-        add_escaped(&b, message);
+        fake_xml_add_escaped(&b, message);
         strbuf_add(&b, "</Message></Error>");
         strbuf_addf(&b,
                     r->sts ? "\n  <RequestId>%s</RequestId>\n</ErrorResponse>\n"
                            : "</Errors><RequestID>%s</RequestID></Response>",
                     REQUEST_ID);
-        reply(r, status, retry_after_msec, strbuf_str(&b));
+        reply(r, status, retry_after_usec, strbuf_str(&b));
 }
 
 static void reply_error(Request *r, unsigned status, const char *code, const char *message) {
@@ -256,7 +163,7 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
                 "            <ownerId>%s</ownerId>\n            <groupSet/>\n            <instancesSet>\n"
                 "                <item>\n                    <instanceId>%s</instanceId>\n"
                 "                    <imageId>ami-0abcdef1234567890</imageId>\n                    ",
-                r->f->account, i->id);
+                r->f->front.account, i->id);
         add_state(b, "instanceState", state);
         strbuf_addf(
                 b,
@@ -277,8 +184,13 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
                               "<message>Client.UserInitiatedShutdown: User &amp; "
                               "friends</message></stateReason>\n");
         strbuf_add(b, "                    <tagSet>\n                        <item><key>Name</key><value>a "
-                      "&lt;node&gt;</value>"
-                      "</item>\n                    </tagSet>\n                </item>\n            "
+                      "&lt;node&gt;</value></item>\n");
+        if (i->group) {
+                strbuf_add(b, "                        <item><key>aws:autoscaling:groupName</key>");
+                fake_xml_add_element(b, "value", i->group);
+                strbuf_add(b, "</item>\n");
+        }
+        strbuf_add(b, "                    </tagSet>\n                </item>\n            "
                       "</instancesSet>\n"
                       "        </item>\n");
 }
@@ -317,8 +229,8 @@ static bool select_instances(Request *r, Selection *s) {
         const char *max = param(r, "MaxResults"), *token = param(r, "NextToken"),
                    *filter = param(r, "Filter.1.Name");
 
-        s->ids = param_list(r, "InstanceId");
-        s->filter = param_list(r, "Filter.1.Value");
+        s->ids = fake_query_list(&r->params, "InstanceId");
+        s->filter = fake_query_list(&r->params, "Filter.1.Value");
         s->max = r->f->page_size > 0 ? r->f->page_size : UINT64_MAX;
         r->f->last_n_ids = strv_length(s->ids) + strv_length(s->filter);
         if (filter && (!streq(filter, "instance-id") || param(r, "Filter.2.Name"))) {
@@ -405,8 +317,7 @@ static const char *terminate_all(Request *r, char *const *ids, StrBuf *b) {
                         continue;
                 }
                 i->n_terminations++;
-                if (i->terminated_usec == USEC_INFINITY)
-                        i->terminated_usec = usec_add(loop_now(r->f->loop), r->f->shutting_down_usec);
+                terminate(r->f, i);
                 strbuf_addf(b, "        <item><instanceId>%s</instanceId>", i->id);
                 add_state(b, "currentState", instance_state(r->f, i));
                 add_state(b, "previousState", before);
@@ -416,7 +327,7 @@ static const char *terminate_all(Request *r, char *const *ids, StrBuf *b) {
 }
 
 static void terminate_instances(Request *r) {
-        _cleanup_strv_free_ char **ids = param_list(r, "InstanceId");
+        _cleanup_strv_free_ char **ids = fake_query_list(&r->params, "InstanceId");
         _cleanup_free_ char *message = NULL;
         _cleanup_strbuf_ StrBuf b = { 0 };
         const char *protected_id;
@@ -453,7 +364,7 @@ static void get_caller_identity(Request *r) {
                 "    <UserId>AIDAEXAMPLE</UserId>\n    <Account>%s</Account>\n  </GetCallerIdentityResult>\n"
                 "  <ResponseMetadata>\n    <RequestId>" REQUEST_ID "</RequestId>\n  </ResponseMetadata>\n"
                 "</GetCallerIdentityResponse>\n",
-                r->f->account, r->f->account);
+                r->f->front.account, r->f->front.account);
         reply(r, 200, 0, body);
 }
 
@@ -463,7 +374,7 @@ typedef struct Action {
         const char *name;
         bool sts;
         const char *version;
-        const char *params[5]; /* prefixes of those that are known besides Action and Version */
+        const char *params[7];
         void (*act)(Request *r);
 } Action;
 
@@ -471,10 +382,14 @@ static const Action actions[] = {
         { "DescribeInstances",
           false,
           "2016-11-15",
-          { "InstanceId.", "Filter.", "MaxResults", "NextToken", "DryRun" },
+          { "Action", "Version", "InstanceId.", "Filter.", "MaxResults", "NextToken", "DryRun" },
           describe_instances },
-        { "TerminateInstances", false, "2016-11-15", { "InstanceId.", "DryRun" }, terminate_instances },
-        { "GetCallerIdentity", true, "2011-06-15", { NULL }, get_caller_identity },
+        { "TerminateInstances",
+          false,
+          "2016-11-15",
+          { "Action", "Version", "InstanceId.", "DryRun", "Force", "SkipOsShutdown" },
+          terminate_instances },
+        { "GetCallerIdentity", true, "2011-06-15", { "Action", "Version" }, get_caller_identity },
 };
 
 static const Action *find_action(const Request *r) {
@@ -486,77 +401,31 @@ static const Action *find_action(const Request *r) {
         return NULL;
 }
 
-static const char *unknown_param(const Request *r, const Action *a) {
-        STRV_FOREACH (name, r->params.names) {
-                bool known = streq(*name, "Action") || streq(*name, "Version");
-
-                for (size_t i = 0; i < ELEMENTSOF(a->params) && a->params[i]; i++)
-                        known = known || startswith(*name, a->params[i]);
-                if (!known)
-                        return *name;
-        }
-        return NULL;
-}
-
 /* False: refused, and the error was sent. */
 static bool authenticate(Request *r) {
-        FakeEc2 *f = r->f;
-        FakeAwsKeys keys = { f->access_key_id, f->secret, f->session_token };
-        FakeAwsRefusal refusal = { 0 };
-        FakeAwsScope scope = { 0 };
-        bool scoped = fake_aws_scope(r->x, &scope);
+        static const char *const services[] = { "ec2", "sts", NULL };
+        FakeAwsRefusal refusal;
+        bool admitted = fake_aws_front_admit(&r->f->front, r->x, services, &r->scope, &refusal);
 
-        r->sts = scoped && streq(scope.service, "sts");
-        (void) snprintf(r->region, sizeof(r->region), "%s", f->region ? f->region : scope.region);
-        if (!f->access_key_id)
-                return true;
-
-        if (scoped && f->region && !streq(scope.region, f->region)) {
-                refusal = (FakeAwsRefusal){ .status = 403, .code = "SignatureDoesNotMatch" };
-                (void) snprintf(refusal.message, sizeof(refusal.message),
-                                "Credential should be scoped to a valid region, not '%s'. ", scope.region);
-        } else if (scoped && !r->sts && !streq(scope.service, "ec2")) {
-                refusal = (FakeAwsRefusal){ .status = 403, .code = "SignatureDoesNotMatch" };
-                (void) snprintf(refusal.message, sizeof(refusal.message),
-                                "Credential should be scoped to correct service: 'ec2'. ");
-        } else if (fake_aws_verify(r->x, &keys, cloud_wall(f), MAX_SKEW_USEC, &refusal)) {
-                if (!f->expired_code)
-                        return true;
-                refusal = (FakeAwsRefusal){ .status = 400, .code = f->expired_code };
-                (void) snprintf(refusal.message, sizeof(refusal.message),
-                                "The security token included in the request is expired");
-        }
-        f->n_refused++;
-        reply_error(r, refusal.status, refusal.code, refusal.message);
-        return false;
+        r->sts = streq(r->scope.service, "sts");
+        if (!admitted)
+                reply_error(r, refusal.status, refusal.code, refusal.message);
+        return admitted;
 }
 
-/* True: a fault was played. */
-static bool play_fault(Request *r) {
-        Fault *t = &r->f->fault;
+/* True: nothing is left to be done. */
+static bool play_trouble(Request *r, const char *action) {
+        const FakeTrouble *t = fake_troubles_take(r->f->front.troubles, action, &r->x);
 
-        if (t->n == 0)
-                return false;
-        t->n--;
-        if (t->body)
+        if (t && t->kind == FAKE_TROUBLE_BODY)
                 reply(r, t->status, 0, t->body);
-        else
-                reply_error_full(r, t->status, t->code, t->message, t->retry_after_msec);
-        return true;
-}
-
-static void count(FakeEc2 *f, const char *action) {
-        size_t *n = hashmap_get(f->counts, action);
-
-        if (!n) {
-                n = new0(size_t, 1);
-                assert(n && hashmap_put(f->counts, action, n) >= 0);
-        }
-        (*n)++;
+        else if (t)
+                reply_error_full(r, t->status, t->code, t->message, t->retry_after_usec);
+        return t || !r->x;
 }
 
 static void handle(Request *r) {
-        const char *type = http_header_find(r->x->headers, r->x->n_headers, "Content-Type");
+        const char *type = http_header_find(r->x->headers, r->x->n_headers, "Content-Type"), *unknown;
         const Action *a;
 
         if (r->x->method != HTTP_POST || !streq(r->x->path, "/") || *r->x->query || !type ||
@@ -564,17 +433,18 @@ static void handle(Request *r) {
                 return reply_error(r, 400, "InvalidRequest", "Only POST / with a form is played here.");
         if (!authenticate(r))
                 return;
-        if (!params_parse(r->x, &r->params))
+        fake_query_init_form(&r->params, r->x);
+        if (r->params.repeated)
                 return reply_error(r, 400, "MalformedQueryString", "A parameter was given twice.");
         a = find_action(r);
         if (!a || !streq_ptr(param(r, "Version"), a->version))
                 return reply_error(r, 400, "InvalidAction",
                                    "The action is not valid for this web service and version.");
-        count(r->f, a->name);
-        if (play_fault(r))
+        if (play_trouble(r, a->name))
                 return;
-        if (unknown_param(r, a))
-                return reply_error(r, 400, "UnknownParameter", unknown_param(r, a));
+        unknown = fake_query_unknown(&r->params, a->params, ELEMENTSOF(a->params));
+        if (unknown)
+                return reply_error(r, 400, "UnknownParameter", unknown);
         a->act(r);
 }
 
@@ -582,51 +452,41 @@ void fake_ec2_handle(HttpExchange *x, void *fake_ec2) {
         Request r = { .f = fake_ec2, .x = x };
 
         handle(&r);
-        strv_free(r.params.names);
-        strv_free(r.params.values);
+        fake_query_done(&r.params);
 }
 
 /* -- what tests do -------------------------------------------------------------------------- */
 
-static char *copy(const char *s) {
-        char *t = s ? strdup(s) : NULL;
-
-        assert(t || !s);
-        return t;
-}
-
 FakeEc2 *fake_ec2_new(const FakeEc2Options *o) {
         FakeEc2 *f = new0(FakeEc2, 1);
 
-        assert(f && o->loop && (o->access_key_id || o->region));
-        f->loop = o->loop;
-        f->region = copy(o->region);
-        f->account = copy(o->account ? o->account : ACCOUNT);
-        f->access_key_id = copy(o->access_key_id);
-        f->secret = copy(o->secret_access_key);
-        f->session_token = copy(o->session_token);
+        assert(f);
+        fake_aws_front_init(&f->front, &(FakeAwsFrontOptions){ .loop = o->loop,
+                                                               .region = o->region,
+                                                               .account = o->account,
+                                                               .access_key_id = o->access_key_id,
+                                                               .secret_access_key = o->secret_access_key,
+                                                               .session_token = o->session_token,
+                                                               .max_skew_usec = MAX_SKEW_USEC });
         f->shutting_down_usec = o->shutting_down_usec;
         f->visible_usec = o->visible_usec > 0 ? o->visible_usec : USEC_PER_HOUR;
-        assert(hashmap_new(0, &f->counts) >= 0);
         return f;
+}
+
+static void instance_free(FakeEc2 *f, FakeInstance *i) {
+        list_remove(&f->instances, &i->instances);
+        free(i->id);
+        free(i->zone);
+        free(i->group);
+        free(i);
 }
 
 FakeEc2 *fake_ec2_free(FakeEc2 *f) {
         if (!f)
                 return NULL;
-        LIST_FOREACH (i, &f->instances, FakeInstance, instances) {
-                free(i->id);
-                free(i->zone);
-                free(i);
-        }
-        hashmap_free_with(f->counts, mfree);
-        fault_clear(&f->fault);
-        free(f->region);
-        free(f->account);
-        free(f->access_key_id);
-        free(f->secret);
-        free(f->session_token);
-        free(f->expired_code);
+        LIST_FOREACH (i, &f->instances, FakeInstance, instances)
+                instance_free(f, i);
+        fake_aws_front_done(&f->front);
         free(f);
         return NULL;
 }
@@ -651,35 +511,55 @@ static FakeInstance *must_find(const FakeEc2 *f, const char *id) {
         return i;
 }
 
+void fake_ec2_watch(FakeEc2 *f, FakeEc2Watch *w) {
+        list_append(&f->watches, &w->watches);
+}
+
+void fake_ec2_unwatch(FakeEc2 *f, FakeEc2Watch *w) {
+        list_remove(&f->watches, &w->watches);
+}
+
 void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state) {
         FakeInstance *i = must_find(f, id);
 
-        if (streq(state, "terminated")) {
-                i->terminated_usec = loop_now(f->loop);
-                return;
+        if (streq(state, "terminated"))
+                i->terminated_usec = loop_now(f->front.loop);
+        else {
+                assert(!streq(state, "shutting-down"));
+                i->terminated_usec = USEC_INFINITY;
+                i->state = states[state_index(state)].name;
         }
-        assert(!streq(state, "shutting-down"));
-        i->terminated_usec = USEC_INFINITY;
-        i->state = states[state_index(state)].name;
+        tell(f, i);
+}
+
+void fake_ec2_terminate(FakeEc2 *f, const char *id) {
+        terminate(f, must_find(f, id));
 }
 
 void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect) {
         must_find(f, id)->protected = protect;
 }
 
-void fake_ec2_forget(FakeEc2 *f, const char *id) {
-        FakeInstance *i = must_find(f, id);
+void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group) {
+        int r = free_and_strdup(&must_find(f, id)->group, group);
 
-        list_remove(&f->instances, &i->instances);
-        free(i->id);
-        free(i->zone);
-        free(i);
+        assert(r >= 0);
+}
+
+void fake_ec2_forget(FakeEc2 *f, const char *id) {
+        instance_free(f, must_find(f, id));
 }
 
 const char *fake_ec2_state(FakeEc2 *f, const char *id) {
         const FakeInstance *i = find(f, id);
 
         return i ? instance_state(f, i) : NULL;
+}
+
+const char *fake_ec2_zone(FakeEc2 *f, const char *id) {
+        const FakeInstance *i = find(f, id);
+
+        return i ? i->zone : NULL;
 }
 
 size_t fake_ec2_n_alive(FakeEc2 *f) {
@@ -690,35 +570,47 @@ size_t fake_ec2_n_alive(FakeEc2 *f) {
         return n;
 }
 
+FakeTroubles *fake_ec2_troubles(FakeEc2 *f) {
+        return f->front.troubles;
+}
+
+static void only_trouble(FakeEc2 *f, const FakeTrouble *trouble) {
+        fake_troubles_clear(f->front.troubles);
+        fake_troubles_add(f->front.troubles, trouble);
+}
+
 void fake_ec2_throttle(FakeEc2 *f, unsigned n, unsigned retry_after_msec) {
-        fake_ec2_fail(f, n, 503, "RequestLimitExceeded", "Request limit exceeded.");
-        f->fault.retry_after_msec = retry_after_msec;
+        only_trouble(f, &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
+                                    .n = n,
+                                    .status = 503,
+                                    .code = "RequestLimitExceeded",
+                                    .message = "Request limit exceeded.",
+                                    .retry_after_usec = retry_after_msec * USEC_PER_MSEC });
 }
 
 void fake_ec2_fail(FakeEc2 *f, unsigned n, unsigned status, const char *code, const char *message) {
-        fault_clear(&f->fault);
-        f->fault = (Fault){ .n = n, .status = status, .code = copy(code), .message = copy(message) };
+        only_trouble(f, &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
+                                    .n = n,
+                                    .status = status,
+                                    .code = code,
+                                    .message = message });
 }
 
 void fake_ec2_garble(FakeEc2 *f, unsigned n, const char *body) {
-        fault_clear(&f->fault);
-        f->fault = (Fault){ .n = n, .status = 200, .body = copy(body) };
+        only_trouble(f, &(FakeTrouble){ .kind = FAKE_TROUBLE_BODY, .n = n, .status = 200, .body = body });
 }
 
 void fake_ec2_set_keys(FakeEc2 *f, const char *access_key_id, const char *secret,
                        const char *session_token) {
-        assert(free_and_strdup(&f->access_key_id, access_key_id) >= 0);
-        assert(free_and_strdup(&f->secret, secret) >= 0);
-        assert(free_and_strdup(&f->session_token, session_token) >= 0);
-        f->expired_code = mfree(f->expired_code);
+        fake_aws_front_set_keys(&f->front, access_key_id, secret, session_token);
 }
 
 void fake_ec2_expire_keys(FakeEc2 *f, const char *code) {
-        assert(free_and_strdup(&f->expired_code, code) >= 0);
+        fake_aws_front_expire_keys(&f->front, code);
 }
 
 void fake_ec2_set_skew(FakeEc2 *f, int64_t skew_usec) {
-        f->skew_usec = skew_usec;
+        f->front.skew_usec = skew_usec;
 }
 
 void fake_ec2_set_page_size(FakeEc2 *f, size_t n) {
@@ -726,13 +618,11 @@ void fake_ec2_set_page_size(FakeEc2 *f, size_t n) {
 }
 
 size_t fake_ec2_n_requests(const FakeEc2 *f, const char *action) {
-        const size_t *n = hashmap_get(f->counts, action);
-
-        return n ? *n : 0;
+        return fake_troubles_n_requests(f->front.troubles, action);
 }
 
 size_t fake_ec2_n_refused(const FakeEc2 *f) {
-        return f->n_refused;
+        return f->front.n_refused;
 }
 
 size_t fake_ec2_n_terminations(const FakeEc2 *f, const char *id) {

@@ -9,7 +9,9 @@
  * without timers.
  */
 
+#include "fake-trouble.h"
 #include "http-message.h"
+#include "list.h"
 #include "loop.h"
 
 typedef struct FakeEc2 FakeEc2;
@@ -34,16 +36,33 @@ void fake_ec2_handle(HttpExchange *x, void *fake_ec2);
 
 /* A running instance; id NULL: the next one of i-0000000000000001 and so on. The id is borrowed from it. */
 const char *fake_ec2_run(FakeEc2 *f, const char *id, const char *zone);
+/* As TerminateInstances would. */
+void fake_ec2_terminate(FakeEc2 *f, const char *id);
 /* "pending", "running", "stopping", "stopped"; or "terminated": as if somebody had ended it just now. */
 void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state);
 void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect);
+/* The tag aws:autoscaling:groupName; NULL takes it away. */
+void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group);
 /* As if it had been terminated hours ago. */
 void fake_ec2_forget(FakeEc2 *f, const char *id);
 /* The name of its state as a describe would show it now, or NULL if it would not be found. */
 const char *fake_ec2_state(FakeEc2 *f, const char *id);
+const char *fake_ec2_zone(FakeEc2 *f, const char *id); /* NULL: nothing of that id was ever run */
 /* All that are neither shutting down nor terminated: what would be leaked. */
 size_t fake_ec2_n_alive(FakeEc2 *f);
 
+/* Told of every change of state somebody asked for, before the request is answered; not of time's doing
+ * (shutting-down becomes terminated). The watch is the caller's. */
+typedef struct FakeEc2Watch {
+        ListNode watches;
+        void (*changed)(const char *id, void *userdata);
+        void *userdata;
+} FakeEc2Watch;
+void fake_ec2_watch(FakeEc2 *f, FakeEc2Watch *w);
+void fake_ec2_unwatch(FakeEc2 *f, FakeEc2Watch *w);
+
+/* Faults of every kind, by operation; what follows replaces all of them by one. */
+FakeTroubles *fake_ec2_troubles(FakeEc2 *f);
 /* Faults. The next n requests are throttled (retry_after_msec 0: it is not said for how long), or fail. */
 void fake_ec2_throttle(FakeEc2 *f, unsigned n, unsigned retry_after_msec);
 void fake_ec2_fail(FakeEc2 *f, unsigned n, unsigned status, const char *code, const char *message);

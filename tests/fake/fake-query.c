@@ -58,3 +58,43 @@ void fake_query_done(FakeQuery *q) {
 const char *fake_query_get(const FakeQuery *q, const char *key) {
         return hashmap_get(q->values, key);
 }
+
+void fake_query_init_form(FakeQuery *q, const HttpExchange *x) {
+        _cleanup_free_ char *text = MUST(memdup_str(x->body ? x->body : "", x->body_size));
+
+        fake_query_init(q, text);
+}
+
+char **fake_query_list(const FakeQuery *q, const char *prefix) {
+        char **l = NULL;
+
+        for (unsigned n = 1;; n++) {
+                _cleanup_free_ char *name = MUST(strf("%s.%u", prefix, n));
+                const char *value = fake_query_get(q, name);
+                int k;
+
+                if (!value)
+                        return l;
+                k = strv_extend(&l, value);
+                assert(k >= 0);
+        }
+}
+
+static bool is_known(const char *key, const char *known) {
+        return endswith(known, ".") ? startswith(key, known) != NULL : streq(key, known);
+}
+
+const char *fake_query_unknown(const FakeQuery *q, const char *const *known, size_t n_known) {
+        HashmapIterator it = { 0 };
+        const char *key;
+
+        while (hashmap_iterate(q->values, &it, &key, NULL)) {
+                bool found = false;
+
+                for (size_t i = 0; i < n_known && known[i]; i++)
+                        found = found || is_known(key, known[i]);
+                if (!found)
+                        return key;
+        }
+        return NULL;
+}
