@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An interrupted node: the agent alone, with the credential of its kubelet."""
 
+import contextlib
 import json
 import statistics
 import time
@@ -34,20 +35,24 @@ def _wait_polls(metadata, count, timeout=30):
         time.sleep(0.005)
 
 
-class _Run:
-    """One interruption of a node with 30 pods, and what it took."""
-    def __init__(self, world):
+class Interruption:
+    """One interruption of a node with so many pods, and what it took. meter(pid): a context manager around the
+    drain; notice_sec: what the notice leaves; settings: of the agent."""
+    def __init__(self, world, pods=PODS, meter=None, notice_sec=120, **settings):
         self.world = world
+        self.pods = pods
         self.node, _ = world.node(world.unique("spot"), "aws:///us-east-1a/i-0123456789abcdef0")
-        world.cluster.create_pods(self.node, PODS, prefix=self.node)
-        world.cluster.wait_running(PODS, self.node)
-        with world.metadata() as metadata, world.agent(self.node, metadata) as agent:
+        world.cluster.create_pods(self.node, pods, prefix=self.node)
+        world.cluster.wait_running(pods, self.node)
+        with world.metadata() as metadata, world.agent(self.node, metadata, **settings) as agent:
             agent.wait_line("READY")
             _wait_polls(metadata, 4)
             mark = world.audit.mark()
-            metadata.interrupt()
-            self.drained = agent.wait_line("NODE_DRAINED")
-            world.wait_condition(self.node, "Drained")
+            with meter(agent.pid) if meter else contextlib.nullcontext():
+                self.visible = time.time()
+                metadata.interrupt(notice_sec)
+                self.drained = agent.wait_line("NODE_DRAINED", 90)
+                world.wait_condition(self.node, "Drained")
             _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
             self.memory = agent.memory()
             self.cordoned = agent.wait_line("NODE_CORDONED")
@@ -69,8 +74,9 @@ class _Run:
         assert len(self.cordon) == 1 and self.cordon[0].status == 200, self.cordon
         evictions = [c for c in self.calls if c.is_eviction]
         assert sorted(c.name for c in evictions) == sorted(
-            f"{self.node}-{i:04d}" for i in range(PODS)), evictions
+            f"{self.node}-{i:04d}" for i in range(self.pods)), evictions
         assert all(c.status == 201 for c in evictions), [c for c in evictions if c.status != 201]
+        self.first_eviction = min(c.received for c in evictions) - self.cordon[0].answered
         self.last_eviction = answered_at(evictions) - self.cordon[0].answered
         self.writes = [c for c in self.calls if c.is_write and not c.is_eviction and c.resource != "events"]
         self.polls = self._steady_polls()
@@ -88,7 +94,7 @@ class _Run:
 
 def interrupted_node(world, figures):
     """interrupted node with 30 pods: cordoned at once, all evicted together, reported Drained"""
-    runs = [_Run(world) for _ in range(RUNS)]
+    runs = [Interruption(world) for _ in range(RUNS)]
     figures.median("metadata reply -> cordon patch leaves",
                    [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs], 20, "ms", 2)
     figures.median("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
