@@ -5,6 +5,7 @@
 #   bash tests/run.sh                    every suite
 #   bash tests/run.sh unit sim           only these
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
+#   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, contract, e2e. Closes with "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
@@ -116,9 +117,12 @@ suite_coverage() {
 
 suite_e2e() { with_cluster e2e tests/e2e/run.py; }
 
-# with_cluster SUITE SCRIPT: what needs the real control plane. The script prints "N passed, N failed, N skipped" last.
+suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
+
+# with_cluster SUITE SCRIPT ARGUMENTS...: what needs the real control plane. The script prints "N passed, N failed, N skipped"
+# last.
 with_cluster() {
-    local name=$1 script=$2 out
+    local name=$1 script=$2 out; shift 2
     if ! bash tests/setup.sh go >/dev/null 2>&1; then
         echo "skipped $name on the real control plane: no Go toolchain (1.24 or newer), and none could be installed"
         count 0 0 1; return
@@ -127,7 +131,7 @@ with_cluster() {
         echo "FAILED  $name: the control plane could not be built"; count 0 1 0; return
     fi
     out=$(mktemp)
-    python3 "$script" 2>&1 | tee "$out"
+    python3 "$script" "$@" 2>&1 | tee "$out"
     if read -r p f s < <(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'); then
         count "$p" "$f" "$s"
     else
@@ -162,7 +166,8 @@ while [ $# -gt 0 ]; do
     case $1 in
     tidy|unit|sim|contract|coverage|e2e) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
-    *) echo "no such suite: $1 (tidy unit sim contract coverage e2e; fuzz SECONDS)"; exit 2 ;;
+    bench) run_suite "$@"; break ;;
+    *) echo "no such suite: $1 (tidy unit sim contract coverage e2e; fuzz SECONDS; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

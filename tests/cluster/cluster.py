@@ -451,6 +451,11 @@ current-context: test
     def url(self):
         return f"https://127.0.0.1:{self.ports['apiserver']}"
 
+    @property
+    def ca(self):
+        """The path of the certificate that signed all others."""
+        return self._pki.ca
+
     def environment(self):
         """What `run` and `up` export."""
         variables = {

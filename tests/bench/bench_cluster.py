@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemons on a real control plane, beside the API server's own limit and `kubectl drain`."""
+
+import os
+import statistics
+import time
+
+from cases_cluster import _status_raises
+from cases_node import Interruption
+from clusterbed import (CLIENTS, COORDINATOR, Bed, Gone, Limit, Meter, calls_by_kind, evictions, exponent,
+                        median)
+from world import PDBS
+
+HOLD_SEC = 60
+WORKLOAD = 20  # pods of one workload, where each has its PDB
+LONG_NOTICE_SEC = 600
+
+
+def bed(ctx):
+    return ctx.shared("cluster", lambda: Bed(os.path.join(ctx.dir, "cluster")))
+
+
+def _calls(ctx, title, calls, per):
+    kinds = calls_by_kind(calls)
+    ctx.table(title, ("call", "number", f"per {per[0]}"), [(k, n, n / per[1]) for k, n in kinds.items()])
+    return kinds
+
+
+def _growth(ctx, what, sizes, columns):
+    """Exponents of growth over the sizes; what grows faster than linearly is marked."""
+    rows = []
+    for name, values in columns.items():
+        b = exponent(sizes, values)
+        rows.append((name, b, "-" if b is None else "faster than linearly" if b > 1.1 else "no faster than linearly"))
+    ctx.table(f"growth with {what}, {' -> '.join(map(str, sizes))}: cost ~ size ^ exponent",
+              ("cost", "exponent", ""), rows)
+    return {name: b for name, b, _ in rows}
+
+
+# -- the agent
+
+
+class _Interrupted:
+    """Several interruptions of a node with so many pods."""
+    def __init__(self, ctx, pods, runs):
+        self.runs, self.meters = [], []
+        for _ in range(runs):
+            meters = []
+            # The shipped poll, in place of the second that e2e takes.
+            run = Interruption(bed(ctx), pods, lambda pid, m=meters: m.append(Meter(pid)) or m[-1],
+                               **{"Metadata.PollSec": "2s"})
+            self.runs.append(run)
+            self.meters += meters
+            bed(ctx).clean()
+
+    def of(self, value):
+        return median(value(r) for r in self.runs)
+
+    @property
+    def cpu(self):
+        return median(m.spent.cpu for m in self.meters)
+
+    @property
+    def switches(self):
+        return median(m.spent.voluntary + m.spent.involuntary for m in self.meters)
+
+    def row(self):
+        return (self.runs[0].pods, self.of(lambda r: r.cordon[0].answered - r.visible),
+                self.of(lambda r: int(r.cordoned["cordon_delay_usec"]) / 1000),
+                self.of(lambda r: r.last_eviction), self.cpu, self.switches,
+                max(m.peak.rss_kb for m in self.meters), max(m.peak.anonymous_kb for m in self.meters),
+                max(m.peak.pss_kb for m in self.meters), self.of(lambda r: len(r.calls)))
+
+
+def interrupted_node(ctx):
+    sizes = (10, 30, 100)
+    seen = {n: _Interrupted(ctx, n, ctx.light_runs if n > 10 else ctx.runs) for n in sizes}
+    ctx.table(
+        "one node interrupted, agent alone, PollSec=2s (medians; memory is the most of all runs)",
+        ("pods", "notice -> cordon s", "reply -> cordon leaves ms", "cordon -> last eviction s", "CPU s",
+         "switches", "RSS kB", "anonymous kB", "Pss kB", "calls"), [s.row() for s in seen.values()])
+    kinds = _calls(ctx, "calls of the agent for 100 pods, first run", seen[100].runs[0].calls, ("pod", 100))
+    growth = _growth(ctx, "pods on the node", sizes, {
+        "cordon -> last eviction": [seen[n].of(lambda r: r.last_eviction) for n in sizes],
+        "CPU": [seen[n].cpu for n in sizes], "calls": [seen[n].of(lambda r: len(r.calls)) for n in sizes]
+    })
+    ctx.figure("agent: notice visible -> node cordoned, polls every 2 s, mean of all runs",
+               f"{statistics.mean(r.cordon[0].answered - r.visible for s in seen.values() for r in s.runs):.2f} s")
+    ctx.bar("agent: metadata's answer -> cordon patch leaves",
+            median(int(r.cordoned["cordon_delay_usec"]) / 1000 for s in seen.values() for r in s.runs), 20, "ms")
+    ctx.bar("agent: cordon -> last of 30 evictions answered", seen[30].of(lambda r: r.last_eviction), 0.25, "s")
+    ctx.figure("agent: cordon -> last of 100 evictions answered",
+               f"{seen[100].of(lambda r: r.last_eviction):.2f} s")
+    ctx.bar("agent, draining 100 pods: anonymous memory", max(m.peak.anonymous_kb for m in seen[100].meters),
+            3 * 1024, "kB")
+    ctx.bar("agent, draining 100 pods: Pss", max(m.peak.pss_kb for m in seen[100].meters), 12 * 1024, "kB")
+    ctx.json("interrupted-node", {
+        "pods": {str(n): {
+            "cordon_seconds": [r.cordon[0].answered - r.visible for r in s.runs],
+            "last_eviction_seconds": [r.last_eviction for r in s.runs],
+            "cpu_seconds": [m.spent.cpu for m in s.meters], "rss_kb": [m.peak.rss_kb for m in s.meters],
+            "anonymous_kb": [m.peak.anonymous_kb for m in s.meters], "calls": [len(r.calls) for r in s.runs]
+        } for n, s in seen.items()}, "calls_100": kinds, "growth": growth
+    })
+
+
+def load_balancer_wait(ctx):
+    """The one benchmark with LB_WAIT on: a notice that leaves ten minutes."""
+    run = Interruption(bed(ctx), 30, notice_sec=LONG_NOTICE_SEC, **{"Metadata.PollSec": "2s"})
+    bed(ctx).clean()
+    took = run.last_eviction - run.first_eviction
+    ctx.table(f"one node of 30 pods, a notice that leaves {LONG_NOTICE_SEC} s, LoadBalancerWaitSec=30s",
+              ("cordon -> first eviction s", "first -> last eviction s", "calls"),
+              [(run.first_eviction, took, len(run.calls))])
+    ctx.bar("agent, LB_WAIT of 30 s on: cordon -> first eviction", run.first_eviction, 30.25, "s")
+    ctx.bar("agent, LB_WAIT of 30 s on: first -> last of 30 evictions", took, 0.25, "s")
+    assert run.first_eviction >= 30, f"the first eviction left {run.first_eviction:.2f} s after the cordon"
+    ctx.json("load-balancer-wait", {"first_eviction_seconds": run.first_eviction, "drain_seconds": took})
+
+
+# -- the coordinator
+
+
+def _twice_without_reason(calls, leader):
+    """Pods whose eviction was sent again though the one before was obeyed, or with no word in the log."""
+    named = {line.get("pod") for line in leader.named("POD_EVICTION_BLOCKED")}
+    bad, last = [], {}
+    for call in evictions(calls):
+        before = last.get(call.name)
+        if before and (before.status == 201 or f"default/{call.name}" not in named):
+            bad.append(f"{call.name}: {before.status}, then {call.status}")
+        last[call.name] = call
+    return bad
+
+
+class _Deleted:
+    """Nodes with pods, deleted at once: what one coordinator needs from the first DELETE on."""
+    def __init__(self, ctx, nodes, per_node, budgets=False):
+        b = bed(ctx)
+        pool = b.pool(b.unique("bench"))
+        self.pods = nodes * per_node
+        with b.leader() as leader:
+            names = b.nodes(nodes, pool)
+            b.wait_all_adopted(names, 120)
+            b.fill(names, per_node, pool, WORKLOAD if budgets else None)
+            if budgets:
+                b.generous_budgets(pool, -(-self.pods // WORKLOAD))
+            b.quiet([leader.pid])
+            self._measure(b, names, leader)
+        b.clean()
+
+    def _measure(self, b, names, leader):
+        mark, gone = b.audit.mark(), Gone(b.admin, names)
+        with Meter(leader.pid, 0.1) as meter:
+            begin = time.time()
+            b.remove_nodes(names)
+            self.last_gone = gone.wait() - begin
+            b.quiet([leader.pid])
+        time.sleep(0.2)
+        self.meter = meter
+        self.calls = [c for c in b.audit.since(mark, COORDINATOR) if c.resource != "leases"]
+        sent = evictions(self.calls)
+        obeyed = evictions(self.calls, 201)
+        assert len({c.name for c in obeyed}) == self.pods, \
+            f"{len({c.name for c in obeyed})} of {self.pods} pods were evicted"
+        self.first_eviction = min(c.received for c in sent) - begin
+        self.last_eviction = max(c.answered for c in obeyed) - begin
+        self.latency = median(c.answered - c.received for c in obeyed)
+        self.sent, self.refused = len(sent), len(evictions(self.calls, 429))
+        self.twice = _twice_without_reason(self.calls, leader)
+        assert leader.alive(), leader.tail()
+
+
+def _measure_limit(b, limit, clients, nodes, per_node, budgets=False):
+    """Adds what those bare clients need for such pods; no daemon of ours runs meanwhile."""
+    names = b.nodes(nodes, b.unique("limit"))
+    for client in clients:
+        prefix = b.unique("bare")
+        pods = b.fill(names, per_node, prefix, WORKLOAD if budgets else None)
+        if budgets:
+            b.generous_budgets(prefix, -(-len(pods) // WORKLOAD))
+        b.quiet()
+        limit.add(client, b.bare(client, pods))
+        b.cluster.wait_no_pods(timeout=120)
+        if budgets:
+            b.remove_budgets()
+    b.remove_nodes(names)
+
+
+def _row(title, runs, limit):
+    last = median(r.last_eviction for r in runs)
+    return (title, len(runs), median(r.first_eviction for r in runs), last, last / limit.best if limit else None,
+            median(r.last_gone for r in runs), median(r.latency * 1000 for r in runs),
+            median(r.meter.spent.cpu for r in runs),
+            median(r.meter.spent.voluntary + r.meter.spent.involuntary for r in runs),
+            max(r.meter.peak.rss_kb for r in runs), max(r.meter.peak.anonymous_kb for r in runs),
+            median(len(r.calls) for r in runs), max(r.sent - r.pods for r in runs), max(r.refused for r in runs))
+
+
+HEADER = ("nodes x pods", "runs", "first eviction s", "last eviction s", "/ limit", "last node gone s",
+          "one eviction ms", "CPU s", "switches", "RSS kB", "anonymous kB", "calls", "evictions too many", "refused")
+
+
+def _figures(r):
+    return {"first_eviction_seconds": r.first_eviction, "last_eviction_seconds": r.last_eviction,
+            "last_gone_seconds": r.last_gone, "cpu_seconds": r.meter.spent.cpu, "rss_kb": r.meter.peak.rss_kb,
+            "anonymous_kb": r.meter.peak.anonymous_kb, "evictions": r.sent, "refused": r.refused,
+            "calls": len(r.calls)}
+
+
+def _twice_bar(ctx, what, runs):
+    for line in [t for r in runs for t in r.twice][:5]:
+        print(f"        evicted twice: {line}")
+    ctx.bar(f"{what}: evictions sent twice without a reason", sum(len(r.twice) for r in runs), 0, "pods")
+
+
+def central_drain(ctx):
+    """One node deleted; 10, 30 and 100 pods."""
+    b, limit, seen = bed(ctx), Limit(100), {}
+    for _ in range(ctx.light_runs):
+        _measure_limit(b, limit, CLIENTS, 1, 100)
+        seen.setdefault(100, []).append(_Deleted(ctx, 1, 100))
+    for pods in (10, 30):
+        seen[pods] = [_Deleted(ctx, 1, pods) for _ in range(ctx.runs)]
+    node = b.nodes(1, b.unique("kubectl"))[0]
+    b.fill([node], 100, b.unique("kubectl"))
+    b.quiet()
+    kubectl = b.kubectl_drain(node)
+    b.clean()
+
+    runs, sizes = seen[100], (10, 30, 100)
+    ctx.table("the API server's own limit for 100 pods", Limit.HEADER, limit.rows())
+    ctx.table("one node deleted, coordinator (medians; memory is the most of all runs)", HEADER,
+              [_row(f"1 x {n}", seen[n], limit if n == 100 else None) for n in sizes])
+    ctx.table("kubectl drain, 100 pods", ("s", "CPU s", "RSS kB", "anonymous kB"), [tuple(kubectl.values())])
+    kinds = _calls(ctx, "calls of the coordinator for 100 pods, first run", runs[0].calls, ("pod", 100))
+    growth = _growth(ctx, "pods on the node", sizes, {
+        "last eviction": [median(r.last_eviction for r in seen[n]) for n in sizes],
+        "CPU": [median(r.meter.spent.cpu for r in seen[n]) for n in sizes],
+        "calls": [median(len(r.calls) for r in seen[n]) for n in sizes]
+    })
+    last = median(r.last_eviction for r in runs)
+    ctx.bar("100 pods of one deleted node: DELETE -> last eviction answered, beside the limit", last / limit.best,
+            1.2, "x")
+    ctx.figure("the same", f"{last:.2f} s; the limit {limit.best:.2f} s ({limit.client})")
+    ctx.figure("kubectl drain, 100 pods", f"{kubectl['seconds']:.1f} s, RSS {kubectl['rss_kb'] // 1024} MB")
+    _twice_bar(ctx, "100 pods of one deleted node", runs)
+    ctx.json("central-drain", {
+        "limit": {c: [r["seconds"] for r in rs] for c, rs in limit.runs.items()},
+        "pods": {str(n): [_figures(r) for r in rs] for n, rs in seen.items()}, "calls_100": kinds,
+        "kubectl": kubectl, "growth": growth
+    })
+
+
+def _many(ctx, nodes, per_node, name):
+    """Beside the limit; once more with a PDB per workload. Returns the runs without PDBs."""
+    b, title, pods = bed(ctx), f"{nodes} x {per_node}", nodes * per_node
+    limit, limited, runs = Limit(pods), Limit(pods), []
+    for i in range(ctx.runs):
+        # All of them once; then the best one beside each of ours.
+        _measure_limit(b, limit, CLIENTS if i == 0 else [limit.client], nodes, per_node)
+        runs.append(_Deleted(ctx, nodes, per_node))
+    _measure_limit(b, limited, [limit.client], nodes, per_node, budgets=True)
+    budgets = _Deleted(ctx, nodes, per_node, budgets=True)
+
+    ctx.table(f"the API server's own limit for {pods} pods", Limit.HEADER, limit.rows())
+    ctx.table(f"... with a PDB per {WORKLOAD} pods", Limit.HEADER, limited.rows())
+    ctx.table("nodes deleted at once, coordinator (medians; memory is the most of all runs)", HEADER,
+              [_row(title, runs, limit), _row(f"{title}, PDBs", [budgets], limited)])
+    kinds = _calls(ctx, f"calls of the coordinator for {title}, first run", runs[0].calls, ("node", nodes))
+    last = median(r.last_eviction for r in runs)
+    ctx.bar(f"{title} pods deleted at once: first DELETE -> last eviction answered, beside the limit",
+            last / limit.best, 1.15, "x")
+    ctx.figure("the same", f"{last:.2f} s, last node gone {median(r.last_gone for r in runs):.2f} s; the limit "
+               f"{limit.best:.2f} s ({limit.client})")
+    ctx.figure(f"the same with a PDB per {WORKLOAD} pods, which are evicted one by one",
+               f"{budgets.last_eviction:.2f} s; the bare client {limited.best:.2f} s")
+    _twice_bar(ctx, title, runs + [budgets])
+    ctx.json(name, {
+        "limit": {c: [r["seconds"] for r in rs] for c, rs in limit.runs.items()},
+        "limit_pdbs": {c: [r["seconds"] for r in rs] for c, rs in limited.runs.items()},
+        "runs": [_figures(r) for r in runs], "pdbs": _figures(budgets), "calls": kinds
+    })
+    return runs
+
+
+def nodes_50(ctx):
+    _many(ctx, 50, 20, "nodes-50x20")
+
+
+def nodes_200(ctx):
+    seen = {200: _many(ctx, 200, 15, "nodes-200x15")}
+    ctx.bar("200 x 15: CPU of the coordinator", median(r.meter.spent.cpu for r in seen[200]), 1.5, "s")
+    ctx.bar("200 x 15: anonymous memory of the coordinator",
+            max(r.meter.peak.anonymous_kb for r in seen[200]) / 1024, 15, "MB")
+    for n in (10, 50):
+        seen[n] = [_Deleted(ctx, n, 15) for _ in range(ctx.runs)]
+    sizes = (10, 50, 200)
+    ctx.table("nodes x 15 pods deleted at once", HEADER, [_row(f"{n} x 15", seen[n], None) for n in sizes])
+    growth = _growth(ctx, "nodes x 15 pods", sizes, {
+        "last eviction": [median(r.last_eviction for r in seen[n]) for n in sizes],
+        "last node gone": [median(r.last_gone for r in seen[n]) for n in sizes],
+        "CPU": [median(r.meter.spent.cpu for r in seen[n]) for n in sizes],
+        "calls": [median(len(r.calls) for r in seen[n]) for n in sizes]
+    })
+    ctx.json("nodes-growth", {"growth": growth, "runs": {str(n): [_figures(r) for r in rs]
+                                                        for n, rs in seen.items()}})
+
+
+def budget_blocked(ctx):
+    """200 pods behind one PDB that allows none for a minute; then it allows all."""
+    b, pods = bed(ctx), 200
+    pool = b.pool(b.unique("held"))
+    with b.leader() as leader:
+        names = b.nodes(1, pool)
+        b.wait_all_adopted(names)
+        b.fill(names, pods, pool)
+        b.budget(pool, pool, pods)
+        b.cluster.wait_for(lambda: b.admin.get(f"{PDBS}/{pool}")["status"]["currentHealthy"] == pods, 20,
+                           "all pods are counted by the PDB")
+        b.quiet([leader.pid])
+        mark, gone = b.audit.mark(), Gone(b.admin, names)
+        b.remove_nodes(names)
+        leader.wait_line("POD_EVICTION_BLOCKED", node=names[0])
+        with Meter(leader.pid, 0.5) as held:
+            time.sleep(HOLD_SEC)
+        asked = evictions(b.audit.since(mark, COORDINATOR))
+        mark = b.audit.mark()
+        with Meter(leader.pid) as freed:
+            b.admin.patch(f"{PDBS}/{pool}", {"spec": {"minAvailable": 0}})
+            gone.wait()
+        time.sleep(0.2)
+        calls = b.audit.since(mark)
+    b.clean()
+    raised = _status_raises(calls, pool)[0].answered
+    sent = evictions([c for c in calls if c.user == COORDINATOR])
+    delay = (min(c.received for c in sent) - raised) * 1000
+    last = max(c.answered for c in sent) - raised
+    ctx.table(f"{pods} pods behind a PDB that allows none for {HOLD_SEC} s, then all",
+              ("eviction calls held", "CPU held s", "allowed -> next eviction ms", "-> last of them s",
+               "refused", "CPU freed s"),
+              [(len(asked), held.spent.cpu, delay, last, len(evictions(sent, 429)), freed.spent.cpu)])
+    ctx.bar(f"{pods} pods behind a PDB that allows none, {HOLD_SEC} s: eviction calls", len(asked), 0, "calls")
+    ctx.bar("that PDB gives way -> next eviction arrives", delay, 50, "ms")
+    ctx.figure("... -> last of 200, one by one", f"{last:.1f} s")
+    ctx.json("budget-blocked", {"calls_held": len(asked), "cpu_held_seconds": held.spent.cpu, "delay_ms": delay,
+                                "last_seconds": last, "cpu_freed_seconds": freed.spent.cpu})
+
+
+def empty_node(ctx):
+    b = bed(ctx)
+    pool, took = b.pool(b.unique("empty")), []
+    with b.leader() as leader:
+        names = b.nodes(ctx.light_runs, pool)
+        b.wait_all_adopted(names)
+        mark = b.audit.mark()
+        for name in names:
+            b.quiet([leader.pid], patience=5)
+            gone, begin = Gone(b.admin, [name]), time.time()
+            b.remove_nodes([name])
+            took.append(gone.wait() - begin)
+        b.quiet([leader.pid], patience=5)
+        calls = [c for c in b.audit.since(mark, COORDINATOR) if c.resource != "leases"]
+    b.clean()
+    _calls(ctx, f"calls of the coordinator for {len(names)} empty nodes", calls, ("node", len(names)))
+    ctx.bar("an empty node, machine ends at once: DELETE -> gone", median(took), 0.3, "s")
+    ctx.json("empty-node", {"seconds": took, "calls": calls_by_kind(calls)})
+
+
+def takeover(ctx):
+    """The leader dies by SIGKILL with a node in its hands."""
+    b, leads, acts = bed(ctx), [], []
+    for _ in range(ctx.runs):
+        pool = b.pool(b.unique("lead"))
+        with b.coordinators(2, provider="exec") as (leader, standby):
+            names = b.nodes(1, pool)
+            b.wait_all_adopted(names)
+            b.fill(names, 5, pool)
+            leader.kill()
+            killed, mark = time.time(), b.audit.mark()
+            gone = Gone(b.admin, names)
+            b.remove_nodes(names)
+            leads.append(standby.wait_line("LEASE_ACQUIRED", 60).time - killed)
+            gone.wait()
+            time.sleep(0.2)
+            calls = [c for c in b.audit.since(mark, COORDINATOR) if c.is_write and c.resource != "leases"]
+            acts.append(calls[0].received - killed)
+        b.clean()
+    ctx.table("SIGKILL of the leader (LeaseDuration 15 s, retries every 2 s)",
+              ("run", "-> the other leads s", "-> its first write s", "in between ms"),
+              [(i + 1, lead, act, (act - lead) * 1000) for i, (lead, act) in enumerate(zip(leads, acts))])
+    ctx.bar("leader killed -> first act of the other, worst", max(acts), 15 + 2 * 4.4, "s")
+    ctx.bar("lease taken -> first act, median", median(a - l for a, l in zip(acts, leads)) * 1000, 50, "ms")
+    ctx.json("takeover", {"leads_seconds": leads, "first_act_seconds": acts})
+
+
+BENCHES = [
+    ("interrupted-node", "a spot notice on a node of 10, 30, 100 pods: the agent alone", interrupted_node),
+    ("load-balancer-wait", "a notice that leaves ten minutes: LoadBalancerWaitSec on", load_balancer_wait),
+    ("empty-node", "an empty node is deleted: how soon it is gone", empty_node),
+    ("central-drain", "a node of 10, 30, 100 pods is deleted; bare clients and kubectl drain beside it", central_drain),
+    ("nodes-50x20", "50 nodes of 20 pods deleted at once, without and with PDBs; bare clients", nodes_50),
+    ("nodes-200x15", "200 nodes of 15 pods deleted at once, without and with PDBs; 10 and 50", nodes_200),
+    ("budget-blocked", "200 pods behind a PDB that allows none for 60 s, then all", budget_blocked),
+    ("takeover", "the leader is killed: how soon the other acts", takeover),
+]
