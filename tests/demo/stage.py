@@ -104,7 +104,7 @@ class FakeStage(Stage):
                         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}
                     }], "instances": [{"id": i, "zone": ZONE} for i in self._instances], "identities": [{
                         "name": "coordinator", "identity": f"CN={COORDINATOR}"
-                    }], "allow": _permissions()
+                    }], "allow": permissions()
                 }, f)
         program = os.path.join(build_directory(), "tests", "fake", "fake-cluster")
         with open(os.path.join(self.directory, "fake-cluster.log"), "wb") as log:
@@ -185,7 +185,7 @@ current-context: demo
         return found
 
 
-def _permissions():
+def permissions():
     """packaging/manifests/coordinator/rbac.yaml in the fake's words; its rules stand on one line each."""
     with open(os.path.join(MANIFESTS, "coordinator", "rbac.yaml"), encoding="utf-8") as f:
         rules = re.findall(r"^- \{apiGroups: \[(.*?)\], resources: \[(.*?)\],.*?verbs: \[(.*?)\]", f.read(),

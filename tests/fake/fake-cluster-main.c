@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <systemd/sd-event.h>
 
+#include "fake-bulk.h"
 #include "fake-cluster.h"
 #include "fake-control.h"
 #include "fake-files.h"
@@ -19,9 +20,14 @@
  * The world file is a JSON list of objects, or
  *
  *      { "objects": [...],
+ *        "many": [{"count": 5000, "object": {...}}],
  *        "instances": [{"id": "i-1", "zone": "us-east-1a"}],
+ *        "manyInstances": {"count": 5000, "zone": "us-east-1a"},
  *        "identities": [{"name": "coordinator", "identity": "CN=USER,O=GROUP"}],
  *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }
+ *
+ * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
+ * have no metadata service, and nodes that "many" made no kubeconfig.
  *
  * DIR gets kubeconfig-admin, kubeconfig-node-NAME of each node of the world, kubeconfig-NAME of each
  * identity, and, when all is ready, endpoints.json:
@@ -34,7 +40,7 @@
 
 typedef struct Arguments {
         const char *dir, *world, *cert, *key, *ca, *client_ca, *region, *access_key_id, *secret_access_key;
-        uint64_t api_port, ec2_port, control_port, seed, shutting_down_sec, pod_start_msec;
+        uint64_t api_port, ec2_port, control_port, seed, shutting_down_sec, pod_start_msec, heartbeat_sec;
 } Arguments;
 
 /* What one instance sees at its link-local address. */
@@ -73,6 +79,7 @@ static const char usage[] =
         "                              what EC2 asks for (default: no signature)\n"
         "      --terminate-sec N       a terminated instance is shutting down so long (default 1)\n"
         "      --pod-start-msec N      a bound pod runs after so long (default 50)\n"
+        "      --heartbeat-sec N       kubelets renew their Leases so often (default 10; 0: never)\n"
         "      --seed N                of all that is random (default: the system's)\n";
 
 static int fail(int r, const char *what) {
@@ -99,6 +106,7 @@ enum {
         ARG_SEED,
         ARG_TERMINATE_SEC,
         ARG_POD_START_MSEC,
+        ARG_HEARTBEAT_SEC,
         _ARG_MAX,
 };
 
@@ -117,7 +125,8 @@ static int take_argument(Arguments *a, int option, const char *value) {
                 uint64_t *number, max;
         } numbers[] = { { &a->api_port, 65535 },          { &a->ec2_port, 65535 },
                         { &a->control_port, 65535 },      { &a->seed, UINT64_MAX },
-                        { &a->shutting_down_sec, 86400 }, { &a->pod_start_msec, 3600000 } };
+                        { &a->shutting_down_sec, 86400 }, { &a->pod_start_msec, 3600000 },
+                        { &a->heartbeat_sec, 3600 } };
 
         if (option < ARG_DIR || option >= _ARG_MAX)
                 return -EINVAL;
@@ -146,11 +155,14 @@ static int parse_arguments(int argc, char **argv, Arguments *a) {
                 { "seed", required_argument, NULL, ARG_SEED },
                 { "terminate-sec", required_argument, NULL, ARG_TERMINATE_SEC },
                 { "pod-start-msec", required_argument, NULL, ARG_POD_START_MSEC },
+                { "heartbeat-sec", required_argument, NULL, ARG_HEARTBEAT_SEC },
                 { NULL, 0, NULL, 0 },
         };
         int c;
 
-        *a = (Arguments){ .region = "us-east-1", .shutting_down_sec = 1, .pod_start_msec = 50 };
+        *a = (Arguments){ 
+                .region = "us-east-1", .shutting_down_sec = 1, .pod_start_msec = 50, .heartbeat_sec = 10
+        };
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 if (take_argument(a, c, optarg) < 0) {
                         fputs(usage, stderr);
@@ -301,6 +313,24 @@ static int add_instances(Process *p, const cJSON *world) {
         return 0;
 }
 
+/* After the identities of nodes were made. */
+static int add_many(Process *p, const cJSON *world) {
+        int64_t count = fj_int(world, 0, "manyInstances", "count", NULL);
+        const char *zone = fj_string(world, "manyInstances", "zone", NULL);
+        const cJSON *o;
+
+        for (int64_t i = 0; i < count; i++) {
+                _cleanup_free_ char *id = MUST(strf("i-00%06lld", (long long) i));
+
+                fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
+                fake_control_add_instance(p->control, id);
+        }
+        cJSON_ArrayForEach (o, fj_get(world, "many", NULL))
+                if (fake_load_many(p->cluster, o) < 0)
+                        return fail(-EINVAL, "'many' of no kind that is served here, or without a name");
+        return 0;
+}
+
 static int load_world(Process *p) {
         _cleanup_cjson_ cJSON *world = NULL;
         _cleanup_free_ char *text = NULL;
@@ -320,8 +350,9 @@ static int load_world(Process *p) {
         if (objects && fake_load(p->cluster, objects) < 0)
                 return fail(-EINVAL,
                             "an object of the world is of no kind that is served here, or has no name");
-        r = add_instances(p, world);
-        return r < 0 ? r : add_identities(p, world);
+        if ((r = add_instances(p, world)) < 0 || (r = add_identities(p, world)) < 0)
+                return r;
+        return add_many(p, world);
 }
 
 static int write_endpoints(Process *p) {
@@ -373,7 +404,7 @@ static int catch_signals(Process *p) {
 
 static int start(Process *p) {
         FakeClusterOptions options = {
-                .heartbeat_usec = 10 * USEC_PER_SEC,
+                .heartbeat_usec = p->args.heartbeat_sec * USEC_PER_SEC,
                 .pod_start_usec = p->args.pod_start_msec * USEC_PER_MSEC,
         };
         FakeEc2Options ec2 = {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake-bulk.h"
 #include "strv.h"
 
 /* What requests a fault is meant for (NULL: any), what happens to them, and how often still. */
@@ -20,6 +21,7 @@ struct FakeControl {
         FakeEc2 *ec2;
         fake_notice_t notice;
         void *userdata;
+        FakeChurn *churn;
         List rules;
         char **instances;
 };
@@ -173,6 +175,23 @@ static Outcome post_load(FakeControl *c, const cJSON *o) {
         return (Outcome){ .answer = fj_parse("{'loaded':%d}", n) };
 }
 
+static Outcome post_many(FakeControl *c, const cJSON *o) {
+        int n = fake_load_many(c->cluster, o);
+
+        if (n < 0)
+                return wrong("object: of a kind that is served here, with a name; count, per, among: numbers");
+        return (Outcome){ .answer = fj_parse("{'loaded':%d}", n) };
+}
+
+static Outcome post_churn(FakeControl *c, const cJSON *o) {
+        int64_t rate = fj_int(o, 0, "perSecond", NULL), seconds = fj_int(o, 0, "seconds", NULL);
+
+        if (rate < 1 || rate > 100000 || seconds < 1 || seconds > 86400)
+                return wrong("perSecond: 1 to 100000; seconds: 1 to 86400");
+        fake_churn_start(c->churn, (uint64_t) rate, (usec_t) seconds * USEC_PER_SEC);
+        return fine;
+}
+
 /* -- the cloud ----------------------------------------------------------------------------------------- */
 
 static Outcome post_throttle(FakeControl *c, const cJSON *o) {
@@ -255,6 +274,8 @@ static cJSON *get(FakeControl *c, const HttpExchange *x) {
                 return fake_api_counters_json(fake_cluster_api(c->cluster));
         if (streq(x->path, "/objects"))
                 return list_objects(c, x->query);
+        if (streq(x->path, "/churn"))
+                return fj_parse("{'done':%llu}", (unsigned long long) fake_churn_done(c->churn));
         if (streq(x->path, "/instances") && c->ec2)
                 return list_instances(c);
         return NULL;
@@ -274,6 +295,8 @@ static const struct {
         { "/fault/clear", post_fault_clear, false, false },
         { "/kubelet", post_kubelet, false, false },
         { "/load", post_load, false, false },
+        { "/many", post_many, false, false },
+        { "/churn", post_churn, false, false },
         { "/ec2/throttle", post_throttle, true, false },
         { "/ec2/fail", post_ec2_fail, true, false },
         { "/ec2/state", post_ec2_state, true, false },
@@ -338,6 +361,7 @@ FakeControl *fake_control_new(Loop *loop, FakeCluster *cluster, FakeEc2 *ec2, fa
         *c = (FakeControl){
                 .loop = loop, .cluster = cluster, .ec2 = ec2, .notice = notice, .userdata = userdata
         };
+        c->churn = fake_churn_new(cluster);
         fake_api_set_fault(fake_cluster_api(cluster), on_request, c);
         return c;
 }
@@ -348,6 +372,7 @@ FakeControl *fake_control_free(FakeControl *c) {
 
         fake_api_set_fault(fake_cluster_api(c->cluster), NULL, NULL);
         clear_faults(c);
+        fake_churn_free(c->churn);
         strv_free(c->instances);
         return mfree(c);
 }

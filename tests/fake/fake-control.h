@@ -22,6 +22,10 @@
  *      POST /fault/clear
  *      POST /kubelet          {"node": "a", "running": false}
  *      POST /load             {"items": [...]}     -> {"loaded": n}
+ *      POST /many             {"count": 9, "per": 3, "among": 2, "object": {...}}
+ *                                                  -> {"loaded": n}; fake_load_many()
+ *      POST /churn            {"perSecond": 200, "seconds": 30}    containers are restarted
+ *      GET  /churn                                 -> {"done": n}
  *      POST /ec2/throttle     {"count": 5, "retryAfterMsec": 0}
  *      POST /ec2/fail         {"count": 5, "status": 500, "code": "InternalError", "message": "..."}
  *      POST /ec2/state        {"instance": "i-1", "state": "stopped"}
