@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-faults.h"
 
+#include "hashmap.h"
+
 #define PICKS_MAX 8u
 #define LATENCY_MIN_USEC 500u
 #define LATENCY_SPREAD_USEC 4000u
 #define CLOUD_LATENCY_USEC (60 * USEC_PER_MSEC)
 /* From sending to the answer at the latest, without a fault. */
 #define SLOW_USEC (200 * USEC_PER_MSEC)
+/* Where two kinds of request share a count, their draws are no worse for it. */
+#define COUNTS 4096u
 
 typedef struct Pick {
         HttpMethod method;
@@ -15,22 +19,34 @@ typedef struct Pick {
         unsigned n;
 } Pick;
 
+/* A request, and how often its like was seen. */
+typedef struct Seen {
+        const char *who;
+        uint64_t key;
+} Seen;
+
 struct SimFaults {
         Loop *loop;
-        Random *random;
-        SimChances chances;
-        usec_t until_usec;
+        uint64_t seed;
+        SimWindow *windows;
+        size_t n_windows, allocated;
+        uint32_t counts[COUNTS], api_counts[COUNTS];
         Pick picks[PICKS_MAX];
         size_t n_picks;
 };
 
 SimFaults *sim_faults_new(Loop *loop, uint64_t seed) {
         SimFaults *f = MUST(new0(SimFaults, 1));
-        int r = random_new(seed, &f->random);
 
-        assert(r >= 0);
         f->loop = loop;
+        f->seed = seed;
         return f;
+}
+
+void sim_faults_stop(SimFaults *f) {
+        for (size_t i = 0; i < f->n_windows; i++)
+                free(f->windows[i].who);
+        f->n_windows = 0;
 }
 
 SimFaults *sim_faults_free(SimFaults *f) {
@@ -40,18 +56,92 @@ SimFaults *sim_faults_free(SimFaults *f) {
                 free(f->picks[i].url);
                 free(f->picks[i].body);
         }
-        random_free(f->random);
+        sim_faults_stop(f);
+        free(f->windows);
         return mfree(f);
 }
 
+/* -- windows ----------------------------------------------------------------------------------- */
+
+void sim_faults_add(SimFaults *f, const SimWindow *window) {
+        int r = GREEDY_REALLOC(f->windows, f->allocated, f->n_windows + 1);
+
+        assert(r >= 0);
+        f->windows[f->n_windows] = *window;
+        f->windows[f->n_windows++].who = window->who ? MUST(strdup(window->who)) : NULL;
+}
+
 void sim_faults_chances(SimFaults *f, const SimChances *c, usec_t until_usec) {
-        f->chances = *c;
-        f->until_usec = until_usec;
+        const struct {
+                SimFaultKind kind;
+                unsigned permille;
+        } rows[] = {
+                { SIM_FAULT_ERROR, c->error },
+                { SIM_FAULT_LIE, c->lie },
+                { SIM_FAULT_REFUSE, c->refuse },
+                { SIM_FAULT_LOSE_REQUEST, c->lose_request },
+                { SIM_FAULT_LOSE_REPLY, c->lose_reply },
+                { SIM_FAULT_SLOW, c->slow },
+                { SIM_FAULT_CLOUD, c->cloud },
+        };
+
+        sim_faults_stop(f);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (rows[i].permille > 0)
+                        sim_faults_add(f, &(SimWindow){ .kind = rows[i].kind,
+                                                        .until_usec = until_usec,
+                                                        .permille = rows[i].permille,
+                                                        .max_usec = c->slow_max_usec,
+                                                        .seed = f->seed + i });
+}
+
+static bool is_open(const SimFaults *f, const SimWindow *w) {
+        return loop_now(f->loop) < w->until_usec;
 }
 
 bool sim_faults_by_chance(const SimFaults *f) {
-        return loop_now(f->loop) < f->until_usec;
+        for (size_t i = 0; i < f->n_windows; i++)
+                if (is_open(f, &f->windows[i]))
+                        return true;
+        return false;
 }
+
+/* -- draws ------------------------------------------------------------------------------------- */
+
+/* The low bits of an FNV alone are not evenly spread. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+        uint64_t h = hash64(&(uint64_t[2]){ a, b }, 2 * sizeof(uint64_t));
+
+        h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+        return h ^ h >> 33;
+}
+
+/* The path ends where its query begins: that differs each time. */
+static Seen see(uint32_t *counts, const char *who, HttpMethod method, const char *path) {
+        uint64_t key = mix(hash64(path, strcspn(path, "?")), (uint64_t) method);
+
+        key = mix(key, hash64(strempty(who), strlen(strempty(who))));
+        return (Seen){ who, mix(key, counts[key % COUNTS]++) };
+}
+
+/* The draws of one window for one request: n tells them apart. */
+static uint64_t draw(const SimWindow *w, const Seen *s, unsigned n) {
+        return mix(mix(w->seed, s->key), n);
+}
+
+/* The first open window of this kind that takes it. */
+static const SimWindow *find_window(const SimFaults *f, SimFaultKind kind, const Seen *s) {
+        for (size_t i = 0; i < f->n_windows; i++) {
+                const SimWindow *w = &f->windows[i];
+
+                if (w->kind == kind && is_open(f, w) && (!w->who || streq_ptr(w->who, s->who)) &&
+                    draw(w, s, 0) % 1000 < w->permille)
+                        return w;
+        }
+        return NULL;
+}
+
+/* -- picks ------------------------------------------------------------------------------------- */
 
 void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const char *body, SimLoss loss,
                      unsigned n) {
@@ -92,67 +182,90 @@ static Pick *find_pick(SimFaults *f, bool lie, HttpMethod method, const char *ur
         return NULL;
 }
 
-static bool chance(SimFaults *f, unsigned permille) {
-        return permille > 0 && loop_now(f->loop) < f->until_usec && random_below(f->random, 1000) < permille;
-}
+/* -- on the way -------------------------------------------------------------------------------- */
 
-static void draw(SimFaults *f, bool api, HttpFault *ret) {
-        const SimChances *c = &f->chances;
-        unsigned cloud = c->cloud;
-
-        if (chance(f, api ? c->refuse : cloud))
+static void draw_cloud(const SimWindow *w, const Seen *s, HttpFault *ret) {
+        switch (draw(w, s, 1) % 4) {
+        case 0:
                 ret->refuse = true;
-        else if (chance(f, api ? c->lose_request : cloud))
+                break;
+        case 1:
                 ret->lose_request = true;
-        else if (chance(f, api ? c->lose_reply : cloud))
+                break;
+        case 2:
                 ret->lose_reply = true;
-        else if (!api && chance(f, cloud))
+                break;
+        default:
                 ret->status = 503;
-        else if (c->slow_max_usec > 0 && chance(f, c->slow)) {
-                ret->request_delay_usec += random_below(f->random, c->slow_max_usec);
-                ret->reply_delay_usec += random_below(f->random, c->slow_max_usec);
+                break;
         }
 }
 
-static usec_t latency(SimFaults *f) {
-        return LATENCY_MIN_USEC + random_below(f->random, LATENCY_SPREAD_USEC);
+static void draw_fault(const SimFaults *f, const Seen *s, bool api, HttpFault *ret) {
+        const SimWindow *w;
+
+        if (find_window(f, api ? SIM_FAULT_PARTITION : SIM_FAULT_PARTITION_CLOUD, s))
+                ret->lose_request = true;
+        else if (!api && (w = find_window(f, SIM_FAULT_CLOUD, s)))
+                draw_cloud(w, s, ret);
+        else if (api && find_window(f, SIM_FAULT_REFUSE, s))
+                ret->refuse = true;
+        else if (api && find_window(f, SIM_FAULT_LOSE_REQUEST, s))
+                ret->lose_request = true;
+        else if (api && find_window(f, SIM_FAULT_LOSE_REPLY, s))
+                ret->lose_reply = true;
+        else if ((w = find_window(f, SIM_FAULT_SLOW, s)) && w->max_usec > 0) {
+                ret->request_delay_usec += draw(w, s, 1) % w->max_usec;
+                ret->reply_delay_usec += draw(w, s, 2) % w->max_usec;
+        }
 }
 
-bool sim_faults_on_request(SimFaults *f, const HttpRequest *request, const char *peer, HttpFault *ret) {
+static usec_t latency(const SimFaults *f, const Seen *s, unsigned n) {
+        return LATENCY_MIN_USEC + mix(mix(f->seed, s->key), n) % LATENCY_SPREAD_USEC;
+}
+
+bool sim_faults_on_request(SimFaults *f, const char *who, const HttpRequest *request, const char *peer,
+                           HttpFault *ret) {
         bool cloud = streq(peer, "ec2.sim");
+        Seen s = see(f->counts, who, request->method, request->url);
         const Pick *p;
 
-        ret->request_delay_usec = latency(f) + (cloud ? CLOUD_LATENCY_USEC : 0);
-        ret->reply_delay_usec = latency(f);
+        ret->request_delay_usec = latency(f, &s, 0) + (cloud ? CLOUD_LATENCY_USEC : 0);
+        ret->reply_delay_usec = latency(f, &s, 1);
         p = find_pick(f, false, request->method, request->url, request->body, request->body_size);
         if (p) {
                 ret->lose_request = p->loss == SIM_LOSE_REQUEST;
                 ret->lose_reply = p->loss == SIM_LOSE_REPLY;
                 ret->refuse = p->loss == SIM_REFUSE;
         } else
-                draw(f, streq(peer, "api"), ret);
+                draw_fault(f, &s, streq(peer, "api"), ret);
         return !ret->lose_request && !ret->lose_reply && !ret->refuse && ret->status == 0 &&
                ret->request_delay_usec + ret->reply_delay_usec < SLOW_USEC;
 }
 
-bool sim_faults_on_api(SimFaults *f, const FakeRequest *request, FakeApiFault *ret) {
+bool sim_faults_on_api(SimFaults *f, const char *who, const FakeRequest *request, FakeApiFault *ret) {
         static const unsigned statuses[] = { 429, 500, 503, 504, 409 };
         const HttpExchange *x = request->x;
         bool write = x->method != HTTP_GET;
+        const SimWindow *w;
+        Seen s;
 
         if (find_pick(f, true, x->method, x->path, x->body, x->body_size)) {
                 *ret = (FakeApiFault){ .status = 500, .takes_effect = true };
                 return true;
         }
-        if (write && chance(f, f->chances.lie)) {
-                *ret = (FakeApiFault){ .status = random_below(f->random, 2) ? 500 : 504,
-                                       .takes_effect = true };
+        s = see(f->api_counts, who, x->method, x->path);
+        if (write && (w = find_window(f, SIM_FAULT_LIE, &s))) {
+                *ret = (FakeApiFault){ .status = draw(w, &s, 1) % 2 ? 500 : 504, .takes_effect = true };
                 return true;
         }
-        if (chance(f, f->chances.error)) {
-                ret->status = statuses[random_below(f->random, ELEMENTSOF(statuses) - !write)];
+        if ((w = find_window(f, SIM_FAULT_FLOW_CONTROL, &s))) {
+                ret->status = 429;
+                ret->retry_after_sec = 1 + (unsigned) (draw(w, &s, 1) % 8);
+        } else if ((w = find_window(f, SIM_FAULT_ERROR, &s))) {
+                ret->status = statuses[draw(w, &s, 1) % (ELEMENTSOF(statuses) - !write)];
                 if (ret->status == 429 || ret->status == 503)
-                        ret->retry_after_sec = (unsigned) random_below(f->random, 3);
+                        ret->retry_after_sec = (unsigned) (draw(w, &s, 2) % 3);
         }
         return false;
 }

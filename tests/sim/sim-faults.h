@@ -2,21 +2,44 @@
 #pragma once
 
 /*
- * What goes wrong on the way of a request: by chance, as the seed draws it, until an instant; and for those
- * that a test picks. Also the usual latency.
+ * What goes wrong on the way of a request: in windows of time, by chance; and for those that a test picks.
+ * Also the usual latency.
+ *
+ * Whether a window takes a request is drawn from the window's own seed, who sends it, its method and path,
+ * and how often this one has sent that before: so what becomes of one request does not depend on what else
+ * goes on, and a schedule without one of its windows plays the others as before.
  */
 
 #include "fake-api.h"
 #include "http-inproc.h"
 
+typedef enum SimFaultKind {
+        SIM_FAULT_ERROR,        /* API: 409 (of writes), 429, 500, 503, 504, without effect */
+        SIM_FAULT_FLOW_CONTROL, /* API: 429 with Retry-After, as priority and fairness answers */
+        SIM_FAULT_LIE,          /* API: a write is carried out and answered 500 or 504 */
+        SIM_FAULT_REFUSE,       /* API */
+        SIM_FAULT_LOSE_REQUEST, /* API */
+        SIM_FAULT_LOSE_REPLY,   /* API */
+        SIM_FAULT_SLOW,         /* up to max_usec longer, either way */
+        SIM_FAULT_CLOUD,        /* cloud and metadata: refused, lost either way, or 503 */
+        SIM_FAULT_PARTITION,    /* API: requests are lost */
+        SIM_FAULT_PARTITION_CLOUD, /* cloud and metadata */
+        _SIM_FAULT_KIND_MAX,
+} SimFaultKind;
+
+typedef struct SimWindow {
+        SimFaultKind kind;
+        usec_t until_usec; /* from now */
+        unsigned permille; /* of the requests */
+        usec_t max_usec;
+        char *who; /* process; NULL: all. Of a window that was added: its copy */
+        uint64_t seed;
+} SimWindow;
+
 /* In thousandths of all requests. */
 typedef struct SimChances {
-        unsigned error; /* API: 409 (of writes), 429, 500, 503, 504, without effect */
-        unsigned lie;   /* API: a write is carried out and answered 500 or 504 */
-        unsigned lose_request, lose_reply, refuse;
-        unsigned slow; /* up to slow_max_usec longer */
+        unsigned error, lie, lose_request, lose_reply, refuse, slow, cloud;
         usec_t slow_max_usec;
-        unsigned cloud; /* cloud and metadata: the ways of above */
 } SimChances;
 
 typedef enum SimLoss {
@@ -32,7 +55,10 @@ SimFaults *sim_faults_new(Loop *loop, uint64_t seed);
 SimFaults *sim_faults_free(SimFaults *f);
 DEFINE_FREEP(SimFaults, sim_faults_free);
 
+void sim_faults_add(SimFaults *f, const SimWindow *window);
+/* A window for each of these, instead of all that were there. */
 void sim_faults_chances(SimFaults *f, const SimChances *c, usec_t until_usec);
+void sim_faults_stop(SimFaults *f); /* no window any more */
 bool sim_faults_by_chance(const SimFaults *f); /* now */
 /* The next n requests of this method whose URL and body contain these texts (NULL: any). */
 void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const char *body, SimLoss loss,
@@ -41,7 +67,8 @@ void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const cha
 unsigned sim_faults_left(const SimFaults *f);
 
 /* For the hook of a transport. True: its answer will come, and soon. */
-bool sim_faults_on_request(SimFaults *f, const HttpRequest *request, const char *peer, HttpFault *ret);
-/* For the hook of the API server. True: a lie. */
-bool sim_faults_on_api(SimFaults *f, const FakeRequest *request, FakeApiFault *ret);
+bool sim_faults_on_request(SimFaults *f, const char *who, const HttpRequest *request, const char *peer,
+                           HttpFault *ret);
+/* For the hook of the API server; who: NULL: none of ours. True: a lie. */
+bool sim_faults_on_api(SimFaults *f, const char *who, const FakeRequest *request, FakeApiFault *ret);
 const char *sim_fault_to_string(const HttpFault *f); /* "" for none */

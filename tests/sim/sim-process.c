@@ -88,7 +88,7 @@ static void on_notify(const char *text, void *userdata) {
 static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
         SimLife *l = userdata;
         SimWorld *w = l->process->world;
-        bool clean = sim_faults_on_request(w->faults, request, peer, ret_fault);
+        bool clean = sim_faults_on_request(w->faults, l->process->name, request, peer, ret_fault);
 
         l->n_requests++;
         sim_trace_add(w->trace, l->process->name, "sends %s %s%s", http_method_to_string(request->method),

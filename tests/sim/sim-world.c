@@ -28,6 +28,13 @@ static char *copy(const char *s) {
         return s ? MUST(strdup(s)) : NULL;
 }
 
+static const char *process_of_user(const SimWorld *w, const char *user) {
+        for (size_t i = 0; i < w->n_processes; i++)
+                if (w->processes[i] && streq_ptr(w->processes[i]->user, user))
+                        return w->processes[i]->name;
+        return NULL;
+}
+
 static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         SimWorld *w = userdata;
 
@@ -39,7 +46,7 @@ static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *us
                 .ns = copy(request->ns),
                 .name = copy(request->name),
         };
-        if (sim_faults_on_api(w->faults, request, ret_fault))
+        if (sim_faults_on_api(w->faults, process_of_user(w, request->user.name), request, ret_fault))
                 sim_trace_add(w->trace, "fault", "the next is carried out, and the answer is %u",
                               ret_fault->status);
 }

@@ -54,6 +54,7 @@ typedef struct SimOptions {
         unsigned tgp_sec;   /* terminationGracePeriod of the pool; 0: unset */
         unsigned n_agents;  /* on the first nodes */
         unsigned n_coordinators;
+        unsigned n_workloads;
         bool no_pool;                /* the nodes are nobody's */
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-plan.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "hashmap.h"
+#include "parse-util.h"
+#include "sim-check.h"
+#include "sim-process.h"
+#include "sim-shrink.h"
+
+#define SEC USEC_PER_SEC
+#define LOAD_USEC (180 * SEC)
+#define SETTLE_USEC (15 * 60 * SEC)
+/* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
+ * from an old look at a node has no node for two minutes, then it goes. */
+#define AFTERMATH_USEC (240 * SEC)
+/* A spot notice that is not told any more counts as taken back so long after its deadline, not before. */
+#define CANCEL_USEC (10 * 60 * SEC)
+
+/* -- sizes ------------------------------------------------------------------------------------- */
+
+/* What of a world can be made smaller and still be a world. */
+typedef struct Size {
+        const char *name;
+        size_t offset;
+        unsigned min;
+} Size;
+
+static const Size sizes[] = {
+        { "nodes", offsetof(SimOptions, n_nodes), 3 },
+        { "pods", offsetof(SimOptions, n_pods), 0 },
+        { "agents", offsetof(SimOptions, n_agents), 0 },
+        { "coordinators", offsetof(SimOptions, n_coordinators), 0 },
+        { "budget", offsetof(SimOptions, pdb_min), 0 },
+        { "stop", offsetof(SimOptions, stop_sec), 0 },
+        { "grace", offsetof(SimOptions, grace_sec), 0 },
+        { "tgp", offsetof(SimOptions, tgp_sec), 0 },
+        { "shutting-down", offsetof(SimOptions, shutting_down_sec), 0 },
+};
+
+static unsigned *size_of(SimOptions *o, const Size *s) {
+        return (unsigned *) ((char *) o + s->offset);
+}
+
+/* One size drags others along. */
+static void fit(SimOptions *o) {
+        o->n_agents = MIN(o->n_agents, o->n_nodes);
+        o->pdb_min = MIN(o->pdb_min, o->n_pods);
+        o->no_pool = o->n_coordinators == 0;
+}
+
+int sim_plan_resize(SimPlan *p, const char *size, unsigned value) {
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+                if (streq(size, sizes[i].name)) {
+                        if (value < sizes[i].min)
+                                return -ERANGE;
+                        *size_of(&p->options, &sizes[i]) = value;
+                        fit(&p->options);
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+/* -- the draw ---------------------------------------------------------------------------------- */
+
+static unsigned below(Random *r, unsigned n) {
+        return (unsigned) random_below(r, n);
+}
+
+static bool one_in(Random *r, unsigned n) {
+        return below(r, n) == 0;
+}
+
+static SimOptions draw_options(Random *r) {
+        SimOptions o = {
+                .n_nodes = 4 + below(r, 4),
+                .n_pods = 4 + below(r, 17),
+                .stop_sec = below(r, 20),
+                .grace_sec = 2 + below(r, 40),
+                .shutting_down_sec = below(r, 30),
+                .n_coordinators = one_in(r, 4) ? 0 : 2,
+        };
+
+        o.pdb_min = one_in(r, 4) ? 0 : o.n_pods - below(r, 3);
+        o.tgp_sec = one_in(r, 2) ? 0 : 10 + below(r, 300);
+        o.n_agents = one_in(r, 4) && o.n_coordinators > 0 ? 0 : o.n_nodes - 2;
+        fit(&o);
+        return o;
+}
+
+SimPlan *sim_plan_draw(uint64_t seed) {
+        SimPlan *p = MUST(new0(SimPlan, 1));
+        Random *random = NULL;
+        int r = random_new(seed, &random);
+
+        assert(r >= 0);
+        p->seed = seed;
+        p->options = draw_options(random);
+        p->schedule = sim_schedule_draw(random, LOAD_USEC);
+        p->keep = MUST(new0(bool, p->schedule->n + 1));
+        for (size_t i = 0; i < p->schedule->n; i++)
+                p->keep[i] = true;
+        random_free(random);
+        return p;
+}
+
+SimPlan *sim_plan_free(SimPlan *p) {
+        if (!p)
+                return NULL;
+        sim_schedule_free(p->schedule);
+        free(p->keep);
+        return mfree(p);
+}
+
+int sim_plan_keep(SimPlan *p, const char *numbers) {
+        memset(p->keep, 0, p->schedule->n * sizeof(bool));
+        while (*numbers) {
+                char *end;
+                unsigned long n = strtoul(numbers, &end, 10);
+
+                if (end == numbers || n >= p->schedule->n || (*end && *end != ','))
+                        return -EINVAL;
+                p->keep[n] = true;
+                numbers = *end ? end + 1 : end;
+        }
+        return 0;
+}
+
+/* -- how it ends ------------------------------------------------------------------------------- */
+
+static bool pods_are_back(SimWorld *w, void *userdata) {
+        return sim_world_pods_ready(w) == w->options.n_pods;
+}
+
+static bool is_adopted(SimWorld *w, void *userdata) {
+        size_t m = (size_t) (uintptr_t) userdata;
+        const cJSON *node = sim_world_node(w, m);
+
+        return node && sim_world_claim(w, m) &&
+               fj_array_has(fj_get(node, "metadata", "finalizers", NULL), "vesper.sh/termination");
+}
+
+static bool all_adopted(SimWorld *w, void *userdata) {
+        return sim_world_all(w, is_adopted);
+}
+
+/* Of a machine that was told to end, or whose node was deleted, nothing is left. */
+static bool is_at_its_end(SimWorld *w, void *userdata) {
+        size_t m = (size_t) (uintptr_t) userdata;
+        const cJSON *node = sim_world_node(w, m);
+
+        return node ? !fj_get(node, "metadata", "deletionTimestamp", NULL) : !sim_world_claim(w, m);
+}
+
+static bool all_at_their_end(SimWorld *w, void *userdata) {
+        return sim_world_all(w, is_at_its_end);
+}
+
+/* One that may stay serves again. */
+static bool serves_again(SimWorld *w, void *userdata) {
+        size_t m = (size_t) (uintptr_t) userdata;
+
+        return !sim_world_node(w, m) ||
+               (!sim_world_annotation(w, m, "vesper.sh/interruption") &&
+                sim_world_unschedulable(w, m) == w->machines[m].cordoned_by_admin);
+}
+
+static bool all_serve_again(SimWorld *w, void *userdata) {
+        return sim_world_all(w, serves_again);
+}
+
+static void stop_faults(SimWorld *w) {
+        sim_faults_stop(w->faults);
+        for (size_t i = 0; i < w->n_processes; i++) {
+                SimProcess *p = w->processes[i];
+
+                sim_process_plan_kill(p, &(SimKill){ 0 });
+                if (!p->life && !(p->machine && (p->machine->ended || timer_is_armed(p->machine->boot))))
+                        sim_process_start(p);
+        }
+        if (w->options.pdb_min > 0)
+                sim_world_set_pdb_min(w, w->options.n_pods > 0 ? w->options.n_pods - 1 : 0);
+}
+
+/* How long until the last notice that was ever told may be forgotten. */
+static usec_t withdraw_all(SimWorld *w) {
+        usec_t now = sim_world_wall(w), until = now;
+
+        for (size_t i = 0; i < w->n_machines; i++) {
+                SimMachine *m = &w->machines[i];
+
+                if (m->noticed)
+                        sim_world_withdraw(w, i);
+                if (m->deadline_usec != USEC_INFINITY && m->agent && !m->ended)
+                        until = MAX(until, m->deadline_usec + CANCEL_USEC);
+        }
+        return until - now;
+}
+
+/* Watches and Leases by the minute, and a few writes for each pod. */
+static uint64_t requests_allowed(const SimWorld *w) {
+        return 3000 + 50 * w->options.n_pods + 200 * (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE;
+}
+
+/* -- a life ------------------------------------------------------------------------------------ */
+
+static bool play_load(const SimPlan *p, SimWorld *w, size_t *n_entries) {
+        usec_t start = sim_world_now(w);
+
+        for (size_t i = 0; i < p->schedule->n; i++) {
+                const SimEntry *e = &p->schedule->entries[i];
+
+                if (!p->keep[i])
+                        continue;
+                if (!sim_world_run(w, start + e->at_usec - sim_world_now(w)))
+                        return false;
+                (*n_entries)++;
+                sim_entry_play(w, e);
+        }
+        return sim_world_run(w, start + LOAD_USEC - sim_world_now(w));
+}
+
+static bool live(const SimPlan *p, SimWorld *w, SimOutcome *o) {
+        o->where = "the world settles";
+        if (!sim_world_run_until(w, 60 * SEC, pods_are_back, NULL) ||
+            (w->options.n_coordinators > 0 && !sim_world_run_until(w, 60 * SEC, all_adopted, NULL)))
+                return false;
+
+        o->where = "things happen";
+        if (!play_load(p, w, &o->n_entries))
+                return false;
+
+        o->where = "all comes to its end";
+        stop_faults(w);
+        if (!sim_world_run_until(w, SETTLE_USEC, all_at_their_end, NULL) ||
+            !sim_world_run_until(w, SETTLE_USEC, pods_are_back, NULL))
+                return false;
+
+        o->where = "what may stay serves again";
+        if (!sim_world_run(w, withdraw_all(w)) || !sim_world_run_until(w, SETTLE_USEC, all_serve_again, NULL))
+                return false;
+
+        o->where = "nothing goes on";
+        return sim_world_run(w, AFTERMATH_USEC) && sim_check_quiet(w->check, requests_allowed(w));
+}
+
+/* -- the planted violation --------------------------------------------------------------------- */
+
+static void on_planted(const FakeChange *change, void *userdata) {
+        SimWorld *w = userdata;
+        const cJSON *pod = change->new ? change->new->json : NULL;
+
+        if (change->resource->id == FAKE_PODS && pod && w->request && w->request->subresource &&
+            fj_get(pod, "metadata", "deletionTimestamp", NULL) &&
+            streq_ptr(fj_string(pod, "spec", "nodeName", NULL), "n1"))
+                sim_check_fail(w->check, "planted: pod %s of n1 is evicted",
+                               fj_string(pod, "metadata", "name", NULL));
+}
+
+void sim_plan_play(const SimPlan *p, bool report, bool trace, SimOutcome *ret) {
+        _cleanup_(sim_world_freep) SimWorld *w = sim_world_new(p->seed, &p->options);
+
+        *ret = (SimOutcome){ 0 };
+        if (p->plant)
+                fake_store_observe(fake_cluster_store(w->cluster), on_planted, w);
+        ret->good = live(p, w, ret);
+        ret->violation = sim_world_violation(w) ? MUST(strdup(sim_world_violation(w))) : NULL;
+        ret->hash = sim_trace_hash(w->trace);
+        ret->n_steps = w->n_steps;
+        ret->n_requests = sim_check_n_requests(w->check);
+        ret->n_evictions = sim_check_n_evictions(w->check, NULL);
+        ret->virtual_usec = sim_world_now(w) - 1000 * SEC;
+        if (trace)
+                fputs(sim_trace_text(w->trace), stdout);
+        if (report && !ret->good)
+                sim_world_report(w, ret->where);
+}
+
+void sim_outcome_done(SimOutcome *o) {
+        o->violation = mfree(o->violation);
+}
+
+/* The words of a violation without names and numbers. */
+static char *gist(const char *text) {
+        _cleanup_free_ char *copy = MUST(strdup(strempty(text)));
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        char *save = NULL;
+
+        for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+                if (!strpbrk(word, "0123456789-/"))
+                        strbuf_addf(&b, "%s ", word);
+        return MUST(strdup(strbuf_str(&b)));
+}
+
+bool sim_outcome_same(const SimOutcome *a, const SimOutcome *b) {
+        _cleanup_free_ char *x = gist(a->violation), *y = gist(b->violation);
+
+        /* What was waited for is known by where it was; a misdeed is the same wherever it was. */
+        return !a->good && !b->good && !a->violation == !b->violation && streq(x, y) &&
+               (a->violation || streq(a->where, b->where));
+}
+
+/* -- smaller ----------------------------------------------------------------------------------- */
+
+typedef struct Search {
+        SimPlan *plan;
+        const SimOutcome *outcome;
+        usec_t until_usec; /* real time */
+        unsigned n_lives;
+} Search;
+
+static usec_t real_now(void) {
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+static int shows(const bool *keep, size_t n, void *userdata) {
+        Search *s = userdata;
+        SimPlan try = *s->plan;
+        SimOutcome o;
+        int same;
+
+        if (real_now() >= s->until_usec)
+                return -ETIME;
+        s->n_lives++;
+        try.keep = (bool *) keep;
+        sim_plan_play(&try, false, false, &o);
+        same = sim_outcome_same(&o, s->outcome);
+        sim_outcome_done(&o);
+        return same;
+}
+
+/* The smallest value by halving the way there; worlds are not monotonous, so it is only a local one. */
+static int shrink_size(Search *s, const Size *size) {
+        unsigned *value = size_of(&s->plan->options, size), low = size->min;
+
+        while (low < *value) {
+                SimOptions before = s->plan->options;
+                unsigned middle = low + (*value - low) / 2;
+                int r;
+
+                *value = middle;
+                fit(&s->plan->options);
+                r = shows(s->plan->keep, s->plan->schedule->n, s);
+                if (r > 0)
+                        continue;
+                s->plan->options = before;
+                if (r < 0)
+                        return r;
+                low = middle + 1;
+        }
+        return 0;
+}
+
+unsigned sim_plan_shrink(SimPlan *p, const SimOutcome *outcome, usec_t at_most_usec) {
+        Search s = { p, outcome, real_now() + at_most_usec, 0 };
+        int r = sim_shrink(p->keep, p->schedule->n, shows, &s);
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(sizes); i++)
+                r = shrink_size(&s, &sizes[i]);
+        /* In a smaller world fewer things may be needed. */
+        if (r >= 0)
+                (void) sim_shrink(p->keep, p->schedule->n, shows, &s);
+        return s.n_lives;
+}
+
+/* -- for people -------------------------------------------------------------------------------- */
+
+void sim_plan_print(const SimPlan *p, FILE *f) {
+        fputs("its world:", f);
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+                fprintf(f, "%s %s %u", i > 0 ? "," : "", sizes[i].name,
+                        *size_of((SimOptions *) &p->options, &sizes[i]));
+        fputs("\nits schedule (seconds of the load, entry, what):\n", f);
+        for (size_t i = 0; i < p->schedule->n; i++) {
+                _cleanup_strbuf_ StrBuf b = { 0 };
+
+                if (!p->keep[i])
+                        continue;
+                sim_entry_print(&p->schedule->entries[i], &p->options, &b);
+                fprintf(f, "%s\n", strbuf_str(&b));
+        }
+}
+
+char *sim_plan_arguments(const SimPlan *p) {
+        _cleanup_(sim_plan_freep) SimPlan *drawn = sim_plan_draw(p->seed);
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        bool all = true, first = true;
+
+        strbuf_addf(&b, "--seed %" PRIu64, p->seed);
+        if (p->plant)
+                strbuf_add(&b, " --plant");
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                unsigned value = *size_of((SimOptions *) &p->options, &sizes[i]);
+
+                if (value != *size_of(&drawn->options, &sizes[i]))
+                        strbuf_addf(&b, " --%s %u", sizes[i].name, value);
+        }
+        for (size_t i = 0; i < p->schedule->n; i++)
+                all = all && p->keep[i];
+        if (all)
+                return MUST(strbuf_steal(&b));
+        strbuf_add(&b, " --keep ");
+        for (size_t i = 0; i < p->schedule->n; i++)
+                if (p->keep[i]) {
+                        strbuf_addf(&b, "%s%zu", first ? "" : ",", i);
+                        first = false;
+                }
+        if (first)
+                strbuf_add(&b, "''");
+        return MUST(strbuf_steal(&b));
+}

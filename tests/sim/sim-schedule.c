@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-schedule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "fake-controllers.h"
+#include "sim-process.h"
+
+/* -- arguments --------------------------------------------------------------------------------- */
+
+typedef enum ArgKind {
+        ARG_NONE,
+        ARG_MACHINE, /* the last two are left alone, so that there is always a place to go */
+        ARG_PROCESS,
+        ARG_WORKLOAD,
+        ARG_NUMBER,
+        ARG_SEC,
+        ARG_MSEC,
+        ARG_PERMILLE,
+        ARG_CHOICE,
+} ArgKind;
+
+typedef struct Arg {
+        ArgKind kind;
+        const char *label;
+        uint64_t min, max;
+        const char *const *choices;
+} Arg;
+
+typedef struct Play {
+        SimWorld *w;
+        const SimEntry *entry;
+        uint64_t v[SIM_ENTRY_ARGS];
+} Play;
+
+typedef struct Act {
+        const char *name;
+        unsigned weight; /* how often it is drawn, beside the others */
+        void (*play)(const Play *p);
+        Arg args[SIM_ENTRY_ARGS];
+} Act;
+
+static uint64_t arg_value(const Arg *a, const SimOptions *o, uint64_t drawn) {
+        switch (a->kind) {
+        case ARG_NONE:
+                return 0;
+        case ARG_MACHINE:
+                return drawn % (o->n_nodes - 2);
+        case ARG_PROCESS:
+                return drawn % MAX(o->n_agents + o->n_coordinators, 1u);
+        case ARG_WORKLOAD:
+                return drawn % MAX(o->n_workloads, 1u);
+        case ARG_NUMBER:
+        case ARG_SEC:
+        case ARG_MSEC:
+        case ARG_PERMILLE:
+        case ARG_CHOICE:
+                return a->min + drawn % (a->max - a->min + 1);
+        }
+        return 0;
+}
+
+static void arg_print(const Arg *a, const SimOptions *o, uint64_t v, StrBuf *b) {
+        strbuf_addf(b, "%s%s", a->label, *a->label ? " " : "");
+        switch (a->kind) {
+        case ARG_NONE:
+                return;
+        case ARG_MACHINE:
+                strbuf_addf(b, "n%" PRIu64, v);
+                return;
+        case ARG_PROCESS:
+                if (v < o->n_agents)
+                        strbuf_addf(b, "agent-n%" PRIu64, v);
+                else
+                        strbuf_addf(b, "coordinator-%c", 'a' + (int) (v - o->n_agents));
+                return;
+        case ARG_WORKLOAD:
+                strbuf_addf(b, "w%" PRIu64, v);
+                return;
+        case ARG_NUMBER:
+                strbuf_addf(b, "%" PRIu64, v);
+                return;
+        case ARG_SEC:
+                strbuf_addf(b, "%" PRIu64 " s", v);
+                return;
+        case ARG_MSEC:
+                strbuf_addf(b, "%" PRIu64 ".%03" PRIu64 " s", v / 1000, v % 1000);
+                return;
+        case ARG_PERMILLE:
+                strbuf_addf(b, "%" PRIu64 " permille", v);
+                return;
+        case ARG_CHOICE:
+                strbuf_add(b, a->choices[v]);
+                return;
+        }
+}
+
+/* -- who is meant ------------------------------------------------------------------------------ */
+
+static bool is_there(SimWorld *w, size_t m) {
+        return sim_world_node(w, m) && !w->machines[m].ended;
+}
+
+static bool is_in_service(SimWorld *w, size_t m) {
+        return is_there(w, m) && !fj_get(sim_world_node(w, m), "metadata", "deletionTimestamp", NULL);
+}
+
+/* NULL: it does not run. */
+static SimProcess *living(const Play *p, uint64_t i) {
+        SimProcess *process = i < p->w->n_processes ? p->w->processes[i] : NULL;
+
+        return process && process->life ? process : NULL;
+}
+
+static usec_t sec(uint64_t v) {
+        return v * USEC_PER_SEC;
+}
+
+static usec_t msec(uint64_t v) {
+        return v * USEC_PER_MSEC;
+}
+
+/* -- clouds ------------------------------------------------------------------------------------ */
+
+static void play_notice(const Play *p) {
+        if (is_in_service(p->w, p->v[0]) && p->w->machines[p->v[0]].deadline_usec == USEC_INFINITY)
+                sim_world_notice(p->w, p->v[0], (unsigned) p->v[1]);
+}
+
+/* It came to nothing after all. */
+static void play_withdraw(const Play *p) {
+        if (p->w->machines[p->v[0]].noticed)
+                sim_world_withdraw(p->w, p->v[0]);
+}
+
+static void play_metadata(const Play *p) {
+        FakeImds *imds = p->w->machines[p->v[0]].imds;
+        unsigned n = (unsigned) p->v[2];
+
+        switch (p->v[1]) {
+        case 0:
+                fake_imds_hang(imds, FAKE_IMDS_ALL, n);
+                return;
+        case 1:
+                fake_imds_fail(imds, FAKE_IMDS_ALL, n, 503);
+                return;
+        case 2:
+                fake_imds_garble(imds, FAKE_IMDS_DATA, n, "{\"action\":");
+                return;
+        default:
+                fake_imds_revoke(imds);
+                return;
+        }
+}
+
+static void play_cloud(const Play *p) {
+        if (p->v[0] == 0)
+                fake_ec2_throttle(p->w->ec2, (unsigned) p->v[1], 0);
+        else
+                fake_ec2_fail(p->w->ec2, (unsigned) p->v[1], 500, "InternalError",
+                              "An internal error has occurred");
+}
+
+/* -- people ------------------------------------------------------------------------------------ */
+
+static void play_delete(const Play *p) {
+        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]))
+                sim_world_delete_node(p->w, p->v[0]);
+}
+
+/* A cordon on top of one, or of a mark that says who cordoned, leaves no trace that anybody could honour:
+ * passed over. */
+static void play_cordon(const Play *p) {
+        if (is_in_service(p->w, p->v[0]) && !sim_world_unschedulable(p->w, p->v[0]) &&
+            !sim_world_annotation(p->w, p->v[0], "vesper.sh/cordoned-by-agent"))
+                sim_world_admin_cordon(p->w, p->v[0]);
+}
+
+static void play_uncordon(const Play *p) {
+        if (is_in_service(p->w, p->v[0]) && sim_world_unschedulable(p->w, p->v[0]))
+                sim_world_admin_uncordon(p->w, p->v[0]);
+}
+
+static void play_budget(const Play *p) {
+        SimWorld *w = p->w;
+
+        if (w->options.pdb_min > 0)
+                sim_world_set_pdb_min(w, w->options.n_pods - MIN((unsigned) p->v[0], w->options.n_pods));
+}
+
+/* -- machines and processes -------------------------------------------------------------------- */
+
+static void play_reboot(const Play *p) {
+        if (is_in_service(p->w, p->v[0]) && !timer_is_armed(p->w->machines[p->v[0]].boot))
+                sim_world_reboot(p->w, p->v[0], sec(p->v[1]));
+}
+
+static void play_kill(const Play *p) {
+        SimProcess *process = living(p, p->v[0]);
+
+        if (process)
+                sim_process_kill(process, msec(p->v[1]));
+}
+
+static void play_kill_at_step(const Play *p) {
+        SimProcess *process = living(p, p->v[0]);
+
+        if (process)
+                sim_process_plan_kill(process, &(SimKill){ .step = process->life->n_steps + p->v[1],
+                                                           .restart_usec = msec(p->v[2]) });
+}
+
+static void play_kill_at_write(const Play *p) {
+        SimProcess *process = living(p, p->v[0]);
+
+        if (process)
+                sim_process_plan_kill(process,
+                                      &(SimKill){ .write = process->life->n_writes + 1,
+                                                  .fate = SIM_DISK_DIE_BEFORE + (SimDiskFate) p->v[1],
+                                                  .restart_usec = msec(p->v[2]) });
+}
+
+static void play_pause(const Play *p) {
+        SimProcess *process = living(p, p->v[0]);
+
+        if (process)
+                sim_process_pause(process, msec(p->v[1]));
+}
+
+static void play_pause_leader(const Play *p) {
+        SimProcess *process = sim_world_leader(p->w);
+
+        if (process)
+                sim_process_pause(process, msec(p->v[0]));
+}
+
+/* -- the API server ---------------------------------------------------------------------------- */
+
+static void play_cut(const Play *p) {
+        fake_api_cut_watches(fake_cluster_api(p->w->cluster));
+        if (p->v[0] == 1)
+                fake_cluster_compact(p->w->cluster);
+}
+
+static void play_stall(const Play *p) {
+        fake_api_stall_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + msec(p->v[0]));
+}
+
+static void play_api_away(const Play *p) {
+        fake_api_away_until(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + msec(p->v[0]));
+}
+
+/* -- the way to it ----------------------------------------------------------------------------- */
+
+static void add_window(const Play *p, SimFaultKind kind, uint64_t permille, usec_t usec, usec_t max_usec,
+                       const SimProcess *who) {
+        sim_faults_add(p->w->faults, &(SimWindow){ .kind = kind,
+                                                   .until_usec = sim_world_now(p->w) + usec,
+                                                   .permille = (unsigned) permille,
+                                                   .max_usec = max_usec,
+                                                   .who = who ? who->name : NULL,
+                                                   .seed = p->entry->seed });
+}
+
+static void play_errors(const Play *p) {
+        static const SimFaultKind kinds[] = { SIM_FAULT_ERROR,        SIM_FAULT_FLOW_CONTROL,
+                                              SIM_FAULT_LIE,          SIM_FAULT_REFUSE,
+                                              SIM_FAULT_LOSE_REQUEST, SIM_FAULT_LOSE_REPLY,
+                                              SIM_FAULT_CLOUD };
+
+        add_window(p, kinds[p->v[0]], p->v[1], sec(p->v[2]), 0, NULL);
+}
+
+static void play_slow(const Play *p) {
+        add_window(p, SIM_FAULT_SLOW, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
+}
+
+/* -- all of them ------------------------------------------------------------------------------- */
+
+static const char *const metadata_choices[] = { "hangs", "answers 503", "answers half a JSON",
+                                                "forgets its tokens" };
+static const char *const cloud_choices[] = { "throttles", "answers 500" };
+static const char *const fate_choices[] = { "nothing of it lasts", "half of it lasts", "it lasts" };
+static const char *const cut_choices[] = { "", "and the history compacted" };
+static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
+                                             "lost requests", "lost answers", "cloud faults" };
+
+#define MACHINE { .kind = ARG_MACHINE, .label = "" }
+#define PROCESS { .kind = ARG_PROCESS, .label = "" }
+#define SECONDS(l, a, b) { .kind = ARG_SEC, .label = l, .min = a, .max = b }
+#define MILLISECONDS(l, a, b) { .kind = ARG_MSEC, .label = l, .min = a, .max = b }
+#define NUMBER(l, a, b) { .kind = ARG_NUMBER, .label = l, .min = a, .max = b }
+#define PERMILLE(a, b) { .kind = ARG_PERMILLE, .label = "", .min = a, .max = b }
+#define CHOICE(c) { .kind = ARG_CHOICE, .label = "", .max = ELEMENTSOF(c) - 1, .choices = c }
+
+static const Act acts[] = {
+        { "notice", 10, play_notice, { MACHINE, SECONDS("in", 20, 120) } },
+        { "delete node", 10, play_delete, { MACHINE } },
+        { "withdraw notice", 4, play_withdraw, { MACHINE } },
+        { "cordon", 4, play_cordon, { MACHINE } },
+        { "un-cordon", 4, play_uncordon, { MACHINE } },
+        { "reboot", 4, play_reboot, { MACHINE, SECONDS("for", 5, 64) } },
+        { "kill", 4, play_kill, { PROCESS, MILLISECONDS("back in", 1, 20000) } },
+        { "kill at step", 4, play_kill_at_step, { PROCESS, NUMBER("after", 1, 100), MILLISECONDS("back in", 1, 20000) } },
+        { "kill at write", 4, play_kill_at_write, { PROCESS, CHOICE(fate_choices), MILLISECONDS("back in", 1, 20000) } },
+        { "pause", 4, play_pause, { PROCESS, MILLISECONDS("for", 0, 40000) } },
+        { "pause leader", 4, play_pause_leader, { MILLISECONDS("for", 0, 60000) } },
+        { "cut watches", 4, play_cut, { CHOICE(cut_choices) } },
+        { "stall watches", 4, play_stall, { MILLISECONDS("for", 0, 60000) } },
+        { "API away", 4, play_api_away, { MILLISECONDS("for", 0, 40000) } },
+        { "metadata", 4, play_metadata, { MACHINE, CHOICE(metadata_choices), NUMBER("times", 1, 5) } },
+        { "cloud", 4, play_cloud, { CHOICE(cloud_choices), NUMBER("times", 1, 4) } },
+        { "budget", 4, play_budget, { NUMBER("allows", 0, 3) } },
+        { "requests fail", 6, play_errors, { CHOICE(error_choices), PERMILLE(5, 150), SECONDS("for", 2, 120) } },
+        { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
+};
+
+/* -- the schedule ------------------------------------------------------------------------------ */
+
+static unsigned draw_act(Random *random) {
+        uint64_t sum = 0, at;
+
+        for (size_t i = 0; i < ELEMENTSOF(acts); i++)
+                sum += acts[i].weight;
+        at = random_below(random, sum);
+        for (unsigned i = 0; i < ELEMENTSOF(acts); at -= acts[i++].weight)
+                if (at < acts[i].weight)
+                        return i;
+        return 0;
+}
+
+SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec) {
+        SimSchedule *s = MUST(new0(SimSchedule, 1));
+        usec_t at = 0;
+
+        while (at < length_usec) {
+                int r = GREEDY_REALLOC(s->entries, s->allocated, s->n + 1);
+                SimEntry *e;
+
+                assert(r >= 0);
+                e = &s->entries[s->n];
+                *e = (SimEntry){ .number = (unsigned) s->n, .at_usec = at, .act = draw_act(random) };
+                e->seed = random_u64(random);
+                for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
+                        e->args[i] = random_u64(random);
+                s->n++;
+                /* Things come together more often than evenly. */
+                at += random_below(random, random_below(random, 3) == 0 ? 300 * USEC_PER_MSEC
+                                                                        : 20 * USEC_PER_SEC);
+        }
+        return s;
+}
+
+SimSchedule *sim_schedule_free(SimSchedule *s) {
+        if (!s)
+                return NULL;
+        free(s->entries);
+        return mfree(s);
+}
+
+void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b) {
+        const Act *act = &acts[e->act];
+
+        strbuf_addf(b, "%4" PRIu64 ".%03" PRIu64 "  #%-3u %-16s", e->at_usec / USEC_PER_SEC,
+                    e->at_usec / USEC_PER_MSEC % 1000, e->number, act->name);
+        for (size_t i = 0; i < SIM_ENTRY_ARGS && act->args[i].kind != ARG_NONE; i++) {
+                strbuf_add(b, i == 0 ? " " : ", ");
+                arg_print(&act->args[i], o, arg_value(&act->args[i], o, e->args[i]), b);
+        }
+}
+
+void sim_entry_play(SimWorld *w, const SimEntry *e) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        Play p = { .w = w, .entry = e };
+
+        for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
+                p.v[i] = arg_value(&acts[e->act].args[i], &w->options, e->args[i]);
+        sim_entry_print(e, &w->options, &b);
+        sim_trace_add(w->trace, "entry", "%s", strbuf_str(&b));
+        acts[e->act].play(&p);
+}

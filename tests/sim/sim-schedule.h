@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What happens to a world, as data: entries with their time and with arguments that were drawn beforehand.
+ * An argument stands for a machine, a process, a number of seconds... only when it is played, so an entry
+ * fits a world that was made smaller. One that makes no sense at its time (a node to cordon that is gone) is
+ * passed over. So what happens depends on the world and on the entries that are kept, and on nothing else.
+ */
+
+#include "random.h"
+#include "sim-world.h"
+
+#define SIM_ENTRY_ARGS 3u
+
+typedef struct SimEntry {
+        unsigned number; /* its name: its place in the schedule as it was drawn */
+        usec_t at_usec;  /* since the beginning */
+        unsigned act;
+        uint64_t seed; /* of its own draws */
+        uint64_t args[SIM_ENTRY_ARGS];
+} SimEntry;
+
+typedef struct SimSchedule {
+        SimEntry *entries; /* in the order of time */
+        size_t n, allocated;
+} SimSchedule;
+
+/* All of it within so long. */
+SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec);
+SimSchedule *sim_schedule_free(SimSchedule *s);
+DEFINE_FREEP(SimSchedule, sim_schedule_free);
+
+void sim_entry_play(SimWorld *w, const SimEntry *e);
+/* "  12.345  #7  notice  n3, in 45 s": as it would be in that world; no line end. */
+void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b);
