@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
+#include "listen-address.h"
 #include "log-catalog.h"
-#include "parse-util.h"
 #include "string-util.h"
 
 static const char *const source_choices[] = { "ec2", "none", NULL };
@@ -112,7 +112,9 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
 
         if (!c->metrics_listen)
                 return 0;
-        r = agent_parse_listen(c->metrics_listen, &address, &port);
+        r = listen_address_parse(c->metrics_listen, "127.0.0.1", &address, &port);
+        if (r >= 0 && port == 0)
+                r = -EINVAL;
         if (r == -EINVAL)
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
                          "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101 "
@@ -145,27 +147,4 @@ LogTarget agent_config_log_target(const AgentConfig *c) {
 
 LogLevel agent_config_log_level(const AgentConfig *c) {
         return (LogLevel) log_level_from_string(level_choices[c->log_level]);
-}
-
-int agent_parse_listen(const char *s, char **ret_address, uint16_t *ret_port) {
-        const char *colon = strrchr(s, ':'), *begin = s, *end = colon;
-        uint64_t port;
-        char *address;
-
-        if (!colon || parse_uint64_range(colon + 1, 1, UINT16_MAX, &port) < 0)
-                return -EINVAL;
-        if (*s == '[') {
-                begin = s + 1;
-                end = colon - 1;
-                if (end < begin || *end != ']')
-                        return -EINVAL;
-        } else if (memchr(s, ':', (size_t) (colon - s)))
-                return -EINVAL; /* an IPv6 address without brackets */
-
-        address = end == begin ? strdup("127.0.0.1") : memdup_str(begin, (size_t) (end - begin));
-        if (!address)
-                return -ENOMEM;
-        *ret_address = address;
-        *ret_port = (uint16_t) port;
-        return 0;
 }

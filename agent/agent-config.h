@@ -38,6 +38,3 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
 const char *agent_config_find_kubeconfig(const AgentConfig *c);
 LogTarget agent_config_log_target(const AgentConfig *c);
 LogLevel agent_config_log_level(const AgentConfig *c);
-
-/* "127.0.0.1:9101", "[::1]:9101", ":9101" (loopback). 0, -EINVAL, -ENOMEM. */
-int agent_parse_listen(const char *s, char **ret_address, uint16_t *ret_port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent-metrics.h"
 
-#include "agent-config.h"
+#include "listen-address.h"
 #include "reflex.h"
 
 static const char *const kind_values[] = {
@@ -104,36 +104,30 @@ static void take_evictions(AgentMetricsPage *p) {
         }
 }
 
-static void reply(HttpExchange *x, unsigned status, const char *type, const char *body) {
-        const HttpHeader header = { "Content-Type", type };
-
-        x->ops->reply(x, status, &header, 1, body, strlen(body));
-}
-
 void agent_metrics_handle(HttpExchange *x, void *page) {
         AgentMetricsPage *p = page;
         StrBuf b = { 0 };
         _cleanup_free_ char *text = NULL;
 
         if (x->method != HTTP_GET && x->method != HTTP_HEAD) {
-                reply(x, 405, "text/plain", "only GET\n");
+                http_reply_text(x, 405, "text/plain", "only GET\n");
                 return;
         }
         if (streq(x->path, "/healthz")) {
-                reply(x, 200, "text/plain", "ok\n");
+                http_reply_text(x, 200, "text/plain", "ok\n");
                 return;
         }
         if (!streq(x->path, "/metrics")) {
-                reply(x, 404, "text/plain", "see /metrics\n");
+                http_reply_text(x, 404, "text/plain", "see /metrics\n");
                 return;
         }
         take_evictions(p);
         metrics_format(p->metrics, &b);
         text = strbuf_steal(&b);
         if (text)
-                reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text);
+                http_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", text);
         else
-                reply(x, 500, "text/plain", "out of memory\n");
+                http_reply_text(x, 500, "text/plain", "out of memory\n");
 }
 
 int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret) {
@@ -141,7 +135,7 @@ int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, Htt
         HttpServerOptions options = { .listen_fd = -EBADF, .max_body_bytes = 1024, .max_connections = 8 };
         int r;
 
-        r = agent_parse_listen(listen, &address, &options.port);
+        r = listen_address_parse(listen, "127.0.0.1", &address, &options.port);
         if (r < 0)
                 return r;
         options.address = address;

@@ -39,5 +39,5 @@ typedef struct AgentMetricsPage {
 } AgentMetricsPage;
 
 void agent_metrics_handle(HttpExchange *x, void *page); /* an http_handler_t */
-/* listen: as agent_parse_listen() has it; page is borrowed. */
+/* listen: of listen-address.h, on loopback if it names no address; page is borrowed. */
 int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret);

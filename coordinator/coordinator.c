@@ -7,9 +7,9 @@
 #include "http-server.h"
 #include "leader-elector.h"
 #include "leading.h"
+#include "listen-address.h"
 #include "log-catalog.h"
 #include "log.h"
-#include "parse-util.h"
 #include "string-util.h"
 
 #define BEGIN_AGAIN_USEC USEC_PER_SEC
@@ -184,54 +184,24 @@ static void measure(Coordinator *c) {
                 leading_measure(c->leading);
 }
 
-static void answer(HttpExchange *x, unsigned status, const char *type, const char *body) {
-        HttpHeader header = { "Content-Type", type };
-
-        x->ops->reply(x, status, &header, 1, body, strlen(body));
-}
-
-static void on_request(HttpExchange *x, void *userdata) {
-        Coordinator *c = userdata;
+void coordinator_handle(HttpExchange *x, void *coordinator) {
+        Coordinator *c = coordinator;
         _cleanup_strbuf_ StrBuf b = {};
 
         if (x->method != HTTP_GET && x->method != HTTP_HEAD)
-                answer(x, 405, "text/plain", "method not allowed\n");
+                http_reply_text(x, 405, "text/plain", "method not allowed\n");
         else if (streq(x->path, "/healthz"))
-                answer(x, 200, "text/plain", "ok\n");
+                http_reply_text(x, 200, "text/plain", "ok\n");
         else if (streq(x->path, "/readyz") && coordinator_is_synced(c))
-                answer(x, 200, "text/plain", coordinator_is_leader(c) ? "leading\n" : "standing by\n");
+                http_reply_text(x, 200, "text/plain", coordinator_is_leader(c) ? "leading\n" : "standing by\n");
         else if (streq(x->path, "/readyz"))
-                answer(x, 503, "text/plain", "the view of the cluster is not complete yet\n");
+                http_reply_text(x, 503, "text/plain", "the view of the cluster is not complete yet\n");
         else if (streq(x->path, "/metrics")) {
                 measure(c);
                 metrics_format(c->metrics, &b);
-                answer(x, b.failed ? 500 : 200, "text/plain; version=0.0.4", strbuf_str(&b));
+                http_reply_text(x, b.failed ? 500 : 200, "text/plain; version=0.0.4", strbuf_str(&b));
         } else
-                answer(x, 404, "text/plain", "not found\n");
-}
-
-/* "127.0.0.1:9464", "[::1]:9464", ":9464" is every address. */
-static int split_listen(const char *listen, char **ret_address, uint16_t *ret_port) {
-        const char *colon = strrchr(listen, ':');
-        uint64_t port;
-        size_t n;
-        int r;
-
-        if (!colon)
-                return -EINVAL;
-        r = parse_uint64_range(colon + 1, 0, UINT16_MAX, &port);
-        if (r < 0)
-                return r;
-        n = (size_t) (colon - listen);
-        if (n >= 2 && listen[0] == '[' && listen[n - 1] == ']') {
-                listen++;
-                n -= 2;
-        }
-        *ret_address = n == 0 ? strdup("0.0.0.0") : strndup(listen, n);
-        if (!*ret_address)
-                return -ENOMEM;
-        *ret_port = (uint16_t) port;
-        return 0;
+                http_reply_text(x, 404, "text/plain", "not found\n");
 }
 
 static int start_server(Coordinator *c) {
@@ -243,10 +213,10 @@ static int start_server(Coordinator *c) {
 
         if (isempty(c->config->metrics_listen))
                 return 0;
-        r = split_listen(c->config->metrics_listen, &address, &o.port);
+        r = listen_address_parse(c->config->metrics_listen, "0.0.0.0", &address, &o.port);
         if (r >= 0) {
                 o.address = address;
-                r = http_server_new(c->env->loop, &o, on_request, c, &c->server);
+                r = http_server_new(c->env->loop, &o, coordinator_handle, c, &c->server);
         }
         if (r < 0)
                 return log_error_errno(c->env->log, r,

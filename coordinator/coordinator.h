@@ -14,6 +14,7 @@
 
 #include "cloud.h"
 #include "coordinator-config.h"
+#include "http-message.h"
 #include "kube-client.h"
 
 typedef struct Coordinator Coordinator;
@@ -28,6 +29,10 @@ DEFINE_FREEP(Coordinator, coordinator_free);
 int coordinator_start(Coordinator *c);
 /* A clean stop: guarded work ends, the Lease is released, then done() (within 2 s in any case). */
 void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata);
+
+/* An http_handler_t: what answers on [Metrics] Listen=. /healthz: it runs; /readyz: its view of the cluster is
+ * complete, 503 before that; /metrics: Prometheus text. */
+void coordinator_handle(HttpExchange *x, void *coordinator);
 
 bool coordinator_is_leader(const Coordinator *c);
 bool coordinator_is_synced(const Coordinator *c);

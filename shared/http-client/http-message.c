@@ -56,3 +56,9 @@ int http_headers_copy(const HttpHeader *headers, size_t n_headers, HttpHeader **
         *ret = copy;
         return 0;
 }
+
+void http_reply_text(HttpExchange *x, unsigned status, const char *content_type, const char *body) {
+        const HttpHeader header = { "Content-Type", content_type };
+
+        x->ops->reply(x, status, &header, 1, body, strlen(body));
+}

@@ -49,6 +49,9 @@ typedef struct HttpExchangeOps {
         void (*stream_end)(HttpExchange *x, bool clean);
 } HttpExchangeOps;
 
+/* Answers whole, with a NUL-terminated body. */
+void http_reply_text(HttpExchange *x, unsigned status, const char *content_type, const char *body);
+
 struct HttpExchange {
         const HttpExchangeOps *ops;
         HttpMethod method;

@@ -80,38 +80,6 @@ static void test_settings(void **state) {
         }
 }
 
-static void test_listen(void **state) {
-        static const struct {
-                const char *text, *address; /* NULL: refused */
-                uint16_t port;
-        } rows[] = {
-                { "127.0.0.1:9101", "127.0.0.1", 9101 },
-                { "[::1]:80", "::1", 80 },
-                { ":65535", "127.0.0.1", 65535 },
-                { "9101", NULL, 0 },
-                { "::1:80", NULL, 0 },
-                { "127.0.0.1:0", NULL, 0 },
-                { "127.0.0.1:65536", NULL, 0 },
-                { "[::1:80", NULL, 0 },
-                { "[]", NULL, 0 },
-                { "", NULL, 0 },
-                { "a:b", NULL, 0 },
-                { "[:1", NULL, 0 },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *address = NULL;
-                uint16_t port = 0;
-
-                print_message("'%s'\n", rows[i].text);
-                assert_int_equal(agent_parse_listen(rows[i].text, &address, &port),
-                                 rows[i].address ? 0 : -EINVAL);
-                if (rows[i].address)
-                        assert_string_equal(address, rows[i].address);
-                assert_int_equal(port, rows[i].port);
-        }
-}
-
 static void test_certificate(void **state) {
         static const struct {
                 const char *common_name, *node; /* NULL: none */
@@ -211,8 +179,8 @@ static void test_api_error_kinds(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_settings),     cmocka_unit_test(test_listen),
-                cmocka_unit_test(test_node_name),    cmocka_unit_test(test_certificate),
+                cmocka_unit_test(test_settings),     cmocka_unit_test(test_node_name),
+                cmocka_unit_test(test_certificate),
                 cmocka_unit_test(test_metric_names), cmocka_unit_test(test_api_error_kinds),
         };
         return cmocka_run_group_tests_name("agent-config", tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "agent-rig.h"
 #include "json.h"
 #include "node-report.h"
+#include "page.h"
 
 #define POLL_USEC (2 * USEC_PER_SEC)
 #define LEAD_USEC (120 * USEC_PER_SEC)
@@ -733,40 +734,42 @@ static void test_notice_before_node(void **state) {
 }
 
 /* What a scraper reads. */
-typedef struct Page {
-        HttpExchange x;
-        unsigned status;
-        char *body;
-} Page;
-
-static void on_page(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
-                    const void *body, size_t body_size) {
-        Page *p = CONTAINER_OF(x, Page, x);
-
-        p->status = status;
-        p->body = memdup_str(body, body_size);
-}
-
 static void test_metrics_page(void **state) {
-        static const HttpExchangeOps ops = { .reply = on_page };
+        static const struct {
+                HttpMethod method;
+                const char *path, *body;
+                unsigned status;
+        } rows[] = {
+                { HTTP_GET, "/healthz", "ok\n", 200 },
+                { HTTP_HEAD, "/healthz", "ok\n", 200 },
+                { HTTP_GET, "/", "see /metrics\n", 404 },
+                { HTTP_POST, "/metrics", "only GET\n", 405 },
+        };
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_(evictor_freep) Evictor *e = NULL;
+        _cleanup_page_ Page p = { 0 };
         AgentMetricsPage page = { 0 };
-        Page p = { .x = { .ops = &ops, .method = HTTP_GET, .path = "/metrics", .query = "" } };
 
         assert_return_code(agent_metrics_new(&m), 0);
         assert_return_code(evictor_new(r->client, NULL, &e), 0);
         page = (AgentMetricsPage){ .metrics = m, .evictor = e };
         metrics_add(m, AGENT_METRIC_LOOKS, NOTICE_LOOK_UNKNOWN, 3);
         metrics_observe(m, AGENT_METRIC_NOTICE_TO_CORDON, 0, 0.015);
-        agent_metrics_handle(&p.x, &page);
+        p = page_ask(agent_metrics_handle, &page, HTTP_GET, "/metrics");
         assert_int_equal(p.status, 200);
+        assert_true(startswith(p.type, "text/plain; version=0.0.4"));
         assert_non_null(strstr(p.body, "vesper_agent_looks_total{result=\"unknown\"} 3\n"));
         assert_non_null(strstr(p.body, "vesper_agent_notice_to_cordon_seconds_bucket{le=\"0.02\"} 1\n"));
         assert_non_null(strstr(p.body, "vesper_agent_evictions_total{answer=\"blocked-by-pdb\"} 0\n"));
         assert_non_null(strstr(p.body, "vesper_agent_phase{phase=\"lb-wait\"} 0\n"));
-        free(p.body);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_page_ Page q = page_ask(agent_metrics_handle, &page, rows[i].method, rows[i].path);
+
+                assert_int_equal(q.status, rows[i].status);
+                assert_string_equal(q.body, rows[i].body);
+        }
 }
 
 int main(void) {

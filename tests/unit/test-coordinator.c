@@ -9,6 +9,7 @@
 #include "coordinator-metrics.h"
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "page.h"
 
 static uint64_t n_writes(CoordinatorRig *r) {
         uint64_t n = 0;
@@ -274,9 +275,55 @@ static void test_config(void **state) {
         }
 }
 
+/* -- what it serves ------------------------------------------------------------------------------------- */
+
+static void assert_page(RigCoordinator *c, const char *path, unsigned status, const char *part) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, c->coordinator, HTTP_GET, path);
+
+        print_message("  %s: %u, with %s\n", path, status, part);
+        assert_int_equal(p.status, status);
+        if (!strstr(p.body, part))
+                fail_msg("'%s' is not in the page:\n%s", part, p.body);
+}
+
+static void test_page(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_page_ Page refused = { 0 };
+        RigCoordinator *a, *b;
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_start(r, 1);
+        a = r->coordinators[0];
+        b = r->coordinators[1];
+        assert_page(b, "/healthz", 200, "ok");
+        assert_page(b, "/readyz", 503, "not complete");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_page(a, "/readyz", 200, "leading");
+        assert_page(b, "/readyz", 200, "standing by");
+        assert_page(a, "/", 404, "not found");
+        refused = page_ask(coordinator_handle, a->coordinator, HTTP_DELETE, "/metrics");
+        assert_int_equal(refused.status, 405);
+
+        print_message("  one node is drained\n");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        rig_run(r, USEC_PER_SEC);
+        assert_page(a, "/metrics", 200, "vesper_coordinator_nodes 2\n");
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_SEC);
+        assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 1\n");
+        assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+        rig_run(r, USEC_PER_SEC); /* until its watch has told */
+        assert_page(a, "/metrics", 200, "vesper_coordinator_nodes 1\n");
+        assert_page(a, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"accepted\"} 1\n");
+        assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 0\n");
+        assert_page(b, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"accepted\"} 0\n");
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_leads),
+                cmocka_unit_test(test_page),
                 cmocka_unit_test(test_stop_hands_over),
                 cmocka_unit_test(test_kill_hands_over),
                 cmocka_unit_test(test_paused_leader),

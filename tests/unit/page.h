@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "http-message.h"
+
+/* What an HTTP handler answers to one request that it answers at once. */
+typedef struct Page {
+        unsigned status;
+        char *type, *body;
+} Page;
+
+Page page_ask(http_handler_t handler, void *userdata, HttpMethod method, const char *path);
+void page_done(Page *p);
+#define _cleanup_page_ _cleanup_(page_done)
