@@ -102,6 +102,8 @@ static void make_client(AgentRig *r) {
                 .log = r->log,
                 .transport = r->transport,
                 .state = &r->store,
+                .bus = fake_bus_ops(r->bus),
+                .netlink = &r->netlink.netlink,
                 .notify = on_notify,
                 .notify_userdata = r,
                 .boot_id = r->boot_id,
@@ -164,6 +166,8 @@ AgentRig *agent_rig_new(void) {
         r->cluster = r->world.cluster;
         r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
         r->store.ops = &disk_ops;
+        r->bus = fake_bus_new();
+        fake_netlink_init(&r->netlink);
         r->config = (AgentConfig){
                 .node_name = strdup(RIG_NODE),
                 .poll_usec = 2 * USEC_PER_SEC,
@@ -183,6 +187,7 @@ AgentRig *agent_rig_free(AgentRig *r) {
         fake_imds_free(r->imds);
         fake_world_done(&r->world);
         agent_config_done(&r->config);
+        fake_bus_free(r->bus);
         free(r->record);
         strbuf_done(&r->lines);
         strbuf_done(&r->patches);

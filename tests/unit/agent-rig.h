@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * What tests of whole agents stand on: one agent, its machine (metadata service, disk, boot) and a fake
+ * What tests of whole agents stand on: one agent, its machine (metadata, disk, boot, bus, links) and a fake
  * cluster, on one virtual time. The agent can die and start again, the machine can be started anew.
  */
 
 #include "agent.h"
 #include "fake-client.h"
 #include "fake-imds.h"
+#include "fake-machine.h"
 #include "log.h"
 
 #define RIG_NODE "n1"
@@ -32,6 +33,9 @@ typedef struct AgentRig {
         size_t die_at_write; /* counted over all lives; 0: never */
         RigDeath death;
         int disk_error; /* of each write; 0: fine */
+
+        FakeBus *bus;
+        FakeNetlink netlink;
 
         /* the process; NULL while it does not run */
         Loop *loop;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <stdio.h>
 
 #include <cmocka.h>
@@ -164,6 +165,45 @@ static void test_metric_names(void **state) {
         metrics_free(m);
 }
 
+static void test_kubeconfig(void **state) {
+        AgentConfig c = { .kubeconfig = (char *) "/somewhere/kubelet.conf" };
+        const char *found;
+
+        assert_string_equal(agent_config_find_kubeconfig(&c), "/somewhere/kubelet.conf");
+        c.kubeconfig = NULL;
+        found = agent_config_find_kubeconfig(&c); /* on a machine that is a node there is one */
+        if (found)
+                assert_return_code(access(found, F_OK), errno);
+}
+
+static void test_log_target(void **state) {
+        _cleanup_(agent_config_done) AgentConfig c = { 0 };
+        static const struct {
+                const char *setting;
+                LogTarget target;
+        } rows[] = { { "Log.Target=journal", LOG_TARGET_JOURNAL }, { "Log.Target=json", LOG_TARGET_JSON },
+                     { "Log.Target=text", LOG_TARGET_TEXT },       { "Log.Target=null", LOG_TARGET_NULL } };
+        _cleanup_(log_freep) Log *l = NULL;
+
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                char *settings[] = { (char *) rows[i].setting, NULL };
+
+                agent_config_done(&c);
+                c = (AgentConfig){ 0 };
+                assert_return_code(config_load(l, agent_config_table, agent_config_table_size, NULL, false,
+                                               settings, &c),
+                                   0);
+                assert_int_equal(agent_config_log_target(&c), rows[i].target);
+        }
+        agent_config_done(&c);
+        c = (AgentConfig){ 0 };
+        assert_return_code(
+                config_load(l, agent_config_table, agent_config_table_size, NULL, false, NULL, &c), 0);
+        assert_int_equal(agent_config_log_target(&c), log_target_auto());
+        assert_int_equal(agent_config_log_level(&c), LOG_LEVEL_INFO);
+}
+
 static void test_api_error_kinds(void **state) {
         static const struct {
                 unsigned http;
@@ -181,6 +221,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_settings),     cmocka_unit_test(test_node_name),
                 cmocka_unit_test(test_certificate),
+                cmocka_unit_test(test_kubeconfig),   cmocka_unit_test(test_log_target),
                 cmocka_unit_test(test_metric_names), cmocka_unit_test(test_api_error_kinds),
         };
         return cmocka_run_group_tests_name("agent-config", tests, NULL, NULL);
