@@ -177,7 +177,7 @@ static bool authority_is_valid(const char *s) {
                 if (!alphanumeric && !strchr("-._:[]", s[i]))
                         return false;
         }
-        if ((s[0] == '[') != (bracket != NULL))
+        if ((s[0] == '[') != (bracket != NULL) || (!bracket && port != strchr(s, ':')))
                 return false;
         if (!port || (bracket && port < bracket))
                 return true;

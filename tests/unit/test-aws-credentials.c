@@ -730,6 +730,7 @@ static void test_places(void **state) {
                 { "http://h?x", NULL },
                 { "http://u@h", NULL },
                 { "http://[::1", NULL },
+                { "http://h:com:443", NULL },
                 { "h", NULL },
                 { "http://h:80/ ", NULL },
         };
