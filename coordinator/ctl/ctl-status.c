@@ -208,6 +208,14 @@ static void add_age(StrBuf *b, usec_t usec) {
                 }
 }
 
+/* Anybody who may write an annotation or a status writes into this table: nothing of it moves a terminal's
+ * cursor, or begins a line. */
+static void make_plain(StrBuf *b, size_t from, size_t to) {
+        for (size_t i = from; b->data && !b->failed && i < to; i++)
+                if ((unsigned char) b->data[i] < ' ' || b->data[i] == 0x7f)
+                        b->data[i] = '?';
+}
+
 static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned column) {
         size_t before = b->size;
 
@@ -235,6 +243,7 @@ static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned 
         }
         if (b->size == before)
                 strbuf_add(b, "-");
+        make_plain(b, before, b->size);
 }
 
 static void measure(const StatusRows *r, usec_t now_usec, size_t width[N_COLUMNS]) {
@@ -265,6 +274,8 @@ static void add_line(StrBuf *b, const StatusRow *row, usec_t now_usec, const siz
 }
 
 static void add_leader(StrBuf *b, const CtlSnapshot *s) {
+        size_t before = b->size;
+
         if (!s->leader)
                 return;
         if (isempty(s->leader))
@@ -275,6 +286,21 @@ static void add_leader(StrBuf *b, const CtlSnapshot *s) {
                 strbuf_add(b, " ago. Is vesper-coordinator running?\n");
         } else
                 strbuf_addf(b, "Leader: %s\n", s->leader);
+        make_plain(b, before, b->size - 1);
+}
+
+static void add_note(StrBuf *b, const char *fmt, ...) _printf_(2, 3);
+static void add_note(StrBuf *b, const char *fmt, ...) {
+        size_t before;
+        va_list ap;
+
+        strbuf_add_char(b, '\n');
+        before = b->size;
+        va_start(ap, fmt);
+        strbuf_addv(b, fmt, ap);
+        va_end(ap);
+        make_plain(b, before, b->size);
+        strbuf_add_char(b, '\n');
 }
 
 /* What the columns have no room for, and what to do. */
@@ -283,15 +309,15 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                 const StatusRow *row = r->rows + i;
 
                 if (row->no_deadline_ever)
-                        strbuf_addf(b,
-                                    "\n%s waits for pod %s for ever: terminationGracePeriod is unset on "
-                                    "NodeClaim %s, and "
-                                    "on NodePool %s for new ones. Free the pod, or delete it.\n",
-                                    row->node ? row->node : row->claim, row->pod, row->claim,
-                                    strempty(row->pool));
+                        add_note(b,
+                                 "%s waits for pod %s for ever: terminationGracePeriod is unset on "
+                                 "NodeClaim %s, and "
+                                 "on NodePool %s for new ones. Free the pod, or delete it.",
+                                 row->node ? row->node : row->claim, row->pod, row->claim,
+                                 strempty(row->pool));
                 if (!isempty(row->message))
-                        strbuf_addf(b, "\n%s: %s: %s\n", row->node ? row->node : row->claim,
-                                    strempty(row->reason), row->message);
+                        add_note(b, "%s: %s: %s", row->node ? row->node : row->claim, strempty(row->reason),
+                                 row->message);
         }
 }
 

@@ -111,6 +111,26 @@ static void test_table(void **state) {
         bench_done(&b);
 }
 
+/* Whoever may write an annotation or a status must not reach the terminal of whoever looks. */
+static void test_plain(void **state) {
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.snapshot.leader = strdup("a\nb");
+        put_node(&b, "node-a", "");
+        put_claim(&b, "node-a", DELETED, "",
+                  ",'phase':'\\u001b[2J','blockers':[{'pod':'p\\r','reason':'\\u007f','message':'x\\ny'}]");
+        text = table(&b);
+        assert_non_null(strstr(text, "Leader: a?b\n"));
+        assert_non_null(strstr(text, " ?[2J "));
+        assert_non_null(strstr(text, " p? (?) "));
+        assert_non_null(strstr(text, "\nnode-a: ?: x?y\n"));
+        assert_null(strpbrk(text, "\x1b\r\x7f"));
+        bench_done(&b);
+}
+
 static void test_interrupted(void **state) {
         _cleanup_free_ char *text = NULL;
         Bench b;
@@ -321,6 +341,7 @@ static void test_fetch(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_table),
+                cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted),
                 cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line),
