@@ -122,7 +122,7 @@ suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 # with_cluster SUITE SCRIPT ARGUMENTS...: what needs the real control plane. The script prints "N passed, N failed, N skipped"
 # last.
 with_cluster() {
-    local name=$1 script=$2 out; shift 2
+    local name=$1 script=$2; shift 2
     if ! bash tests/setup.sh go >/dev/null 2>&1; then
         echo "skipped $name on the real control plane: no Go toolchain (1.24 or newer), and none could be installed"
         count 0 0 1; return
@@ -130,25 +130,26 @@ with_cluster() {
     if ! bash tests/cluster/build.sh >/dev/null; then
         echo "FAILED  $name: the control plane could not be built"; count 0 1 0; return
     fi
+    counted "$name" python3 "$script" "$@"
+}
+
+# counted NAME COMMAND...: what prints "N passed, N failed, N skipped" last.
+counted() {
+    local name=$1 out; shift
     out=$(mktemp)
-    python3 "$script" "$@" 2>&1 | tee "$out"
+    "$@" 2>&1 | tee "$out"
     if read -r p f s < <(tail -n 1 "$out" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p'); then
         count "$p" "$f" "$s"
     else
-        echo "FAILED  $name: $script did not come to its end"; count 0 1 0
+        echo "FAILED  $name: $* did not come to its end"; count 0 1 0
     fi
     rm -f "$out"
 }
 
 suite_fuzz() {
-    local seconds=$1 dir=$build-fuzz t
-    check "build fuzz targets" bash -c "[ -f '$dir/build.ninja' ] || CC=clang meson setup '$dir' -Dfuzzers=true && ninja -C '$dir'"
-    for t in "$dir"/tests/fuzz/fuzz-*; do
-        [ -x "$t" ] && [ -f "$t" ] || continue
-        mkdir -p "$dir/corpus/${t##*/}"
-        check "${t##*/} for $seconds s" "$t" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-            -artifact_prefix="$dir/" "$dir/corpus/${t##*/}" "tests/fuzz/corpus/${t##*/fuzz-}"
-    done
+    local seconds=$1 dir=$build-fuzz
+    check "build fuzz targets" bash -c "[ -f '$dir/build.ninja' ] || CC=clang meson setup '$dir' -Dfuzzers=true && ninja -C '$dir'" &&
+        counted "fuzz" python3 tests/fuzz/run-fuzz.py "$dir" "$seconds"
 }
 
 run_suite() {

@@ -5,7 +5,7 @@
 #include "aws-error.h"
 #include "aws-keys.h"
 #include "ec2-answer.h"
-#include "fuzz.h"
+#include "fuzz-draw.h"
 #include "string-util.h"
 #include "xml-reader.h"
 
@@ -63,12 +63,33 @@ static void check_instances(const Ec2Instances *list, int r) {
         }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static const char describe[] =
+        "<DescribeInstancesResponse "
+        "xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\n<requestId>r</requestId>\n<reservationSet>\n"
+        "<item>\n<reservationId>r-1</"
+        "reservationId>\n<instancesSet>\n<item>\n<instanceId>i-0123456789abcdef0</instanceId>\n"
+        "<instanceState>\n<code>16</code>\n<name>running</name>\n</instanceState>\n<placement>\n"
+        "<availabilityZone>eu-west-1a</availabilityZone>\n</placement>\n</item>\n</instancesSet>\n</"
+        "item>\n</reservationSet>\n"
+        "<nextToken>n&amp;1</nextToken>\n</DescribeInstancesResponse>\n";
+static const char terminate[] =
+        "<TerminateInstancesResponse>\n<instancesSet>\n<item>\n<instanceId>i-0123456789abcdef0</"
+        "instanceId>\n<currentState>\n"
+        "<code>32</code>\n<name>shutting-down</name>\n</currentState>\n<previousState>\n<code>16</"
+        "code>\n<name>running</name>\n"
+        "</previousState>\n</item>\n</instancesSet>\n</TerminateInstancesResponse>\n";
+static const char refusal[] = "<?xml "
+                              "version=\"1.0\"?>\n<Response>\n<Errors>\n<Error>\n<Code>"
+                              "OperationNotPermitted</Code>\n<Message>The instance may not be "
+                              "terminated. Encoded authorization failure message: "
+                              "abc</Message>\n</Error>\n</Errors>\n<RequestID>r</RequestID>\n</Response>\n";
+static const char *const templates[] = { describe, terminate, refusal };
+
+static void check_answer(const char *text, size_t size) {
         _cleanup_(ec2_instances_done) Ec2Instances described = { 0 }, terminated = { 0 };
         _cleanup_(aws_error_done) AwsError error = { 0 };
         _cleanup_(aws_keys_done) AwsKeys sts = { 0 }, json = { 0 };
         _cleanup_free_ char *reason = NULL;
-        const char *text = (const char *) data;
 
         check_reader(text, size);
         check_instances(&described, ec2_instances_parse_describe(text, size, &described));
@@ -82,5 +103,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 assert(aws_keys_are_valid(&sts) && sts.session_token);
         if (aws_keys_parse_json(text, size, &json, &reason) >= 0)
                 assert(aws_keys_are_valid(&json));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        Draw d = { data, size };
+        _cleanup_free_ char *bent = NULL;
+
+        if (draw_is_text(data, size))
+                check_answer((const char *) data, size);
+        else {
+                bent = draw_bent_lines(&d, draw_of(&d, templates));
+                check_answer(bent, strlen(bent));
+        }
         return 0;
 }

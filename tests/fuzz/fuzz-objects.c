@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz-objects.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "string-util.h"
+
+const char fuzz_node[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u-1\","
+        "\"resourceVersion\":\"7\",\"generation\":1,"
+        "\"creationTimestamp\":\"2027-01-01T00:00:00Z\",\"deletionTimestamp\":\"2027-01-15T07:59:00Z\","
+        "\"deletionGracePeriodSeconds\":0,"
+        "\"labels\":{\"pool\":\"a\",\"node.kubernetes.io/exclude-from-external-load-balancers\":\"vesper\"},"
+        "\"annotations\":{\"vesper.sh/"
+        "cordoned-by-agent\":\"{\\\"bootID\\\":\\\"b1\\\",\\\"why\\\":\\\"spot\\\"}\","
+        "\"vesper.sh/cordoned-by-coordinator\":\"{\\\"why\\\":\\\"deleted\\\"}\",\"vesper.sh/"
+        "deadline\":\"2027-01-15T08:10:00Z\","
+        "\"vesper.sh/"
+        "interruption\":\"{\\\"id\\\":\\\"i-1-terminate-b1\\\",\\\"kind\\\":\\\"spot\\\",\\\"source\\\":"
+        "\\\"ec2\\\",\\\"action\\\":\\\"terminate\\\","
+        "\\\"notBefore\\\":\\\"2027-01-15T08:01:00Z\\\",\\\"deadline\\\":\\\"2027-01-15T08:02:00Z\\\","
+        "\\\"phase\\\":\\\"Draining\\\",\\\"podsLeft\\\":3,\\\"bootID\\\":\\\"b1\\\"}\"},"
+        "\"finalizers\":[\"vesper.sh/termination\",\"other/one\"],"
+        "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"X\",\"name\":\"x\",\"uid\":\"u\","
+        "\"controller\":true}]},"
+        "\"spec\":{\"providerID\":\"aws:///eu-west-1a/i-0123456789abcdef0\",\"unschedulable\":true,"
+        "\"taints\":[{\"key\":\"node.kubernetes.io/"
+        "unschedulable\",\"effect\":\"NoSchedule\",\"timeAdded\":\"2027-01-15T07:59:00Z\"},"
+        "{\"key\":\"vesper.sh/"
+        "disrupted\",\"value\":\"\",\"effect\":\"NoSchedule\"},{\"key\":\"gpu\",\"value\":\"yes\","
+        "\"effect\":\"NoExecute\"}]},"
+        "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"KubeletReady\","
+        "\"lastTransitionTime\":\"2027-01-15T07:00:00Z\"},"
+        "{\"type\":\"DrainInProgress\",\"status\":\"True\",\"reason\":\"VesperAgent\",\"message\":\"spot\","
+        "\"lastTransitionTime\":\"2027-01-15T07:59:00Z\"},"
+        "{\"type\":\"Drained\",\"status\":\"False\",\"reason\":\"VesperAgent\"},"
+        "{\"type\":\"vesper.sh/"
+        "TerminationBlocked\",\"status\":\"True\",\"reason\":\"CloudDenied\",\"message\":\"no "
+        "permission\"}],"
+        "\"volumesInUse\":[\"kubernetes.io/csi/ebs^vol-1\"],\"volumesAttached\":[{\"name\":\"kubernetes.io/"
+        "csi/ebs^vol-1\",\"devicePath\":\"\"}],"
+        "\"nodeInfo\":{\"bootID\":\"b1\"}}}";
+
+const char fuzz_pod[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-1\",\"namespace\":\"default\","
+        "\"uid\":\"u-2\",\"resourceVersion\":\"8\","
+        "\"creationTimestamp\":\"2027-01-15T07:00:00Z\",\"deletionTimestamp\":\"2027-01-15T08:01:30Z\","
+        "\"deletionGracePeriodSeconds\":90,"
+        "\"labels\":{\"app\":\"web\",\"karpenter.sh/do-not-evict\":\"no\"},"
+        "\"annotations\":{\"karpenter.sh/do-not-disrupt\":\"2h\",\"vesper.sh/"
+        "do-not-evict\":\"no\",\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"true\"},"
+        "\"ownerReferences\":[{\"apiVersion\":\"apps/"
+        "v1\",\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":\"u-3\",\"controller\":true}],\"finalizers\":"
+        "[\"x/y\"]},"
+        "\"spec\":{\"nodeName\":\"n1\",\"priorityClassName\":\"high\",\"priority\":1000,"
+        "\"terminationGracePeriodSeconds\":90,"
+        "\"tolerations\":[{\"key\":\"node.kubernetes.io/"
+        "unschedulable\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"},{\"operator\":\"Exists\"},"
+        "{\"key\":\"vesper.sh/disrupted\",\"operator\":\"Equal\",\"value\":\"\"}]},"
+        "\"status\":{\"phase\":\"Running\",\"startTime\":\"2027-01-15T07:00:05Z\",\"conditions\":[{\"type\":"
+        "\"Ready\",\"status\":\"True\"}]}}";
+
+const char fuzz_pdb[] = "{\"apiVersion\":\"policy/"
+                        "v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"web\",\"namespace\":"
+                        "\"default\",\"uid\":\"u-4\",\"resourceVersion\":\"9\",\"generation\":3},"
+                        "\"spec\":{\"minAvailable\":1,\"unhealthyPodEvictionPolicy\":\"AlwaysAllow\","
+                        "\"selector\":{\"matchLabels\":{\"app\":\"web\"},"
+                        "\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":[\"web\","
+                        "\"db\"]},{\"key\":\"zone\",\"operator\":\"DoesNotExist\"},"
+                        "{\"key\":\"app\",\"operator\":\"Exists\"},{\"key\":\"app\",\"operator\":\"NotIn\","
+                        "\"values\":[\"x\"]}]}},"
+                        "\"status\":{\"disruptionsAllowed\":1,\"currentHealthy\":3,\"desiredHealthy\":2,"
+                        "\"expectedPods\":3,\"observedGeneration\":3}}";
+
+const char fuzz_lease[] =
+        "{\"apiVersion\":\"coordination.k8s.io/"
+        "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"vesper-coordinator\",\"namespace\":\"vesper-"
+        "system\","
+        "\"uid\":\"u-5\",\"resourceVersion\":\"10\",\"managedFields\":[{\"manager\":\"m\"}]},\"spec\":{"
+        "\"holderIdentity\":\"host_1\",\"leaseDurationSeconds\":15,"
+        "\"acquireTime\":\"2027-01-15T07:00:00.000000Z\",\"renewTime\":\"2027-01-15T07:59:58.123456Z\","
+        "\"leaseTransitions\":4,\"strategy\":\"x\",\"preferredHolder\":\"y\"}}";
+
+const char fuzz_volume_attachment[] =
+        "{\"apiVersion\":\"storage.k8s.io/"
+        "v1\",\"kind\":\"VolumeAttachment\",\"metadata\":{\"name\":\"csi-1\",\"uid\":\"u-6\","
+        "\"resourceVersion\":\"11\"},"
+        "\"spec\":{\"attacher\":\"ebs.csi.aws.com\",\"nodeName\":\"n1\",\"source\":{"
+        "\"persistentVolumeName\":\"pv-1\"}},\"status\":{\"attached\":true}}";
+
+const char fuzz_node_pool[] =
+        "{\"apiVersion\":\"vesper.sh/"
+        "v1alpha1\",\"kind\":\"NodePool\",\"metadata\":{\"name\":\"a\",\"uid\":\"u-7\",\"resourceVersion\":"
+        "\"12\",\"finalizers\":[\"vesper.sh/termination\"]},"
+        "\"spec\":{\"selector\":{\"matchLabels\":{\"pool\":\"a\"}},\"template\":{\"terminationGracePeriod\":"
+        "\"10m\"},\"disruption\":{\"expireAfter\":\"720h\"},"
+        "\"provider\":{\"name\":\"ec2\",\"group\":\"g\"},\"deletionPolicy\":\"Delete\"},"
+        "\"status\":{\"conditions\":[{\"type\":\"Conflicting\",\"status\":\"True\",\"reason\":\"x\","
+        "\"message\":\"y\"}]}}";
+
+const char fuzz_node_claim[] =
+        "{\"apiVersion\":\"vesper.sh/"
+        "v1alpha1\",\"kind\":\"NodeClaim\",\"metadata\":{\"name\":\"nc-0011223344556677\",\"uid\":\"u-8\","
+        "\"resourceVersion\":\"13\","
+        "\"deletionTimestamp\":\"2027-01-15T07:59:00Z\",\"finalizers\":[\"vesper.sh/termination\"]},"
+        "\"spec\":{\"nodePool\":\"a\",\"providerID\":\"aws:///eu-west-1a/"
+        "i-0123456789abcdef0\",\"terminationGracePeriod\":\"10m\",\"expireAfter\":\"Never\"},"
+        "\"status\":{\"nodeName\":\"n1\",\"nodeUID\":\"u-1\",\"phase\":\"Draining\",\"deadline\":\"2027-01-"
+        "15T08:09:00Z\",\"lastCloudError\":\"denied\",\"podsLeft\":2,"
+        "\"blockers\":[{\"pod\":\"default/web-1\",\"reason\":\"BlockedByPDB\",\"pdb\":\"default/"
+        "web\",\"message\":\"needs 3\",\"since\":\"2027-01-15T07:59:30Z\"}],"
+        "\"conditions\":[{\"type\":\"Launched\",\"status\":\"True\",\"reason\":\"Adopted\",\"message\":"
+        "\"m\",\"lastTransitionTime\":\"2027-01-15T07:00:00Z\"},"
+        "{\"type\":\"Drained\",\"status\":\"False\"}]}}";
+
+KubeObject *fuzz_object(const KubeKind *kind, const char *text, size_t size, InternPool *pool) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o = NULL;
+        int r;
+
+        if (json_parse(text, size, size, &doc, NULL) < 0)
+                return NULL;
+        r = kube_object_decode(kind, json_root(doc), pool, &o);
+        assert(r == 0 || r == -EINVAL);
+        assert((r == 0) == (o != NULL));
+        return o;
+}
+
+KubeObject *fuzz_draw_object(Draw *d, const KubeKind *kind, const char *template, InternPool *pool) {
+        _cleanup_free_ char *text = draw_bent_json(d, template);
+
+        return fuzz_object(kind, text, strlen(text), pool);
+}
+
+/* -- RFC 7386 ----------------------------------------------------------------------------------- */
+
+static void merge(JsonWriter *w, const char *key, const Json *target, const Json *patch) {
+        if (!json_is_object(patch)) {
+                json_add_value(w, key, patch);
+                return;
+        }
+        json_open_object(w, key);
+        if (json_is_object(target))
+                JSON_FOREACH (child, target) {
+                        const Json *change = json_get(patch, json_key(child));
+
+                        if (!change)
+                                json_add_value(w, json_key(child), child);
+                        else if (!json_is_null(change))
+                                merge(w, json_key(child), child, change);
+                }
+        JSON_FOREACH (change, patch)
+                if (!json_is_null(change) && !json_get(target, json_key(change)))
+                        merge(w, json_key(change), NULL, change);
+        json_close_object(w);
+}
+
+KubeObject *fuzz_patched(const KubeObject *o, const char *object_text, const char *patch, char **ret_text) {
+        _cleanup_(json_doc_freep) JsonDoc *object = NULL, *change = NULL;
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *text = NULL;
+        KubeObject *patched;
+        int r;
+
+        r = json_parse(object_text, strlen(object_text), strlen(object_text), &object, NULL);
+        assert(r >= 0);
+        r = json_parse(patch, strlen(patch), strlen(patch), &change, NULL);
+        assert(r >= 0);
+        assert(json_is_object(json_root(change)));
+        r = json_writer_new(&w);
+        assert(r >= 0);
+        merge(w, NULL, json_root(object), json_root(change));
+        text = json_writer_steal(w, NULL);
+        assert(text);
+        patched = fuzz_object(o->kind, text, strlen(text), o->pool);
+        if (ret_text)
+                *ret_text = TAKE_PTR(text);
+        return patched;
+}
