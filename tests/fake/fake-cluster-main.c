@@ -9,7 +9,7 @@
 #include "fake-cluster.h"
 #include "fake-control.h"
 #include "fake-files.h"
-#include "fake-imds.h"
+#include "fake-machines.h"
 #include "file-util.h"
 #include "http-server.h"
 #include "parse-util.h"
@@ -21,18 +21,19 @@
  *
  *      { "objects": [...],
  *        "many": [{"count": 5000, "object": {...}}],
- *        "instances": [{"id": "i-1", "zone": "us-east-1a"}],
+ *        "instances": [{"id": "i-1", "zone": "us-east-1a"}, {"id": "vm-a", "platform": "gce"}],
  *        "manyInstances": {"count": 5000, "zone": "us-east-1a"},
  *        "identities": [{"name": "coordinator", "identity": "CN=USER,O=GROUP"}],
  *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }
  *
  * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
- * have no metadata service, and nodes that "many" made no kubeconfig.
+ * have no metadata service, and nodes that "many" made no kubeconfig. An instance is EC2's, or what its
+ * platform says (fake-machines.h, also for its other keys).
  *
  * DIR gets kubeconfig-admin, kubeconfig-node-NAME of each node of the world, kubeconfig-NAME of each
  * identity, and, when all is ready, endpoints.json:
  *
- *      {"api": URL, "ec2": URL, "control": URL, "metadata": {"i-1": URL}}
+ *      {"api": URL, "ec2": URL, "control": URL, "metadata": {"i-1": URL, "vm-a": URL}}
  */
 
 #define BODY_MAX_BYTES (4u << 20)
@@ -47,7 +48,6 @@ typedef struct Arguments {
 typedef struct Metadata {
         ListNode metadata;
         char *instance;
-        FakeImds *imds;
         HttpServer *server;
 } Metadata;
 
@@ -59,6 +59,7 @@ typedef struct Process {
         FakeEc2 *ec2;
         FakeControl *control;
         HttpServer *api_server, *ec2_server, *control_server;
+        FakeMachines *machines;
         List metadata;
         char *api_url;
 } Process;
@@ -66,7 +67,8 @@ typedef struct Process {
 static const char usage[] =
         "Usage: fake-cluster --dir DIR [OPTION...]\n"
         "\n"
-        "A fake Kubernetes cluster and a fake EC2 with its metadata on loopback, until SIGTERM.\n"
+        "A fake Kubernetes cluster, a fake EC2, and instance metadata as of EC2, GCE and Azure, on\n"
+        "loopback, until SIGTERM.\n"
         "\n"
         "      --dir DIR               where kubeconfigs and endpoints.json go\n"
         "      --world FILE            JSON: objects, instances, identities\n"
@@ -267,32 +269,25 @@ static int add_identities(Process *p, const cJSON *world) {
         return r;
 }
 
-static int add_metadata(Process *p, const char *instance) {
+static int add_metadata(Process *p, const char *instance, FakeMachine *machine) {
         Metadata *m = MUST(new0(Metadata, 1));
 
         m->instance = MUST(strdup(instance));
-        m->imds = MUST(fake_imds_new(p->loop, instance));
         list_append(&p->metadata, &m->metadata);
-        return start_server(p, 0, fake_imds_handle, m->imds, false, &m->server);
+        return start_server(p, 0, fake_machine_handle, machine, false, &m->server);
 }
 
 static bool on_notice(const char *instance, const char *kind, const char *action, int64_t seconds,
                       void *userdata) {
         Process *p = userdata;
 
-        LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
-                if (!streq(m->instance, instance))
-                        continue;
-                if (streq(kind, "none"))
-                        fake_imds_clear_action(m->imds);
-                else if (streq(kind, "spot"))
-                        fake_imds_set_action(m->imds, action,
-                                             usec_add(loop_wall(p->loop), (usec_t) seconds * USEC_PER_SEC));
-                else
-                        return false;
-                return true;
-        }
-        return false;
+        return fake_machines_notice(p->machines, instance, kind, action, seconds);
+}
+
+static const char *on_metadata_fault(const char *instance, const cJSON *fault, void *userdata) {
+        Process *p = userdata;
+
+        return fake_machines_fault(p->machines, instance, fault);
 }
 
 static int add_instances(Process *p, const cJSON *world) {
@@ -300,13 +295,16 @@ static int add_instances(Process *p, const cJSON *world) {
         int r;
 
         cJSON_ArrayForEach (o, fj_get(world, "instances", NULL)) {
-                const char *id = fj_string(o, "id", NULL), *zone = fj_string(o, "zone", NULL);
+                const char *id = fj_string(o, "id", NULL), *zone = fj_string(o, "zone", NULL), *why;
+                FakeMachine *machine = fake_machines_add(p->machines, o, &why);
 
-                if (!id)
-                        return fail(-EINVAL, "an instance needs an id");
-                fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
-                fake_control_add_instance(p->control, id);
-                r = add_metadata(p, id);
+                if (!machine)
+                        return fail(-EINVAL, why);
+                if (streq(fake_machine_platform(machine), "ec2")) {
+                        fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
+                        fake_control_add_instance(p->control, id);
+                }
+                r = add_metadata(p, id, machine);
                 if (r < 0)
                         return r;
         }
@@ -423,7 +421,9 @@ static int start(Process *p) {
         ec2.loop = p->loop;
         p->cluster = fake_cluster_new(p->loop, p->random, &options);
         p->ec2 = MUST(fake_ec2_new(&ec2));
+        p->machines = fake_machines_new(p->loop);
         p->control = fake_control_new(p->loop, p->cluster, p->ec2, on_notice, p);
+        fake_control_set_metadata_fault(p->control, on_metadata_fault, p);
 
         if ((r = catch_signals(p)) < 0 || (r = start_servers(p)) < 0 || (r = load_world(p)) < 0)
                 return r;
@@ -436,10 +436,10 @@ static void stop(Process *p) {
         http_server_free(p->control_server);
         LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
                 http_server_free(m->server);
-                fake_imds_free(m->imds);
                 free(m->instance);
                 free(m);
         }
+        fake_machines_free(p->machines);
         fake_control_free(p->control);
         fake_cluster_free(p->cluster);
         fake_ec2_free(p->ec2);

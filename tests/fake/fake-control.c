@@ -22,6 +22,8 @@ struct FakeControl {
         fake_notice_t notice;
         void *userdata;
         FakeChurn *churn;
+        fake_metadata_fault_t metadata_fault;
+        void *metadata_userdata;
         List rules;
         char **instances;
 };
@@ -230,6 +232,17 @@ static Outcome post_notice(FakeControl *c, const cJSON *o) {
         return fine;
 }
 
+static Outcome post_metadata_fault(FakeControl *c, const cJSON *o) {
+        const char *id = fj_string(o, "instance", NULL), *why;
+
+        if (!c->metadata_fault)
+                return wrong("no instance has metadata here");
+        if (!id)
+                return wrong("instance: which one");
+        why = c->metadata_fault(id, o, c->metadata_userdata);
+        return why ? wrong("%s", why) : fine;
+}
+
 static Outcome post_exit(FakeControl *c, const cJSON *o) {
         loop_exit(c->loop, 0);
         return fine;
@@ -301,6 +314,7 @@ static const struct {
         { "/ec2/fail", post_ec2_fail, true, false },
         { "/ec2/state", post_ec2_state, true, false },
         { "/notice", post_notice, false, true },
+        { "/metadata/fault", post_metadata_fault, false, false },
         { "/exit", post_exit, false, false },
 };
 
@@ -381,4 +395,9 @@ void fake_control_add_instance(FakeControl *c, const char *id) {
         int r = strv_extend(&c->instances, id);
 
         assert(r >= 0);
+}
+
+void fake_control_set_metadata_fault(FakeControl *c, fake_metadata_fault_t fault, void *userdata) {
+        c->metadata_fault = fault;
+        c->metadata_userdata = userdata;
 }

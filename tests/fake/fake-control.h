@@ -30,6 +30,10 @@
  *      POST /ec2/fail         {"count": 5, "status": 500, "code": "InternalError", "message": "..."}
  *      POST /ec2/state        {"instance": "i-1", "state": "stopped"}
  *      POST /notice           {"instance": "i-1", "kind": "spot", "action": "terminate", "seconds": 120}
+ *                              kinds: fake-machines.h; "none" takes all back
+ *      POST /metadata/fault   {"instance": "i-1", "parts": ["token", "data"], "status": 503, "count": 3}
+ *                              "hang": true, or "body": "..." (a 200) instead of a status; without parts: all,
+ *                              without a count: for ever; count 0 ends it
  *      POST /exit
  */
 
@@ -43,6 +47,9 @@ typedef struct FakeControl FakeControl;
 typedef bool (*fake_notice_t)(const char *instance, const char *kind, const char *action, int64_t seconds,
                               void *userdata);
 
+/* A fault as POST /metadata/fault has it. NULL: done, else what is wrong with it. */
+typedef const char *(*fake_metadata_fault_t)(const char *instance, const cJSON *fault, void *userdata);
+
 /* ec2 and notice may be NULL: that cloud is not there. The cluster's fault hook is the control's from now
  * on. */
 FakeControl *fake_control_new(Loop *loop, FakeCluster *cluster, FakeEc2 *ec2, fake_notice_t notice,
@@ -50,5 +57,7 @@ FakeControl *fake_control_new(Loop *loop, FakeCluster *cluster, FakeEc2 *ec2, fa
 FakeControl *fake_control_free(FakeControl *c);
 DEFINE_FREEP(FakeControl, fake_control_free);
 void fake_control_handle(HttpExchange *x, void *control);
+/* Before it is set there is no /metadata/fault. */
+void fake_control_set_metadata_fault(FakeControl *c, fake_metadata_fault_t fault, void *userdata);
 /* Instances that /instances tells of. */
 void fake_control_add_instance(FakeControl *c, const char *id);

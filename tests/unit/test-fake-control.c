@@ -44,6 +44,10 @@ static void route(HttpExchange *x, void *userdata) {
                 fake_control_handle(x, room->control);
 }
 
+static const char *on_metadata_fault(const char *instance, const cJSON *fault, void *userdata) {
+        return streq(instance, "i-1") && fj_int(fault, 0, "status", NULL) == 503 ? NULL : "not that one";
+}
+
 static void room_init(Room *room) {
         FakeEc2Options ec2 = { .region = "us-east-1" };
 
@@ -52,6 +56,7 @@ static void room_init(Room *room) {
         ec2.loop = room->w.loop;
         room->ec2 = fake_ec2_new(&ec2);
         room->control = fake_control_new(room->w.loop, room->w.cluster, room->ec2, on_notice, room);
+        fake_control_set_metadata_fault(room->control, on_metadata_fault, room);
         fake_ec2_run(room->ec2, "i-1", "us-east-1a");
         fake_control_add_instance(room->control, "i-1");
         fake_add_node(room->w.cluster, "a", NULL, "i-1", NULL);
@@ -84,6 +89,11 @@ static void test_commands(void **state) {
                 { "a notice", HTTP_POST, "/notice", "{'instance':'i-1','seconds':90}", 200, NULL },
                 { "a notice to nobody", HTTP_POST, "/notice", "{'instance':'i-2'}", 400,
                   "no such instance" },
+                { "metadata that fails", HTTP_POST, "/metadata/fault", "{'instance':'i-1','status':503}", 200,
+                  NULL },
+                { "of nobody", HTTP_POST, "/metadata/fault", "{'status':503}", 400, "which one" },
+                { "as it cannot", HTTP_POST, "/metadata/fault", "{'instance':'i-2','status':503}", 400,
+                  "not that one" },
                 { "a kubelet that dies", HTTP_POST, "/kubelet", "{'node':'a','running':false}", 200, NULL },
                 { "of no node", HTTP_POST, "/kubelet", "{'node':'b','running':false}", 400, "none of that" },
                 { "objects", HTTP_POST, "/load",
