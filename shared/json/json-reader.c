@@ -147,8 +147,31 @@ static int doc_build(const char *data, size_t size, JsonDoc **ret, JsonError *re
         return 0;
 }
 
+/* The text with null for each span. An error is told as it stands in the whole text. */
+static int build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        size_t from = 0;
+        int r;
+
+        for (size_t i = 0; i < s->n_items; i++) {
+                strbuf_add_n(&b, s->data + from, s->items[i].offset - from);
+                strbuf_add(&b, "null");
+                from = s->items[i].offset + s->items[i].size;
+        }
+        strbuf_add_n(&b, s->data + from, s->size - from);
+        if (b.failed)
+                return -ENOMEM;
+        r = doc_build(b.data, b.size, ret, NULL);
+        return r == -EBADMSG ? doc_build(s->data, s->size, ret, reterr) : r;
+}
+
 int json_parse(const char *data, size_t size, size_t max_bytes, JsonDoc **ret, JsonError *reterr) {
-        JsonScan s = { .data = data, .size = size };
+        return json_parse_without(data, size, max_bytes, NULL, ret, reterr);
+}
+
+int json_parse_without(const char *data, size_t size, size_t max_bytes, const JsonOmits *omits, JsonDoc **ret,
+                       JsonError *reterr) {
+        _cleanup_(json_scan_done) JsonScan s = { .data = data, .size = size, .omits = omits };
         int r;
 
         assert(ret);
@@ -161,7 +184,7 @@ int json_parse(const char *data, size_t size, size_t max_bytes, JsonDoc **ret, J
                 put_error(reterr, s.error.offset, s.error.message);
                 return r;
         }
-        return doc_build(data, size, ret, reterr);
+        return s.n_items > 0 ? build_without(&s, ret, reterr) : doc_build(data, size, ret, reterr);
 }
 
 JsonDoc *json_doc_free(JsonDoc *d) {

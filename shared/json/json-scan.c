@@ -328,18 +328,59 @@ static int scan_items(JsonScan *s) {
         return r;
 }
 
+static bool span_is(const JsonScan *s, const JsonSpan *key, const char *name) {
+        size_t n = strlen(name);
+
+        return key->size == n + 2 && memcmp(s->data + key->offset + 1, name, n) == 0;
+}
+
+/* Keeps the keys that lead to where we are, as far as somebody may ask for them. */
+static void enter_key(JsonScan *s, const JsonSpan *key) {
+        if (s->depth > JSON_KEYS_AROUND)
+                return;
+        s->keys[s->depth - 1] = *key;
+        for (unsigned d = s->depth; d < JSON_KEYS_AROUND; d++)
+                s->keys[d] = (JsonSpan){ 0 };
+}
+
+/* A key that is written with escapes is not recognised: its value is read then, which does no harm. */
+static bool is_omitted(const JsonScan *s, const JsonSpan *key) {
+        const JsonOmits *o = s->omits;
+        const JsonSpan *section = o->root ? &s->keys[1] : &s->keys[0];
+
+        if (s->depth != (o->root ? 3 : 2) || (o->root && !span_is(s, &s->keys[0], o->root)))
+                return false;
+        for (size_t i = 0; i < o->n_list; i++)
+                if (span_is(s, key, o->list[i].key) && span_is(s, section, o->list[i].section))
+                        return true;
+        return false;
+}
+
+/* The value of a member, which may be one to leave out. */
+static int scan_member_value(JsonScan *s, const JsonSpan *key) {
+        const unsigned char *begin = s->p;
+        bool omitted = (is_char(s, '{') || is_char(s, '[')) && is_omitted(s, key);
+        int r;
+
+        enter_key(s, key);
+        r = scan_value(s);
+        return r >= 0 && omitted ? add_item(s, begin) : r;
+}
+
 static int scan_member(JsonScan *s) {
         const unsigned char *key = s->p;
+        JsonSpan span = { .offset = (size_t) (key - (const unsigned char *) s->data) };
         bool is_items;
         int r;
 
         if (!is_char(s, '"'))
                 return scan_fail(s, s->p, "expected a key");
         if (++s->n_keys == s->key_wanted)
-                s->key_offset = (size_t) (key - (const unsigned char *) s->data);
+                s->key_offset = span.offset;
         r = scan_string(s);
         if (r < 0)
                 return r;
+        span.size = (size_t) (s->p - key);
         is_items = s->split && s->depth == 1 && key_is_items(key + 1, s->p - 1);
 
         skip_space(s);
@@ -347,6 +388,8 @@ static int scan_member(JsonScan *s) {
                 return scan_fail(s, s->p, "expected :");
         s->p++;
         skip_space(s);
+        if (s->omits)
+                return scan_member_value(s, &span);
         return is_items ? scan_items(s) : scan_value(s);
 }
 

@@ -30,6 +30,22 @@ typedef struct JsonError {
 
 /* -EBADMSG with *reterr filled (reterr may be NULL), -E2BIG, -ENOMEM. Keeps no reference to `data`. */
 int json_parse(const char *data, size_t size, size_t max_bytes, JsonDoc **ret, JsonError *reterr);
+
+/* What a reader does not want to know: the member `key` of the object that is the member `section`. */
+typedef struct JsonOmit {
+        const char *section, *key; /* ASCII, without anything that JSON escapes */
+} JsonOmit;
+
+typedef struct JsonOmits {
+        const char *root; /* the sections are members of this member of the outermost object; NULL: of that itself */
+        const JsonOmit *list;
+        size_t n_list;
+} JsonOmits;
+
+/* json_parse(), but objects and arrays in such places are null in the document and cost next to nothing. They are checked like
+ * everything else, but for duplicate keys inside them. omits NULL: none. */
+int json_parse_without(const char *data, size_t size, size_t max_bytes, const JsonOmits *omits, JsonDoc **ret,
+                       JsonError *reterr);
 JsonDoc *json_doc_free(JsonDoc *d);
 DEFINE_FREEP(JsonDoc, json_doc_free);
 const Json *json_root(const JsonDoc *d);

@@ -351,10 +351,11 @@ static void list_failed(Informer *i, const ApiError *error) {
 static int on_item(const char *item, size_t size, void *userdata) {
         Informer *i = userdata;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        JsonOmits omits = { .list = i->kind->unread, .n_list = i->kind->n_unread };
         JsonError error = { 0 };
         int r;
 
-        r = json_parse(item, size, OBJECT_MAX_BYTES, &doc, &error);
+        r = json_parse_without(item, size, OBJECT_MAX_BYTES, &omits, &doc, &error);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -596,6 +597,7 @@ static void informer_watch(Informer *i, const char *why) {
                 .resource_version = i->resource_version,
                 .timeout_sec = (unsigned) MAX(timeout / USEC_PER_SEC, 1u),
                 .stall_usec = i->stall_usec,
+                .without_unread = true,
         };
         int r;
 

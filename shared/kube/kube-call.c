@@ -130,7 +130,7 @@ static int on_line(const char *line, size_t size, void *userdata) {
         const char *type;
         int r;
 
-        r = json_parse(line, size, WATCH_LINE_BYTES_MAX, &doc, NULL);
+        r = json_parse_without(line, size, WATCH_LINE_BYTES_MAX, &c->omits, &doc, NULL);
         if (r < 0)
                 return r;
         object = json_get(json_root(doc), "object");
@@ -300,6 +300,7 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                 .content_type = plan->content_type,
                 .done = done,
                 .on_event = plan->on_event,
+                .omits = plan->omits,
                 .userdata = userdata,
                 .detached = !ret,
         };

@@ -39,6 +39,7 @@ struct KubeCall {
 
         kube_done_t done;
         kube_watch_event_t on_event;
+        JsonOmits omits; /* of a watch's events */
         void *userdata;
         WatchLines lines;
 
@@ -60,6 +61,7 @@ typedef struct KubeCallPlan {
         KubeCallOptions options;
         usec_t stall_usec;
         kube_watch_event_t on_event;
+        JsonOmits omits; /* of a watch's events */
 } KubeCallPlan;
 
 /* Takes the URL out of `url`. */

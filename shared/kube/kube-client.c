@@ -314,6 +314,9 @@ int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, ku
                 .options = { .lane = HTTP_LANE_WATCH, .timeout_usec = USEC_INFINITY },
                 .stall_usec = w->stall_usec > 0 ? w->stall_usec : DEFAULT_STALL_USEC,
                 .on_event = on_event,
+                .omits = { .root = "object",
+                           .list = t->kind->unread,
+                           .n_list = w->without_unread ? t->kind->n_unread : 0 },
         };
         char timeout[16] = "";
         int r;

@@ -97,6 +97,7 @@ typedef struct KubeWatchOptions {
         const char *label_selector, *field_selector, *resource_version;
         unsigned timeout_sec; /* asked of the server */
         usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT */
+        bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread) */
 } KubeWatchOptions;
 
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,

@@ -81,6 +81,8 @@ static bool node_annotation_wanted(const char *key) {
                streq(key, "cluster-autoscaler.kubernetes.io/scale-down-disabled");
 }
 
+static const JsonOmit unread[] = { { "metadata", "managedFields" }, { "status", "images" } };
+
 const KubeKind kube_node_kind = {
         .group = "",
         .version = "v1",
@@ -90,6 +92,8 @@ const KubeKind kube_node_kind = {
         .decode = node_decode,
         .done = node_done,
         .annotation_wanted = node_annotation_wanted,
+        .unread = unread,
+        .n_unread = ELEMENTSOF(unread),
 };
 
 const Condition *kube_node_condition(const KubeNode *n, const char *type) {

@@ -66,6 +66,9 @@ struct KubeKind {
         int (*decode)(KubeObject *o, const Json *json, InternPool *pool);
         void (*done)(KubeObject *o, InternPool *pool); /* frees what decode() made; NULL: nothing */
         bool (*annotation_wanted)(const char *key);    /* NULL: none are kept */
+        /* What decode() never looks at: informers read objects without it. It is the most of a pod or node. */
+        const JsonOmit *unread;
+        size_t n_unread;
 };
 
 struct KubeObject {

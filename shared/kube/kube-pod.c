@@ -120,6 +120,13 @@ static bool pod_annotation_wanted(const char *key) {
         return false;
 }
 
+static const JsonOmit unread[] = {
+        { "metadata", "managedFields" },      { "spec", "containers" },
+        { "spec", "initContainers" },         { "spec", "volumes" },
+        { "spec", "affinity" },               { "status", "containerStatuses" },
+        { "status", "initContainerStatuses" },
+};
+
 const KubeKind kube_pod_kind = {
         .group = "",
         .version = "v1",
@@ -130,4 +137,6 @@ const KubeKind kube_pod_kind = {
         .decode = pod_decode,
         .done = pod_done,
         .annotation_wanted = pod_annotation_wanted,
+        .unread = unread,
+        .n_unread = ELEMENTSOF(unread),
 };

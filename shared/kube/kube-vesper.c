@@ -126,6 +126,8 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
         conditions_free(c->conditions, c->n_conditions, pool);
 }
 
+static const JsonOmit claim_unread[] = { { "metadata", "managedFields" } };
+
 const KubeKind kube_node_claim_kind = {
         .group = VESPER_GROUP,
         .version = VESPER_VERSION_API,
@@ -135,6 +137,8 @@ const KubeKind kube_node_claim_kind = {
         .decode = node_claim_decode,
         .done = node_claim_done,
         .annotation_wanted = vesper_annotation_wanted,
+        .unread = claim_unread,
+        .n_unread = ELEMENTSOF(claim_unread),
 };
 
 static const Condition *find_condition(const Condition *list, size_t n, const char *type) {

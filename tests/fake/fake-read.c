@@ -302,6 +302,10 @@ static char *list(const Source *s, const FakeRequest *r, const Page *p, const Fa
                         left++;
                         if (filtered) /* how many more is not told then */
                                 break;
+                        if (!r->ns || !r->resource->namespaced) {
+                                left = s->n - i;
+                                break;
+                        }
                         continue;
                 }
                 add_item(&items, r, v, taken++ == 0);

@@ -55,6 +55,32 @@ static void check_kinds(const KubeObject *o) {
                 (void) kube_node_claim_condition((const KubeNodeClaim *) o, "Drained");
 }
 
+/* What a kind says that it does not read makes no difference to it. */
+static void check_unread(const KubeKind *kind, const char *data, size_t size, const KubeObject *o,
+                         InternPool *pool) {
+        const JsonOmits omits = { .list = kind->unread, .n_list = kind->n_unread };
+        _cleanup_(kube_object_unrefp) KubeObject *other = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        assert(json_parse_without(data, size, size, &omits, &doc, NULL) >= 0);
+        assert(kube_object_decode(kind, json_root(doc), pool, &other) >= 0);
+        assert(streq(other->meta.name, o->meta.name) && streq_ptr(other->invalid, o->invalid));
+        assert(other->meta.labels.n_items == o->meta.labels.n_items);
+        if (kind == &kube_pod_kind) {
+                const KubePod *a = (const KubePod *) o, *b = (const KubePod *) other;
+
+                assert(a->node_name == b->node_name && a->ready == b->ready && a->phase == b->phase);
+                assert(a->grace_sec == b->grace_sec && a->is_static == b->is_static);
+                assert(a->tolerates_disrupted == b->tolerates_disrupted);
+        }
+        if (kind == &kube_node_kind) {
+                const KubeNode *a = (const KubeNode *) o, *b = (const KubeNode *) other;
+
+                assert(streq_ptr(a->provider_id, b->provider_id) && a->n_conditions == b->n_conditions);
+                assert(kube_node_is_ready(a) == kube_node_is_ready(b));
+        }
+}
+
 static void check_as_each_kind(const uint8_t *data, size_t size) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
 
@@ -63,6 +89,7 @@ static void check_as_each_kind(const uint8_t *data, size_t size) {
                 KubeObject *o = fuzz_object(kinds[i].kind, (const char *) data, size, pool);
 
                 if (o) {
+                        check_unread(kinds[i].kind, (const char *) data, size, o, pool);
                         check_object(o);
                         check_kinds(o);
                 }

@@ -298,6 +298,82 @@ static void test_lookup(void **state) {
         assert_null(json_string_or_null(NULL));
 }
 
+/* What is left out is null, wherever it stands; what only looks like it stays. */
+static void test_without(void **state) {
+        static const JsonOmit list[] = { { "meta", "fields" }, { "spec", "boxes" } };
+        static const struct {
+                const char *what, *root, *text, *left;
+        } rows[] = {
+                { "object and array", NULL, "{'meta':{'fields':{'a':[1]},'b':2},'spec':{'boxes':[{},[]],'c':3}}",
+                  "{'meta':{'fields':null,'b':2},'spec':{'boxes':null,'c':3}}" },
+                { "last, and with space", NULL, "{'spec' : { 'c' : 3 , 'boxes' : [ 1 ] } }",
+                  "{'spec':{'c':3,'boxes':null}}" },
+                { "what costs nothing stays", NULL, "{'meta':{'fields':7},'spec':{'boxes':'x'}}",
+                  "{'meta':{'fields':7},'spec':{'boxes':'x'}}" },
+                { "the other's key", NULL, "{'meta':{'boxes':[1]},'spec':{'fields':[2]}}",
+                  "{'meta':{'boxes':[1]},'spec':{'fields':[2]}}" },
+                { "too high", NULL, "{'fields':[1],'boxes':[2]}", "{'fields':[1],'boxes':[2]}" },
+                { "too deep", NULL, "{'x':{'meta':{'fields':[1]}},'meta':{'meta':{'fields':[1]}}}",
+                  "{'x':{'meta':{'fields':[1]}},'meta':{'meta':{'fields':[1]}}}" },
+                { "in an array", NULL, "{'meta':[{'fields':[1]}]}", "{'meta':[{'fields':[1]}]}" },
+                { "in an outermost array", NULL, "[{'meta':{'fields':[1]}}]", "[{'meta':{'fields':[1]}}]" },
+                { "a longer and a shorter name", NULL, "{'meta':{'fields2':[1],'field':[2]}}",
+                  "{'meta':{'fields2':[1],'field':[2]}}" },
+                { "an escaped name is read", NULL, "{'meta':{'f\\u0069elds':[1]}}", "{'meta':{'fields':[1]}}" },
+                { "below a root", "object", "{'type':'A','object':{'meta':{'fields':[1],'b':2}}}",
+                  "{'type':'A','object':{'meta':{'fields':null,'b':2}}}" },
+                { "beside the root", "object", "{'meta':{'fields':[1]},'other':{'meta':{'fields':[1]}}}",
+                  "{'meta':{'fields':[1]},'other':{'meta':{'fields':[1]}}}" },
+                { "an array below the root", "object", "{'object':{'meta':1},'object2':1,'object3':[{'fields':[1]}]}",
+                  "{'object':{'meta':1},'object2':1,'object3':[{'fields':[1]}]}" },
+                { "an array as the root, after a section", "object",
+                  "{'x':{'meta':0},'object':[{'fields':[1]}]}", "{'x':{'meta':0},'object':[{'fields':[1]}]}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                JsonOmits omits = { .root = rows[i].root, .list = list, .n_list = ELEMENTSOF(list) };
+                _cleanup_free_ char *text = strdup(rows[i].text), *left = strdup(rows[i].left), *got = NULL;
+                _cleanup_(json_doc_freep) JsonDoc *d = NULL;
+
+                assert_non_null(text);
+                assert_non_null(left);
+                for (char *c = text; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                for (char *c = left; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                assert_return_code(json_parse_without(text, strlen(text), MAX_BYTES, &omits, &d, NULL), 0);
+                got = json_format(json_root(d));
+                if (!got || strcmp(got, left) != 0)
+                        fail_msg("%s: expected %s, got %s", rows[i].what, left, got);
+        }
+}
+
+/* It is checked all the same, and an error stands where it stands in the whole text. */
+static void test_without_refused(void **state) {
+        static const JsonOmit list[] = { { "meta", "fields" } };
+        static const JsonOmits omits = { .list = list, .n_list = ELEMENTSOF(list) };
+        static const struct {
+                const char *text;
+                size_t offset;
+                const char *message;
+        } rows[] = {
+                { "{\"meta\":{\"fields\":[1,]}}", 21, "expected a value" },
+                { "{\"meta\":{\"fields\":[\"\x01\"]}}", 20, "control character in a string" },
+                { "{\"meta\":{\"fields\":[1,2,3]},\"a\":1,\"a\":2}", 33, "duplicate key" },
+                { "{\"meta\":{\"fields\":[1],\"fields\":[2]}}", 22, "duplicate key" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(json_doc_freep) JsonDoc *d = NULL;
+                JsonError error = { 0 };
+                int r = json_parse_without(rows[i].text, strlen(rows[i].text), MAX_BYTES, &omits, &d, &error);
+
+                if (r != -EBADMSG || error.offset != rows[i].offset || !streq_ptr(error.message, rows[i].message))
+                        fail_msg("%s: expected '%s' at %zu, got %d, '%s' at %zu", rows[i].text,
+                                 rows[i].message, rows[i].offset, r, error.message, error.offset);
+        }
+}
+
 typedef struct Target {
         char *name;
         int64_t generation;
@@ -575,6 +651,8 @@ int main(void) {
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_many_keys),
                 cmocka_unit_test(test_lookup),
+                cmocka_unit_test(test_without),
+                cmocka_unit_test(test_without_refused),
                 cmocka_unit_test(test_dispatch),
                 cmocka_unit_test(test_split),
                 cmocka_unit_test(test_split_stops),
