@@ -190,25 +190,33 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
-char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason,
-                                  const char *message, usec_t transition_usec) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+static void add_condition(JsonWriter *w, const NodeConditionMark *m) {
         char when[RFC3339_MAX];
 
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        rfc3339_format(transition_usec, when);
+        rfc3339_format(m->transition_usec, when);
         json_open_object(w, NULL);
-        json_open_object(w, "status");
-        json_open_array(w, "conditions");
-        json_open_object(w, NULL);
-        json_add_string(w, "type", type);
-        json_add_string(w, "status", condition_status_to_string(status));
-        json_add_string(w, "reason", reason);
-        json_add_string(w, "message", message);
+        json_add_string(w, "type", m->type);
+        json_add_string(w, "status", condition_status_to_string(m->status));
+        json_add_string(w, "reason", m->reason);
+        json_add_string(w, "message", m->message);
         json_add_string(w, "lastHeartbeatTime", when);
         json_add_string(w, "lastTransitionTime", when);
         json_close_object(w);
+}
+
+char *termination_conditions_patch(const char *uid, const NodeConditionMark *marks, size_t n) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "uid", uid);
+        json_close_object(w);
+        json_open_object(w, "status");
+        json_open_array(w, "conditions");
+        for (size_t i = 0; i < n; i++)
+                add_condition(w, marks + i);
         json_close_array(w);
         json_close_object(w);
         json_close_object(w);

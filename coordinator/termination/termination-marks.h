@@ -23,9 +23,17 @@ int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* The finalizers with ours. 1, 0 (it is there), -ENOMEM. */
 int termination_add_finalizer_patch(const KubeObject *o, char **ret_body);
 
-/* Strategic patch of nodes/status with one condition. transition: wall clock. NULL on ENOMEM. */
-char *termination_condition_patch(const char *type, ConditionStatus status, const char *reason,
-                                  const char *message, usec_t transition_usec);
+/* One condition to be put on a Node. transition: wall clock. */
+typedef struct NodeConditionMark {
+        const char *type;
+        ConditionStatus status;
+        const char *reason, *message;
+        usec_t transition_usec;
+} NodeConditionMark;
+
+/* Strategic patch of nodes/status with these conditions, which only the Node of this uid takes (else 422).
+ * NULL on ENOMEM. */
+char *termination_conditions_patch(const char *uid, const NodeConditionMark *marks, size_t n);
 
 /* The agent's word about an interruption of this node, from its annotation. */
 typedef struct InterruptionMark {

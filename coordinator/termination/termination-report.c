@@ -6,8 +6,8 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
+#include "node-conditions.h"
 #include "string-util.h"
-#include "termination-marks.h"
 
 #define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
 
@@ -17,11 +17,13 @@ struct TerminationReport {
         char *node, *uid;
         bool grace_is_unset, draining_told, rate_told, expired_told;
         char *blocked_reason, *blocked_message;
+        NodeConditions *conditions;
 };
 
 int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
                            TerminationReport **ret) {
         _cleanup_(termination_report_freep) TerminationReport *r = new0(TerminationReport, 1);
+        int k;
 
         if (!r)
                 return -ENOMEM;
@@ -29,6 +31,9 @@ int termination_report_new(const TerminationContext *context, const char *node, 
         r->log = context->env->log;
         if (free_and_strdup(&r->node, node) < 0 || free_and_strdup(&r->uid, uid) < 0)
                 return -ENOMEM;
+        k = node_conditions_new(context->client, context->guard, node, uid, &r->conditions);
+        if (k < 0)
+                return k;
         *ret = TAKE_PTR(r);
         return 0;
 }
@@ -36,6 +41,7 @@ int termination_report_new(const TerminationContext *context, const char *node, 
 TerminationReport *termination_report_free(TerminationReport *r) {
         if (!r)
                 return NULL;
+        node_conditions_free(r->conditions);
         free(r->node);
         free(r->uid);
         free(r->blocked_reason);
@@ -46,19 +52,6 @@ TerminationReport *termination_report_free(TerminationReport *r) {
 
 static EventObject node_object(const TerminationReport *r) {
         return (EventObject){ .api_version = "v1", .kind = "Node", .name = r->node, .uid = r->uid };
-}
-
-/* In the background, and not tried again: the next condition says it better. */
-static void patch_condition(TerminationReport *r, const char *type, ConditionStatus status,
-                            const char *reason, const char *message) {
-        KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = "status" };
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = r->context->guard };
-        _cleanup_free_ char *body =
-                termination_condition_patch(type, status, reason, message, loop_wall(r->context->env->loop));
-
-        if (body)
-                (void) kube_patch(r->context->client, &target, KUBE_PATCH_STRATEGIC, body, &o, NULL, NULL,
-                                  NULL);
 }
 
 void termination_report_started(TerminationReport *r, usec_t tgp_usec) {
@@ -104,7 +97,7 @@ void termination_report_draining(TerminationReport *r) {
         r->draining_told = true;
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
                   "Draining node %s", r->node);
-        patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
+        node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
                         "vesper evicts this node's pods: it is being deleted");
 }
 
@@ -205,10 +198,10 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }),
                   "Node %s is drained", r->node);
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
-        patch_condition(r, CONDITION_DRAINED, CONDITION_TRUE, REASON,
+        node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_TRUE, REASON,
                         "one consistent list shows no pod to wait for");
         if (r->draining_told)
-                patch_condition(r, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
+                node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
                                 "the drain has ended");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
@@ -288,7 +281,7 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
                   r->node, reason, message, stop);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
                      "%s: %s%s The node is kept, and the cloud is asked again", reason, message, stop);
-        patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
+        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);
 
@@ -301,7 +294,7 @@ void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
                 return;
         r->blocked_reason = mfree(r->blocked_reason);
         r->blocked_message = mfree(r->blocked_message);
-        patch_condition(r, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved", "the cloud goes on");
+        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved", "the cloud goes on");
         if (s)
                 claim_status_set_cloud_error(s, NULL);
 }

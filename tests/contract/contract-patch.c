@@ -153,8 +153,9 @@ static void finalizers_of_others_stay(void **state) {
 
 static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status,
                              const char *message) {
-        _cleanup_free_ char *body =
-                termination_condition_patch(type, status, "TerminatingNode", message, WHEN_USEC);
+        const NodeConditionMark mark = { type, status, "TerminatingNode", message, WHEN_USEC };
+        _cleanup_node_ KubeNode *n = rig_node(r, node);
+        _cleanup_free_ char *body = termination_conditions_patch(n->object.meta.uid, &mark, 1);
 
         assert_non_null(body);
         return rig_patch_raw(r, RIG_COORDINATOR, NODE_STATUS(node), KUBE_PATCH_STRATEGIC, body);
@@ -192,6 +193,21 @@ static void a_condition_beside_others(void **state) {
         after = rig_node(r, "patch-condition");
         assert_int_equal(after->n_conditions, 1);
         assert_true(kube_node_is_ready(after));
+}
+
+/* A Node made anew under the name takes nothing that was meant for the other. */
+static void a_condition_for_another(void **state) {
+        static const NodeConditionMark mark = { CONDITION_DRAINED, CONDITION_TRUE, "R", "m", WHEN_USEC };
+        _cleanup_free_ char *body = termination_conditions_patch("another", &mark, 1);
+        Rig *r = *state;
+        _cleanup_answer_ Answer a = { 0 };
+        _cleanup_node_ KubeNode *n = NULL;
+
+        rig_make_node(r, "patch-another");
+        a = rig_patch_raw(r, RIG_COORDINATOR, NODE_STATUS("patch-another"), KUBE_PATCH_STRATEGIC, body);
+        assert_answer(a, 422, "Invalid");
+        n = rig_node(r, "patch-another");
+        assert_null(kube_node_condition(n, CONDITION_DRAINED));
 }
 
 /* The kubelet sends its own conditions by a strategic patch: ours survive it. */
@@ -374,6 +390,7 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(coordinator_releases),
         cmocka_unit_test(finalizers_of_others_stay),
         cmocka_unit_test(a_condition_beside_others),
+        cmocka_unit_test(a_condition_for_another),
         cmocka_unit_test(conditions_survive_the_kubelet),
         cmocka_unit_test(status_and_object_are_apart),
         cmocka_unit_test(stale_versions_are_refused),

@@ -214,15 +214,20 @@ static void test_finalizers(void **state) {
 }
 
 static void test_condition(void **state) {
-        _cleanup_free_ char *body =
-                termination_condition_patch("T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE);
+        static const NodeConditionMark marks[] = {
+                { "T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE },
+                { "U", CONDITION_FALSE, "S", "", DEADLINE },
+        };
+        _cleanup_free_ char *body = termination_conditions_patch("u-1", marks, ELEMENTSOF(marks));
         (void) state;
 
         assert_string_equal(
                 body,
-                "{\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\","
+                "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\","
                 "\"message\":"
                 "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
+                "\"2027-01-15T08:00:00Z\"},{\"type\":\"U\",\"status\":\"False\",\"reason\":\"S\",\"message\":\"\","
+                "\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
                 "\"2027-01-15T08:00:00Z\"}]}}");
 }
 

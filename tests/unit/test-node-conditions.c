@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kube-rig.h"
+#include "node-conditions.h"
+
+#define MSEC USEC_PER_MSEC
+
+typedef struct Bench {
+        Rig *rig;
+        NodeConditions *conditions;
+} Bench;
+
+static void bench_init(Bench *b) {
+        *b = (Bench){ .rig = rig_new() };
+        assert_return_code(
+                node_conditions_new(b->rig->host->client, (HttpGuard){}, "n1", "u1", &b->conditions), 0);
+}
+
+static void bench_done(Bench *b) {
+        node_conditions_free(b->conditions);
+        rig_free(b->rig);
+}
+
+static void assert_sent(const Bench *b, size_t i, const char *part) {
+        assert_true(b->rig->n_requests > i);
+        if (!strstr(b->rig->requests[i].body, part))
+                fail_msg("'%s' is not in request %zu: %s", part, i, b->rig->requests[i].body);
+}
+
+static void test_together(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 200, "{}");
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "ended");
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        assert_int_equal(b.rig->requests[0].method, HTTP_PATCH);
+        assert_string_equal(b.rig->requests[0].path, "/api/v1/nodes/n1/status");
+        assert_string_equal(b.rig->requests[0].content_type, "application/strategic-merge-patch+json");
+        assert_sent(&b, 0, "{\"metadata\":{\"uid\":\"u1\"}");
+        assert_sent(&b, 0, "\"type\":\"Drained\",\"status\":\"True\"");
+        assert_sent(&b, 0, "\"type\":\"DrainInProgress\",\"status\":\"False\"");
+
+        print_message("  the same again needs none; what is new goes alone\n");
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 1);
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "again");
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_sent(&b, 1, "again");
+        assert_null(strstr(b.rig->requests[1].body, "DrainInProgress"));
+        /* A new text is no transition. */
+        assert_sent(&b, 1, "\"lastTransitionTime\":\"2027-01-15T08:00:00Z\"");
+        bench_done(&b);
+}
+
+static void test_tried_again(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 500, "{}");
+        rig_answer(b.rig, 409, "{}");
+        rig_answer(b.rig, 200, "{}");
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "vesper.sh/TerminationBlocked", CONDITION_TRUE, "R", "one");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 3);
+        assert_sent(&b, 2, "one");
+        rig_run_for(b.rig, 10 * USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 3);
+        bench_done(&b);
+}
+
+/* What changes while an older word is under way follows it. */
+static void test_newer_word(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 500, "{}");
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "one");
+        rig_run_for(b.rig, 0);
+        node_conditions_set(b.conditions, "A", CONDITION_FALSE, "R", "two");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_sent(&b, b.rig->n_requests - 1, "two");
+        assert_null(strstr(b.rig->requests[b.rig->n_requests - 1].body, "one"));
+        bench_done(&b);
+}
+
+static void test_gone(void **state) {
+        static const unsigned answers[] = { 404, 422 };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
+                Bench b;
+
+                print_message("  %u\n", answers[i]);
+                bench_init(&b);
+                rig_answer(b.rig, answers[i], "{}");
+                node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "m");
+                rig_run_for(b.rig, USEC_PER_MINUTE);
+                node_conditions_set(b.conditions, "B", CONDITION_TRUE, "R", "m");
+                rig_run_for(b.rig, USEC_PER_MINUTE);
+                assert_int_equal(b.rig->n_requests, 1);
+                bench_done(&b);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_together),
+                cmocka_unit_test(test_tried_again),
+                cmocka_unit_test(test_newer_word),
+                cmocka_unit_test(test_gone),
+        };
+
+        return cmocka_run_group_tests_name("node-conditions", tests, NULL, NULL);
+}
