@@ -2,48 +2,81 @@
 #pragma once
 
 /*
- * What must never happen, whatever goes wrong. Looks at the fake's store, its requests and the fake cloud
- * alone, and knows nothing of the daemons but who sent what; names of marks are written here as people read
- * them.
+ * What must never happen, whatever goes wrong. Looks at the fake's store, its log of requests and the fake
+ * cloud alone, and knows nothing of the daemons but who sent what; names of marks are written here as people
+ * read them. A violation begins with the name of its invariant:
  *
- * At each change of the store, each request sent and each call of the cloud:
+ *   finalizer   none of ours leaves a Node or NodeClaim while its instance is there; one that was lost by
+ *               accident is put back                                                      design 3, 5, seed 002
+ *   leak        when all is over no instance is without its node, and no claim           design 5 (orphans)
+ *   ended       an instance is told to end only if its node (or claim) is being deleted and, before T, no pod
+ *               that a drain waits for is on it and no volume is attached that moved in the last two minutes
+ *                                                                                        seed 000, design 5
+ *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still takes
+ *               pods                                                                     seed 000, design 4, 5
+ *   budget      no pod goes against its PDB                                              seed 000, design 5
+ *   gate        a coordinator sends no eviction to a budget that it sees closed          design 5, 7
+ *   protected   a coordinator does not touch a pod that opted out while nothing forces   design 3, 9
+ *   daemon      DaemonSet, static and mirror pods are left alone                         design 5, 9
+ *   grace       nothing is deleted or cut short before T - grace, then each gets min(its own, time left);
+ *               what could have been told in time was; nothing is promised beyond T      seed 001, design 5
+ *   cordon      a person's cordon is not undone; a node that a person opened is not closed again, nor emptied
+ *               further                                                                  design 3, 4
+ *   notice      an announced end is acted upon, is not taken off before its giver may have withdrawn it, and
+ *               no node is drained twice for one notice and boot                         design 4
+ *   drained     Drained is said only after a consistent list of the node's pods by whoever says it, in which
+ *               nothing was left to wait for                                             design 4 ("Drained")
+ *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock; it
+ *               passes from one to another only when it has run out or was given up      design 5 ("Leading")
+ *   repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
+ *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
+ *   marks       when all is over no mark and no cordon of ours is left                   design 3
+ *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
+ *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life
+ *               calls for                                                                design 7
+ *   run         the world itself: time that stands still
  *
- *      no finalizer of ours leaves a Node or NodeClaim while its instance is there (so no instance leaks)
- *      no instance is ended whose node is not being deleted; nor while pods are on it that a drain waits
- * for, before T one process does not end an instance again once it was told that this is done no pod is
- * evicted or deleted from a node for which nothing is announced, or that still takes pods no budget is
- * broken; no pod is deleted past its budget, or with less grace than its own, before T - grace; then it gets
- *      what time there is
- *      one process does not evict a pod again once it was told that this is done
- *      a person's cordon is not undone, and a node that a person opened is not closed again
- *      no guarded request is sent when the Lease, on the sender's own clock, has ended
- *      no process sends more than SIM_CHECK_PER_SECOND requests in a second
+ * That all comes to its end within a bound once nothing goes wrong any more is sim-plan's.
+ *
+ * Promises about time (late, some of notice, grace, gate, cordon) are held only where nothing is in the way:
+ * after sim_check_promise(), and so long as sim_check_trouble() is not told of any.
+ *
+ *      sim-check         the store's changes, and who caused them
+ *      sim-check-pods    sim-check-nodes    sim-check-calls (requests, Lease, cloud)    sim-check-time
  */
 
 #include "http-transport.h"
 #include "sim-world.h"
 
 #define SIM_CHECK_PER_SECOND 600u
+#define SIM_CHECK_SAME_PER_SECOND 10u
 
 typedef struct SimLife SimLife;
 
 SimCheck *sim_check_new(SimWorld *w);
-SimCheck *sim_check_free(SimCheck *c);
+SimCheck *sim_check_free(SimCheck *c); /* before its world */
 DEFINE_FREEP(SimCheck, sim_check_free);
 
 /* NULL: all is well. The first one stays. */
 const char *sim_check_violation(const SimCheck *c);
+/* Of the run itself. */
 void sim_check_fail(SimCheck *c, const char *fmt, ...) _printf_(2, 3);
+
+/* From now on promises about time are held, too. */
+void sim_check_promise(SimCheck *c);
+/* ... but not for so long: something is in the way. */
+void sim_check_trouble(SimCheck *c, usec_t usec);
 
 /* clean: its answer will come, and soon. */
 void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request, const char *peer,
                     bool clean);
+/* who: "USER NODE": this user was answered a consistent list of that node's pods, so many of them to wait for. */
+void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
 void sim_check_handle_ec2(HttpExchange *x, void *world);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);
 
-/* Nothing of ours goes on: no node has a mark of ours left, no instance is without its node, and no request
- * was made beyond so many. */
+/* Nothing of ours goes on: what is left over, and whether more requests than these were sent. */
 bool sim_check_quiet(SimCheck *c, uint64_t requests_max);
 uint64_t sim_check_n_requests(const SimCheck *c);
 /* Evictions that were sent, and those that the API server carried out. */

@@ -211,7 +211,71 @@ static void terminate_as_follower(SimWorld *w) {
 }
 
 static void storm(SimWorld *w) {
-        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_GET, "", SIM_CHECK_PER_SECOND + 1);
+        for (unsigned i = 0; i <= SIM_CHECK_PER_SECOND; i++) {
+                _cleanup_free_ char *url = MUST(strf(SIM_API "/api/v1/nodes/n%u", i));
+
+                send_as(w, url, HTTP_GET, "", 1);
+        }
+}
+
+static void ask_again_and_again(SimWorld *w) {
+        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_GET, "", SIM_CHECK_SAME_PER_SECOND + 1);
+}
+
+/* A pod of this kind on a node that is being deleted, and the leader evicts it. */
+static void evict_kind(SimWorld *w, const FakePod *pod) {
+        fake_add_pod(w->cluster, pod);
+        close_node(w);
+        fake_delete(w->cluster, FAKE_NODES, NULL, "n0", -1);
+        as(w, "coordinator-a", "eviction");
+        fake_delete(w->cluster, FAKE_PODS, "default", pod->name, -1);
+}
+
+static void evict_protected(SimWorld *w) {
+        evict_kind(w, &(FakePod){ .name = "p", .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+}
+
+static void evict_daemon(SimWorld *w) {
+        evict_kind(w, &(FakePod){ .name = "d", .node = "n0", .owner_kind = "DaemonSet", .owner = "d" });
+}
+
+static void take_lease(SimWorld *w) {
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'somebody'}}");
+}
+
+static void mark(SimWorld *w, const char *phase) {
+        as(w, "system:node:n0", NULL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':"
+                   "'{\\'id\\':\\'x\\',\\'bootID\\':\\'%s\\',\\'phase\\':\\'%s\\'}'}}}",
+                   w->machines[0].boot_id, phase);
+}
+
+static void say_drained(SimWorld *w) {
+        mark(w, "Draining");
+        mark(w, "Drained");
+}
+
+/* As proven. */
+static void drain_twice(SimWorld *w) {
+        sim_check_note_proof(w->check, "system:node:n0 n0", 0);
+        say_drained(w);
+        assert_null(sim_world_violation(w));
+        mark(w, "Cordoned");
+}
+
+static void say_drained_too_soon(SimWorld *w) {
+        sim_check_note_proof(w->check, "system:node:n0 n0", 2);
+        say_drained(w);
+}
+
+static void forget_notice(SimWorld *w) {
+        sim_world_notice(w, 0, 60);
+        mark(w, "Cordoned");
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':null}}}");
 }
 
 static void nothing(const HttpResponse *response, void *userdata) {
@@ -301,6 +365,14 @@ static void test_checks_find(void **state) {
                 { "leads", write_as_follower },
                 { "leads", terminate_as_follower },
                 { "requests in a second", storm },
+                { "times in a second", ask_again_and_again },
+                { "opted out by vesper.sh/do-not-evict", evict_protected },
+                { "a DaemonSet's or static one", evict_daemon },
+                { "somebody takes the Lease", take_lease },
+                { "without having listed", say_drained },
+                { "its last list of the pods there had 2", say_drained_too_soon },
+                { "for a notice it was drained for", drain_twice },
+                { "which is still announced", forget_notice },
                 { "is not being deleted", end_in_service },
                 { "vesper.sh/deadline is left", leave_mark },
                 { "is left cordoned", leave_cordon },

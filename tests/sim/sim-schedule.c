@@ -5,7 +5,11 @@
 #include <stdio.h>
 
 #include "fake-controllers.h"
+#include "sim-check.h"
 #include "sim-process.h"
+
+/* No act lasts longer than this, windows of faults excepted; then everybody may need as long again to find back. */
+#define TROUBLE_USEC (75 * USEC_PER_SEC)
 
 /* -- arguments --------------------------------------------------------------------------------- */
 
@@ -370,6 +374,21 @@ void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b) {
         }
 }
 
+/* What people and clouds usually do; anything else is in somebody's way. */
+static bool is_load(const Act *act) {
+        static void (*const load[])(const Play *p) = { play_notice, play_withdraw, play_delete, play_cordon, play_uncordon,
+                                                       play_budget };
+
+        for (size_t i = 0; i < ELEMENTSOF(load); i++)
+                if (act->play == load[i])
+                        return true;
+        return false;
+}
+
+bool sim_entry_is_load(const SimEntry *e) {
+        return is_load(&acts[e->act]);
+}
+
 void sim_entry_play(SimWorld *w, const SimEntry *e) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         Play p = { .w = w, .entry = e };
@@ -378,5 +397,7 @@ void sim_entry_play(SimWorld *w, const SimEntry *e) {
                 p.v[i] = arg_value(&acts[e->act].args[i], &w->options, e->args[i]);
         sim_entry_print(e, &w->options, &b);
         sim_trace_add(w->trace, "entry", "%s", strbuf_str(&b));
+        if (!sim_entry_is_load(e))
+                sim_check_trouble(w->check, TROUBLE_USEC);
         acts[e->act].play(&p);
 }

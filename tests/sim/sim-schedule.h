@@ -31,6 +31,8 @@ SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec);
 SimSchedule *sim_schedule_free(SimSchedule *s);
 DEFINE_FREEP(SimSchedule, sim_schedule_free);
 
+/* Nothing that goes wrong: what people and clouds usually do. */
+bool sim_entry_is_load(const SimEntry *e);
 void sim_entry_play(SimWorld *w, const SimEntry *e);
 /* "  12.345  #7  notice  n3, in 45 s": as it would be in that world; no line end. */
 void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b);

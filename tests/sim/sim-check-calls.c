@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests: how many, who leads, what is asked for twice; and what the cloud is told. */
+#include "sim-check-internal.h"
+
+#include <inttypes.h>
+
+#include "fake-selector.h"
+#include "sim-process.h"
+
+/* From an answer that was given to its arrival, where nothing is slow. */
+#define ANSWER_USEC (200 * USEC_PER_MSEC)
+/* A view follows the store within this, where nothing is in the way. */
+#define VIEW_USEC (5 * USEC_PER_SEC)
+/* Volumes that do not move for so long are given up. */
+#define VOLUMES_USEC (2 * USEC_PER_MINUTE)
+
+/* What one life of a process was told about one thing it asked for. */
+typedef struct Told {
+        bool clean;       /* the answer to the last request comes */
+        usec_t done_usec; /* that request was carried out; 0: no */
+        char uid[40];     /* of the pod it was about */
+} Told;
+
+typedef struct Rate {
+        usec_t second;
+        unsigned n;
+} Rate;
+
+/* -- how many ---------------------------------------------------------------------------------- */
+
+static unsigned count_in_second(SimCheck *c, const char *key) {
+        Rate *rate = sim_check_entry(c->rates, key, sizeof(Rate));
+        usec_t second = sim_world_now(c->world) / USEC_PER_SEC;
+
+        if (rate->second != second)
+                *rate = (Rate){ .second = second };
+        return ++rate->n;
+}
+
+static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *request) {
+        const char *name = life->process->name, *method = http_method_to_string(request->method);
+        _cleanup_free_ char *same = MUST(strf("%s %s %.*s", name, method, (int) strcspn(request->url, "?"),
+                                              request->url));
+
+        if (count_in_second(c, name) > SIM_CHECK_PER_SECOND)
+                sim_check_broken(c, "storm", "%s sends more than %u requests in a second", name,
+                                 SIM_CHECK_PER_SECOND);
+        /* Each Event is another object. */
+        if (!strstr(request->url, "/events") && count_in_second(c, same) > SIM_CHECK_SAME_PER_SECOND)
+                sim_check_broken(c, "storm", "%s sends %s %s more than %u times in a second", name, method,
+                                 request->url, SIM_CHECK_SAME_PER_SECOND);
+}
+
+/* -- who leads --------------------------------------------------------------------------------- */
+
+/* Reads, the Lease itself and Events are not guarded. */
+static bool is_guarded(const HttpRequest *request, const char *peer) {
+        if (streq(peer, "ec2.sim"))
+                return request->body && memmem(request->body, request->body_size, "TerminateInstances", 18);
+        return streq(peer, "api") && request->method != HTTP_GET && !strstr(request->url, "/leases") &&
+               !strstr(request->url, "/events");
+}
+
+static void check_lease(SimCheck *c, const SimLife *life, const HttpRequest *request) {
+        const cJSON *lease = fake_get(c->world->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator");
+        const char *holder = strempty(fj_string(lease, "spec", "holderIdentity", NULL));
+
+        if (!streq(holder, life->identity))
+                sim_check_broken(c, "leader", "%s sends %s %s while %s leads", life->identity,
+                                 http_method_to_string(request->method), request->url, holder);
+        else if (loop_now(life->loop) >= c->lease_end_usec)
+                sim_check_broken(c, "leader", "%s sends %s %s after its lease, which ended %" PRIu64 " ms ago",
+                                 life->identity, http_method_to_string(request->method), request->url,
+                                 (loop_now(life->loop) - c->lease_end_usec) / USEC_PER_MSEC);
+}
+
+void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const char *holder = strempty(fj_string(new, "spec", "holderIdentity", NULL));
+        const char *before = strempty(fj_string(old, "spec", "holderIdentity", NULL));
+        usec_t now = sim_world_now(c->world);
+        const usec_t *sent;
+
+        if (!sim_check_actor(c) || !streq_ptr(fj_string(new, "metadata", "namespace", NULL), "vesper-system"))
+                return;
+        /* Whoever held it may think so until it has run out, as counted from when he asked for it. */
+        if (*before && *holder && !streq(before, holder) && now < c->lease_end_usec)
+                sim_check_broken(c, "leader", "%s takes the Lease, which is %s's for another %" PRIu64 " ms", holder,
+                                 before, (c->lease_end_usec - now) / USEC_PER_MSEC);
+        sent = hashmap_get(c->lease_sent, c->world->request->user);
+        if (sent)
+                c->lease_end_usec =
+                        *sent + (usec_t) fj_int(new, 0, "spec", "leaseDurationSeconds", NULL) * USEC_PER_SEC;
+}
+
+/* -- what is asked for twice ------------------------------------------------------------------- */
+
+/* Who was told: one life; of a coordinator during one leadership. */
+static char *told_key(const SimLife *life, const char *what) {
+        return MUST(strf("%s/%u/%u %s", life->process->user, life->number, life->term, what));
+}
+
+static const char *uid_of(const cJSON *o) {
+        return strempty(fj_string(o, "metadata", "uid", NULL));
+}
+
+/* One life asks for one thing again: why, if it knows that it is done? pod: NULL if there is none. */
+static void check_again(SimCheck *c, const SimLife *life, const char *what, bool clean, const cJSON *pod) {
+        _cleanup_free_ char *key = told_key(life, what);
+        Told *told = sim_check_entry(c->told, key, sizeof(Told));
+        bool another = pod && !streq(uid_of(pod), told->uid); /* the next one of its name */
+
+        if (told->done_usec > 0 && told->clean && sim_world_now(c->world) > told->done_usec + ANSWER_USEC &&
+            !life->was_paused && !another)
+                sim_check_broken(c, "repeats", "%s asks again for what it knows to be done: %s",
+                                 life->process->name, what);
+        *told = (Told){ .clean = clean };
+}
+
+/* The present life of whoever asked was answered: it is done. */
+static void note_done(SimCheck *c, const SimProcess *p, const char *what, const cJSON *pod) {
+        _cleanup_free_ char *key = p->life ? told_key(p->life, what) : NULL;
+        Told *told = key ? hashmap_get(c->told, key) : NULL;
+
+        if (!told)
+                return;
+        told->done_usec = sim_world_now(c->world);
+        snprintf(told->uid, sizeof(told->uid), "%s", uid_of(pod));
+}
+
+/* -- evictions --------------------------------------------------------------------------------- */
+
+/* The pod of ".../namespaces/NS/pods/NAME/eviction". */
+static const cJSON *pod_in(const SimCheck *c, const char *url) {
+        const char *ns = strstr(url, "/namespaces/"), *name = strstr(url, "/pods/");
+        _cleanup_free_ char *a = NULL, *b = NULL;
+
+        if (!ns || !name)
+                return NULL;
+        ns += strlen("/namespaces/");
+        name += strlen("/pods/");
+        a = MUST(strndup(ns, strcspn(ns, "/")));
+        b = MUST(strndup(name, strcspn(name, "/?")));
+        return fake_get(c->world->cluster, FAKE_PODS, a, b);
+}
+
+/* A coordinator sees the budgets: what is known to be refused is not asked for. */
+static void check_gate(SimCheck *c, const SimLife *life, const cJSON *pod) {
+        const cJSON *pdb;
+
+        if (!pod || life->was_paused || !sim_check_was_calm(c, VIEW_USEC))
+                return;
+        FAKE_FOREACH (pdb, c->world->cluster, FAKE_PDBS, fj_string(pod, "metadata", "namespace", NULL)) {
+                _cleanup_free_ char *key = fake_object_key(pdb);
+                const usec_t *since = hashmap_get(c->closed, key);
+
+                if (since && *since > 0 && sim_world_now(c->world) > *since + VIEW_USEC &&
+                    fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL),
+                                                 fj_get(pod, "metadata", "labels", NULL)))
+                        sim_check_broken(c, "gate", "%s evicts pod %s, and its budget %s has allowed nothing for %" PRIu64
+                                         " ms",
+                                         life->process->name, fj_string(pod, "metadata", "name", NULL), key,
+                                         (sim_world_now(c->world) - *since) / USEC_PER_MSEC);
+        }
+}
+
+static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *request, bool clean) {
+        const cJSON *pod = pod_in(c, request->url);
+
+        c->n_evictions++;
+        check_again(c, life, request->url + strlen(SIM_API), clean, pod);
+        if (life->process->kind == SIM_COORDINATOR)
+                check_gate(c, life, pod);
+}
+
+/* -- each request as it is sent ---------------------------------------------------------------- */
+
+/* The first machine that a request to the cloud names; terminations name one each. */
+static const SimMachine *machine_in(const SimCheck *c, const void *body, size_t size) {
+        for (size_t i = 0; body && i < c->world->n_machines; i++) {
+                const SimMachine *m = &c->world->machines[i];
+
+                if (memmem(body, size, m->instance, strlen(m->instance)))
+                        return m;
+        }
+        return NULL;
+}
+
+void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request, const char *peer,
+                    bool clean) {
+        bool coordinator = life->process->kind == SIM_COORDINATOR;
+
+        if (streq(peer, "api")) {
+                c->n_requests++;
+                check_rate(c, life, request);
+        }
+        if (coordinator && is_guarded(request, peer))
+                check_lease(c, life, request);
+        if (coordinator && strstr(request->url, "/leases"))
+                *(usec_t *) sim_check_entry(c->lease_sent, life->process->user, sizeof(usec_t)) =
+                        sim_world_now(c->world);
+        if (endswith(request->url, "/eviction"))
+                check_eviction(c, life, request, clean);
+        if (streq(peer, "ec2.sim") && is_guarded(request, peer)) {
+                const SimMachine *m = machine_in(c, request->body, request->body_size);
+
+                if (m)
+                        check_again(c, life, m->instance, clean, NULL);
+        }
+}
+
+/* -- the cloud --------------------------------------------------------------------------------- */
+
+static SimProcess *process_of_identity(SimWorld *w, const char *identity) {
+        for (size_t i = 0; i < w->n_processes; i++) {
+                _cleanup_free_ char *known = MUST(strf("CN=%s,O=vesper", w->processes[i]->user));
+
+                if (streq_ptr(identity, known))
+                        return w->processes[i];
+        }
+        return NULL;
+}
+
+static void check_volumes(SimCheck *c, const SimMachine *m, const SimSeen *seen) {
+        usec_t now = sim_world_now(c->world), since = MAX(seen->volumes_usec, seen->deleted_usec);
+
+        if (seen->n_volumes > 0 && now + USEC_PER_SEC < since + VOLUMES_USEC)
+                sim_check_broken(c, "ended", "%s is ended with %zu volumes attached to %s, which moved %" PRIu64 " s ago",
+                                 m->instance, seen->n_volumes, m->node, (now - since) / USEC_PER_SEC);
+}
+
+/* An instance was told to end. */
+static void check_end(SimCheck *c, const SimMachine *m) {
+        const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
+                    *claim = sim_world_claim(c->world, sim_check_index(c, m));
+        usec_t end = sim_check_deadline(c, m);
+        bool early = end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end;
+        size_t left = sim_world_pods_alive(c->world, sim_check_index(c, m));
+
+        if (node && !sim_check_is_deleting(node))
+                sim_check_broken(c, "ended", "%s is ended, but node %s is not being deleted", m->instance, m->node);
+        if (!node && !sim_check_is_deleting(claim))
+                sim_check_broken(c, "ended", "%s is ended, but neither its node nor its claim is being deleted",
+                                 m->instance);
+        if (left > 0 && early)
+                sim_check_broken(c, "ended", "%s is ended with %zu pods left on %s", m->instance, left, m->node);
+        if (node && early)
+                check_volumes(c, m, &c->seen[sim_check_index(c, m)]);
+}
+
+void sim_check_handle_ec2(HttpExchange *x, void *world) {
+        SimWorld *w = world;
+        const SimProcess *p = process_of_identity(w, x->client_identity);
+        const SimMachine *m = machine_in(w->check, x->body, x->body_size);
+        size_t before = m ? fake_ec2_n_terminations(w->ec2, m->instance) : 0;
+
+        sim_trace_add(w->trace, "cloud", "%s asks %.*s", p ? p->name : "somebody", (int) x->body_size,
+                      (const char *) x->body);
+        fake_ec2_handle(x, w->ec2);
+        if (!m || fake_ec2_n_terminations(w->ec2, m->instance) == before)
+                return;
+        sim_trace_add(w->trace, "cloud", "ends %s", m->instance);
+        if (before == 0) {
+                check_end(w->check, m);
+                sim_world_machine_ends(w, sim_check_index(w->check, m),
+                                       w->options.shutting_down_sec * USEC_PER_SEC);
+        }
+        if (p)
+                note_done(w->check, p, m->instance, NULL);
+}
+
+/* -- answers ----------------------------------------------------------------------------------- */
+
+static void note_eviction(SimCheck *c, const SimRequest *r) {
+        _cleanup_free_ char *what = NULL;
+        SimProcess *p = sim_check_actor(c);
+
+        if (!p || !streq_ptr(r->subresource, "eviction"))
+                return;
+        c->n_evicted++;
+        what = MUST(strf("/api/v1/namespaces/%s/pods/%s/eviction", r->ns, r->name));
+        note_done(c, p, what, fake_get(c->world->cluster, FAKE_PODS, r->ns, r->name));
+}
+
+void sim_check_note_proof(SimCheck *c, const char *who, size_t left) {
+        ((SimProof *) sim_check_entry(c->proofs, who, sizeof(SimProof)))->left = left;
+}
+
+/* A list of a node's pods as the drain asks for it: at once, and of no version that was. */
+static void note_proof(SimCheck *c) {
+        FakeApi *api = fake_cluster_api(c->world->cluster);
+        const FakeLogEntry *e = fake_api_log_at(api, fake_api_log_size(api) - 1);
+        const char *selector = e && streq(e->path, "/api/v1/pods") ? strstr(e->query, "spec.nodeName") : NULL;
+        _cleanup_free_ char *key = NULL;
+        const char *node;
+        SimMachine *m;
+
+        if (!selector || e->verb != FAKE_LIST || strstr(e->query, "watch=") || strstr(e->query, "limit=") ||
+            strstr(e->query, "resourceVersion="))
+                return;
+        node = selector + strlen("spec.nodeName");
+        node += startswith(node, "%3D") ? 3 : 1;
+        key = MUST(strf("%s %.*s", e->user, (int) strcspn(node, "&"), node));
+        m = sim_world_machine_of(c->world, strrchr(key, ' ') + 1);
+        if (m)
+                sim_check_note_proof(c, key, sim_world_pods_alive(c->world, sim_check_index(c, m)));
+}
+
+void sim_check_answered(SimCheck *c, unsigned status) {
+        if (status / 100 != 2 || !c->world->request)
+                return;
+        note_eviction(c, c->world->request);
+        if (sim_check_actor(c))
+                note_proof(c);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of sim-check share. */
+
+#include "sim-check.h"
+
+#define SIM_FINALIZER "vesper.sh/termination"
+/* Deadlines are told in whole seconds, and daemons keep a margin of two before them. */
+#define SIM_SLACK_USEC (4 * USEC_PER_SEC)
+
+/* A pod that a request of ours ends, in this step. */
+typedef struct SimGoing {
+        char *ns, *name, *node;
+        cJSON *labels;
+        bool was_ready, forced;
+} SimGoing;
+
+/* What the check knows of a machine beside what stands in the store. */
+typedef struct SimSeen {
+        usec_t noticed_usec;  /* since when the notice stands; 0: none does */
+        usec_t deleted_usec;  /* since when its Node is being deleted; 0: it is not */
+        usec_t deadline_usec; /* wall clock, as deadline_of() gave it last, and since when */
+        usec_t deadline_since_usec;
+        usec_t opened_usec; /* since when a person's un-cordon stands */
+        usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
+        size_t n_volumes;
+        char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
+} SimSeen;
+
+/* One consistent list of a node's pods, as it was answered to one process. */
+typedef struct SimProof {
+        size_t left; /* pods to wait for that were in it */
+} SimProof;
+
+struct SimCheck {
+        SimWorld *world;
+        char *violation;
+        Hashmap *told;       /* by identity of the life and what it is about */
+        Hashmap *rates;      /* by process, and by process and object */
+        Hashmap *lease_sent; /* usec_t: when the last renewal of this user left */
+        Hashmap *proofs;     /* SimProof, by user and node */
+        Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
+        SimSeen *seen;       /* by machine */
+        usec_t lease_end_usec;
+        usec_t lost_usec; /* the last time that a pod was lost, or deleted, without a word to its budget */
+        usec_t trouble_usec; /* until then promises about time are not held */
+        usec_t look_usec;    /* when time's own promises are looked at again */
+        SimGoing *going;
+        size_t n_going, going_allocated;
+        uint64_t n_requests, n_evictions, n_evicted;
+};
+
+/* The first one stays. what: the invariant, as sim-check.h names it. */
+void sim_check_broken(SimCheck *c, const char *what, const char *fmt, ...) _printf_(3, 4);
+/* Of a map from texts to values of this size, made zeroed. */
+void *sim_check_entry(Hashmap *m, const char *key, size_t size);
+/* The daemon whose request is handled in this step; NULL: it is somebody else's doing. */
+SimProcess *sim_check_actor(const SimCheck *c);
+size_t sim_check_index(const SimCheck *c, const SimMachine *m);
+bool sim_check_instance_alive(const SimCheck *c, const char *id);
+/* When this machine's pods have to be gone (wall clock): what the cloud announced, or what its claim's
+ * deletion and the pool's grace period give. USEC_INFINITY: never. */
+usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m);
+/* Nothing has gone wrong for at least so long: whoever had to do something had his chance. */
+bool sim_check_was_calm(const SimCheck *c, usec_t usec);
+bool sim_check_is_deleting(const cJSON *o);
+
+/* sim-check-pods.c */
+void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new);
+void sim_check_budgets(SimCheck *c);
+void sim_check_going_clear(SimCheck *c);
+bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for it */
+/* sim-check-nodes.c */
+void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
+void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
+/* sim-check-calls.c */
+void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
+void sim_check_answered(SimCheck *c, unsigned status);
+/* sim-check-time.c */
+void sim_check_look(SimCheck *c);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes: finalizers, cordons, what is said of notices and drains. */
+#include "sim-check-internal.h"
+
+#include "fake-controllers.h"
+#include "sim-process.h"
+
+/* A spot notice that is not told any more is taken back so long after its time, not before. */
+#define CANCEL_USEC (10 * USEC_PER_MINUTE)
+
+static bool has_finalizer(const cJSON *o) {
+        return o && fj_array_has(fj_get(o, "metadata", "finalizers", NULL), SIM_FINALIZER);
+}
+
+void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+        const char *id = fj_string(old, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
+        const char *instance = slash ? slash + 1 : NULL;
+
+        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) &&
+            sim_check_instance_alive(c, instance))
+                sim_check_broken(c, "finalizer", "%s takes the finalizer off %s %s while %s is there",
+                                 c->world->request->user, change->resource->kind,
+                                 fj_string(old, "metadata", "name", NULL), instance);
+}
+
+/* -- cordons ----------------------------------------------------------------------------------- */
+
+static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        bool was = fj_true(old, "spec", "unschedulable", NULL),
+             is = fj_true(new, "spec", "unschedulable", NULL);
+
+        if (was && !is && !sim_check_actor(c))
+                c->seen[sim_check_index(c, m)].opened_usec = sim_world_now(c->world);
+        if (!sim_check_actor(c))
+                return;
+        if (was && !is && m->cordoned_by_admin)
+                sim_check_broken(c, "cordon", "%s undoes a person's cordon of %s", c->world->request->user,
+                                 m->node);
+        if (!was && is && m->opened_by_admin && !sim_check_is_deleting(new))
+                sim_check_broken(c, "cordon", "%s cordons %s again, which a person opened",
+                                 c->world->request->user, m->node);
+}
+
+/* -- the agent's annotation -------------------------------------------------------------------- */
+
+static cJSON *interruption_of(const cJSON *node) {
+        const char *text = fj_string(node, "metadata", "annotations", "vesper.sh/interruption", NULL);
+
+        return text ? cJSON_Parse(text) : NULL;
+}
+
+/* A notice is cancelled by whoever gave it, and not before the machine has outlived it. */
+static void check_cancelled(SimCheck *c, const SimMachine *m, const cJSON *was) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, m)];
+
+        if (seen->opened_usec > 0 || !streq_ptr(fj_string(was, "bootID", NULL), m->boot_id) ||
+            m->deadline_usec == USEC_INFINITY)
+                return;
+        if (m->noticed || sim_world_wall(c->world) < m->deadline_usec + CANCEL_USEC - SIM_SLACK_USEC)
+                sim_check_broken(c, "notice", "%s takes the notice off %s, which %s", c->world->request->user,
+                                 m->node,
+                                 m->noticed ? "is still announced" : "has not outlived it by ten minutes yet");
+}
+
+static void check_again(SimCheck *c, const SimMachine *m, const cJSON *is, const char *phase) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", strempty(fj_string(is, "id", NULL)),
+                                             strempty(fj_string(is, "bootID", NULL))));
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+
+        if (streq(phase, "Drained")) {
+                free(seen->drained);
+                seen->drained = TAKE_PTR(key);
+        } else if (streq_ptr(seen->drained, key))
+                sim_check_broken(c, "notice", "%s drains %s again (%s) for a notice it was drained for",
+                                 c->world->request->user, m->node, phase);
+}
+
+/* "Drained" is said after a consistent list that shows no pod to wait for. */
+static void check_proven(SimCheck *c, const char *node, const char *what) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", c->world->request->user, node));
+        const SimProof *proof = hashmap_get(c->proofs, key);
+
+        if (!proof)
+                sim_check_broken(c, "drained", "%s says %s of %s without having listed its pods consistently",
+                                 c->world->request->user, what, node);
+        else if (proof->left > 0)
+                sim_check_broken(c, "drained", "%s says %s of %s, and its last list of the pods there had %zu",
+                                 c->world->request->user, what, node, proof->left);
+}
+
+static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        const SimProcess *p = sim_check_actor(c);
+        cJSON *was, *is;
+        const char *phase;
+
+        if (!p || p->machine != m)
+                return;
+        was = interruption_of(old);
+        is = interruption_of(new);
+        phase = strempty(fj_string(is, "phase", NULL));
+        if (was && !is)
+                check_cancelled(c, m, was);
+        if (is && !streq_ptr(fj_string(was, "phase", NULL), phase)) {
+                check_again(c, m, is, phase);
+                if (streq(phase, "Drained"))
+                        check_proven(c, m->node, "phase Drained");
+        }
+        cJSON_Delete(was);
+        cJSON_Delete(is);
+        if (fake_condition_is(new, "Drained", "True") && !(old && fake_condition_is(old, "Drained", "True")))
+                check_proven(c, m->node, "condition Drained");
+}
+
+void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const SimMachine *m = sim_world_machine_of(c->world, fj_string(new, "metadata", "name", NULL));
+
+        if (!m || !old)
+                return;
+        check_cordon(c, m, old, new);
+        check_interruption(c, m, old, new);
+}

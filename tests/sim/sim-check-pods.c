@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods: who may end one, when, and with how much grace. */
+#include "sim-check-internal.h"
+
+#include <inttypes.h>
+
+#include "fake-controllers.h"
+#include "fake-selector.h"
+#include "sim-process.h"
+
+/* A PDB's status follows its pods within this. */
+#define STATUS_USEC (100 * USEC_PER_MSEC)
+/* Whoever was told a deadline, or of a person's word, has acted upon it after so long. */
+#define HEARD_USEC (15 * USEC_PER_SEC)
+
+static bool closed_to_pods(const cJSON *node) {
+        return fj_true(node, "spec", "unschedulable", NULL) ||
+               fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted");
+}
+
+static bool pod_healthy(const cJSON *pod) {
+        return fake_condition_is(pod, "Ready", "True") && !sim_check_is_deleting(pod);
+}
+
+bool sim_check_pod_is_daemon(const cJSON *pod) {
+        return streq_ptr(fj_string(fake_controller_of(pod), "kind", NULL), "DaemonSet") ||
+               fj_string(pod, "metadata", "annotations", "kubernetes.io/config.mirror", NULL);
+}
+
+/* The key by which this pod opted out of drains; NULL: it did not. */
+static const char *opt_out(const cJSON *pod) {
+        static const char *const keys[][2] = {
+                { "vesper.sh/do-not-evict", "true" },
+                { "karpenter.sh/do-not-evict", "true" },
+                { "karpenter.sh/do-not-disrupt", "true" },
+                { "cluster-autoscaler.kubernetes.io/safe-to-evict", "false" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (streq_ptr(fj_string(pod, "metadata", "annotations", keys[i][0], NULL), keys[i][1]) ||
+                    streq_ptr(fj_string(pod, "metadata", "labels", keys[i][0], NULL), keys[i][1]))
+                        return keys[i][0];
+        return NULL;
+}
+
+/* -- one pod that a request of ours ends, or ends sooner --------------------------------------- */
+
+typedef struct End {
+        const SimMachine *machine;
+        const cJSON *old, *new, *node;
+        const char *name, *user;
+        int64_t own, given;             /* grace, seconds */
+        usec_t now, deadline, own_usec; /* wall clock */
+        bool eviction, again, forced;
+} End;
+
+static void check_place(SimCheck *c, const End *e) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
+        const SimProcess *p = sim_check_actor(c);
+        usec_t now = sim_world_now(c->world);
+
+        if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node))
+                sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
+                                 e->name, e->machine->node);
+        if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin)
+                sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
+                                 e->machine->node);
+        if (e->machine->opened_by_admin && p->kind == SIM_AGENT && seen->opened_usec > 0 &&
+            now > seen->opened_usec + HEARD_USEC && sim_check_was_calm(c, HEARD_USEC))
+                sim_check_broken(c, "cordon", "%s ends pod %s of %s, which a person opened %" PRIu64 " s ago",
+                                 e->user, e->name, e->machine->node,
+                                 (now - seen->opened_usec) / USEC_PER_SEC);
+}
+
+static void check_kind(SimCheck *c, const End *e) {
+        const char *key = opt_out(e->new);
+
+        if (sim_check_pod_is_daemon(e->new))
+                sim_check_broken(c, "daemon", "%s ends pod %s of %s, a DaemonSet's or static one", e->user,
+                                 e->name, e->machine->node);
+        /* An interruption, which is all that an agent acts upon, waits for nobody. */
+        if (key && !e->forced && !e->again && sim_check_actor(c)->kind == SIM_COORDINATOR)
+                sim_check_broken(c, "protected", "%s ends pod %s of %s, which opted out by %s, and nothing forces",
+                                 e->user, e->name, e->machine->node, key);
+}
+
+/* Had nothing been in the way, it would have been told at T minus its grace. */
+static bool could_have_had_all(const SimCheck *c, const End *e) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
+        usec_t ago = usec_sub(e->now, usec_sub(e->deadline, e->own_usec)), created;
+
+        return e->deadline != USEC_INFINITY && seen->deadline_usec == e->deadline && sim_check_was_calm(c, ago + HEARD_USEC) &&
+               seen->deadline_since_usec + HEARD_USEC + ago < sim_world_now(c->world) &&
+               rfc3339_parse(strempty(fj_string(e->new, "metadata", "creationTimestamp", NULL)), &created) >= 0 &&
+               created + HEARD_USEC + ago < e->now;
+}
+
+static void check_grace(SimCheck *c, const End *e) {
+        usec_t given_usec = (usec_t) e->given * USEC_PER_SEC, left = usec_sub(e->deadline, e->now);
+        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
+
+        if ((!e->eviction || e->again || e->given < e->own) && !e->forced)
+                sim_check_broken(c, "grace", "%s %s pod %s with %" PRIi64 " s of %" PRIi64 " s before its time",
+                                 e->user, e->eviction ? "evicts" : "deletes", e->name, e->given, e->own);
+        /* Who was not told that the pod is going already, and asks again, counts from the wrong moment: no
+         * fault of its. */
+        if (e->again && sim_faults_by_chance(c->world->faults))
+                return;
+        if (usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
+                sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
+                                 " s are left, and it asks for %" PRIi64,
+                                 e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
+        if (e->given > 1 && e->deadline != USEC_INFINITY && seen->deadline_usec == e->deadline && given_usec > left + SIM_SLACK_USEC &&
+            seen->deadline_since_usec + HEARD_USEC < sim_world_now(c->world) && sim_check_was_calm(c, HEARD_USEC))
+                sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and its node ends in %" PRIu64, e->user,
+                                 e->name, e->given, left / USEC_PER_SEC);
+        if (!e->again && e->own > 6 && e->given < e->own - 6 && could_have_had_all(c, e))
+                sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s of %" PRIi64
+                                 ": it could have been told in time, nothing was in the way",
+                                 e->user, e->name, e->given, e->own);
+}
+
+static void note_going(SimCheck *c, const End *e) {
+        if (e->again)
+                return;
+        if (e->forced)
+                c->lost_usec = sim_world_now(c->world);
+        if (GREEDY_REALLOC(c->going, c->going_allocated, c->n_going + 1) < 0)
+                return;
+        c->going[c->n_going++] = (SimGoing){
+                .ns = strdup(fj_string(e->new, "metadata", "namespace", NULL)),
+                .name = strdup(e->name),
+                .node = strdup(e->machine->node),
+                .labels = cJSON_Duplicate(fj_get(e->new, "metadata", "labels", NULL), true),
+                .was_ready = pod_healthy(e->old),
+                .forced = e->forced,
+        };
+}
+
+static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        int64_t own = fj_int(new, 30, "spec", "terminationGracePeriodSeconds", NULL);
+        usec_t own_usec = (usec_t) own * USEC_PER_SEC;
+        End e = {
+                .machine = m,
+                .old = old,
+                .new = new,
+                .node = sim_world_node(c->world, sim_check_index(c, m)),
+                .name = fj_string(new, "metadata", "name", NULL),
+                .user = c->world->request->user,
+                .own = own,
+                .given = fj_int(new, own, "metadata", "deletionGracePeriodSeconds", NULL),
+                .now = sim_world_wall(c->world),
+                .deadline = sim_check_deadline(c, m),
+                .own_usec = own_usec,
+                .eviction = c->world->request->subresource,
+                .again = sim_check_is_deleting(old),
+        };
+
+        e.forced = e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline;
+        check_place(c, &e);
+        check_kind(c, &e);
+        check_grace(c, &e);
+        note_going(c, &e);
+}
+
+void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const SimMachine *m =
+                sim_world_machine_of(c->world, strempty(fj_string(new, "spec", "nodeName", NULL)));
+        const char *was = fj_string(old, "metadata", "deletionTimestamp", NULL);
+        const char *is = fj_string(new, "metadata", "deletionTimestamp", NULL);
+
+        if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))
+                c->lost_usec = sim_world_now(c->world);
+        if (m && sim_check_actor(c) && is && !streq_ptr(was, is))
+                check_end(c, m, old, new);
+}
+
+/* -- budgets: when the step is over ------------------------------------------------------------ */
+
+/* So many must stay healthy; what is no number is taken from the PDB's own status. */
+static int64_t min_of(const cJSON *pdb) {
+        const cJSON *min = fj_get(pdb, "spec", "minAvailable", NULL);
+
+        return cJSON_IsNumber(min) ? (int64_t) min->valuedouble : fj_int(pdb, 0, "status", "desiredHealthy", NULL);
+}
+
+static void check_budget(SimCheck *c, const SimGoing *g, const cJSON *pdb) {
+        const cJSON *selector = fj_get(pdb, "spec", "selector", NULL), *pod;
+        int64_t healthy = 0, min = min_of(pdb);
+
+        if (g->forced || !g->was_ready || !streq_ptr(fj_string(pdb, "metadata", "namespace", NULL), g->ns) ||
+            !fake_object_selector_matches(selector, g->labels))
+                return;
+        /* The API server grants by a status that is a moment old, and only evictions are charged there. */
+        if (c->lost_usec > 0 && sim_world_now(c->world) < c->lost_usec + STATUS_USEC)
+                return;
+        FAKE_FOREACH (pod, c->world->cluster, FAKE_PODS, g->ns)
+                if (fake_object_selector_matches(selector, fj_get(pod, "metadata", "labels", NULL)))
+                        healthy += pod_healthy(pod);
+        if (healthy < min)
+                sim_check_broken(c, "budget",
+                                 "pod %s of %s was ended against its budget %s: %" PRIi64 " are healthy, of %" PRIi64
+                                 " that must be",
+                                 g->name, g->node, fj_string(pdb, "metadata", "name", NULL), healthy, min);
+}
+
+void sim_check_budgets(SimCheck *c) {
+        const cJSON *pdb;
+
+        if (c->n_going > 0)
+                FAKE_FOREACH (pdb, c->world->cluster, FAKE_PDBS, NULL)
+                        for (size_t i = 0; i < c->n_going; i++)
+                                check_budget(c, &c->going[i], pdb);
+        sim_check_going_clear(c);
+}
+
+void sim_check_going_clear(SimCheck *c) {
+        for (size_t i = 0; i < c->n_going; i++) {
+                free(c->going[i].ns);
+                free(c->going[i].name);
+                free(c->going[i].node);
+                cJSON_Delete(c->going[i].labels);
+        }
+        c->n_going = 0;
+}

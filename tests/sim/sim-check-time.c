@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has to happen in time where nothing is in the way; and what is left when all is over. */
+#include "sim-check-internal.h"
+
+#include <inttypes.h>
+
+#include "fake-controllers.h"
+#include "sim-process.h"
+
+#define LOOK_USEC USEC_PER_SEC
+/* An announced end is acted upon after so long. */
+#define SEEN_USEC (30 * USEC_PER_SEC)
+/* T has passed, or a notice's time, so long ago: nothing may be left to do. */
+#define LATE_USEC (90 * USEC_PER_SEC)
+
+/* -- what is known ----------------------------------------------------------------------------- */
+
+static const char *annotation(SimCheck *c, size_t i, const char *key) {
+        return sim_world_annotation(c->world, i, key);
+}
+
+/* The deadline that stands on the Node, where both daemons read it. */
+static usec_t told_deadline(SimCheck *c, size_t i) {
+        const SimMachine *m = &c->world->machines[i];
+        const char *copy = annotation(c, i, "vesper.sh/deadline");
+        usec_t deadline = USEC_INFINITY, at;
+
+        if (copy && rfc3339_parse(copy, &at) >= 0)
+                deadline = at;
+        if (m->noticed && annotation(c, i, "vesper.sh/interruption"))
+                deadline = MIN(deadline, m->deadline_usec);
+        return deadline;
+}
+
+static void note_since(usec_t *since, bool stands, usec_t now) {
+        if (!stands)
+                *since = 0;
+        else if (*since == 0)
+                *since = now;
+}
+
+static void learn(SimCheck *c, size_t i, usec_t now) {
+        const SimMachine *m = &c->world->machines[i];
+        SimSeen *seen = &c->seen[i];
+        usec_t deadline = told_deadline(c, i);
+
+        if (m->noticed && seen->noticed_usec == 0)
+                seen->opened_usec = 0;
+        note_since(&seen->noticed_usec, m->noticed, now);
+        note_since(&seen->deleted_usec, sim_check_is_deleting(sim_world_node(c->world, i)), now);
+        if (deadline != seen->deadline_usec) {
+                seen->deadline_usec = deadline;
+                seen->deadline_since_usec = now;
+        }
+}
+
+/* -- in time ----------------------------------------------------------------------------------- */
+
+static bool agent_is_well(const SimMachine *m) {
+        return m->agent && m->agent->life && m->agent->life->ready && !m->ended && !timer_is_armed(m->boot);
+}
+
+static const char *phase_of(SimCheck *c, size_t i, cJSON **ret) {
+        const char *text = annotation(c, i, "vesper.sh/interruption");
+
+        *ret = text ? cJSON_Parse(text) : NULL;
+        return strempty(fj_string(*ret, "phase", NULL));
+}
+
+static void check_notice(SimCheck *c, size_t i, usec_t now) {
+        const SimMachine *m = &c->world->machines[i];
+        const SimSeen *seen = &c->seen[i];
+        cJSON *interruption;
+        const char *phase;
+
+        if (seen->noticed_usec == 0 || !sim_world_node(c->world, i) || !agent_is_well(m) || seen->opened_usec > 0 ||
+            m->opened_by_admin)
+                return;
+        phase = phase_of(c, i, &interruption);
+        if (now > seen->noticed_usec + SEEN_USEC && sim_check_was_calm(c, SEEN_USEC) &&
+            (!interruption || !sim_world_unschedulable(c->world, i)))
+                sim_check_broken(c, "notice", "%s is to end, announced %" PRIu64 " s ago: its node is %s", m->node,
+                                 (now - seen->noticed_usec) / USEC_PER_SEC,
+                                 interruption ? "open" : "not marked");
+        if (sim_world_wall(c->world) > m->deadline_usec + LATE_USEC && now > seen->noticed_usec + LATE_USEC &&
+            sim_check_was_calm(c, LATE_USEC) && interruption && !streq(phase, "Drained"))
+                sim_check_broken(c, "late", "the time of %s has passed, and the drain of its agent is at %s", m->node,
+                                 phase);
+        cJSON_Delete(interruption);
+}
+
+static bool somebody_leads(SimCheck *c) {
+        return sim_world_leader(c->world);
+}
+
+/* "At T the node goes, whatever is left." */
+static void check_deadline(SimCheck *c, size_t i, usec_t now) {
+        const SimMachine *m = &c->world->machines[i];
+        const SimSeen *seen = &c->seen[i];
+
+        if (seen->deleted_usec > 0 && now > seen->deleted_usec + LATE_USEC && somebody_leads(c) &&
+            seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + LATE_USEC &&
+            now > seen->deadline_since_usec + LATE_USEC && sim_check_was_calm(c, LATE_USEC) &&
+            sim_check_instance_alive(c, m->instance))
+                sim_check_broken(c, "late", "T of %s passed %" PRIu64 " s ago, and its instance has not been told to end",
+                                 m->node, (sim_world_wall(c->world) - seen->deadline_usec) / USEC_PER_SEC);
+}
+
+/* Volumes change with every step; the rest is looked at now and then. */
+void sim_check_look(SimCheck *c) {
+        usec_t now = sim_world_now(c->world);
+
+        if (now < c->look_usec)
+                return;
+        c->look_usec = now + LOOK_USEC;
+        for (size_t i = 0; i < c->world->n_machines; i++) {
+                learn(c, i, now);
+                check_notice(c, i, now);
+                check_deadline(c, i, now);
+        }
+}
+
+/* -- when all is over -------------------------------------------------------------------------- */
+
+static const char *mark_on(const cJSON *node) {
+        static const char *const conditions[] = { "DrainInProgress", "Drained",
+                                                  "vesper.sh/TerminationBlocked" };
+        const cJSON *a;
+
+        cJSON_ArrayForEach (a, fj_get(node, "metadata", "annotations", NULL))
+                if (startswith(a->string, "vesper.sh/"))
+                        return a->string;
+        for (size_t i = 0; i < ELEMENTSOF(conditions); i++)
+                if (fj_find(fj_get(node, "status", "conditions", NULL), "type", conditions[i]))
+                        return conditions[i];
+        if (fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted"))
+                return "taint vesper.sh/disrupted";
+        if (fj_string(node, "metadata", "labels", "node.kubernetes.io/exclude-from-external-load-balancers",
+                      NULL))
+                return "node.kubernetes.io/exclude-from-external-load-balancers";
+        return NULL;
+}
+
+static void check_rest(SimCheck *c, size_t i) {
+        const SimMachine *m = &c->world->machines[i];
+        const cJSON *node = sim_world_node(c->world, i);
+
+        if (!node) {
+                if (sim_check_instance_alive(c, m->instance))
+                        sim_check_broken(c, "leak", "%s is leaked: its node %s is gone", m->instance, m->node);
+                if (sim_world_claim(c->world, i))
+                        sim_check_broken(c, "leak", "the claim of %s is left behind", m->node);
+                return;
+        }
+        if (m->noticed || sim_check_is_deleting(node))
+                return;
+        if (c->world->options.n_coordinators > 0 && !c->world->options.no_pool && sim_world_claim(c->world, i) &&
+            !fj_array_has(fj_get(node, "metadata", "finalizers", NULL), SIM_FINALIZER))
+                sim_check_broken(c, "finalizer", "%s has lost its finalizer, and nobody put it back", m->node);
+        if (mark_on(node))
+                sim_check_broken(c, "marks", "%s is left on %s, where nothing goes on", mark_on(node), m->node);
+        if (fj_true(node, "spec", "unschedulable", NULL) && !m->cordoned_by_admin)
+                sim_check_broken(c, "marks", "%s is left cordoned, where nothing goes on", m->node);
+        if (m->cordoned_by_admin && !fj_true(node, "spec", "unschedulable", NULL))
+                sim_check_broken(c, "cordon", "%s has lost a person's cordon", m->node);
+}
+
+bool sim_check_quiet(SimCheck *c, uint64_t requests_max) {
+        for (size_t i = 0; i < c->world->n_machines; i++)
+                check_rest(c, i);
+        if (c->n_requests > requests_max)
+                sim_check_broken(c, "storm", "%" PRIu64 " requests were sent, more than %" PRIu64, c->n_requests,
+                                 requests_max);
+        return !c->violation;
+}
