@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Would the simulation see it? Plants one bug after the other (tests/sim/mutants/*.patch) in a copy of the tree and
+plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
+apply any more. The last line counts.
+
+    tests/sim/mutants.py [NAME...]     only these
+    --seeds N                          at most so many each (default 500)
+    --jobs N                           so many programs at a time (default 2)
+    --keep DIR                         the copy stays there, built, for the next time
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.join("tests", "sim", "mutants")
+CHUNK = 10  # seeds a program plays before it is asked again
+PATIENCE = 120  # seconds without an answer: it spins
+VIOLATION = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
+
+
+class Trouble(Exception):
+    """What the table says instead of a violation."""
+
+
+class Mutant:
+    def __init__(self, name):
+        self.name = name
+        self.patch = os.path.join(TOP, FOLDER, name + ".patch")
+        with open(self.patch, encoding="utf-8") as f:
+            head = f.read().split("\n--- ", 1)[0]
+        self.what, _, sees = " ".join(head.split()).partition(" Seen by: ")
+        self.sees = sees.strip()
+
+
+class Tree:
+    """A copy of what git tracks, as it is in the working folder, and one build folder beside it."""
+
+    def __init__(self, directory, jobs):
+        self.source, self.build, self.jobs = os.path.join(directory, "source"), os.path.join(directory, "build"), jobs
+        names = subprocess.run(["git", "-C", TOP, "ls-files", "-z"], check=True, capture_output=True).stdout
+        kept = set()
+        for name in filter(None, names.decode().split("\0")):
+            at, to = os.path.join(TOP, name), os.path.join(self.source, name)
+            if not os.path.isfile(at) or os.path.islink(at):
+                continue
+            kept.add(to)
+            if not same(at, to):
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                shutil.copyfile(at, to)
+        for folder, _, files in os.walk(self.source):
+            for name in files:
+                if os.path.join(folder, name) not in kept:
+                    os.unlink(os.path.join(folder, name))
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            self.run(["meson", "setup", self.build, self.source])
+
+    def run(self, command):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise Trouble(f"'{' '.join(command[:3])} ...' failed:\n" + "\n".join(done.stdout.splitlines()[-25:]))
+
+    def make(self):
+        self.run(["ninja", "-C", self.build, f"-j{self.jobs}", "tests/sim/sim-random"])
+
+    def patch(self, mutant, back=False):
+        command = ["git", "apply", "-p1"] + (["-R"] if back else []) + [mutant.patch]
+        done = subprocess.run(command, cwd=self.source, capture_output=True, text=True,
+                              env=dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(self.source)))
+        if done.returncode != 0:
+            raise Trouble("its patch does not apply any more: make the change by hand in the present tree, then\n"
+                          f"'git diff --no-prefix' style -p1 under the old first lines of {FOLDER}/{mutant.name}.patch\n"
+                          f"({done.stderr.strip().splitlines()[0] if done.stderr.strip() else 'git apply'})")
+
+
+def same(a, b):
+    if not os.path.exists(b):
+        return False
+    with open(a, "rb") as x, open(b, "rb") as y:
+        return x.read() == y.read()
+
+
+class Player:
+    """One sim-random at work on a chunk of seeds."""
+
+    def __init__(self, tree, first, count):
+        self.first, self.count, self.begin = first, count, time.monotonic()
+        self.output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self.process = subprocess.Popen(
+            [os.path.join(tree.build, "tests", "sim", "sim-random"), "--seeds", str(first), str(count), "--go-on"],
+            stdout=self.output, stderr=subprocess.STDOUT)
+
+    def ended(self):
+        if self.process.poll() is None and time.monotonic() > self.begin + PATIENCE:
+            self.process.kill()
+            self.process.wait()
+        return self.process.poll() is not None
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.output.close()
+
+    def found(self):
+        """(seed, what it says), or None: nothing so far. It goes on after the first."""
+        self.output.seek(0)
+        text = self.output.read()
+        match = VIOLATION.search(text)
+        if match:
+            return int(match.group(1)), match.group(2)
+        if self.process.poll() in (None, 0):
+            return None
+        last = text.strip().splitlines()[-1:] or [""]
+        if -self.process.returncode == signal.SIGKILL:
+            last = [f"no end after {PATIENCE} s"]
+        return self.first, f"a crash: crash: ended with {self.process.returncode}: {last[0]}"
+
+
+def play(tree, seeds):
+    """(seed, violation) of the lowest seed that shows one, or None; and how many were played."""
+    players, following, played, best = [], 1, 0, None
+    try:
+        while players or (best is None and following <= seeds):
+            while best is None and len(players) < tree.jobs and following <= seeds:
+                count = min(CHUNK, seeds + 1 - following)
+                players.append(Player(tree, following, count))
+                following += count
+            time.sleep(0.02)
+            for p in list(players):
+                if p not in players:
+                    continue
+                ended, found = p.ended(), p.found()
+                if not ended and not found:
+                    continue
+                players.remove(p)
+                p.stop()
+                if not found:
+                    played += p.count
+                    continue
+                played += found[0] - p.first + 1
+                if best is None or found[0] < best[0]:
+                    best = found
+                for later in [q for q in players if q.first > best[0]]:
+                    players.remove(later)
+                    later.stop()
+    finally:
+        for p in players:
+            p.stop()
+    return best, played
+
+
+def told(found):
+    """What a violation is in the table: "INVARIANT: text"; where it was is of no matter, but for a wait in vain."""
+    where, _, text = found.partition(": ")
+    return f"bound: {where}: {text}" if text.startswith("did not come") else text if text else where
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seeds", type=int, default=500)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    every = sorted(n[:-6] for n in os.listdir(os.path.join(TOP, FOLDER)) if n.endswith(".patch"))
+    for name in options.names:
+        if name not in every:
+            parser.error(f"there is no {FOLDER}/{name}.patch")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    directory = options.keep or tempfile.mkdtemp(prefix="vesper-mutants-")
+    try:
+        return run(Tree(directory, options.jobs), [Mutant(n) for n in options.names or every], options)
+    except Trouble as t:
+        print(t)
+        print("0 passed, 1 failed, 0 skipped")
+        return 1
+    finally:
+        if not options.keep:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def row(*columns):
+    print("  ".join(f"{c!s:{w}}" for c, w in zip(columns, (7, 30, 6, 6, 8, 0))).rstrip(), flush=True)
+
+
+def run_one(tree, mutant, seeds):
+    """True when it was found (None: the tree as it is, in which nothing may be)."""
+    begin, patched = time.monotonic(), False
+    name = mutant.name if mutant else "(none)"
+    try:
+        if mutant:
+            tree.patch(mutant)
+            patched = True
+        tree.make()
+        best, played = play(tree, seeds)
+        good = bool(best) if mutant else not best
+        row("ok" if good else "FAILED", name, best[0] if best else "-", played,
+            f"{time.monotonic() - begin:.1f}", told(best[1]) if best else "no violation")
+        if mutant and not good:
+            print(f"        ! {mutant.what}\n        ! It was to be seen by: {mutant.sees}")
+    except Trouble as t:
+        good = False
+        row("FAILED", name, "-", 0, f"{time.monotonic() - begin:.1f}", str(t).replace("\n", "\n        ! "))
+    finally:
+        if patched:
+            tree.patch(mutant, back=True)
+    return good
+
+
+def run(tree, mutants, options):
+    begin = time.monotonic()
+    row("", "mutant", "seed", "played", "seconds", "violation")
+    passed = run_one(tree, None, min(options.seeds, 100))
+    total = 1 + len(mutants)
+    for mutant in mutants:
+        passed += run_one(tree, mutant, options.seeds)
+    print(f"{len(mutants)} mutants in {time.monotonic() - begin:.0f} s")
+    print(f"{passed} passed, {total - passed} failed, 0 skipped")
+    return 0 if passed == total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
