@@ -47,7 +47,7 @@ static void add_taint(JsonWriter *w, const Taint *t) {
 static void add_taints(JsonWriter *w, const KubeNode *n, bool wanted) {
         json_open_array(w, "taints");
         for (size_t i = 0; i < n->n_taints; i++)
-                if (!streq(n->taints[i].key, TAINT_DISRUPTED))
+                if (!streq_ptr(n->taints[i].key, TAINT_DISRUPTED)) /* NULL: an invalid Node */
                         add_taint(w, n->taints + i);
         if (wanted)
                 add_taint(w, &(Taint){ .key = TAINT_DISRUPTED, .value = "", .effect = "NoSchedule" });

@@ -129,6 +129,26 @@ static void test_cordon(void **state) {
         }
 }
 
+/* The API server lets no such taint in; should one come all the same, nothing falls over it. */
+static void test_taint_without_key(void **state) {
+        static const char text[] = "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"7\"},"
+                                   "\"spec\":{\"taints\":[{\"effect\":\"NoSchedule\"}]}}";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *body = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(json_parse(text, strlen(text), sizeof(text), &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        assert_non_null(o->invalid);
+        assert_int_equal(termination_cordon_patch((const KubeNode *) o, "gone", USEC_INFINITY, &body), 1);
+        assert_non_null(
+                strstr(body, "\"taints\":[{\"effect\":\"NoSchedule\"},{\"key\":\"vesper.sh/disrupted\""));
+        o = kube_object_unref(o);
+}
+
 static void test_release(void **state) {
         static const struct {
                 const char *what, *meta, *rest, *expected;
@@ -287,8 +307,11 @@ static void test_interruption(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cordon),       cmocka_unit_test(test_release),
-                cmocka_unit_test(test_finalizers),   cmocka_unit_test(test_condition),
+                cmocka_unit_test(test_cordon),
+                cmocka_unit_test(test_release),
+                cmocka_unit_test(test_finalizers),
+                cmocka_unit_test(test_condition),
+                cmocka_unit_test(test_taint_without_key),
                 cmocka_unit_test(test_interruption),
         };
         return cmocka_run_group_tests_name("termination-marks", tests, NULL, NULL);
