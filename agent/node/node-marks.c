@@ -96,9 +96,14 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
         for (size_t i = 0; i < ELEMENTSOF(texts) && !*ret; i++) {
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
                 const char *boot_id;
+                int r;
 
-                if (!texts[i] ||
-                    json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL) < 0)
+                if (!texts[i])
+                        continue;
+                r = json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
                         continue;
                 boot_id = json_string_or_null(json_get(json_root(doc), "bootID"));
                 if (isempty(boot_id))
