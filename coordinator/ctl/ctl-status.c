@@ -99,7 +99,8 @@ static int describe_interruption(StatusRow *row, const KubeNode *n) {
 
         if (!text)
                 return 0;
-        (void) json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL);
+        if (json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL) == -ENOMEM)
+                return -ENOMEM;
         mark = doc ? json_root(doc) : NULL;
         phase = json_string_or_null(json_get(mark, "phase"));
         deadline = json_string_or_null(json_get(mark, "deadline"));
@@ -246,16 +247,19 @@ static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned 
         make_plain(b, before, b->size);
 }
 
-static void measure(const StatusRows *r, usec_t now_usec, size_t width[N_COLUMNS]) {
+static int measure(const StatusRows *r, usec_t now_usec, size_t width[N_COLUMNS]) {
         for (unsigned c = 0; c < N_COLUMNS; c++) {
                 width[c] = strlen(column_names[c]);
                 for (size_t i = 0; i < r->n_rows; i++) {
                         _cleanup_strbuf_ StrBuf cell = {};
 
                         add_cell(&cell, r->rows + i, now_usec, c);
+                        if (cell.failed)
+                                return -ENOMEM;
                         width[c] = MAX(width[c], cell.size);
                 }
         }
+        return 0;
 }
 
 /* row NULL: the head. */
@@ -330,7 +334,10 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
                 strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet.\n");
                 return strbuf_steal(&b);
         }
-        measure(r, s->now_usec, width);
+        if (measure(r, s->now_usec, width) < 0) {
+                strbuf_done(&b);
+                return NULL;
+        }
         add_line(&b, NULL, s->now_usec, width);
         for (size_t i = 0; i < r->n_rows; i++)
                 add_line(&b, r->rows + i, s->now_usec, width);
