@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc-fault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __has_feature
+#define HAS_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#else
+#define HAS_ASAN 0
+#endif
+#if HAS_ASAN
+#define REAL(name) __interceptor_##name
+#else
+#define REAL(name) __libc_##name
+#endif
+
+/* The sanitizer itself asks for memory before it is ready to be asked about any. */
+#define _early_ __attribute__((no_sanitize("address"), no_sanitize("undefined")))
+
+void *REAL(malloc)(size_t size);
+void *REAL(calloc)(size_t n, size_t size);
+void *REAL(realloc)(void *p, size_t size);
+
+/* The only state: malloc() has no argument for it. */
+static struct {
+        bool armed, fired;
+        unsigned pauses;
+        size_t n_seen, fails_at;
+} fault;
+
+void alloc_fault_arm(size_t n) {
+        assert(!fault.armed && fault.pauses == 0);
+        fault.fails_at = n;
+        fault.n_seen = 0;
+        fault.fired = false;
+        fault.armed = true;
+}
+
+size_t alloc_fault_disarm(void) {
+        assert(fault.armed && fault.pauses == 0);
+        fault.armed = false;
+        return fault.n_seen;
+}
+
+bool alloc_fault_fired(void) {
+        return fault.fired;
+}
+
+void alloc_fault_pause(void) {
+        fault.pauses++;
+}
+
+void alloc_fault_resume(void) {
+        assert(fault.pauses > 0);
+        fault.pauses--;
+}
+
+/* For whoever looks for what swallowed it: addresses for addr2line. */
+static void show_caller(void) {
+        void *frames[24];
+
+        if (!getenv("VESPER_ALLOC_TRACE"))
+                return;
+        fault.pauses++;
+        backtrace_symbols_fd(frames, backtrace(frames, 24), 2);
+        fault.pauses--;
+}
+
+_early_ static bool fails_now(void) {
+        if (!fault.armed || fault.pauses > 0)
+                return false;
+        if (++fault.n_seen != fault.fails_at)
+                return false;
+        fault.fired = true;
+        show_caller();
+        errno = ENOMEM;
+        return true;
+}
+
+/* -- in front of libc --------------------------------------------------------------------------- */
+
+_early_ void *malloc(size_t size) {
+        return fails_now() ? NULL : REAL(malloc)(size);
+}
+
+_early_ void *calloc(size_t n, size_t size) {
+        return fails_now() ? NULL : REAL(calloc)(n, size);
+}
+
+_early_ void *realloc(void *p, size_t size) {
+        return fails_now() ? NULL : REAL(realloc)(p, size);
+}
+
+/* A sanitizer has its own that does not ask our malloc(). */
+char *strndup(const char *s, size_t max) {
+        size_t n = strnlen(s, max);
+        char *copy = malloc(n + 1);
+
+        if (!copy)
+                return NULL;
+        memcpy(copy, s, n);
+        copy[n] = 0;
+        return copy;
+}
+
+char *strdup(const char *s) {
+        return strndup(s, SIZE_MAX);
+}

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "adoption.h"
+#include "agent-config.h"
+#include "alloc-fault.h"
+#include "api-error.h"
+#include "aws-error.h"
+#include "aws-keys.h"
+#include "aws-settings.h"
+#include "aws-sigv4.h"
+#include "coordinator-config.h"
+#include "ctl-status.h"
+#include "ec2-answer.h"
+#include "eviction.h"
+#include "exec-credential.h"
+#include "fuzz-objects.h"
+#include "intent-log.h"
+#include "kubeconfig.h"
+#include "lease-record.h"
+#include "node-marks.h"
+#include "notice-ec2.h"
+#include "string-util.h"
+#include "termination-marks.h"
+#include "watch-lines.h"
+#include "xml-reader.h"
+
+/*
+ * Every parser and every writer of a text, once for each allocation that it makes, with that one failing: it
+ * says -ENOMEM and nothing else, and has freed what it had (which the run under AddressSanitizer sees).
+ */
+
+/* -- what is done ------------------------------------------------------------------------------- */
+
+/* 0, or how it failed. Frees everything. */
+typedef int (*work_t)(void);
+
+static int done_text(char *text) {
+        free(text);
+        return text ? 0 : -ENOMEM;
+}
+
+static int do_json(void) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse(fuzz_node, strlen(fuzz_node), strlen(fuzz_node), &doc, NULL);
+        return r < 0 ? r : done_text(json_format(json_root(doc)));
+}
+
+static int on_item(const char *item, size_t size, void *userdata) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        return json_parse(item, size, size, &doc, NULL);
+}
+
+static int do_json_items(void) {
+        static const char list[] = "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{"
+                                   "\"a\":1},{\"b\":\"c\\n\"},[2],null]}";
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+
+        return json_split_items(list, strlen(list), sizeof(list), on_item, NULL, &rest, NULL);
+}
+
+static int decode(const KubeKind *kind, const char *text) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse(text, strlen(text), strlen(text), &doc, NULL);
+        if (r >= 0)
+                r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = kube_object_decode(kind, json_root(doc), pool, &o);
+        assert_true(r < 0 || (!o->invalid && o->meta.name));
+        o = kube_object_unref(o);
+        assert_true(!pool || intern_pool_size(pool) == 0);
+        return r;
+}
+
+static int do_node(void) {
+        return decode(&kube_node_kind, fuzz_node);
+}
+static int do_pod(void) {
+        return decode(&kube_pod_kind, fuzz_pod);
+}
+static int do_pdb(void) {
+        return decode(&kube_pdb_kind, fuzz_pdb);
+}
+static int do_volume_attachment(void) {
+        return decode(&kube_volume_attachment_kind, fuzz_volume_attachment);
+}
+static int do_node_pool(void) {
+        return decode(&kube_node_pool_kind, fuzz_node_pool);
+}
+static int do_node_claim(void) {
+        return decode(&kube_node_claim_kind, fuzz_node_claim);
+}
+
+/* Something in it cannot be understood: the sentence about it needs memory, too. */
+static int do_invalid_pod(void) {
+        static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"},\"spec\":{"
+                                  "\"priority\":\"x\"},\"status\":{\"startTime\":\"never\"}}";
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse(pod, strlen(pod), strlen(pod), &doc, NULL);
+        if (r >= 0)
+                r = intern_pool_new(&pool);
+        if (r >= 0)
+                r = kube_object_decode(&kube_pod_kind, json_root(doc), pool, &o);
+        assert_true(r < 0 || o->invalid); /* never taken for good */
+        o = kube_object_unref(o);
+        return r;
+}
+
+static const char kubeconfig[] = "apiVersion: v1\nkind: Config\ncurrent-context: c1\nclusters:\n- name: "
+                                 "k1\n  cluster: {server: 'https://10.0.0.1:6443', "
+                                 "certificate-authority: ca.crt, tls-server-name: x}\ncontexts:\n- name: "
+                                 "c1\n  context: {cluster: k1, user: u1, namespace: d}\n"
+                                 "users:\n- name: u1\n  user:\n    client-certificate-data: Zm9v\n    "
+                                 "client-key-data: YmFy\n    exec:\n      apiVersion: "
+                                 "client.authentication.k8s.io/v1\n      command: aws\n      args: [eks, "
+                                 "get-token]\n      env: [{name: A, value: b}]\n"
+                                 "      provideClusterInfo: true\n      installHint: get it\n";
+
+static int parse_kubeconfig(const char *text) {
+        _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL;
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = kubeconfig_parse(text, strlen(text), "/etc", &c, &message);
+        return r < 0 ? r : kubeconfig_copy(c, &copy);
+}
+
+static int do_kubeconfig(void) {
+        return parse_kubeconfig(kubeconfig);
+}
+
+static int do_exec_credential(void) {
+        static const char text[] =
+                "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                "v1\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"2027-01-15T08:14:00Z\"}}";
+        _cleanup_(exec_credential_done) ExecCredential e = { 0 };
+        _cleanup_free_ char *message = NULL;
+
+        return exec_credential_parse(text, strlen(text), "client.authentication.k8s.io/v1", &e, &message);
+}
+
+static int do_exec_environment(void) {
+        char *inherited[] = { (char *) "HOME=/root", (char *) "AWS_PROFILE=x", (char *) "LANG=C", NULL };
+        _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
+        _cleanup_free_ char *message = NULL;
+        char **environment = NULL;
+        int r;
+
+        r = kubeconfig_parse(kubeconfig, strlen(kubeconfig), "/etc", &c, &message);
+        if (r >= 0)
+                r = exec_environment(c, inherited, "ca", 2, &environment);
+        for (char **e = environment; r >= 0 && *e; e++)
+                free(*e);
+        if (r >= 0)
+                free(environment);
+        return r;
+}
+
+static const char refused[] =
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"Cannot evict "
+        "pod\",\"reason\":\"TooManyRequests\",\"details\":{\"causes\":"
+        "[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web needs 3 healthy pods and "
+        "has 3 currently\",\"field\":\"f\"}],\"retryAfterSeconds\":10},\"code\":429}";
+
+static int do_api_error(void) {
+        ApiError e = { 0 };
+        int r;
+
+        r = api_error_from_body(429, refused, strlen(refused), 0, &e);
+        assert_true(r < 0 || (e.message && e.n_causes == 1));
+        api_error_done(&e);
+        return r;
+}
+
+static int do_intent_record(void) {
+        static const char text[] =
+                "{\"version\":1,\"bootID\":\"b1\",\"notices\":[{\"id\":\"i\",\"kind\":\"spot\",\"source\":"
+                "\"ec2\",\"action\":\"stop\",\"deadline\":\"2027-01-15T08:02:00Z\",\"phase\":\"Draining\"},"
+                "{\"id\":\"m\",\"kind\":\"maintenance\",\"source\":\"ec2\",\"phase\":\"Released\"}]}";
+        _cleanup_(intent_record_done) IntentRecord record = { 0 };
+        int r;
+
+        r = intent_record_parse(text, strlen(text), &record);
+        return r < 0 ? r : done_text(intent_record_format(&record));
+}
+
+static int do_interruption(void) {
+        static const char text[] =
+                "{\"id\":\"i\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\",\"deadline\":\"2027-"
+                "01-15T08:02:00Z\",\"phase\":\"Draining\",\"podsLeft\":3,\"bootID\":\"b\"}";
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_(notice_freep) Notice *copy = NULL;
+        bool changed;
+        int r;
+
+        r = interruption_parse(text, &i);
+        if (r >= 0)
+                r = notice_copy(i.notice, &copy);
+        if (r >= 0) {
+                _cleanup_free_ char *action = TAKE_PTR(copy->action);
+
+                r = notice_merge(copy, i.notice, &changed);
+                assert_true(r < 0 || (changed && streq(copy->action, action)));
+        }
+        return r < 0 ? r : done_text(interruption_format(i.notice, i.phase, 3, i.boot_id));
+}
+
+static int do_instance_action(void) {
+        static const char text[] = "{\"action\":\"terminate\",\"time\":\"2027-01-15T08:02:00Z\"}";
+        _cleanup_free_ char *action = NULL;
+        const char *why;
+        usec_t time;
+
+        return notice_ec2_parse(text, strlen(text), &action, &time, &why);
+}
+
+static int do_lease(void) {
+        static const LeaseClaim claim = { .holder = "b",
+                                          .duration_sec = 15,
+                                          .transitions = 5,
+                                          .now_wall_usec = FUZZ_NOW,
+                                          .keep_acquired = true };
+        _cleanup_(lease_record_done) LeaseRecord record = { 0 };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse(fuzz_lease, strlen(fuzz_lease), strlen(fuzz_lease), &doc, NULL);
+        if (r >= 0)
+                r = lease_record_parse(json_root(doc), &record);
+        if (r >= 0)
+                r = done_text(lease_body_update(&record, &claim));
+        return r < 0 ? r : done_text(lease_body_create("ns", "name", &claim));
+}
+
+static int on_line(const char *line, size_t size, void *userdata) {
+        return 0;
+}
+
+static int do_watch_lines(void) {
+        WatchLines w = { 0 };
+        int r;
+
+        r = watch_lines_feed(&w, "{\"a\":1}\n{\"b\"", 12, on_line, NULL);
+        if (r >= 0)
+                r = watch_lines_feed(&w, ":2}\n", 4, on_line, NULL);
+        watch_lines_done(&w);
+        return r;
+}
+
+static int load_config(const ConfigItem *table, size_t n_table, void *settings) {
+        char *more[] = { (char *) "Log.Level=debug", (char *) "Metrics.Listen=:9101", NULL };
+        _cleanup_(log_freep) Log *l = NULL;
+        char buffer[512];
+        FILE *f;
+        int r;
+
+        r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l);
+        if (r >= 0)
+                r = config_load(l, table, n_table, NULL, false, more, settings);
+        if (r < 0)
+                return r;
+
+        /* As --dump-config does: to a stream that has its buffer. */
+        alloc_fault_pause();
+        f = fopen("/dev/null", "we");
+        assert_non_null(f);
+        assert_int_equal(setvbuf(f, buffer, _IOFBF, sizeof(buffer)), 0);
+        alloc_fault_resume();
+        r = config_dump(f, table, n_table, settings);
+        (void) fclose(f);
+        return r;
+}
+
+static int do_agent_config(void) {
+        char *environment[] = { (char *) "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://h/", NULL };
+        _cleanup_(agent_config_done) AgentConfig c = { 0 };
+        _cleanup_(log_freep) Log *l = NULL;
+        int r;
+
+        r = load_config(agent_config_table, agent_config_table_size, &c);
+        if (r >= 0)
+                r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l);
+        return r < 0 ? r : agent_config_finish(&c, l, environment);
+}
+
+static int do_coordinator_config(void) {
+        CoordinatorConfig c = { 0 };
+        int r;
+
+        r = load_config(coordinator_config_table, coordinator_config_table_size, &c);
+        config_done(coordinator_config_table, coordinator_config_table_size, &c);
+        return r;
+}
+
+static const char described[] =
+        "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-"
+        "0123456789abcdef0</instanceId><instanceState><name>running</name>"
+        "</instanceState><placement><availabilityZone>eu-west-1a</availabilityZone></placement></item></"
+        "instancesSet></item></reservationSet><nextToken>n&amp;1</nextToken></DescribeInstancesResponse>";
+
+static int do_ec2_describe(void) {
+        _cleanup_(ec2_instances_done) Ec2Instances list = { 0 };
+
+        return ec2_instances_parse_describe(described, strlen(described), &list);
+}
+
+static int do_ec2_terminate(void) {
+        static const char text[] = "<TerminateInstancesResponse><instancesSet><item><instanceId>i-"
+                                   "0123456789abcdef0</instanceId><currentState><name>shutting-down</name></"
+                                   "currentState></item></instancesSet></TerminateInstancesResponse>";
+        _cleanup_(ec2_instances_done) Ec2Instances list = { 0 };
+
+        return ec2_instances_parse_terminate(text, strlen(text), &list);
+}
+
+static int do_aws_error(void) {
+        static const char text[] =
+                "<Response><Errors><Error><Code>OperationNotPermitted</Code><Message>It may not. Encoded "
+                "authorization failure message: abc</Message></Error></Errors></Response>";
+        AwsError e = { 0 };
+        int r;
+
+        r = aws_error_parse(text, strlen(text), &e);
+        assert_true(r < 0 || (e.code && e.message));
+        aws_error_done(&e);
+        return r;
+}
+
+static int do_aws_profile(void) {
+        _cleanup_(aws_keys_done) AwsKeys k = { 0 };
+
+        return aws_keys_parse_profile(
+                "[default]\naws_access_key_id=A\naws_secret_access_key=s\naws_session_token=t\n", "default",
+                &k);
+}
+
+static int do_aws_json(void) {
+        static const char text[] =
+                "{\"Code\":\"Success\",\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"s\",\"Token\":\"t\","
+                "\"Expiration\":\"2027-01-15T14:00:00Z\",\"AccountId\":\"1\"}";
+        _cleanup_(aws_keys_done) AwsKeys k = { 0 };
+        _cleanup_free_ char *message = NULL;
+
+        return aws_keys_parse_json(text, strlen(text), &k, &message);
+}
+
+static int do_aws_sts(void) {
+        static const char text[] = "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><"
+                                   "Credentials><AccessKeyId>A</AccessKeyId><SecretAccessKey>s</"
+                                   "SecretAccessKey><SessionToken>t</SessionToken>"
+                                   "<Expiration>2027-01-15T14:00:00Z</Expiration></Credentials></"
+                                   "AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>";
+        _cleanup_(aws_keys_done) AwsKeys k = { 0 };
+
+        return aws_keys_parse_sts(text, strlen(text), &k);
+}
+
+static const char *any_value(const char *name, void *userdata) {
+        return streq(name, "AWS_EC2_METADATA_SERVICE_ENDPOINT") ? NULL : "x";
+}
+
+static int do_aws_settings(void) {
+        _cleanup_(aws_endpoint_done) AwsEndpoint of_region = { 0 }, given = { 0 };
+        _cleanup_(aws_settings_freep) AwsSettings *s = NULL;
+        int r;
+
+        r = aws_settings_new(any_value, NULL, &s);
+        if (r >= 0)
+                r = aws_endpoint_for("ec2", "eu-west-1", &of_region);
+        return r < 0 ? r : aws_endpoint_parse("http://h:80/", &given);
+}
+
+static int do_signature(void) {
+        static const HttpHeader headers[] = { { "Host", "h" }, { "Content-Type", "text/plain;  x" } };
+        static const SigV4Request request = {
+                .method = HTTP_POST,
+                .path = "/",
+                .query = "a=%20b&c",
+                .headers = headers,
+                .n_headers = 2,
+                .body = "x",
+                .body_size = 1,
+                .region = "r",
+                .service = "s",
+                .access_key_id = "A",
+                .secret_access_key = "k",
+                .session_token = "t",
+                .wall_usec = FUZZ_NOW,
+        };
+        static char first[512];
+        _cleanup_(sigv4_headers_done) SigV4Headers h = { 0 };
+        int r;
+
+        r = sigv4_sign(&request, &h);
+        if (r < 0)
+                return r;
+        if (!first[0])
+                (void) snprintf(first, sizeof(first), "%s", h.authorization);
+        assert_string_equal(h.authorization, first); /* a wrong one would be worse than none */
+        return 0;
+}
+
+static int do_texts(void) {
+        static const HttpHeader headers[] = { { "A", "b" } };
+        _cleanup_free_ HttpHeader *copy = NULL;
+        _cleanup_free_ void *bytes = NULL;
+        size_t size;
+        int r;
+
+        r = http_headers_copy(headers, 1, &copy);
+        if (r >= 0)
+                r = base64_decode("Zm9v", 4, &bytes, &size);
+        if (r >= 0)
+                r = done_text(base64_encode("foo", 3));
+        if (r >= 0)
+                r = done_text(url_encode("a b", false));
+        if (r >= 0)
+                r = done_text(str_sanitize("a\nb and so on", 8));
+        return r < 0 ? r : done_text(strf("%s%200d", "x", 7));
+}
+
+/* -- bodies ------------------------------------------------------------------------------------- */
+
+static int with_object(const KubeKind *kind, const char *text, int (*work)(const KubeObject *o)) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        int r;
+
+        alloc_fault_pause();
+        assert_return_code(json_parse(text, strlen(text), strlen(text), &doc, NULL), 0);
+        assert_return_code(intern_pool_new(&pool), 0);
+        assert_return_code(kube_object_decode(kind, json_root(doc), pool, &o), 0);
+        alloc_fault_resume();
+        r = work(o);
+        o = kube_object_unref(o);
+        return r;
+}
+
+/* A body, or -ENOMEM. */
+static int done_body(int r, char *body) {
+        assert_true(r < 0 || body);
+        free(body);
+        return r < 0 ? r : 0;
+}
+
+static int agent_bodies(const KubeObject *o) {
+        const KubeNode *n = (const KubeNode *) o;
+        char *body = NULL;
+        bool flag;
+        int r;
+
+        r = done_text(node_patch_mark(n, "{}", "b", "why", &flag));
+        if (r >= 0)
+                r = done_text(node_patch_interruption(n, "{}"));
+        if (r >= 0)
+                r = done_text(node_patch_conditions(n, NODE_CONDITIONS_DRAINED, "m", FUZZ_NOW));
+        if (r >= 0) {
+                r = node_patch_undo(n, &body, &flag);
+                r = done_body(r, body);
+        }
+        if (r >= 0) {
+                body = NULL;
+                r = node_patch_release(n, &body);
+                r = done_body(r, body);
+        }
+        if (r >= 0) {
+                body = NULL;
+                r = node_marks_boot_id(n, &body);
+                free(body);
+        }
+        return r;
+}
+
+static int do_agent_bodies(void) {
+        return with_object(&kube_node_kind, fuzz_node, agent_bodies);
+}
+
+static int coordinator_bodies(const KubeObject *o) {
+        static const NodeConditionMark marks[] = { { "T", CONDITION_TRUE, "R", "m", FUZZ_NOW } };
+        const KubeNode *n = (const KubeNode *) o;
+        InterruptionMark mark = { 0 };
+        char *body = NULL;
+        int r;
+
+        r = termination_cordon_patch(n, "why", FUZZ_NOW, &body);
+        r = done_body(r, body);
+        if (r >= 0) {
+                body = NULL;
+                r = termination_release_patch(n, &body);
+                r = done_body(r, body);
+        }
+        if (r >= 0) {
+                body = NULL;
+                r = termination_finalizer_patch(o, &body);
+                r = done_body(r, body);
+        }
+        if (r >= 0)
+                r = done_text(termination_conditions_patch("u", marks, ELEMENTSOF(marks)));
+        if (r >= 0)
+                r = interruption_mark_parse(n, &mark);
+        interruption_mark_done(&mark);
+        return r;
+}
+
+static int do_coordinator_bodies(void) {
+        return with_object(&kube_node_kind, fuzz_node, coordinator_bodies);
+}
+
+static const KubeNode *claimed_node;
+
+static int claim_body(const KubeObject *o) {
+        return done_text(adoption_claim_body((const KubeNodePool *) o, claimed_node));
+}
+
+static int with_node(const KubeObject *o) {
+        claimed_node = (const KubeNode *) o;
+        return with_object(&kube_node_pool_kind, fuzz_node_pool, claim_body);
+}
+
+static int do_claim_body(void) {
+        return with_object(&kube_node_kind, fuzz_node, with_node);
+}
+
+static int status_of(const KubeObject *claim) {
+        KubeObject *nodes[] = { (KubeObject *) claimed_node }, *claims[] = { (KubeObject *) claim };
+        const CtlSnapshot s = { .nodes = { nodes, 1, 1 },
+                                .claims = { claims, 1, 1 },
+                                .leader = (char *) "a",
+                                .now_usec = FUZZ_NOW };
+        _cleanup_(status_rows_done) StatusRows rows = { 0 };
+        int r;
+
+        r = status_rows_make(&s, &rows);
+        if (r >= 0)
+                r = done_text(status_rows_table(&rows, &s));
+        return r < 0 ? r : done_text(status_rows_json(&rows, &s));
+}
+
+static int status_with_node(const KubeObject *o) {
+        claimed_node = (const KubeNode *) o;
+        return with_object(&kube_node_claim_kind, fuzz_node_claim, status_of);
+}
+
+static int do_ctl_status(void) {
+        return with_object(&kube_node_kind, fuzz_node, status_with_node);
+}
+
+/* -- the sweep ---------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *name;
+        work_t work;
+        bool crypto; /* libcrypto does not say that it was memory, and can do without some */
+} rows[] = {
+        { "JSON", do_json },
+        { "items of a list", do_json_items },
+        { "Node", do_node },
+        { "Pod", do_pod },
+        { "Pod, invalid", do_invalid_pod },
+        { "PodDisruptionBudget", do_pdb },
+        { "VolumeAttachment", do_volume_attachment },
+        { "NodePool", do_node_pool },
+        { "NodeClaim", do_node_claim },
+        { "Lease", do_lease },
+        { "kubeconfig", do_kubeconfig },
+        { "exec plugin's answer", do_exec_credential },
+        { "exec plugin's environment", do_exec_environment },
+        { "Status", do_api_error },
+        { "watch lines", do_watch_lines },
+        { "intent record", do_intent_record },
+        { "interruption, notice", do_interruption },
+        { "spot/instance-action", do_instance_action },
+        { "agent.conf", do_agent_config },
+        { "coordinator.conf", do_coordinator_config },
+        { "DescribeInstances", do_ec2_describe },
+        { "TerminateInstances", do_ec2_terminate },
+        { "AWS error", do_aws_error },
+        { "AWS profile", do_aws_profile },
+        { "AWS role", do_aws_json },
+        { "AWS web identity", do_aws_sts },
+        { "AWS settings", do_aws_settings },
+        { "AWS signature", do_signature, true },
+        { "texts", do_texts },
+        { "agent's patches", do_agent_bodies },
+        { "coordinator's patches", do_coordinator_bodies },
+        { "NodeClaim's body", do_claim_body },
+        { "vesperctl status", do_ctl_status },
+};
+
+static void test_sweep(void **state) {
+        size_t total = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                size_t n = 1;
+                int r;
+
+                r = rows[i].work(); /* what libraries make once and keep is made now */
+                if (r < 0)
+                        fail_msg("%s: expected to succeed with memory, failed with %s", rows[i].name,
+                                 strerror(-r));
+                for (;; n++) {
+                        alloc_fault_arm(n);
+                        r = rows[i].work();
+                        (void) alloc_fault_disarm();
+                        if (!alloc_fault_fired())
+                                break;
+                        if (r != -ENOMEM && !(rows[i].crypto && (r == 0 || r == -EIO)))
+                                fail_msg("%s, allocation %zu failing: expected -ENOMEM, got %d",
+                                         rows[i].name, n, r);
+                }
+                assert_return_code(r, 0);
+                assert_true(n > 1);
+                print_message("%-26s %4zu allocations, each failed once\n", rows[i].name, n - 1);
+                total += n - 1;
+        }
+        print_message("%zu in all\n", total);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_sweep) };
+
+        return cmocka_run_group_tests_name("alloc-parsers", tests, NULL, NULL);
+}
