@@ -63,6 +63,7 @@ static void call_drop_handle(CurlCall *c) {
                 curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         curl_multi_remove_handle(c->lane->multi, c->easy);
         curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
+        curl_lane_leave(TAKE_PTR(c->lane));
 }
 
 static void call_stop(CurlCall *c) {
@@ -139,6 +140,8 @@ static void on_deadline(Timer *timer, void *userdata) {
                        stalled   ? "The stream fell silent"
                        : c->sent ? "No answer in time"
                                  : "No connection in time");
+        if (c->sent && c->https)
+                curl_lane_retire(c->lane);
         call_finish(c);
         curl_transport_dispatch(c->t);
 }
@@ -182,7 +185,11 @@ static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose)
          */
         if (setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec)) < 0)
                 log_debug_errno(lane->t->log, errno, "Failed to set TCP_USER_TIMEOUT, ignoring: %m");
-        return CURL_SOCKOPT_OK;
+        return curl_lane_add_connection(lane, fd) < 0 ? CURL_SOCKOPT_ERROR : CURL_SOCKOPT_OK;
+}
+
+static int on_close_socket(void *userdata, curl_socket_t fd) {
+        return curl_lane_close_connection(userdata, fd);
 }
 
 static bool is_white(char ch) {
@@ -405,6 +412,8 @@ static void call_set_callbacks(CurlCall *c) {
         curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
         curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
         curl_easy_setopt(c->easy, CURLOPT_SOCKOPTDATA, c->lane);
+        curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket);
+        curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETDATA, c->lane);
 }
 
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
@@ -431,20 +440,25 @@ static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
 }
 
 static int call_set_up(CurlCall *c, const HttpRequest *q) {
-        bool https;
+        CurlLane *lane;
         int r;
 
+        r = curl_lane_open(c->t, q->lane, &lane);
+        if (r < 0)
+                return r;
         c->easy = curl_transport_take_handle(c->t);
         if (!c->easy)
                 return -ENOMEM;
+        c->lane = lane;
+        lane->n_calls++;
 
         r = call_set_headers(c, q);
         if (r >= 0)
-                r = call_set_url(c, q, &https);
+                r = call_set_url(c, q, &c->https);
         if (r < 0)
                 return r;
 
-        if (https)
+        if (c->https)
                 call_set_tls(c);
         call_set_method(c, q);
         call_set_callbacks(c);
@@ -462,9 +476,6 @@ static int call_begin(CurlCall *c, const HttpRequest *q) {
         c->body = memdup_str(q->body, q->body_size);
         if (!c->body)
                 return -ENOMEM;
-        r = curl_lane_open(c->lane);
-        if (r < 0)
-                return r;
         r = call_set_up(c, q);
         if (r < 0)
                 return r;
@@ -495,7 +506,6 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         c->call.transport = transport;
         c->t = t;
         list_append(&t->calls, &c->calls);
-        c->lane = t->lanes + q->lane;
         c->owned = !!ret;
         c->guard = q->guard;
         c->tls = http_tls_ref(q->tls);

@@ -15,13 +15,18 @@
 typedef struct CurlTransport CurlTransport;
 typedef struct CurlCall CurlCall;
 
-/* One multi handle: its own connections, sockets and timer. Made when the first call comes. */
+/* One multi handle: its own connections, sockets and timer. Made when the first call comes; retired when one
+ * of its calls was not answered in time, and gone when the last of its calls is. */
 typedef struct CurlLane {
         CurlTransport *t;
         HttpLane lane;
         CURLM *multi;
         Timer *timer;
-        List sockets; /* of CurlSocket */
+        List sockets;     /* of CurlSocket: what libcurl wants to be told about */
+        List connections; /* of CurlConnection: all that are open, idle ones too */
+        size_t n_calls;   /* in the multi handle */
+        ListNode retired;
+        bool is_retired;
 } CurlLane;
 
 struct CurlTransport {
@@ -30,7 +35,8 @@ struct CurlTransport {
         Log *log;
         char *user_agent;
         unsigned max_connections_per_host;
-        CurlLane lanes[_HTTP_LANE_MAX];
+        CurlLane *lanes[_HTTP_LANE_MAX]; /* for new calls; NULL: none yet */
+        List retired;                    /* lanes that take no new calls */
         List calls;
         CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
         size_t n_idle;
@@ -49,6 +55,7 @@ struct CurlCall {
         bool completed; /* by libcurl */
         bool finished;  /* `error` says how */
         bool sent;      /* the request may have left */
+        bool https;     /* others may share its connection */
 
         HttpGuard guard;
         HttpTls *tls;
@@ -78,7 +85,15 @@ void curl_transport_return_handle(CurlTransport *t, CURL *easy);
 /* The owner will be told in this turn of dispatching, or in the next iteration. */
 void curl_transport_make_ready(CurlTransport *t, CurlCall *c);
 void curl_transport_dispatch(CurlTransport *t);
-int curl_lane_open(CurlLane *lane);
+/* The lane for a new call. */
+int curl_lane_open(CurlTransport *t, HttpLane which, CurlLane **ret);
+/* New calls get new connections from now on; those under way here go on. */
+void curl_lane_retire(CurlLane *lane);
+/* One call less; the lane may be gone soon, not at once. */
+void curl_lane_leave(CurlLane *lane);
+/* A new connection of the lane, and the end of one. */
+int curl_lane_add_connection(CurlLane *lane, int fd);
+int curl_lane_close_connection(CurlLane *lane, int fd);
 
 int curl_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
                     HttpCall **ret);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http-curl.h"
 
+#include <poll.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "alloc-util.h"
 #include "http-curl-internal.h"
@@ -24,6 +28,10 @@
  *   unless the first try has certainly not left.
  * - An answer that is cut off in its headers counts as whole: we look for their end.
  * - A call given up leaves its HTTP/2 connection in the cache, silent or with the stream open: FORBID_REUSE.
+ *   It is passed over while other calls use the connection, so that under steady load a dead one would take
+ *   every new call: after a call without an answer the lane gets a new multi handle (curl_lane_retire()).
+ * - An idle HTTP/2 connection that the server has closed by FIN is taken for alive, and the next request is
+ *   lost there: lane_hang_up_dead().
  * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours.
  * - With both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection.
  * - CONNECTTIMEOUT runs while a call waits for a connection slot: our own deadline is used instead.
@@ -42,9 +50,17 @@ typedef struct CurlSocket {
         sd_event_source *source;
 } CurlSocket;
 
+typedef struct CurlConnection {
+        ListNode connections;
+        int fd;
+        ino_t inode; /* of the socket: a number of a file that is ours no more must not be acted upon */
+        bool in_use; /* libcurl waits for something there */
+} CurlConnection;
+
 /* -- dispatch ----------------------------------------------------------------------------------------- */
 
 static void transport_destroy(CurlTransport *t);
+static void transport_sweep(CurlTransport *t);
 
 void curl_transport_make_ready(CurlTransport *t, CurlCall *c) {
         if (c->in_ready)
@@ -71,16 +87,68 @@ void curl_transport_dispatch(CurlTransport *t) {
         }
         t->dispatching = false;
 
-        if (t->dead)
+        if (t->dead) {
                 transport_destroy(t);
-        else if (t->ready.first)
+                return;
+        }
+        if (t->ready.first)
                 timer_arm_in(t->ready_timer, 0);
         else
                 timer_disarm(t->ready_timer);
+        transport_sweep(t);
 }
 
 static void on_ready_timer(Timer *timer, void *userdata) {
         curl_transport_dispatch(userdata);
+}
+
+/* -- connections -------------------------------------------------------------------------------------- */
+
+int curl_lane_add_connection(CurlLane *lane, int fd) {
+        CurlConnection *c;
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        c = new0(CurlConnection, 1);
+        if (!c)
+                return -ENOMEM;
+        c->fd = fd;
+        c->inode = st.st_ino;
+        c->in_use = true;
+        list_append(&lane->connections, &c->connections);
+        return 0;
+}
+
+static CurlConnection *lane_find_connection(CurlLane *lane, int fd) {
+        LIST_FOREACH(c, &lane->connections, CurlConnection, connections)
+                if (c->fd == fd)
+                        return c;
+        return NULL;
+}
+
+int curl_lane_close_connection(CurlLane *lane, int fd) {
+        CurlConnection *c = lane_find_connection(lane, fd);
+
+        if (c) {
+                list_remove(&lane->connections, &c->connections);
+                free(c);
+        }
+        return close(fd);
+}
+
+/* Ends our direction, too, of idle connections that the peer has ended: that is a sign which libcurl heeds
+ * before it uses one again. */
+static void lane_hang_up_dead(CurlLane *lane) {
+        LIST_FOREACH(c, &lane->connections, CurlConnection, connections) {
+                struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+                struct stat st;
+
+                if (c->in_use || poll(&p, 1, 0) <= 0 || !(p.revents & POLLRDHUP))
+                        continue;
+                if (fstat(c->fd, &st) >= 0 && st.st_ino == c->inode)
+                        (void) shutdown(c->fd, SHUT_RDWR);
+        }
 }
 
 /* -- one lane ----------------------------------------------------------------------------------------- */
@@ -90,6 +158,8 @@ static void lane_act(CurlLane *lane, curl_socket_t fd, int events) {
         CURLMsg *m;
         int n;
 
+        if (fd == CURL_SOCKET_TIMEOUT) /* calls begin so */
+                lane_hang_up_dead(lane);
         if (curl_multi_socket_action(lane->multi, fd, events, &n) != CURLM_OK)
                 log_debug(t->log, "libcurl refused an event, ignoring");
 
@@ -164,10 +234,13 @@ static int socket_new(CurlLane *lane, int fd, uint32_t events) {
  */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned) {
         CurlLane *lane = userdata;
+        CurlConnection *connection = lane_find_connection(lane, fd);
         CurlSocket *s = assigned;
         uint32_t events = 0;
         int r;
 
+        if (connection)
+                connection->in_use = what != CURL_POLL_REMOVE;
         if (what == CURL_POLL_REMOVE) {
                 if (s)
                         socket_free(s);
@@ -202,21 +275,17 @@ static long lane_max_connections(const CurlLane *lane) {
         return 0; /* no limit */
 }
 
-int curl_lane_open(CurlLane *lane) {
-        int r;
-
+static CurlLane *lane_free(CurlLane *lane) {
         if (lane->multi)
-                return 0;
+                curl_multi_cleanup(lane->multi);
+        while (lane->sockets.first)
+                socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
+        timer_free(lane->timer);
+        free(lane);
+        return NULL;
+}
 
-        if (!lane->timer) {
-                r = timer_new(lane->t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
-                if (r < 0)
-                        return r;
-        }
-        lane->multi = curl_multi_init();
-        if (!lane->multi)
-                return -ENOMEM;
-
+static void lane_set_up(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
         curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane);
         curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
@@ -225,15 +294,60 @@ int curl_lane_open(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) MAX_CONCURRENT_STREAMS);
         curl_multi_setopt(lane->multi, CURLMOPT_MAX_HOST_CONNECTIONS, lane_max_connections(lane));
         curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
+}
+
+int curl_lane_open(CurlTransport *t, HttpLane which, CurlLane **ret) {
+        CurlLane *lane = t->lanes[which];
+        int r;
+
+        if (!lane) {
+                lane = new0(CurlLane, 1);
+                if (!lane)
+                        return -ENOMEM;
+                lane->t = t;
+                lane->lane = which;
+                r = timer_new(t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
+                if (r >= 0) {
+                        lane->multi = curl_multi_init();
+                        r = lane->multi ? 0 : -ENOMEM;
+                }
+                if (r < 0) {
+                        lane_free(lane);
+                        return r;
+                }
+                lane_set_up(lane);
+                t->lanes[which] = lane;
+        }
+        *ret = lane;
         return 0;
 }
 
-static void lane_close(CurlLane *lane) {
-        if (lane->multi)
-                curl_multi_cleanup(lane->multi);
-        while (lane->sockets.first)
-                socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
-        timer_free(lane->timer);
+void curl_lane_retire(CurlLane *lane) {
+        CurlTransport *t = lane->t;
+
+        if (lane->is_retired)
+                return;
+
+        lane->is_retired = true;
+        t->lanes[lane->lane] = NULL;
+        list_append(&t->retired, &lane->retired);
+}
+
+void curl_lane_leave(CurlLane *lane) {
+        assert(lane->n_calls > 0);
+
+        lane->n_calls--;
+        /* Not here: libcurl, or who told it to act on this lane, may be on the stack. */
+        if (lane->is_retired && lane->n_calls == 0 && !lane->t->dispatching)
+                timer_arm_in(lane->t->ready_timer, 0);
+}
+
+static void transport_sweep(CurlTransport *t) {
+        LIST_FOREACH(lane, &t->retired, CurlLane, retired)
+                if (lane->n_calls == 0) {
+                        list_remove(&t->retired, &lane->retired);
+                        lane_free(lane);
+                }
 }
 
 /* -- the transport ------------------------------------------------------------------------------------ */
@@ -258,8 +372,10 @@ static void transport_destroy(CurlTransport *t) {
         }
         while (t->n_idle > 0)
                 curl_easy_cleanup(t->idle[--t->n_idle]);
+        transport_sweep(t);
         for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
-                lane_close(t->lanes + i);
+                if (t->lanes[i])
+                        lane_free(t->lanes[i]);
         timer_free(t->ready_timer);
         free(t->user_agent);
         free(t);
@@ -298,9 +414,6 @@ int http_curl_new(Loop *l, Log *log, const HttpCurlOptions *options, HttpTranspo
         t->transport.ops = &curl_ops;
         t->loop = l;
         t->log = log;
-        for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
-                t->lanes[i] = (CurlLane){ .t = t, .lane = (HttpLane) i };
-
         if (options)
                 t->max_connections_per_host = options->max_connections_per_host;
         r = free_and_strdup(&t->user_agent, options ? options->user_agent : NULL);

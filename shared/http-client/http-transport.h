@@ -13,6 +13,33 @@
  * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the
  * loop, never inside http_call_start(). Nothing is retried here, no redirect is followed, and the proxy of
  * the environment is used only if the request says so.
+ *
+ * What goes wrong on a connection, and what comes of it (tests/h2 plays each against the curl transport):
+ *
+ *   the server refuses the stream (REFUSED_STREAM),   -ECONNRESET, maybe_sent. It was of no effect, but
+ *   or says GOAWAY with a last stream below it        libcurl does not tell it from the next row. The
+ *                                                     streams below the last one come to their answer.
+ *   RST_STREAM, FIN, TCP reset, a body cut short      -ECONNRESET, maybe_sent: of effect or not. After a
+ *                                                     RST_STREAM the other streams live on.
+ *   GOAWAY while this stream may be served            the answer
+ *   the limit of streams known, and reached           the call waits, or gets another connection
+ *   the limit not known yet (a new connection)        up to 100 streams go out: what is above the limit is
+ *                                                     refused, as above
+ *   an idle connection was closed by the server       another is made, and nothing is lost. If that crosses
+ *                                                     with the request: -ECONNRESET, maybe_sent.
+ *   no answer: a stalled stream, a dead connection    -ETIMEDOUT, maybe_sent, at timeout_usec (or after
+ *                                                     stall_usec of silence). The other streams live on, to
+ *                                                     their own deadlines. Calls of this lane that begin
+ *                                                     later get a new connection.
+ *   bytes that nobody acknowledges (the peer or the   -ECONNRESET or -ETIMEDOUT of all streams there after
+ *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner
+ *   a call is dropped while others use the            the server hears RST_STREAM with the next thing that
+ *   connection                                        is said there
+ *   1xx, trailers                                     passed over
+ *
+ * libcurl itself would send a request again, POST too, when its kept connection dies or its stream is refused
+ * before the first byte of an answer. It is not let: one http_call_start() is at most one request at the
+ * server.
  */
 
 #include <stdbool.h>

@@ -1,7 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The life of one call, between the verbs (kube-client.c) and the transport. Private to kube/. */
+/*
+ * The life of one call, between the verbs (kube-client.c) and the transport. Private to kube/.
+ *
+ * What comes after a call that got no HTTP answer (http-transport.h says when that is). "Lost": -ECONNRESET; "silent":
+ * -ETIMEDOUT at the call's own deadline. Each verb below is harmless when it takes effect twice, so that nobody has to know
+ * whether the first did. tests/h2/test-h2-verbs.c plays every verb against every fault.
+ *
+ *                      lost                     silent, or lost again        then
+ *   GET, LIST          once more, at once,      told to the caller           informer: the same page again, with backoff
+ *                      within the deadline
+ *   WATCH              told                     told, after stall_usec       informer: from the last resourceVersion it has
+ *                                               (150 s)                      seen; backoff when lost, at once when silent
+ *   PATCH with         told                     told (cordon 2 s, agent's    agent: again with backoff; a 409 says that ours or
+ *   resourceVersion                             others 5 s, else 10 s)       another's landed: read, decide anew. coordinator:
+ *                                                                            the node is reconciled anew, from its object
+ *   PATCH without      told                     told                         again with backoff: it sets the same values
+ *   POST eviction      told                     told (30 s)                  evictor: again with backoff; the uid in it makes the
+ *                                                                            second find the same pod, going (2xx), or 404, 409
+ *   POST Event         told                     told (10 s)                  event sender: again with backoff, a few times; its
+ *                                                                            name is its own, so a 409 is success
+ *   DELETE with uid    told                     told                         again with backoff: 404 or 409 is success
+ *   PUT Lease          told                     told (half of the renew      elector: reads the lease first; the resourceVersion
+ *                                               deadline)                    in it keeps a late one from harm
+ */
 
 #include "kube-client.h"
 #include "list.h"
