@@ -19,7 +19,8 @@ cache=${VESPER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vesper-tests}
 # NAME, or NAME=COMMAND when any package's COMMAND will do, or a|b for the first that the archive has.
 build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-config python3=python3
     openssl=openssl ca-certificates libsystemd-dev libcurl4-openssl-dev libssl-dev libcjson-dev libnl-3-dev
-    libnl-route-3-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcmocka-dev"
+    libnl-route-3-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcmocka-dev
+    libnghttp2-dev"
 test_packages="clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git
     python3-venv"
 
