@@ -215,7 +215,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
 static void on_timer(Timer *t, void *userdata) {
         ClaimStatus *s = userdata;
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .yields = true };
         _cleanup_free_ char *body = NULL;
 
         if (!s->dirty || s->call)

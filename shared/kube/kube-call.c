@@ -2,11 +2,13 @@
 #include "kube-call.h"
 
 /*
- *      HELD ---credential---> SENT ---answer, failure---> done
- *        ^                     | ^
- *        +---401, first time---+ +--- GET or LIST on a connection that died, first time
+ *      YIELDING --fewer evictions, or its turn--+
+ *                                               v
+ *      HELD ---credential---------------------> SENT ---answer, failure---> done
+ *        ^                                       | ^
+ *        +---401, first time---------------------+ +--- GET or LIST on a connection that died, first time
  *
- * Whatever way it takes, it ends by its own deadline. A call that nobody holds (detached) is freed before
+ * Whatever way it takes, it ends by its own deadline, which begins when it does not give way any more. A call that nobody holds (detached) is freed before
  * its `done`, so that `done` may do anything, free the client included.
  */
 
@@ -14,9 +16,44 @@
 #define DEFAULT_RESPONSE_BYTES_MAX (4u * 1024 * 1024)
 /* A watch has no time-out of its own; so long it waits for a credential. */
 #define WATCH_HOLD_USEC (150 * USEC_PER_SEC)
+/* So many evictions at once are what the API server is busy with: each Event beside them is one eviction later. */
+#define CROWD 16u
+
+static bool may_tell(const KubeClient *c) {
+        return c->n_telling == 0 || c->n_evictions < CROWD;
+}
+
+static void call_count(KubeCall *c) {
+        KubeClient *client = c->client;
+
+        list_append(&client->calls, &c->calls);
+        if (c->verb == KUBE_VERB_EVICT)
+                client->n_evictions++;
+        if (!c->options.yields)
+                return;
+        c->yielding = client->yielding.size > 0 || !may_tell(client);
+        if (c->yielding)
+                list_append(&client->yielding, &c->yields);
+        else
+                client->n_telling++;
+}
+
+static void call_uncount(KubeCall *c) {
+        KubeClient *client = c->client;
+
+        list_remove(&client->calls, &c->calls);
+        if (c->verb == KUBE_VERB_EVICT)
+                client->n_evictions--;
+        if (c->yielding)
+                list_remove(&client->yielding, &c->yields);
+        else if (c->options.yields)
+                client->n_telling--;
+        if (client->yielding.size > 0 && may_tell(client))
+                timer_arm_in(client->tell, 0);
+}
 
 static KubeCall *call_destroy(KubeCall *c) {
-        list_remove(&c->client->calls, &c->calls);
+        call_uncount(c);
         http_call_free(c->http);
         timer_free(c->hold);
         watch_lines_done(&c->lines);
@@ -249,6 +286,25 @@ void kube_call_release(KubeCall *c) {
         }
 }
 
+void kube_call_on_tell(Timer *t, void *userdata) {
+        KubeClient *client = userdata;
+        KubeCall *c;
+        int r;
+
+        while (may_tell(client) && (c = LIST_ENTRY(client->yielding.first, KubeCall, yields))) {
+                list_remove(&client->yielding, &c->yields);
+                c->yielding = false;
+                client->n_telling++;
+                c->deadline_usec = usec_add(loop_now(client->env->loop), c->options.timeout_usec);
+                r = call_send(c);
+                if (r >= 0)
+                        continue;
+                timer_arm_in(t, 0);
+                call_fail(c, r, NULL); /* may free the client */
+                return;
+        }
+}
+
 /* 0: it goes on, -errno: it could not; 1: nothing to repeat. */
 static int call_repeat(KubeCall *c, const HttpResponse *response) {
         bool unauthorized = response->error == 0 && response->status == 401;
@@ -309,11 +365,11 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
         if (call->options.max_response_bytes == 0)
                 call->options.max_response_bytes = DEFAULT_RESPONSE_BYTES_MAX;
         call->deadline_usec = usec_add(loop_now(c->env->loop), call->options.timeout_usec);
-        list_append(&c->calls, &call->calls);
+        call_count(call);
 
         call->url = strbuf_steal(url);
         r = call->url ? free_and_strdup(&call->body, plan->body) : -ENOMEM;
-        if (r >= 0)
+        if (r >= 0 && !call->yielding)
                 r = call_send(call);
         if (r < 0) {
                 call_destroy(call);

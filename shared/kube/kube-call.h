@@ -45,18 +45,21 @@ struct KubeClient {
         char *server, *field_manager, *user_agent;
         InternPool *pool;
         List calls;
+        List yielding;                 /* calls that give way to evictions, not yet sent */
+        size_t n_evictions, n_telling; /* not yet ended; of the latter those that were sent */
+        Timer *tell;
         KubeWarmth warm[_HTTP_LANE_MAX];
         uint64_t n_requests[_KUBE_VERB_MAX];
 };
 
 struct KubeCall {
         KubeClient *client;
-        ListNode calls;
+        ListNode calls, yields;
         KubeVerb verb;
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
         usec_t stall_usec;       /* watches */
-        usec_t deadline_usec;    /* of everything: holding, sending, sending again */
+        usec_t deadline_usec;    /* of everything but giving way: holding, sending, sending again */
         char *url, *body;
         const char *content_type; /* static; NULL without a body */
 
@@ -69,6 +72,7 @@ struct KubeCall {
         HttpCall *http;
         Timer *hold; /* made when it is first held */
         bool held;   /* until the credential comes */
+        bool yielding;
         int hold_error;
         bool detached; /* nobody else will free it */
         bool in_event;
@@ -92,3 +96,5 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                     KubeCall **ret);
 /* The credential is there, or its look is over: a held call goes out. */
 void kube_call_release(KubeCall *c);
+/* Sends what gave way to evictions, as far as that may go now. */
+void kube_call_on_tell(Timer *t, void *client);

@@ -35,6 +35,9 @@ typedef struct KubeCallOptions {
         usec_t timeout_usec;    /* 0: 10 s (evictions: 30 s) */
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
+        /* It only tells (an Event, a condition): while 16 or more evictions are under way, such calls go out one at a time,
+         * in their order; the time-out counts from then on. */
+        bool yields;
 } KubeCallOptions;
 
 /* What a call is about. For list and create `name` is NULL; ns NULL on a namespaced list: all namespaces. */

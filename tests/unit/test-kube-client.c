@@ -547,6 +547,79 @@ static void test_guard(void **state) {
         assert_memory_equal(strbuf_str(&w->told), "error 0 ESTALE:", 15);
 }
 
+/* -- giving way to evictions ---------------------------------------------------------------------------- */
+
+#define CROWD 16
+
+static void evict_crowd(World *w, KubeCall **calls) {
+        w->serve = serve_open;
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(
+                        kube_evict(w->host->client, "shop", "web", "u1", -1, NULL, NULL, NULL, calls + i),
+                        0);
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, CROWD);
+}
+
+static void tell(World *w, KubeCall **ret) {
+        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .timeout_usec = 10 * SEC, .yields = true };
+
+        assert_return_code(
+                kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", &o, on_done, w, ret), 0);
+}
+
+static void test_yields(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *evictions[CROWD], *dropped, *second;
+        (void) state;
+
+        evict_crowd(w, evictions);
+        tell(w, NULL);
+        tell(w, &dropped);
+        tell(w, &second);
+        tell(w, NULL);
+        assert_return_code(do_patch_merge(w), 0); /* does not yield */
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, CROWD + 2);
+        kube_call_free(dropped);
+
+        /* The first runs into its time-out 10 s after it left, the next one 10 s after that: waiting did not
+         * count. */
+        run_for(w, 10 * SEC);
+        assert_int_equal(w->n_requests, CROWD + 3);
+        w->call = kube_call_free(w->call);
+        run_for(w, 8 * SEC);
+        assert_int_equal(w->n_requests, CROWD + 3);
+
+        /* One eviction fewer, and all others leave at once; new ones need not wait at all. */
+        w->serve = serve_ok;
+        evictions[0] = kube_call_free(evictions[0]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 4);
+        tell(w, NULL);
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, CROWD + 5);
+
+        kube_call_free(second);
+        for (size_t i = 1; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+}
+
+static void test_yields_until_the_end(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *evictions[CROWD];
+        (void) state;
+
+        evict_crowd(w, evictions);
+        for (size_t i = 0; i < 3; i++)
+                tell(w, NULL);
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, CROWD + 1);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+        /* The client goes before the others had their turn. */
+}
+
 /* -- watch ---------------------------------------------------------------------------------------------- */
 
 #define EVENT(type, name) "{\"type\":\"" type "\",\"object\":{\"metadata\":{\"name\":\"" name "\"}}}\n"
@@ -917,6 +990,8 @@ int main(void) {
                 cmocka_unit_test(test_freed_inside),
                 cmocka_unit_test(test_fire_and_forget),
                 cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_yields),
+                cmocka_unit_test(test_yields_until_the_end),
                 cmocka_unit_test(test_watch),
                 cmocka_unit_test(test_watch_any_pieces),
                 cmocka_unit_test(test_watch_ends),
