@@ -18,6 +18,8 @@
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
+/* so long an accepted deletion of the claim may take to show */
+#define CLAIM_DELETE_AGAIN_USEC (2 * USEC_PER_SEC)
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (10 * USEC_PER_SEC)
 
@@ -183,6 +185,10 @@ static void on_claim_deleted(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
         write_answered(t, &t->claim_delete, reply, "delete its NodeClaim");
+        /* The view may first show versions from before: our own writes of its status. */
+        if (!reply->error)
+                t->claim_delete.not_before_usec =
+                        usec_add(loop_now(t->env->loop), CLAIM_DELETE_AGAIN_USEC);
         node_termination_step(t);
 }
 

@@ -103,6 +103,29 @@ static void test_marks_and_pods(void **state) {
         assert_true(rig_has_event(r, "p0", "Evicted"));
 }
 
+/* The watch of claims lags: versions from before our DELETE come into view after its answer. */
+static void test_claim_is_deleted_once(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        claim = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+        rig_run(r, USEC_PER_SEC);
+        fake_api_log_reset(r->api);
+        rig_delete_node(r, "n0");
+        for (int i = 0; i < 100; i++) {
+                fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'labels':{'i':'%d'}}}", i);
+                rig_run(r, MSEC / 4);
+        }
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 1);
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 1);
+        print_message("  and what it tells of its drain are two patches\n");
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, "status"), 2);
+}
+
 /* A cordon found before ours is never claimed, and a person's label stays. */
 static void test_person_was_first(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -847,6 +870,7 @@ int main(void) {
                 cmocka_unit_test(test_marks_and_pods),
                 cmocka_unit_test(test_person_was_first),
                 cmocka_unit_test(test_claim_deleted_instead),
+                cmocka_unit_test(test_claim_is_deleted_once),
                 cmocka_unit_test(test_foreign_finalizer),
                 cmocka_unit_test(test_pdb_that_allows_none),
                 cmocka_unit_test(test_pdb_over_several_nodes),
