@@ -9,6 +9,10 @@
  * moment. */
 #define CONFLICT_USEC (500 * USEC_PER_MSEC)
 
+/* A new installation adopts all nodes at once: three writes for each, as the server answers them, and not in
+ * one heap. (libcurl, too, walks all handles for each that ends.) */
+#define IN_FLIGHT_MAX 32u
+
 typedef struct Write {
         ObjectWrites *writes;
         char *key, *name, *state, *reconcile_key, *also_fine;
@@ -24,6 +28,8 @@ struct ObjectWrites {
         WorkQueue *queue;
         HttpGuard guard;
         Hashmap *map; /* "what/kind/ns/name" -> Write */
+        size_t n_in_flight;
+        Hashmap *waiting; /* keys to be reconciled once there is room; none while nothing is in flight */
 };
 
 static void *write_free(void *p) {
@@ -56,6 +62,9 @@ int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWr
         r = hashmap_new(HASHMAP_BORROW_KEYS, &w->map);
         if (r < 0)
                 return r;
+        r = hashmap_new(0, &w->waiting);
+        if (r < 0)
+                return r;
 
         *ret = TAKE_PTR(w);
         return 0;
@@ -65,6 +74,7 @@ ObjectWrites *object_writes_free(ObjectWrites *w) {
         if (!w)
                 return NULL;
         hashmap_free_with(w->map, write_free);
+        hashmap_free(w->waiting);
         free(w);
         return NULL;
 }
@@ -90,6 +100,26 @@ bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
         return true;
 }
 
+/* False: there is no room now. The key is looked at again when there is, and decides anew. */
+static bool has_room(ObjectWrites *w, const char *reconcile_key) {
+        if (w->n_in_flight < IN_FLIGHT_MAX)
+                return true;
+        if (!hashmap_contains(w->waiting, reconcile_key) && hashmap_put(w->waiting, reconcile_key, w) < 0)
+                (void) work_queue_retry(w->queue, reconcile_key);
+        return false;
+}
+
+/* A key that is woken may have nothing to write any more: with nothing in flight, nobody would wake the rest. */
+static void make_room(ObjectWrites *w) {
+        size_t n = --w->n_in_flight == 0 ? SIZE_MAX : IN_FLIGHT_MAX - w->n_in_flight;
+        const char *key;
+
+        for (; n > 0 && hashmap_first(w->waiting, &key); n--) {
+                (void) work_queue_add(w->queue, key);
+                hashmap_remove(w->waiting, key);
+        }
+}
+
 static bool is_fine(const Write *x, const ApiError *error) {
         return !error || (x->also_fine && streq_ptr(error->reason, x->also_fine));
 }
@@ -102,6 +132,7 @@ static void on_done(const KubeReply *reply, void *userdata) {
         bool moved_on = error && (error->http == 404 || error->http == 409);
 
         x->call = kube_call_free(x->call);
+        make_room(w);
         x->done = !error;
         if (error)
                 log_debug(w->env->log, "%s of '%s' failed: %s", x->key, x->name, error->message);
@@ -148,8 +179,10 @@ static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
 
 /* The call was started, or not. */
 static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
-        if (r >= 0)
+        if (r >= 0) {
+                w->n_in_flight++;
                 return 1;
+        }
         if (x)
                 forget(w, x);
         (void) work_queue_retry(w->queue, o->reconcile_key);
@@ -161,7 +194,7 @@ int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType typ
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o))
+        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
                 return 0;
         r = write_new(w, o, &x);
         if (r >= 0)
@@ -175,7 +208,7 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o))
+        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
                 return 0;
         collection.name = NULL;
         r = write_new(w, o, &x);
@@ -191,7 +224,7 @@ int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o))
+        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
                 return 0;
         r = write_new(w, o, &x);
         if (r >= 0)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "fake-handlers.h"
+#include "strv.h"
 
 #define VERSION_JSON \
         "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.4\",\"gitTreeState\":\"clean\"," \
@@ -68,6 +69,7 @@ FakeApi *fake_api_free(FakeApi *a) {
                 delayed_free(d);
                 break_off(x);
         }
+        fake_callouts_cut(a, break_off);
         fake_api_log_reset(a);
         free(a->log);
         hashmap_free(a->counters);
@@ -83,19 +85,34 @@ void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema) {
         a->schemas[id] = schema;
 }
 
+void fake_api_set_webhook_transport(FakeApi *a, HttpTransport *transport) {
+        a->webhook_transport = transport;
+}
+
 /* -- the answer ---------------------------------------------------------------------------------------- */
 
-static void send_reply(HttpExchange *x, const FakeReply *reply) {
+static void send_reply(HttpExchange *x, const FakeReply *reply, char *const *warnings) {
         _cleanup_free_ char *printed = reply->status ? fj_print(reply->status) : NULL;
+        _cleanup_free_ HttpHeader *headers = MUST(new0(HttpHeader, 2 + strv_length(warnings)));
         const char *body = printed ? printed : strempty(reply->text);
+        _cleanup_strv_free_ char **texts = NULL;
         char retry[16];
-        HttpHeader headers[2] = {
-                { "Content-Type", reply->content_type ? reply->content_type : "application/json" },
-                { "Retry-After", retry },
-        };
+        size_t n = 0;
 
+        headers[n++] = (HttpHeader){ "Content-Type",
+                                     reply->content_type ? reply->content_type : "application/json" };
         snprintf(retry, sizeof(retry), "%u", reply->retry_after_sec);
-        x->ops->reply(x, reply->code, headers, reply->retry_after_sec > 0 ? 2 : 1, body, strlen(body));
+        if (reply->retry_after_sec > 0)
+                headers[n++] = (HttpHeader){ "Retry-After", retry };
+        STRV_FOREACH (w, warnings) {
+                _cleanup_free_ char *text = MUST(strf("299 - \"%s\"", *w));
+                int r = strv_extend(&texts, text);
+
+                assert(r >= 0);
+        }
+        STRV_FOREACH (t, texts)
+                headers[n++] = (HttpHeader){ "Warning", *t };
+        x->ops->reply(x, reply->code, headers, n, body, strlen(body));
 }
 
 static void not_served(FakeReply *reply) {
@@ -303,23 +320,32 @@ static bool handle(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply
 
 /* -- from the wire ------------------------------------------------------------------------------------- */
 
-static void serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault) {
+/* Once. True: the request is waiting for webhooks. */
+static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCallout **callout) {
         _cleanup_reply_ FakeReply reply = { 0 };
         FakeLogEntry entry = { 0 };
         FakeRequest r;
 
         if (fault->drop || loop_now(a->loop) < a->away_until_usec) {
                 break_off(x);
-                return;
+                return false;
         }
         fake_request_init(&r, x);
+        r.callout = callout;
         fake_log_begin(a, &r, &entry);
+        if (*callout)
+                entry.at_usec = fake_callout_arrived(*callout);
         if (fault->status != 0 && !fault->takes_effect)
                 reply_fault(fault, &reply);
         else if (handle(a, &r, x, &reply)) {
                 fake_log_end(a, &r, &entry, 200);
                 fake_request_done(&r);
-                return;
+                return false;
+        }
+        if (reply.waiting) {
+                fake_log_drop(&entry);
+                fake_request_done(&r);
+                return true;
         }
         if (fault->status != 0 && fault->takes_effect) {
                 fake_reply_done(&reply);
@@ -327,7 +353,17 @@ static void serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault) {
         }
         fake_log_end(a, &r, &entry, reply.code);
         fake_request_done(&r);
-        send_reply(x, &reply);
+        send_reply(x, &reply, fake_callout_warnings(*callout));
+        return false;
+}
+
+void fake_api_serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCallout *callout) {
+        FakeApiFault kept = *fault; /* it may be the callout's */
+
+        while (serve(a, x, &kept, &callout))
+                if (fake_callout_wait(callout, x, &kept))
+                        return;
+        fake_callout_free(callout);
 }
 
 static void on_delay_over(Timer *t, void *userdata) {
@@ -338,7 +374,7 @@ static void on_delay_over(Timer *t, void *userdata) {
 
         x->on_gone = NULL;
         delayed_free(d);
-        serve(a, x, &fault);
+        fake_api_serve(a, x, &fault, NULL);
 }
 
 static void on_delayed_gone(HttpExchange *x, void *userdata) {
@@ -375,7 +411,7 @@ void fake_api_handle(HttpExchange *x, void *api) {
         if (fault.delay_usec > 0)
                 hold(a, x, &fault);
         else
-                serve(a, x, &fault);
+                fake_api_serve(a, x, &fault, NULL);
 }
 
 /* -- faults -------------------------------------------------------------------------------------------- */

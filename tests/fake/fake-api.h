@@ -9,6 +9,7 @@
 #include "fake-authz.h"
 #include "fake-store.h"
 #include "http-message.h"
+#include "http-transport.h"
 #include "list.h"
 #include "random.h"
 
@@ -55,6 +56,11 @@ void fake_api_handle(HttpExchange *x, void *api);
 /* The schema that a CRD gives a custom resource (fake-schema.h); it is taken. Without one every object is
  * fine. */
 void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema);
+
+/* How ValidatingWebhookConfigurations' webhooks are reached; it must outlive the API (NULL: not at all, and
+ * failurePolicy decides). Their URLs go there as they are, a service's as https://NAME.NAMESPACE.svc:PORT/PATH. A
+ * request waits meanwhile; nobody else does. */
+void fake_api_set_webhook_transport(FakeApi *a, HttpTransport *transport);
 
 /* -- faults -------------------------------------------------------------------------------------------- */
 

@@ -451,7 +451,7 @@ static void get_operation(Request *r) {
 
         if (!o || strcasecmp(r->args[0], r->f->location) != 0)
                 return refuse(r, 404, "NotFound", "The operation '%s' was not found.", r->args[1]);
-        r->f->n_early_polls += now < o->poll_usec;
+        r->f->n_early_polls += now < o->poll_usec && now < o->ends_usec;
         o->poll_usec = usec_add(now, r->f->retry_after_sec * USEC_PER_SEC);
         if (streq_ptr(monitor, "true"))
                 reply_location(r, o, now >= o->ends_usec);

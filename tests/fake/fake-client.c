@@ -63,6 +63,7 @@ static HttpTransport *transport_of(FakeWorld *w, const char *identity) {
 void fake_answer_done(FakeAnswer *a) {
         cJSON_Delete(a->json);
         free(a->body);
+        free(a->warning);
         *a = (FakeAnswer){ 0 };
 }
 
@@ -74,12 +75,14 @@ typedef struct Waiting {
 static void on_answer(const HttpResponse *response, void *userdata) {
         Waiting *wait = userdata;
         const char *retry = http_header_find(response->headers, response->n_headers, "Retry-After");
+        const char *warning = http_header_find(response->headers, response->n_headers, "Warning");
 
         wait->done = true;
         wait->answer.error = response->error;
         wait->answer.status = response->status;
         wait->answer.body = MUST(strdup(response->body));
         wait->answer.json = cJSON_Parse(response->body);
+        wait->answer.warning = warning ? MUST(strdup(warning)) : NULL;
         if (retry)
                 (void) parse_uint64(retry, &wait->answer.retry_after_sec);
 }

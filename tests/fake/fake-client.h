@@ -30,6 +30,7 @@ typedef struct FakeAnswer {
         cJSON *json; /* NULL: the body is no JSON */
         char *body;
         uint64_t retry_after_sec; /* of the header */
+        char *warning;            /* the first one; NULL: none */
 } FakeAnswer;
 
 void fake_answer_done(FakeAnswer *a);

@@ -11,6 +11,7 @@
 #include "fake-files.h"
 #include "fake-machines.h"
 #include "file-util.h"
+#include "http-curl.h"
 #include "http-server.h"
 #include "parse-util.h"
 
@@ -29,6 +30,8 @@
  * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
  * have no metadata service, and nodes that "many" made no kubeconfig. An instance is EC2's, or what its
  * platform says (fake-machines.h, also for its other keys).
+ *
+ * Admission webhooks of the world are called by HTTPS at their URLs.
  *
  * DIR gets kubeconfig-admin, kubeconfig-node-NAME of each node of the world, kubeconfig-NAME of each
  * identity, and, when all is ready, endpoints.json:
@@ -60,6 +63,7 @@ typedef struct Process {
         FakeControl *control;
         HttpServer *api_server, *ec2_server, *control_server;
         FakeMachines *machines;
+        HttpTransport *webhooks;
         List metadata;
         char *api_url;
 } Process;
@@ -421,6 +425,10 @@ static int start(Process *p) {
         ec2.loop = p->loop;
         p->cluster = fake_cluster_new(p->loop, p->random, &options);
         p->ec2 = MUST(fake_ec2_new(&ec2));
+        r = http_curl_new(p->loop, NULL, &(HttpCurlOptions){ .user_agent = "fake-cluster" }, &p->webhooks);
+        if (r < 0)
+                return fail(r, "cannot call webhooks");
+        fake_api_set_webhook_transport(fake_cluster_api(p->cluster), p->webhooks);
         p->machines = fake_machines_new(p->loop);
         p->control = fake_control_new(p->loop, p->cluster, p->ec2, on_notice, p);
         fake_control_set_metadata_fault(p->control, on_metadata_fault, p);
@@ -442,6 +450,7 @@ static void stop(Process *p) {
         fake_machines_free(p->machines);
         fake_control_free(p->control);
         fake_cluster_free(p->cluster);
+        http_transport_free(p->webhooks);
         fake_ec2_free(p->ec2);
         random_free(p->random);
         loop_free(p->loop);

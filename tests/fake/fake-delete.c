@@ -315,8 +315,14 @@ bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const c
                 return false;
         if (admit && !fake_admit(a->store, r, NULL, old->json, reply))
                 return false;
-        if (resource->id == FAKE_NAMESPACES && delete_namespace(a, old, o, reply))
-                return true;
+        if (resource->id == FAKE_NAMESPACES) {
+                bool going = fj_get(old->json, "metadata", "deletionTimestamp", NULL);
+
+                if (!going && admit && !fake_validate(a, r, NULL, old->json, o->dry_run, reply))
+                        return false;
+                if (delete_namespace(a, old, o, reply))
+                        return true;
+        }
 
         object = fj_copy(old->json);
         mode = before_delete(a, resource, object, o);
@@ -324,6 +330,10 @@ bool fake_write_delete(FakeApi *a, const FakeRequest *r, const char *ns, const c
                 cJSON_Delete(object);
                 reply_gone(resource, old, reply);
                 return true;
+        }
+        if (admit && !fake_validate(a, r, NULL, old->json, o->dry_run, reply)) {
+                cJSON_Delete(object);
+                return false;
         }
         set_propagation(object, o);
         carry_out(a, resource, object, mode, o, reply);
@@ -367,6 +377,7 @@ void fake_handle_delete_collection(FakeApi *a, const FakeRequest *r, FakeReply *
                 else {
                         fake_reply_done(reply);
                         *reply = one;
+                        break;
                 }
         }
         fake_versions_free(all, n);

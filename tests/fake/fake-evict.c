@@ -199,10 +199,12 @@ static void set_disruption_target(FakeApi *a, const cJSON *pod) {
         fake_store_update(a->store, FAKE_PODS, new);
 }
 
-static bool evict(FakeApi *a, const FakeRequest *r, FakeDeleteOptions *o, FakeReply *reply) {
+static bool evict(FakeApi *a, const FakeRequest *r, const cJSON *eviction, FakeDeleteOptions *o,
+                  FakeReply *reply) {
         const cJSON *pod;
 
-        if (!fake_admit(a->store, r, NULL, NULL, reply))
+        if (!fake_admit(a->store, r, NULL, NULL, reply) ||
+            !fake_validate(a, r, eviction, NULL, o->dry_run, reply))
                 return false;
         pod = fake_store_get(a->store, FAKE_PODS, r->ns, r->name);
         if (!pod)
@@ -227,7 +229,7 @@ void fake_handle_evict(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
             !fake_delete_options_parse(fj_get(body, "deleteOptions", NULL), &o, reply))
                 return;
         o.dry_run |= r->dry_run;
-        if (evict(a, r, &o, reply)) {
+        if (evict(a, r, body, &o, reply)) {
                 fake_reply_success(reply, 201, NULL);
                 fj_set_int(reply->status, "code", 201);
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between the files of the API server. A handler fills the reply; only a watch takes the exchange over. */
+/* Between the files of the API server. A handler fills the reply; only a watch takes the exchange over. A reply
+ * that is `waiting` means: nothing was done, the handler will be called again (fake-callout.c). */
 
 #include "fake-api.h"
 
@@ -18,6 +19,9 @@ struct FakeApi {
         usec_t away_until_usec, stalled_until_usec;
         List delayed; /* requests that a fault holds back */
 
+        HttpTransport *webhook_transport;
+        List callouts; /* requests that webhooks are asked about */
+
         List watches;
         Timer *pump; /* armed when there is something to say to a watch */
 
@@ -25,6 +29,23 @@ struct FakeApi {
         size_t n_log, log_allocated;
         Hashmap *counters; /* "verb resource[/sub] status" -> uint64_t * */
 };
+
+/* fake-api.c: carries a request out, the first time without a callout. The callout is taken. */
+void fake_api_serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCallout *callout);
+
+/* fake-callout.c */
+/* The webhooks' word on a write that may be done else: new NULL for a delete, old NULL for a create. False: the reply
+ * refuses, or is waiting. */
+bool fake_validate(FakeApi *a, const FakeRequest *r, const cJSON *new, const cJSON *old, bool dry_run,
+                   FakeReply *reply);
+/* Name and uid that the object of a create got the first time; false: this is the first time. */
+bool fake_callout_names(const FakeRequest *r, cJSON *meta);
+/* Asks what is noted. True: the exchange waits, fake_api_serve() follows. False: all is known already. */
+bool fake_callout_wait(FakeCallout *c, HttpExchange *x, const FakeApiFault *fault);
+FakeCallout *fake_callout_free(FakeCallout *c);
+void fake_callouts_cut(FakeApi *a, void (*break_off)(HttpExchange *x));
+usec_t fake_callout_arrived(const FakeCallout *c);
+char *const *fake_callout_warnings(const FakeCallout *c); /* c may be NULL */
 
 /* fake-read.c */
 void fake_handle_get(FakeApi *a, const FakeRequest *r, FakeReply *reply);
@@ -83,4 +104,5 @@ bool fake_discover(const char *path, FakeReply *reply);
 
 /* fake-log.c */
 void fake_log_begin(FakeApi *a, const FakeRequest *r, FakeLogEntry *ret);
+void fake_log_drop(FakeLogEntry *entry);
 void fake_log_end(FakeApi *a, const FakeRequest *r, FakeLogEntry *entry, unsigned status);

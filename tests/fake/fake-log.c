@@ -51,6 +51,10 @@ void fake_log_begin(FakeApi *a, const FakeRequest *r, FakeLogEntry *ret) {
         };
 }
 
+void fake_log_drop(FakeLogEntry *entry) {
+        entry_done(entry);
+}
+
 /* Takes what is in the entry. */
 void fake_log_end(FakeApi *a, const FakeRequest *r, FakeLogEntry *entry, unsigned status) {
         size_t limit = a->options.log_limit > 0 ? a->options.log_limit : LOG_LIMIT_DEFAULT, drop;

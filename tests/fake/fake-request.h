@@ -31,8 +31,11 @@ typedef struct FakeUser {
         char **groups;
 } FakeUser;
 
+typedef struct FakeCallout FakeCallout;
+
 typedef struct FakeRequest {
         const HttpExchange *x;
+        FakeCallout **callout; /* what webhooks have said so far; *callout NULL: none was asked */
         const char *method; /* in small letters */
         FakeUser user;
         FakeVerb verb;

@@ -40,6 +40,9 @@ static const FakeResource table[_FAKE_RESOURCE_MAX] = {
                               .has_status = true, .has_generation = true },
         [FAKE_NDBS] = { FAKE_NDBS, VESPER, "nodedisruptionbudgets", "NodeDisruptionBudget", .custom = true,
                         .has_status = true, .has_generation = true },
+        [FAKE_WEBHOOKS] = { FAKE_WEBHOOKS, "admissionregistration.k8s.io", "v1",
+                            "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+                            .has_generation = true },
 };
 
 static const char *const api_versions[_FAKE_RESOURCE_MAX] = {
@@ -59,6 +62,7 @@ static const char *const api_versions[_FAKE_RESOURCE_MAX] = {
         [FAKE_NODEPOOLS] = "vesper.sh/v1alpha1",
         [FAKE_NODECLAIMS] = "vesper.sh/v1alpha1",
         [FAKE_NDBS] = "vesper.sh/v1alpha1",
+        [FAKE_WEBHOOKS] = "admissionregistration.k8s.io/v1",
 };
 
 static const char *const qualified[_FAKE_RESOURCE_MAX][2] = {
@@ -78,6 +82,8 @@ static const char *const qualified[_FAKE_RESOURCE_MAX][2] = {
         [FAKE_NODEPOOLS] = { "nodepools.vesper.sh", "NodePool.vesper.sh" },
         [FAKE_NODECLAIMS] = { "nodeclaims.vesper.sh", "NodeClaim.vesper.sh" },
         [FAKE_NDBS] = { "nodedisruptionbudgets.vesper.sh", "NodeDisruptionBudget.vesper.sh" },
+        [FAKE_WEBHOOKS] = { "validatingwebhookconfigurations.admissionregistration.k8s.io",
+                            "ValidatingWebhookConfiguration.admissionregistration.k8s.io" },
 };
 
 const FakeResource *fake_resource(FakeResourceId id) {

@@ -13,6 +13,7 @@ typedef struct FakeReply {
         char *text;               /* the body as it is */
         const char *content_type; /* NULL: application/json */
         unsigned retry_after_sec; /* header; 0: none */
+        bool waiting;             /* for a webhook: nothing is decided */
 } FakeReply;
 
 void fake_reply_done(FakeReply *r);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake-strategy.h"
 
+#include "fake-webhook.h"
+
 /* -- decoding ------------------------------------------------------------------------------------------ */
 
 static const cJSON *not_a_string(const cJSON *container) {
@@ -196,6 +198,8 @@ void fake_strategy_normalise(const FakeResource *r, cJSON *object) {
         }
         if (r->id == FAKE_PODS && spec)
                 drop_empty(spec, "hostNetwork");
+        if (r->id == FAKE_WEBHOOKS)
+                fake_webhook_config_default(object);
         show_null_times(r, object);
 }
 

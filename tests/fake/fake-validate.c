@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "fake-strategy.h"
+#include "fake-webhook.h"
 
 /* What kube-apiserver refuses with 422, as far as a client like ours could run into it; messages of
  * apimachinery/pkg/util/validation and pkg/apis/.../validation. */
@@ -218,6 +219,8 @@ static void check_kind(FakeErrors *e, const FakeResource *r, const cJSON *object
                 check_lease(e, object);
         else if (r->id == FAKE_EVENTS)
                 check_event(e, object);
+        else if (r->id == FAKE_WEBHOOKS)
+                fake_webhook_config_validate(object, e);
 }
 
 bool fake_strategy_validate_create(const FakeResource *r, const cJSON *object, FakeReply *reply) {

@@ -138,14 +138,17 @@ static void create(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeReply *re
         }
         if (!fake_admit(a->store, r, object, NULL, reply))
                 return;
-        generate_name(a, r, meta);
-        random_uuid(a->random, uid);
-        fj_set_string(meta, "uid", uid);
+        if (!fake_callout_names(r, meta)) {
+                generate_name(a, r, meta);
+                random_uuid(a->random, uid);
+                fj_set_string(meta, "uid", uid);
+        }
         fake_strategy_prepare_create(a->store, r->resource, object);
         if (a->schemas[r->resource->id])
                 fake_schema_prune(a->schemas[r->resource->id], object);
         if (!fake_strategy_validate_create(r->resource, object, reply) ||
-            !check_schema(a, r, object, NULL, reply))
+            !check_schema(a, r, object, NULL, reply) ||
+            !fake_validate(a, r, object, NULL, r->dry_run, reply))
                 return;
 
         name = fj_string(meta, "name", NULL);
@@ -222,6 +225,8 @@ bool fake_write_update(FakeApi *a, const FakeRequest *r, cJSON *taken, FakeVersi
                 return false;
         fj_set_copy(fj_object(new, "metadata"), "resourceVersion",
                     fj_get(old->json, "metadata", "resourceVersion", NULL));
+        if (!fake_validate(a, r, new, old->json, r->dry_run, reply))
+                return false;
 
         if (r->dry_run)
                 return fake_reply_text(reply, 200, fake_object_print(resource, new));

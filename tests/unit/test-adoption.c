@@ -420,6 +420,58 @@ static void test_pool_deleted_during_removal(void **state) {
         assert_int_equal(rig_machine(r, "n1")->n_terminated, 0);
 }
 
+/* How many writes of ours the API server holds at once, all of which take a while. */
+typedef struct Crowd {
+        Loop *loop;
+        usec_t window_end_usec;
+        unsigned in_window, most;
+} Crowd;
+
+#define CROWD_USEC (100 * MSEC)
+
+static void on_crowd(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        Crowd *c = userdata;
+        usec_t now = loop_now(c->loop);
+
+        if ((q->verb != FAKE_CREATE && q->verb != FAKE_PATCH) || !q->resource ||
+            (q->resource->id != FAKE_NODES && q->resource->id != FAKE_NODECLAIMS))
+                return;
+        ret_fault->delay_usec = CROWD_USEC;
+        if (now >= c->window_end_usec) {
+                c->window_end_usec = now + CROWD_USEC;
+                c->in_window = 0;
+        }
+        c->most = MAX(c->most, ++c->in_window);
+}
+
+static void test_many_at_once(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        Crowd crowd = { .loop = r->w.loop };
+        unsigned adopted = 0;
+        (void) state;
+
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        for (unsigned i = 0; i < 300; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_add_node(r, name);
+        }
+        fake_api_set_fault(r->api, on_crowd, &crowd);
+        rig_start(r, 0);
+        rig_run(r, USEC_PER_MINUTE);
+        for (unsigned i = 0; i < 300; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                adopted += rig_is_adopted(r, name);
+        }
+        print_message("  at most %u writes at once\n", crowd.most);
+        assert_int_equal(adopted, 300);
+        assert_in_range(crowd.most, 16, 32);
+        assert_int_equal(fake_api_count(r->api, FAKE_CREATE, FAKE_NODECLAIMS, NULL), 300);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL), 300);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim_names),
@@ -437,6 +489,7 @@ int main(void) {
                 cmocka_unit_test(test_release_interrupted),
                 cmocka_unit_test(test_pool_deleted),
                 cmocka_unit_test(test_pool_deleted_during_removal),
+                cmocka_unit_test(test_many_at_once),
         };
         return cmocka_run_group_tests_name("adoption", tests, NULL, NULL);
 }
