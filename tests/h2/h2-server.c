@@ -533,6 +533,7 @@ static SSL_CTX *tls_new(const H2ServerOptions *o) {
         must(SSL_CTX_use_certificate(tls, x) == 1 && SSL_CTX_use_PrivateKey(tls, k) == 1,
              "using the certificate");
         SSL_CTX_set_alpn_select_cb(tls, on_alpn, NULL);
+        (void) SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
         X509_free(x);
         EVP_PKEY_free(k);
         BIO_free(cert);
