@@ -69,12 +69,12 @@ static Holdings look(void) {
 }
 
 static void compare(const char *what, Holdings before, Holdings after) {
-        print_message("  %s: file descriptors %u -> %u, bytes in use %zu -> %zu, anonymous %lu -> %lu kB\n", what,
-                      before.n_fds, after.n_fds, before.bytes, after.bytes, before.anonymous_kb,
+        print_message("  %s: file descriptors %u -> %u, bytes in use %zu -> %zu, anonymous %lu -> %lu kB\n",
+                      what, before.n_fds, after.n_fds, before.bytes, after.bytes, before.anonymous_kb,
                       after.anonymous_kb);
         if (after.n_fds > before.n_fds + FDS_IN_PASSING)
-                fail_msg("%s: %u file descriptors after %u connections, %u after %u", what, before.n_fds, WARM_UP,
-                         after.n_fds, RECONNECTS);
+                fail_msg("%s: %u file descriptors after %u connections, %u after %u", what, before.n_fds,
+                         WARM_UP, after.n_fds, RECONNECTS);
         if (after.bytes > before.bytes + GROWTH_MAX_BYTES)
                 fail_msg("%s: %zu bytes after %u connections, %zu after %u", what, before.bytes, WARM_UP,
                          after.bytes, RECONNECTS);
@@ -83,9 +83,10 @@ static void compare(const char *what, Holdings before, Holdings after) {
 /* -- the transport -------------------------------------------------------------------------------------- */
 
 static void calls_reconnect(void **state) {
-        static const H2Fault ways[] = { H2_ANSWER_THEN_FIN, H2_GOAWAY_BELOW,   H2_GOAWAY_ABOVE,   H2_NOTIFY_BEFORE,
-                                        H2_FIN_AFTER,       H2_RST_AFTER,      H2_CUT_BODY_FIN,   H2_REFUSED_STREAM,
-                                        H2_GOAWAY_CALM,     H2_FROZEN };
+        static const H2Fault ways[] = { H2_ANSWER_THEN_FIN, H2_GOAWAY_BELOW,   H2_GOAWAY_ABOVE,
+                                        H2_NOTIFY_BEFORE,   H2_FIN_AFTER,      H2_RST_AFTER,
+                                        H2_CUT_BODY_FIN,    H2_REFUSED_STREAM, H2_GOAWAY_CALM,
+                                        H2_FROZEN };
         unsigned fds_at_first = count_fds();
         H2World *w = h2_world_new(state, NULL);
         Holdings warm = { 0 };
@@ -95,7 +96,8 @@ static void calls_reconnect(void **state) {
                 H2Call c;
 
                 if (i > 2 * RECONNECTS)
-                        fail_msg("only %u connections after %u calls", h2_server_stats(w->server).accepted, i);
+                        fail_msg("only %u connections after %u calls", h2_server_stats(w->server).accepted,
+                                 i);
                 if (h2_server_stats(w->server).accepted == WARM_UP)
                         warm = look();
                 w->fault = way;
@@ -106,7 +108,8 @@ static void calls_reconnect(void **state) {
                                              .timeout_usec = way == H2_FROZEN ? 10 * USEC_PER_MSEC : 0 });
                 h2_call_finish(&c);
                 /* What nobody answers would hold its socket at the server for ever. */
-                for (unsigned n = w->last_connection; way == H2_FROZEN && n <= h2_server_stats(w->server).accepted; n++)
+                for (unsigned n = w->last_connection;
+                     way == H2_FROZEN && n <= h2_server_stats(w->server).accepted; n++)
                         if (h2_server_connection(w->server, n))
                                 h2_connection_thaw(h2_server_connection(w->server, n));
         }
@@ -128,8 +131,8 @@ typedef struct Watched {
         "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\"," \
         "\"metadata\":{\"resourceVersion\":\"8\"}}}\n"
 
-/* One bookmark, an end, and the end of the connection. Now and then it breaks in the middle: that is waited out
- * by the informer. */
+/* One bookmark, an end, and the end of the connection. Now and then it breaks in the middle: that is waited
+ * out by the informer. */
 static bool answer_watch(H2Stream *s, void *userdata) {
         Watched *x = userdata;
         unsigned n;
