@@ -9,11 +9,14 @@
 #include "fake-cluster.h"
 #include "http-curl.h"
 #include "http-inproc.h"
+#include "http-server.h"
 #include "random.h"
 #include "string-util.h"
+#include "tls-fixture.h"
 
 #define FAKE_SERVER "http://fake"
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC)
+#define FAKE_WEBHOOK "https://webhook.contract"
 #define CONTROL_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
 typedef struct Person {
@@ -36,6 +39,14 @@ struct Rig {
         FakeCluster *cluster;
 
         HttpTransport *transport; /* real: shared */
+
+        /* The webhook that the API server calls. */
+        http_handler_t webhook;
+        void *webhook_userdata;
+        TestCert *webhook_ca, *webhook_cert;
+        char *webhook_url, *webhook_ca_bundle;
+        HttpTransport *webhook_transport; /* fake: the API server's */
+        HttpServer *webhook_server;       /* real */
 };
 
 static const char *const identities[_RIG_WHO_MAX] = {
@@ -173,7 +184,13 @@ Rig *rig_free(Rig *r) {
                 http_transport_free(r->people[who].transport);
         }
         http_transport_free(r->transport);
+        http_server_free(r->webhook_server);
         fake_cluster_free(r->cluster);
+        http_transport_free(r->webhook_transport);
+        test_cert_freep(&r->webhook_cert);
+        test_cert_freep(&r->webhook_ca);
+        free(r->webhook_url);
+        free(r->webhook_ca_bundle);
         random_free(r->server_random);
         random_free(r->random);
         loop_free(r->server_loop);
@@ -205,6 +222,54 @@ const char *rig_server(const Rig *r) {
 
 void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_authorization) {
         assert_true(kube_auth_get(r->people[who].auth, ret_tls, ret_authorization));
+}
+
+/* -- webhooks ------------------------------------------------------------------------------------- */
+
+static void on_webhook(HttpExchange *x, void *userdata) {
+        Rig *r = userdata;
+
+        r->webhook(x, r->webhook_userdata);
+}
+
+static void open_fake_webhook(Rig *r) {
+        assert_return_code(http_inproc_new(r->server_loop, NULL, NULL, &r->webhook_transport), 0);
+        assert_return_code(http_inproc_route(r->webhook_transport, FAKE_WEBHOOK, on_webhook, r), 0);
+        fake_api_set_webhook_transport(fake_cluster_api(r->cluster), r->webhook_transport);
+        r->webhook_url = strdup(FAKE_WEBHOOK);
+}
+
+static void open_real_webhook(Rig *r) {
+        HttpServerOptions o = {
+                .address = "127.0.0.1",
+                .listen_fd = -EBADF,
+                .cert_pem = r->webhook_cert->cert_pem,
+                .key_pem = r->webhook_cert->key_pem,
+                .max_body_bytes = 4u << 20,
+        };
+
+        assert_return_code(http_server_new(r->loop, &o, on_webhook, r, &r->webhook_server), 0);
+        r->webhook_url = strf("https://127.0.0.1:%u", http_server_port(r->webhook_server));
+}
+
+void rig_serve_webhook(Rig *r, http_handler_t handler, void *userdata, const char **ret_url,
+                       const char **ret_ca_bundle) {
+        r->webhook = handler;
+        r->webhook_userdata = userdata;
+        if (!r->webhook_url) {
+                r->webhook_ca = test_cert_new(NULL, NULL, "contract-webhook-ca", NULL);
+                r->webhook_cert = test_cert_new(r->webhook_ca, NULL, "webhook", "IP:127.0.0.1");
+                r->webhook_ca_bundle =
+                        base64_encode(r->webhook_ca->cert_pem, strlen(r->webhook_ca->cert_pem));
+                if (r->fake)
+                        open_fake_webhook(r);
+                else
+                        open_real_webhook(r);
+                assert_non_null(r->webhook_url);
+                assert_non_null(r->webhook_ca_bundle);
+        }
+        *ret_url = r->webhook_url;
+        *ret_ca_bundle = r->webhook_ca_bundle;
 }
 
 /* -- time ----------------------------------------------------------------------------------------- */

@@ -62,6 +62,11 @@ Env *rig_env(Rig *r, RigWho who);
 void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_authorization);
 const char *rig_server(const Rig *r);
 
+/* Where the API server reaches this webhook from now on, by HTTPS; its CA in base64, as a caBundle. Both are borrowed
+ * from the rig, and the same each time. */
+void rig_serve_webhook(Rig *r, http_handler_t handler, void *userdata, const char **ret_url,
+                       const char **ret_ca_bundle);
+
 /* Lets time pass; callbacks run. */
 void rig_sleep(Rig *r, usec_t usec);
 /* Until condition(userdata); false: not within timeout_usec. */
@@ -87,6 +92,6 @@ typedef struct ContractSuite {
                                                  .cases = (table), \
                                                  .n_cases = ELEMENTSOF(table) }
 
-extern const ContractSuite contract_agent, contract_api, contract_coordinator, contract_delete,
+extern const ContractSuite contract_admission, contract_agent, contract_api, contract_coordinator, contract_delete,
         contract_evict, contract_informer, contract_lease, contract_list, contract_node_credential,
         contract_patch, contract_status, contract_watch;

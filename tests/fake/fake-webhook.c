@@ -172,10 +172,9 @@ static void set_options(cJSON *request, const FakeWrite *w) {
         if (!options)
                 options = MUST(cJSON_CreateObject());
         fj_set_string(options, "kind",
-                      !w->old                              ? "CreateOptions"
-                      : !w->new                            ? "DeleteOptions"
-                      : w->request->verb == FAKE_PATCH ? "PatchOptions"
-                                                       : "UpdateOptions");
+                      !w->old   ? "CreateOptions"
+                      : !w->new ? "DeleteOptions"
+                                : "UpdateOptions"); /* of a patch, too */
         fj_set_string(options, "apiVersion", "meta.k8s.io/v1");
         if (manager && w->new)
                 fj_set_string(options, "fieldManager", manager);

@@ -278,7 +278,7 @@ static void test_question(void **state) {
 
         expect(&room, HTTP_PATCH, NODES "/n", "{'spec':{'unschedulable':true}}", 200, NULL);
         assert_string_equal(seen_string(&room, "operation"), "UPDATE");
-        assert_string_equal(seen_string(&room, "options", "kind"), "PatchOptions");
+        assert_string_equal(seen_string(&room, "options", "kind"), "UpdateOptions");
         assert_true(fj_true(room.seen, "request", "object", "spec", "unschedulable", NULL));
         assert_false(fj_true(room.seen, "request", "oldObject", "spec", "unschedulable", NULL));
         assert_string_equal(seen_string(&room, "oldObject", "kind"), "Node");
