@@ -416,12 +416,14 @@ static void test_admission_delete_again(void **state) {
 
 /* A webhook sees what a kubelet asks, as that kubelet, and nothing of what NodeRestriction refuses before. */
 static void test_admission_node_credential(void **state) {
-        _cleanup_answer_ Answer made = { 0 }, own = { 0 }, other = { 0 };
+        _cleanup_answer_ Answer there = { 0 }, made = { 0 }, own = { 0 }, other = { 0 };
         Hook h;
 
         hook_init(&h, *state, "hook-kubelet",
                   "'operations':['CREATE','UPDATE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes']", "");
-        rig_make_node(h.rig, RIG_NODE_NAME);
+        there = rig_get(h.rig, RIG_ADMIN, NODE(RIG_NODE_NAME));
+        if (there.status == 404) /* the only case that is run, maybe */
+                rig_make_node(h.rig, RIG_NODE_NAME);
         made = rig_merge(h.rig, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'metadata':{'labels':{'hook':'hook-kubelet'}}}");
         assert_answer(made, 200, NULL);
         h.n_asked = 0;
