@@ -8,8 +8,8 @@
 #include "strv.h"
 
 /*
- *      Pending --hooks--> Pending:Wait --> InService --> Terminating:Wait --> Terminating:Proceed --> (no member)
- *                              |                         (or Terminating, without hooks)
+ *      Pending --hooks--> Pending:Wait --> InService --> Terminating:Wait --> Terminating:Proceed --> (no
+ * member) |                         (or Terminating, without hooks)
  *                              +-- abandoned ----------------^
  */
 
@@ -129,12 +129,12 @@ static bool open_actions(FakeAutoscaling *f, AsgMember *m, bool launching) {
         if (any)
                 asg_set_state(m, launching ? "Pending:Wait" : "Terminating:Wait");
         LIST_FOREACH (a, &m->actions, AsgAction, actions)
-                tell(f, (FakeAsgEvent){ .kind = FAKE_ASG_LIFECYCLE_ACTION,
-                                        .group = m->group->name,
-                                        .instance = m->id,
-                                        .hook = a->hook->name,
-                                        .token = a->token,
-                                        .launching = launching });
+                tell(f, (FakeAsgEvent) { .kind = FAKE_ASG_LIFECYCLE_ACTION,
+                                         .group = m->group->name,
+                                         .instance = m->id,
+                                         .hook = a->hook->name,
+                                         .token = a->token,
+                                         .launching = launching });
         return any;
 }
 
@@ -145,8 +145,7 @@ static void end_now(FakeAutoscaling *f, AsgMember *m, const char *state) {
         m->check_usec = USEC_INFINITY;
         if (fake_ec2_state(f->ec2, m->id))
                 fake_ec2_terminate(f->ec2, m->id);
-        tell(f, (FakeAsgEvent){
-                        .kind = FAKE_ASG_TERMINATED, .group = m->group->name, .instance = m->id });
+        tell(f, (FakeAsgEvent) { .kind = FAKE_ASG_TERMINATED, .group = m->group->name, .instance = m->id });
 }
 
 void asg_terminate(FakeAutoscaling *f, AsgMember *m) {
@@ -163,7 +162,7 @@ void asg_terminate(FakeAutoscaling *f, AsgMember *m) {
 static void in_service(FakeAutoscaling *f, AsgMember *m) {
         asg_set_state(m, "InService");
         asg_on_ec2_change(m->id, f);
-        tell(f, (FakeAsgEvent){ .kind = FAKE_ASG_LAUNCHED, .group = m->group->name, .instance = m->id });
+        tell(f, (FakeAsgEvent) { .kind = FAKE_ASG_LAUNCHED, .group = m->group->name, .instance = m->id });
 }
 
 /* A terminating instance ends either way; abandoning only skips the other hooks. */
@@ -200,8 +199,7 @@ void asg_on_ec2_change(const char *instance, void *fake_autoscaling) {
         if (sound)
                 m->check_usec = USEC_INFINITY;
         else
-                m->check_usec =
-                        MIN(m->check_usec, usec_add(loop_now(f->front.loop), f->health_check_usec));
+                m->check_usec = MIN(m->check_usec, usec_add(loop_now(f->front.loop), f->health_check_usec));
         timer_arm_earlier(f->timer, m->check_usec);
 }
 

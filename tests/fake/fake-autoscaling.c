@@ -73,11 +73,17 @@ static bool take_bool(Request *r, const char *name, bool required, bool *ret) {
         if (text ? *ret || streq(text, "false") : !required)
                 return true;
         if (text)
-                reply_invalid(r, "1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member "
-                                 "must be a boolean", text, name);
+                reply_invalid(r,
+                              "1 validation error detected: Value '%s' at '%s' failed to satisfy "
+                              "constraint: Member "
+                              "must be a boolean",
+                              text, name);
         else
-                reply_invalid(r, "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
-                                 "Member must not be null", name);
+                reply_invalid(
+                        r,
+                        "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
+                        "Member must not be null",
+                        name);
         return false;
 }
 
@@ -86,8 +92,11 @@ static const char *take_string(Request *r, const char *name) {
         const char *text = param(r, name);
 
         if (isempty(text))
-                reply_invalid(r, "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
-                                 "Member must not be null", name);
+                reply_invalid(
+                        r,
+                        "1 validation error detected: Value null at '%s' failed to satisfy constraint: "
+                        "Member must not be null",
+                        name);
         return isempty(text) ? NULL : text;
 }
 
@@ -107,10 +116,12 @@ typedef struct Page {
 static bool take_page(Request *r, uint64_t limit, Page *ret) {
         const char *max = param(r, "MaxRecords"), *token = param(r, "NextToken");
 
-        *ret = (Page){ .size = 50 };
+        *ret = (Page) { .size = 50 };
         if (max && parse_uint64_range(max, 1, limit, &ret->size) < 0) {
-                reply_invalid(r, "1 validation error detected: Value '%s' at 'maxRecords' failed to satisfy "
-                                 "constraint: Member must have value between 1 and %" PRIu64, max, limit);
+                reply_invalid(r,
+                              "1 validation error detected: Value '%s' at 'maxRecords' failed to satisfy "
+                              "constraint: Member must have value between 1 and %" PRIu64,
+                              max, limit);
                 return false;
         }
         if (token && (!startswith(token, "page+") || parse_uint64(token + 5, &ret->first) < 0)) {
@@ -189,7 +200,8 @@ static void add_group(Request *r, StrBuf *b, const AsgGroup *g) {
         LIST_FOREACH (m, &g->members, AsgMember, members)
                 add_member(r, b, m, false);
         strbuf_addf(b,
-                    "</Instances><CreatedTime>%s</CreatedTime><Tags/><TerminationPolicies><member>Default</member>"
+                    "</Instances><CreatedTime>%s</CreatedTime><Tags/><TerminationPolicies><member>Default</"
+                    "member>"
                     "</TerminationPolicies><NewInstancesProtectedFromScaleIn>false"
                     "</NewInstancesProtectedFromScaleIn></member>\n",
                     created);
@@ -257,11 +269,12 @@ static void reply_activity(Request *r, const AsgMember *m) {
         rfc3339_format(fake_aws_front_wall(&r->f->front), now);
         strbuf_addf(&b, "<Activity><ActivityId>%s</ActivityId>", id);
         fake_xml_add_element(&b, "AutoScalingGroupName", m->group->name);
-        strbuf_addf(&b,
-                    "<Description>Terminating EC2 instance: %s</Description><Cause>At %s instance %s was taken "
-                    "out of service in response to a user request.</Cause><StartTime>%s</StartTime>"
-                    "<StatusCode>InProgress</StatusCode><Progress>0</Progress><Details>{}</Details></Activity>",
-                    m->id, now, m->id, now);
+        strbuf_addf(
+                &b,
+                "<Description>Terminating EC2 instance: %s</Description><Cause>At %s instance %s was taken "
+                "out of service in response to a user request.</Cause><StartTime>%s</StartTime>"
+                "<StatusCode>InProgress</StatusCode><Progress>0</Progress><Details>{}</Details></Activity>",
+                m->id, now, m->id, now);
         reply(r, strbuf_str(&b));
 }
 
@@ -284,10 +297,12 @@ static void terminate_instance(Request *r) {
         if (m->protected)
                 return reply_invalid(r, "The instance %s is protected from scale-in.", id);
         if (decrement && m->group->desired <= m->group->min)
-                return reply_invalid(r, "Currently, desiredSize equals minSize (%u). Terminating instance without "
-                                        "replacement will violate group's min size constraint. Either set "
-                                        "shouldDecrementDesiredCapacity flag to false or lower group's min size.",
-                                     m->group->min);
+                return reply_invalid(
+                        r,
+                        "Currently, desiredSize equals minSize (%u). Terminating instance without "
+                        "replacement will violate group's min size constraint. Either set "
+                        "shouldDecrementDesiredCapacity flag to false or lower group's min size.",
+                        m->group->min);
         /* Also for one that is terminating already: the trap. */
         m->group->desired -= decrement;
         reply_activity(r, m);
@@ -308,11 +323,15 @@ static void set_desired_capacity(Request *r) {
         if (parse_uint64(text, &desired) < 0)
                 return reply_invalid(r, "'%s' is no DesiredCapacity", text);
         if (desired > g->max)
-                return reply_invalid(r, "New SetDesiredCapacity value %" PRIu64
-                                        " is above max value %u for the AutoScalingGroup.", desired, g->max);
+                return reply_invalid(r,
+                                     "New SetDesiredCapacity value %" PRIu64
+                                     " is above max value %u for the AutoScalingGroup.",
+                                     desired, g->max);
         if (desired < g->min)
-                return reply_invalid(r, "New SetDesiredCapacity value %" PRIu64
-                                        " is below min value %u for the AutoScalingGroup.", desired, g->min);
+                return reply_invalid(r,
+                                     "New SetDesiredCapacity value %" PRIu64
+                                     " is below min value %u for the AutoScalingGroup.",
+                                     desired, g->min);
         if (honor && g->last_activity_usec != USEC_INFINITY &&
             loop_now(r->f->front.loop) < usec_add(g->last_activity_usec, g->cooldown_usec))
                 return reply_error(r, 400, "ScalingActivityInProgress",
@@ -334,8 +353,11 @@ static AsgAction *take_action(Request *r, AsgMember **ret) {
                 return NULL;
         }
         if (token && strlen(token) != ASG_TOKEN_MAX - 1) {
-                reply_invalid(r, "1 validation error detected: Value '%s' at 'lifecycleActionToken' failed to satisfy "
-                                 "constraint: Member must have length equal to 36", token);
+                reply_invalid(r,
+                              "1 validation error detected: Value '%s' at 'lifecycleActionToken' failed to "
+                              "satisfy "
+                              "constraint: Member must have length equal to 36",
+                              token);
                 return NULL;
         }
         LIST_FOREACH (m, &g->members, AsgMember, members)
@@ -436,7 +458,8 @@ static void handle(Request *r) {
 
         if (r->x->method != HTTP_POST || !streq(r->x->path, "/") || *r->x->query || !type ||
             !startswith(type, "application/x-www-form-urlencoded"))
-                return reply_error(r, 400, "MalformedQueryString", "Only POST / with a form is played here.");
+                return reply_error(r, 400, "MalformedQueryString",
+                                   "Only POST / with a form is played here.");
         if (!fake_aws_front_admit(&r->f->front, r->x, services, &scope, &refusal)) {
                 fake_aws_refusal_as_query(&refusal);
                 return reply_error(r, refusal.status, refusal.code, refusal.message);
@@ -490,7 +513,7 @@ FakeAutoscaling *fake_autoscaling_new(const FakeAutoscalingOptions *o) {
         f->userdata = o->userdata;
         r = timer_new(aws.loop, "fake-autoscaling", on_timer, f, &f->timer);
         assert(r >= 0);
-        f->watch = (FakeEc2Watch){ .changed = asg_on_ec2_change, .userdata = f };
+        f->watch = (FakeEc2Watch) { .changed = asg_on_ec2_change, .userdata = f };
         fake_ec2_watch(f->ec2, &f->watch);
         return f;
 }
@@ -518,7 +541,7 @@ void fake_autoscaling_add_group(FakeAutoscaling *f, const FakeAsgGroup *o) {
         AsgGroup *g = MUST(new0(AsgGroup, 1));
         int r;
 
-        assert(!asg_find_group(f, o->name) && o->min <= o->desired && o->desired <= o->max);
+        assert(!asg_find_group(f, o->name) && o->desired <= o->max);
         g->name = MUST(strdup(o->name));
         r = strv_split(o->zones, " ", &g->zones);
         assert(r >= 0 && strv_length(g->zones) > 0);
@@ -578,6 +601,12 @@ size_t fake_autoscaling_n_active(FakeAutoscaling *f, const char *group) {
         return asg_n_active(must_group(f, group));
 }
 
+bool fake_autoscaling_has_room(const FakeAutoscaling *f, const char *group) {
+        const AsgGroup *g = must_group(f, group);
+
+        return g->desired < g->max;
+}
+
 bool fake_autoscaling_has_group(const FakeAutoscaling *f, const char *group) {
         return asg_find_group(f, group);
 }
@@ -591,9 +620,9 @@ FakeAwsFront *fake_autoscaling_front(FakeAutoscaling *f) {
 }
 
 void fake_autoscaling_throttle(FakeAutoscaling *f, unsigned n) {
-        fake_troubles_add(f->front.troubles, &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
-                                                             .n = n,
-                                                             .status = 400,
-                                                             .code = "Throttling",
-                                                             .message = "Rate exceeded" });
+        fake_troubles_add(f->front.troubles, &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                                              .n = n,
+                                                              .status = 400,
+                                                              .code = "Throttling",
+                                                              .message = "Rate exceeded" });
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * EC2 Auto Scaling, for both faces of the fake: an http_handler_t. Groups own instances of a FakeEc2 and keep
- * as many as they want: what ends behind a group's back is noticed at its next health check and replaced.
- * Lifecycle hooks hold instances until somebody completes them or their time is up. Strict where the real one
- * is (signature, scope, 5 minutes of skew, unknown parameters); true to its traps: nearly every error is a
- * ValidationError, a decrement repeated while an instance terminates decrements again, SetDesiredCapacity
- * chooses the victim itself, and a decrement may set off the rebalancing of zones.
+ * EC2 Auto Scaling, for both faces of the fake: an http_handler_t. Groups own instances of a FakeEc2 and
+ * keep as many as they want: what ends behind a group's back is noticed at its next health check and
+ * replaced. Lifecycle hooks hold instances until somebody completes them or their time is up. Strict where
+ * the real one is (signature, scope, 5 minutes of skew, unknown parameters); true to its traps: nearly every
+ * error is a ValidationError, a decrement repeated while an instance terminates decrements again,
+ * SetDesiredCapacity chooses the victim itself, and a decrement may set off the rebalancing of zones.
  *
  * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
  */
@@ -31,7 +31,7 @@ typedef struct FakeAsgEvent {
 
 typedef struct FakeAutoscalingOptions {
         FakeAwsFrontOptions aws;
-        FakeEc2 *ec2; /* borrowed */
+        FakeEc2 *ec2;             /* borrowed */
         usec_t health_check_usec; /* from an end behind the group's back to its being noticed; 0: a minute */
         usec_t replace_usec;      /* from then to a launch; 0: 10 s */
         usec_t launch_usec;       /* from Pending to InService; 0: 30 s */
@@ -74,6 +74,7 @@ const char *fake_autoscaling_lifecycle(FakeAutoscaling *f, const char *instance)
 unsigned fake_autoscaling_desired(FakeAutoscaling *f, const char *group);
 /* Members that are not terminating. */
 size_t fake_autoscaling_n_active(FakeAutoscaling *f, const char *group);
+bool fake_autoscaling_has_room(const FakeAutoscaling *f, const char *group); /* for one more */
 bool fake_autoscaling_has_group(const FakeAutoscaling *f, const char *group);
 
 /* Faults by operation; and keys, clock, refusals. */

@@ -180,8 +180,7 @@ bool fake_aws_verify(const HttpExchange *x, const FakeAwsKeys *keys, usec_t wall
                 return refuse(ret, FAKE_AWS_WRONG_SCOPE, 403, "SignatureDoesNotMatch",
                               "Date in Credential scope does not match X-Amz-Date.");
         if (at > usec_add(wall, max_skew) || wall > usec_add(at, max_skew))
-                return refuse(ret, FAKE_AWS_WRONG_CLOCK, 400, "RequestExpired",
-                              "Request has expired.");
+                return refuse(ret, FAKE_AWS_WRONG_CLOCK, 400, "RequestExpired", "Request has expired.");
         if (!signed_headers_are_complete(x, a.signed_headers))
                 return refuse(ret, FAKE_AWS_WRONG_SIGNATURE, 403, "SignatureDoesNotMatch",
                               "SignedHeaders is not what must be signed.");

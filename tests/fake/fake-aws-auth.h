@@ -42,7 +42,7 @@ bool fake_aws_scope(const HttpExchange *x, FakeAwsScope *ret);
 bool fake_aws_verify(const HttpExchange *x, const FakeAwsKeys *keys, usec_t wall_usec, usec_t max_skew_usec,
                      FakeAwsRefusal *ret);
 
-/* The same refusal in the words of the other query services (Auto Scaling, STS), or of the JSON ones (SQS). Only
- * EC2 has AuthFailure and RequestExpired; the others call a wrong clock a wrong signature. */
+/* The same refusal in the words of the other query services (Auto Scaling, STS), or of the JSON ones (SQS).
+ * Only EC2 has AuthFailure and RequestExpired; the others call a wrong clock a wrong signature. */
 void fake_aws_refusal_as_query(FakeAwsRefusal *r);
 void fake_aws_refusal_as_json(FakeAwsRefusal *r);

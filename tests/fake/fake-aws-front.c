@@ -13,7 +13,7 @@ static char *copy(const char *s) {
 
 void fake_aws_front_init(FakeAwsFront *f, const FakeAwsFrontOptions *o) {
         assert(o->loop && (o->access_key_id || o->region));
-        *f = (FakeAwsFront){
+        *f = (FakeAwsFront) {
                 .loop = o->loop,
                 .region = copy(o->region),
                 .account = copy(o->account ? o->account : ACCOUNT),
@@ -33,7 +33,7 @@ void fake_aws_front_done(FakeAwsFront *f) {
         free(f->secret);
         free(f->session_token);
         free(f->expired_code);
-        *f = (FakeAwsFront){ 0 };
+        *f = (FakeAwsFront) { 0 };
 }
 
 static void replace(char **dst, const char *src) {
@@ -69,19 +69,19 @@ static bool check(FakeAwsFront *f, const HttpExchange *x, bool scoped, const cha
                   const FakeAwsScope *scope, FakeAwsRefusal *ret) {
         FakeAwsKeys keys = { f->access_key_id, f->secret, f->session_token };
 
-        *ret = (FakeAwsRefusal){ 0 };
+        *ret = (FakeAwsRefusal) { 0 };
         if (scoped && f->region && !streq(scope->region, f->region)) {
-                *ret = (FakeAwsRefusal){
-                        .reason = FAKE_AWS_WRONG_SCOPE, .status = 403, .code = "SignatureDoesNotMatch"
-                };
+                *ret = (FakeAwsRefusal) { .reason = FAKE_AWS_WRONG_SCOPE,
+                                          .status = 403,
+                                          .code = "SignatureDoesNotMatch" };
                 (void) snprintf(ret->message, sizeof(ret->message),
                                 "Credential should be scoped to a valid region, not '%s'. ", scope->region);
                 return false;
         }
         if (scoped && !is_service(services, scope->service)) {
-                *ret = (FakeAwsRefusal){
-                        .reason = FAKE_AWS_WRONG_SCOPE, .status = 403, .code = "SignatureDoesNotMatch"
-                };
+                *ret = (FakeAwsRefusal) { .reason = FAKE_AWS_WRONG_SCOPE,
+                                          .status = 403,
+                                          .code = "SignatureDoesNotMatch" };
                 (void) snprintf(ret->message, sizeof(ret->message),
                                 "Credential should be scoped to correct service: '%s'. ", services[0]);
                 return false;
@@ -89,9 +89,9 @@ static bool check(FakeAwsFront *f, const HttpExchange *x, bool scoped, const cha
         if (!fake_aws_verify(x, &keys, fake_aws_front_wall(f), f->max_skew_usec, ret))
                 return false;
         if (f->expired_code) {
-                *ret = (FakeAwsRefusal){
-                        .reason = FAKE_AWS_KEYS_EXPIRED, .status = 400, .code = f->expired_code
-                };
+                *ret = (FakeAwsRefusal) { .reason = FAKE_AWS_KEYS_EXPIRED,
+                                          .status = 400,
+                                          .code = f->expired_code };
                 (void) snprintf(ret->message, sizeof(ret->message),
                                 "The security token included in the request is expired");
                 return false;

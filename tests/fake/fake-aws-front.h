@@ -13,11 +13,11 @@
 
 typedef struct FakeAwsFrontOptions {
         Loop *loop;
-        const char *region;            /* of the endpoint; NULL: all, the scope of the signature picks one */
-        const char *account;           /* NULL: 123456789012 */
-        const char *access_key_id;     /* NULL: no signature is asked for (a region is then needed) */
+        const char *region;        /* of the endpoint; NULL: all, the scope of the signature picks one */
+        const char *account;       /* NULL: 123456789012 */
+        const char *access_key_id; /* NULL: no signature is asked for (a region is then needed) */
         const char *secret_access_key;
-        const char *session_token;     /* NULL: permanent keys */
+        const char *session_token; /* NULL: permanent keys */
         usec_t max_skew_usec;
 } FakeAwsFrontOptions;
 

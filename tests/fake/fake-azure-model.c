@@ -10,7 +10,8 @@ static usec_t now(const FakeAzure *f) {
 }
 
 void azure_new_id(FakeAzure *f, char ret[37]) {
-        (void) snprintf(ret, 37, "9a5b5c2e-4f1d-4d38-9f6a-%012" PRIx64, ++f->n_ids & UINT64_C(0xffffffffffff));
+        (void) snprintf(ret, 37, "9a5b5c2e-4f1d-4d38-9f6a-%012" PRIx64,
+                        ++f->n_ids & UINT64_C(0xffffffffffff));
 }
 
 /* -- machines ------------------------------------------------------------------------------------------ */
@@ -234,11 +235,12 @@ FakeRest *fake_azure_rest(FakeAzure *f) {
 }
 
 void fake_azure_throttle(FakeAzure *f, unsigned n, unsigned retry_after_sec) {
-        fake_troubles_add(f->rest.troubles,
-                          &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
-                                          .n = n,
-                                          .status = 429,
-                                          .code = "TooManyRequests",
-                                          .message = "The request is being throttled as the limit has been reached.",
-                                          .retry_after_usec = retry_after_sec * USEC_PER_SEC });
+        fake_troubles_add(
+                f->rest.troubles,
+                &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                 .n = n,
+                                 .status = 429,
+                                 .code = "TooManyRequests",
+                                 .message = "The request is being throttled as the limit has been reached.",
+                                 .retry_after_usec = retry_after_sec * USEC_PER_SEC });
 }

@@ -14,7 +14,7 @@ typedef struct AzureSet {
 
 typedef struct AzureVm {
         ListNode vms;
-        AzureSet *set;      /* uniform; name is the instance id */
+        AzureSet *set; /* uniform; name is the instance id */
         char *name;
         char *flexible_set; /* NULL: none */
         char *power;        /* "running" */
@@ -27,7 +27,7 @@ typedef struct AzureVm {
 typedef struct AzureOperation {
         ListNode operations;
         char id[37];
-        char *code, *message; /* it fails */
+        char *code, *message;                      /* it fails */
         usec_t started_usec, ends_usec, poll_usec; /* poll_usec: not to be asked before */
 } AzureOperation;
 

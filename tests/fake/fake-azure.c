@@ -54,9 +54,10 @@ static void send_error(HttpExchange *x, unsigned status, const char *code, const
 
         (void) snprintf(seconds, sizeof(seconds), "%" PRIu64, retry_after_usec / USEC_PER_SEC);
         if (status == 401)
-                headers[n++] = (HttpHeader){ "WWW-Authenticate", "Bearer authorization_uri=\"https://login.windows.net/\"" };
+                headers[n++] = (HttpHeader) { "WWW-Authenticate",
+                                              "Bearer authorization_uri=\"https://login.windows.net/\"" };
         if (retry_after_usec > 0)
-                headers[n++] = (HttpHeader){ "Retry-After", seconds };
+                headers[n++] = (HttpHeader) { "Retry-After", seconds };
         send(x, status, headers, n, o);
 }
 
@@ -72,8 +73,10 @@ _printf_(4, 5) static void refuse(Request *r, unsigned status, const char *code,
 
 static void refuse_no_resource(Request *r, const char *type, const char *name) {
         refuse(r, 404, "ResourceNotFound",
-               "The Resource 'Microsoft.Compute/%s/%s' under resource group '%s' was not found. For more details please "
-               "go to https://aka.ms/ARMResourceNotFoundFix", type, name, r->f->group);
+               "The Resource 'Microsoft.Compute/%s/%s' under resource group '%s' was not found. For more "
+               "details please "
+               "go to https://aka.ms/ARMResourceNotFoundFix",
+               type, name, r->f->group);
 }
 
 static void refuse_no_member(Request *r, const char *id) {
@@ -84,7 +87,8 @@ static void refuse_no_member(Request *r, const char *id) {
 static char *link_to(const FakeAzure *f, const AzureOperation *o, const char *query) {
         StrBuf b = { 0 };
 
-        strbuf_addf(&b, "%s/subscriptions/%s/" PROVIDER "locations/%s/operations/%s?%sapi-version=2024-07-01",
+        strbuf_addf(&b,
+                    "%s/subscriptions/%s/" PROVIDER "locations/%s/operations/%s?%sapi-version=2024-07-01",
                     f->base_url, f->subscription, f->location, o->id, query);
         if (b.size < f->link_bytes) {
                 strbuf_add(&b, "&c=");
@@ -114,8 +118,8 @@ static char *vm_resource_id(const FakeAzure *f, const AzureVm *vm) {
                 return MUST(strf("/subscriptions/%s/resourceGroups/%s/" PROVIDER
                                  "virtualMachineScaleSets/%s/virtualMachines/%s",
                                  f->subscription, f->group, vm->set->name, vm->name));
-        return MUST(strf("/subscriptions/%s/resourceGroups/%s/" PROVIDER "virtualMachines/%s", f->subscription,
-                         f->group, vm->name));
+        return MUST(strf("/subscriptions/%s/resourceGroups/%s/" PROVIDER "virtualMachines/%s",
+                         f->subscription, f->group, vm->name));
 }
 
 static void add_status(cJSON *view, const char *kind, const char *value) {
@@ -131,7 +135,8 @@ static cJSON *view_json(const AzureVm *vm) {
         cJSON *o = MUST(cJSON_CreateObject());
 
         add_status(o, "ProvisioningState", azure_is_ending(vm) ? "deleting" : "succeeded");
-        add_status(o, "PowerState", azure_is_ending(vm) && streq(vm->power, "running") ? "stopping" : vm->power);
+        add_status(o, "PowerState",
+                   azure_is_ending(vm) && streq(vm->power, "running") ? "stopping" : vm->power);
         return o;
 }
 
@@ -146,8 +151,9 @@ static cJSON *vm_json(const FakeAzure *f, const AzureVm *vm, bool view) {
         fj_set_string(o, "name", name);
         if (vm->set)
                 fj_set_string(o, "instanceId", vm->name);
-        fj_set_string(o, "type", vm->set ? "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
-                                         : "Microsoft.Compute/virtualMachines");
+        fj_set_string(o, "type",
+                      vm->set ? "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+                              : "Microsoft.Compute/virtualMachines");
         fj_set_string(o, "location", f->location);
         fj_set_string(properties, "vmId", vm->vm_id);
         fj_set_string(properties, "provisioningState", azure_is_ending(vm) ? "Deleting" : "Succeeded");
@@ -185,7 +191,9 @@ static AzureSet *take_parent(Request *r) {
 
         if (!set)
                 refuse(r, 404, "ParentResourceNotFound",
-                       "Can not perform requested operation on nested resource. Parent resource '%s' not found.", r->args[0]);
+                       "Can not perform requested operation on nested resource. Parent resource '%s' not "
+                       "found.",
+                       r->args[0]);
         return set;
 }
 
@@ -205,7 +213,8 @@ static void reply_vm(Request *r, const AzureVm *vm) {
         if (!vm)
                 return;
         if (expand && strcasecmp(expand, "instanceView") != 0)
-                return refuse(r, 400, "InvalidParameter", "The value '%s' of parameter $expand is invalid.", expand);
+                return refuse(r, 400, "InvalidParameter", "The value '%s' of parameter $expand is invalid.",
+                              expand);
         o = vm_json(r->f, vm, expand);
         send(r->x, 200, NULL, 0, o);
 }
@@ -278,7 +287,8 @@ static void get_set(Request *r) {
         if (!set)
                 return;
         o = fj_parse("{'type':'Microsoft.Compute/virtualMachineScaleSets','sku':{'name':'Standard_D4s_v5',"
-                     "'tier':'Standard'},'properties':{'orchestrationMode':'Uniform','provisioningState':'Succeeded'}}");
+                     "'tier':'Standard'},'properties':{'orchestrationMode':'Uniform','provisioningState':'"
+                     "Succeeded'}}");
         id = MUST(strf("/subscriptions/%s/resourceGroups/%s/" PROVIDER "virtualMachineScaleSets/%s",
                        r->f->subscription, r->f->group, set->name));
         fj_set_string(o, "id", id);
@@ -297,12 +307,15 @@ static bool may_delete(Request *r, const AzureVm *vm) {
 
         if (vm->locked) {
                 refuse(r, 409, "ScopeLocked",
-                       "The scope '%s' cannot perform delete operation because following scope(s) are locked: '%s'. Please "
-                       "remove the lock and try again.", id, id);
+                       "The scope '%s' cannot perform delete operation because following scope(s) are "
+                       "locked: '%s'. Please "
+                       "remove the lock and try again.",
+                       id, id);
                 return false;
         }
         if (force && strcasecmp(force, "true") == 0 && vm->dedicated) {
-                refuse(r, 409, "OperationNotAllowed", "Operation 'forceDelete' is not allowed on VM '%s' since it is on a dedicated host.",
+                refuse(r, 409, "OperationNotAllowed",
+                       "Operation 'forceDelete' is not allowed on VM '%s' since it is on a dedicated host.",
                        vm->name);
                 return false;
         }
@@ -328,7 +341,8 @@ static void delete_one(Request *r, AzureVm *vm) {
         const char *force = fake_query_get(&r->query, "forceDeletion");
 
         if (force && strcasecmp(force, "true") != 0 && strcasecmp(force, "false") != 0)
-                return refuse(r, 400, "InvalidParameter", "The value '%s' of parameter forceDeletion is invalid.", force);
+                return refuse(r, 400, "InvalidParameter",
+                              "The value '%s' of parameter forceDeletion is invalid.", force);
         if (!vm)
                 return send(r->x, 204, NULL, 0, NULL);
         if (may_delete(r, vm))
@@ -361,7 +375,9 @@ static AzureVm **take_members(Request *r, const AzureSet *set, size_t *ret_n) {
                 AzureVm *vm = cJSON_IsString(id) ? azure_find_vm(r->f, set, id->valuestring) : NULL;
 
                 if (!vm) {
-                        refuse(r, 400, "InvalidParameter", "The provided instanceId %s is not an active Virtual Machine Scale Set VM instanceId.",
+                        refuse(r, 400, "InvalidParameter",
+                               "The provided instanceId %s is not an active Virtual Machine Scale Set VM "
+                               "instanceId.",
                                cJSON_IsString(id) ? id->valuestring : "(no string)");
                         return NULL;
                 }
@@ -474,25 +490,71 @@ static const struct Route {
 } routes[] = {
         { "virtualMachines.list", HTTP_GET, IN_GROUP, "virtualMachines", { "$skiptoken" }, list_own },
         { "virtualMachines.get", HTTP_GET, IN_GROUP, "virtualMachines/*", { "$expand" }, get_vm },
-        { "virtualMachines.instanceView", HTTP_GET, IN_GROUP, "virtualMachines/*/instanceView", { NULL },
+        { "virtualMachines.instanceView",
+          HTTP_GET,
+          IN_GROUP,
+          "virtualMachines/*/instanceView",
+          { NULL },
           get_vm_view },
-        { "virtualMachines.delete", HTTP_DELETE, IN_GROUP, "virtualMachines/*", { "forceDeletion" }, delete_vm },
-        { "virtualMachines.deallocate", HTTP_POST, IN_GROUP, "virtualMachines/*/deallocate", { "hibernate" },
+        { "virtualMachines.delete",
+          HTTP_DELETE,
+          IN_GROUP,
+          "virtualMachines/*",
+          { "forceDeletion" },
+          delete_vm },
+        { "virtualMachines.deallocate",
+          HTTP_POST,
+          IN_GROUP,
+          "virtualMachines/*/deallocate",
+          { "hibernate" },
           deallocate_vm },
-        { "virtualMachineScaleSets.get", HTTP_GET, IN_GROUP, "virtualMachineScaleSets/*", { NULL }, get_set },
-        { "virtualMachineScaleSets.deleteInstances", HTTP_POST, IN_GROUP, "virtualMachineScaleSets/*/delete",
-          { "forceDeletion" }, delete_members },
-        { "virtualMachineScaleSets.deallocate", HTTP_POST, IN_GROUP, "virtualMachineScaleSets/*/deallocate",
-          { NULL }, deallocate_members },
-        { "virtualMachineScaleSetVMs.list", HTTP_GET, IN_GROUP, "virtualMachineScaleSets/*/virtualMachines",
-          { "$skiptoken" }, list_members },
-        { "virtualMachineScaleSetVMs.get", HTTP_GET, IN_GROUP, "virtualMachineScaleSets/*/virtualMachines/*",
-          { "$expand" }, get_member },
-        { "virtualMachineScaleSetVMs.instanceView", HTTP_GET, IN_GROUP,
-          "virtualMachineScaleSets/*/virtualMachines/*/instanceView", { NULL }, get_member_view },
-        { "virtualMachineScaleSetVMs.delete", HTTP_DELETE, IN_GROUP,
-          "virtualMachineScaleSets/*/virtualMachines/*", { "forceDeletion" }, delete_member },
-        { "operations.get", HTTP_GET, IN_SUBSCRIPTION, "locations/*/operations/*", { "monitor", "c" },
+        { "virtualMachineScaleSets.get",
+          HTTP_GET,
+          IN_GROUP,
+          "virtualMachineScaleSets/*",
+          { NULL },
+          get_set },
+        { "virtualMachineScaleSets.deleteInstances",
+          HTTP_POST,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/delete",
+          { "forceDeletion" },
+          delete_members },
+        { "virtualMachineScaleSets.deallocate",
+          HTTP_POST,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/deallocate",
+          { NULL },
+          deallocate_members },
+        { "virtualMachineScaleSetVMs.list",
+          HTTP_GET,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/virtualMachines",
+          { "$skiptoken" },
+          list_members },
+        { "virtualMachineScaleSetVMs.get",
+          HTTP_GET,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/virtualMachines/*",
+          { "$expand" },
+          get_member },
+        { "virtualMachineScaleSetVMs.instanceView",
+          HTTP_GET,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/virtualMachines/*/instanceView",
+          { NULL },
+          get_member_view },
+        { "virtualMachineScaleSetVMs.delete",
+          HTTP_DELETE,
+          IN_GROUP,
+          "virtualMachineScaleSets/*/virtualMachines/*",
+          { "forceDeletion" },
+          delete_member },
+        { "operations.get",
+          HTTP_GET,
+          IN_SUBSCRIPTION,
+          "locations/*/operations/*",
+          { "monitor", "c" },
           get_operation },
 };
 
@@ -611,8 +673,8 @@ static void handle(Request *r, char *const *path) {
                 return;
         /* Azure passes over what it does not know. */
         if (!is_known_query(r, route))
-                return refuse(r, 400, "InvalidParameter", "The query '%s' has parameters that are not known here.",
-                              r->x->query);
+                return refuse(r, 400, "InvalidParameter",
+                              "The query '%s' has parameters that are not known here.", r->x->query);
         if (r->x->body_size > 0 && !cJSON_IsObject(r->body))
                 return refuse(r, 400, "InvalidRequestContent", "The request content was invalid.");
         route->act(r);

@@ -6,6 +6,7 @@
 #include <systemd/sd-event.h>
 
 #include "fake-bulk.h"
+#include "fake-clouds.h"
 #include "fake-cluster.h"
 #include "fake-control.h"
 #include "fake-files.h"
@@ -29,14 +30,15 @@
  *
  * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
  * have no metadata service, and nodes that "many" made no kubeconfig. An instance is EC2's, or what its
- * platform says (fake-machines.h, also for its other keys).
+ * platform says (fake-machines.h, also for its other keys). Groups, queues and the other clouds: fake-clouds.h.
  *
  * Admission webhooks of the world are called by HTTPS at their URLs.
  *
  * DIR gets kubeconfig-admin, kubeconfig-node-NAME of each node of the world, kubeconfig-NAME of each
  * identity, and, when all is ready, endpoints.json:
  *
- *      {"api": URL, "ec2": URL, "control": URL, "metadata": {"i-1": URL, "vm-a": URL}}
+ *      {"api": URL, "ec2": URL, "autoscaling": URL, "sqs": URL, "gce": URL, "azure": URL, "control": URL,
+ *       "metadata": {"i-1": URL, "vm-a": URL}}
  */
 
 #define BODY_MAX_BYTES (4u << 20)
@@ -62,6 +64,8 @@ typedef struct Process {
         FakeEc2 *ec2;
         FakeControl *control;
         HttpServer *api_server, *ec2_server, *control_server;
+        FakeClouds *clouds;
+        HttpServer *cloud_servers[_FAKE_CLOUD_MAX];
         FakeMachines *machines;
         HttpTransport *webhooks;
         List metadata;
@@ -71,8 +75,8 @@ typedef struct Process {
 static const char usage[] =
         "Usage: fake-cluster --dir DIR [OPTION...]\n"
         "\n"
-        "A fake Kubernetes cluster, a fake EC2, and instance metadata as of EC2, GCE and Azure, on\n"
-        "loopback, until SIGTERM.\n"
+        "A fake Kubernetes cluster, fakes of EC2, Auto Scaling, SQS, GCE and Azure, and instance metadata\n"
+        "as of EC2, GCE and Azure, on loopback, until SIGTERM.\n"
         "\n"
         "      --dir DIR               where kubeconfigs and endpoints.json go\n"
         "      --world FILE            JSON: objects, instances, identities\n"
@@ -315,6 +319,42 @@ static int add_instances(Process *p, const cJSON *world) {
         return 0;
 }
 
+static const char *on_cloud_post(const char *path, const cJSON *o, cJSON **ret_answer, void *userdata) {
+        Process *p = userdata;
+
+        return fake_clouds_post(p->clouds, path, o, ret_answer);
+}
+
+/* With EC2's instances there. */
+static int add_clouds(Process *p, const cJSON *world) {
+        FakeCloudsOptions options = {
+                .loop = p->loop,
+                .random = p->random,
+                .ec2 = p->ec2,
+                .aws = { .loop = p->loop,
+                         .region = p->args.region,
+                         .access_key_id = p->args.access_key_id,
+                         .secret_access_key = p->args.secret_access_key },
+        };
+        _cleanup_free_ char *azure = NULL;
+        const char *why;
+
+        p->clouds = fake_clouds_new(&options, world, &why);
+        if (!p->clouds)
+                return fail(-EINVAL, why);
+        for (FakeCloudId id = 0; id < _FAKE_CLOUD_MAX; id++) {
+                int r = start_server(p, 0, fake_cloud_handler(id), fake_clouds_userdata(p->clouds, id), false,
+                                     &p->cloud_servers[id]);
+
+                if (r < 0)
+                        return r;
+        }
+        azure = url_of(p->cloud_servers[FAKE_CLOUD_AZURE], false);
+        fake_azure_set_base_url(fake_clouds_azure(p->clouds), azure);
+        fake_control_set_clouds(p->control, on_cloud_post, p);
+        return 0;
+}
+
 /* After the identities of nodes were made. */
 static int add_many(Process *p, const cJSON *world) {
         int64_t count = fj_int(world, 0, "manyInstances", "count", NULL);
@@ -352,7 +392,8 @@ static int load_world(Process *p) {
         if (objects && fake_load(p->cluster, objects) < 0)
                 return fail(-EINVAL,
                             "an object of the world is of no kind that is served here, or has no name");
-        if ((r = add_instances(p, world)) < 0 || (r = add_identities(p, world)) < 0)
+        if ((r = add_instances(p, world)) < 0 || (r = add_clouds(p, world)) < 0 ||
+            (r = add_identities(p, world)) < 0)
                 return r;
         return add_many(p, world);
 }
@@ -364,6 +405,11 @@ static int write_endpoints(Process *p) {
                 fj_parse("{'api':'%s','ec2':'%s','control':'%s'}", p->api_url, ec2, control);
         int r;
 
+        for (FakeCloudId id = 0; id < _FAKE_CLOUD_MAX; id++) {
+                _cleanup_free_ char *url = url_of(p->cloud_servers[id], false);
+
+                fj_set_string(o, fake_cloud_name(id), url);
+        }
         LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
                 _cleanup_free_ char *url = url_of(m->server, false);
 
@@ -442,6 +488,8 @@ static void stop(Process *p) {
         http_server_free(p->api_server);
         http_server_free(p->ec2_server);
         http_server_free(p->control_server);
+        for (FakeCloudId id = 0; id < _FAKE_CLOUD_MAX; id++)
+                http_server_free(p->cloud_servers[id]);
         LIST_FOREACH (m, &p->metadata, Metadata, metadata) {
                 http_server_free(m->server);
                 free(m->instance);
@@ -451,6 +499,7 @@ static void stop(Process *p) {
         fake_control_free(p->control);
         fake_cluster_free(p->cluster);
         http_transport_free(p->webhooks);
+        fake_clouds_free(p->clouds);
         fake_ec2_free(p->ec2);
         random_free(p->random);
         loop_free(p->loop);

@@ -26,6 +26,8 @@ struct FakeControl {
         void *metadata_userdata;
         List rules;
         char **instances;
+        fake_cloud_post_t cloud_post;
+        void *cloud_userdata;
 };
 
 /* What a POST made of its body; NULL text: it went well. */
@@ -243,6 +245,16 @@ static Outcome post_metadata_fault(FakeControl *c, const cJSON *o) {
         return why ? wrong("%s", why) : fine;
 }
 
+static Outcome post_cloud(FakeControl *c, const char *path, const cJSON *o) {
+        Outcome outcome = { 0 };
+        const char *why;
+
+        if (!c->cloud_post)
+                return wrong("that cloud is not there");
+        why = c->cloud_post(path, o, &outcome.answer, c->cloud_userdata);
+        return why ? wrong("%s", why) : outcome;
+}
+
 static Outcome post_exit(FakeControl *c, const cJSON *o) {
         loop_exit(c->loop, 0);
         return fine;
@@ -324,6 +336,8 @@ static Outcome post(FakeControl *c, const HttpExchange *x) {
 
         if (!body)
                 return wrong("the body is no JSON");
+        if (startswith(x->path, "/cloud/"))
+                return post_cloud(c, x->path, body);
         for (size_t i = 0; i < ELEMENTSOF(posts); i++) {
                 if (!streq(x->path, posts[i].path))
                         continue;
@@ -395,6 +409,11 @@ void fake_control_add_instance(FakeControl *c, const char *id) {
         int r = strv_extend(&c->instances, id);
 
         assert(r >= 0);
+}
+
+void fake_control_set_clouds(FakeControl *c, fake_cloud_post_t cloud_post, void *userdata) {
+        c->cloud_post = cloud_post;
+        c->cloud_userdata = userdata;
 }
 
 void fake_control_set_metadata_fault(FakeControl *c, fake_metadata_fault_t fault, void *userdata) {

@@ -34,6 +34,7 @@
  *      POST /metadata/fault   {"instance": "i-1", "parts": ["token", "data"], "status": 503, "count": 3}
  *                              "hang": true, or "body": "..." (a 200) instead of a status; without parts: all,
  *                              without a count: for ever; count 0 ends it
+ *      POST /cloud/...                             fake-clouds.h
  *      POST /exit
  */
 
@@ -50,6 +51,9 @@ typedef bool (*fake_notice_t)(const char *instance, const char *kind, const char
 /* A fault as POST /metadata/fault has it. NULL: done, else what is wrong with it. */
 typedef const char *(*fake_metadata_fault_t)(const char *instance, const cJSON *fault, void *userdata);
 
+/* A command below /cloud/. NULL: done, *ret_answer (or NULL) is the control's; else what is wrong with it. */
+typedef const char *(*fake_cloud_post_t)(const char *path, const cJSON *o, cJSON **ret_answer, void *userdata);
+
 /* ec2 and notice may be NULL: that cloud is not there. The cluster's fault hook is the control's from now
  * on. */
 FakeControl *fake_control_new(Loop *loop, FakeCluster *cluster, FakeEc2 *ec2, fake_notice_t notice,
@@ -57,6 +61,8 @@ FakeControl *fake_control_new(Loop *loop, FakeCluster *cluster, FakeEc2 *ec2, fa
 FakeControl *fake_control_free(FakeControl *c);
 DEFINE_FREEP(FakeControl, fake_control_free);
 void fake_control_handle(HttpExchange *x, void *control);
+/* Before it is set there is nothing below /cloud/. */
+void fake_control_set_clouds(FakeControl *c, fake_cloud_post_t post, void *userdata);
 /* Before it is set there is no /metadata/fault. */
 void fake_control_set_metadata_fault(FakeControl *c, fake_metadata_fault_t fault, void *userdata);
 /* Instances that /instances tells of. */

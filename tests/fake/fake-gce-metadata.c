@@ -62,7 +62,7 @@ static void reply(FakeGceMetadata *f, HttpExchange *x, unsigned status, const ch
         size_t n = 4;
 
         if (!f->stranger)
-                headers[n++] = (HttpHeader){ "Metadata-Flavor", "Google" };
+                headers[n++] = (HttpHeader) { "Metadata-Flavor", "Google" };
         if (extra.name)
                 headers[n++] = extra;
         x->ops->reply(x, status, headers, n, body, strlen(body));
@@ -74,7 +74,8 @@ static void reply_error(FakeGceMetadata *f, HttpExchange *x, unsigned status) {
                 const char *title, *text;
         } texts[] = {
                 { 400, "Bad Request", "Your client has issued a malformed or illegal request." },
-                { 403, "Forbidden", "Your client does not have permission to get this URL from this server." },
+                { 403, "Forbidden",
+                  "Your client does not have permission to get this URL from this server." },
                 { 404, "Not Found", "The requested URL was not found on this server." },
                 { 405, "Method Not Allowed", "The request method is inappropriate for this URL." },
                 { 503, "Service Unavailable", "The service is temporarily unavailable." },
@@ -91,14 +92,14 @@ static void reply_error(FakeGceMetadata *f, HttpExchange *x, unsigned status) {
                          "  <title>Error %u (%s)!!1</title>\n"
                          "  <p><b>%u.</b> <ins>That's an error.</ins>\n  <p>%s\n",
                          status, title, status, text));
-        reply(f, x, status, "text/html; charset=UTF-8", body, (HttpHeader){ 0 });
+        reply(f, x, status, "text/html; charset=UTF-8", body, (HttpHeader) { 0 });
 }
 
 /* -- tokens -------------------------------------------------------------------------------------------- */
 
 static void token_done(Token *t) {
         free(t->text);
-        *t = (Token){ 0 };
+        *t = (Token) { 0 };
 }
 
 static void renew_token(FakeGceMetadata *f) {
@@ -108,7 +109,7 @@ static void renew_token(FakeGceMetadata *f) {
                 return;
         token_done(&f->last_token);
         f->last_token = f->token;
-        f->token = (Token){
+        f->token = (Token) {
                 .text = MUST(strf("ya29.c.fake-%016" PRIx64 "-%" PRIu64,
                                   hash64(f->tree.name, strlen(f->tree.name)), ++f->n_tokens)),
                 .ends_usec = usec_add(now, TOKEN_LIFE_USEC),
@@ -123,7 +124,7 @@ static void give_token(FakeGceMetadata *f, HttpExchange *x) {
         o = fj_parse("{'access_token':'%s','expires_in':%" PRIu64 ",'token_type':'Bearer'}", f->token.text,
                      usec_sub(f->token.ends_usec, loop_now(f->loop)) / USEC_PER_SEC);
         text = fj_print(o);
-        reply(f, x, 200, "application/json", text, (HttpHeader){ 0 });
+        reply(f, x, 200, "application/json", text, (HttpHeader) { 0 });
 }
 
 bool fake_gce_metadata_token_is_good(const FakeGceMetadata *f, const char *token) {
@@ -176,23 +177,23 @@ static Look look(const FakeGceMetadata *f, const char *path, const FakeQuery *q)
         bool listing, json;
 
         if (path_is_hidden(f, path))
-                return (Look){ .status = 404 };
+                return (Look) { .status = 404 };
         if (streq(path, "instance/upcoming-maintenance") && !f->tree.upcoming &&
             f->tree.upcoming_none == FAKE_GCE_UPCOMING_UNAVAILABLE)
-                return (Look){ .status = 503 };
+                return (Look) { .status = 503 };
         tree = fake_gce_tree_build(&f->tree);
         node = fake_gce_tree_find(tree, path);
         if (!node)
-                return (Look){ .status = 404 };
+                return (Look) { .status = 404 };
         if (fake_gce_tree_is_directory(node, path) && !isempty(path) && !endswith(path, "/"))
-                return (Look){ .status = 301 };
+                return (Look) { .status = 301 };
 
         listing = fake_gce_tree_is_directory(node, path) && !recursive;
         if ((alt && !streq(alt, "json") && !streq(alt, "text")) || (listing && (alt || wait)))
-                return (Look){ .status = 400 };
+                return (Look) { .status = 400 };
         json = alt ? streq(alt, "json") : recursive;
         exact = fj_print(node);
-        return (Look){
+        return (Look) {
                 .status = 200,
                 .body = listing ? fake_gce_tree_list(node)
                         : json  ? fake_gce_tree_json(node, path)
@@ -208,7 +209,7 @@ static void redirect(FakeGceMetadata *f, HttpExchange *x) {
                 MUST(strf("http://%s%s/%s%s", host ? host : "metadata.google.internal", x->path,
                           isempty(x->query) ? "" : "?", strempty(x->query)));
 
-        reply(f, x, 301, "text/html; charset=UTF-8", "", (HttpHeader){ "Location", location });
+        reply(f, x, 301, "text/html; charset=UTF-8", "", (HttpHeader) { "Location", location });
 }
 
 static void reply_look(FakeGceMetadata *f, HttpExchange *x, const Look *l) {
@@ -218,7 +219,7 @@ static void reply_look(FakeGceMetadata *f, HttpExchange *x, const Look *l) {
                 reply_error(f, x, l->status);
         else
                 reply(f, x, 200, l->json ? "application/json" : "application/text", l->body,
-                      (HttpHeader){ "ETag", l->etag });
+                      (HttpHeader) { "ETag", l->etag });
 }
 
 /* -- hanging GETs -------------------------------------------------------------------------------------- */
@@ -301,7 +302,7 @@ static bool apply_fault(FakeGceMetadata *f, HttpExchange *x, unsigned part) {
                 reply_error(f, x, status);
                 break;
         case FAKE_FATE_GARBLED:
-                reply(f, x, status, "application/text", body, (HttpHeader){ 0 });
+                reply(f, x, status, "application/text", body, (HttpHeader) { 0 });
                 break;
         }
         return true;
@@ -350,7 +351,7 @@ void fake_gce_metadata_handle(HttpExchange *x, void *fake_gce_metadata) {
         else if (x->method != HTTP_GET && x->method != HTTP_HEAD)
                 reply_error(f, x, 405);
         else if (streq(x->path, "/"))
-                reply(f, x, 200, "application/text", "computeMetadata/\n", (HttpHeader){ 0 });
+                reply(f, x, 200, "application/text", "computeMetadata/\n", (HttpHeader) { 0 });
         else if (!path)
                 reply_error(f, x, 404);
         else if (is_token(path) && fake_gce_tree_has_account(&f->tree, path))

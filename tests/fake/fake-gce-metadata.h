@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The metadata server of one Compute Engine VM, for both faces of the fake: an http_handler_t. Strict where the real
- * one is (cloud.google.com/compute/docs/metadata/querying-metadata, .../predefined-metadata-keys):
+ * The metadata server of one Compute Engine VM, for both faces of the fake: an http_handler_t. Strict where
+ * the real one is (cloud.google.com/compute/docs/metadata/querying-metadata, .../predefined-metadata-keys):
  *
  *      no Metadata-Flavor: Google, or X-Forwarded-For             403
  *      a directory without its slash                              301
@@ -11,10 +11,11 @@
  *      what is not there                                          404
  *      the server itself moves                                    503, hanging GETs included
  *
- * Every answer carries Metadata-Flavor, every value an ETag. A hanging GET (wait_for_change, last_etag, timeout_sec)
- * ends at a change, or with the same value and ETag when its time is up; without last_etag only what changes from
- * now on counts. The warning before a live migration is given only to a VM that asked for maintenance-event itself,
- * not for a parent of it, since the last event. Time is the loop's, real or virtual.
+ * Every answer carries Metadata-Flavor, every value an ETag. A hanging GET (wait_for_change, last_etag,
+ * timeout_sec) ends at a change, or with the same value and ETag when its time is up; without last_etag only
+ * what changes from now on counts. The warning before a live migration is given only to a VM that asked for
+ * maintenance-event itself, not for a parent of it, since the last event. Time is the loop's, real or
+ * virtual.
  */
 
 #include "http-message.h"
@@ -30,10 +31,11 @@ typedef struct FakeGceMetadataOptions {
         const char *project_number; /* "739419398126" */
         const char *zone;           /* "us-central1-a" */
         const char *machine_type;   /* "n2-standard-4" */
-        const char *created_by;     /* "projects/739419398126/zones/Z/instanceGroupManagers/G"; NULL: no MIG made it */
-        const char *cluster_name;   /* of GKE */
-        bool spot;                  /* and so it cannot migrate */
-        bool terminates;            /* on-host-maintenance TERMINATE; without a GPU it hears of no maintenance */
+        const char *created_by; /* "projects/739419398126/zones/Z/instanceGroupManagers/G"; NULL: no MIG made
+                                   it */
+        const char *cluster_name; /* of GKE */
+        bool spot;                /* and so it cannot migrate */
+        bool terminates; /* on-host-maintenance TERMINATE; without a GPU it hears of no maintenance */
         bool gpu;
         bool graceful_shutdown; /* shutdown-details are there */
         bool no_service_account;
@@ -53,8 +55,9 @@ void fake_gce_metadata_handle(HttpExchange *x, void *fake_gce_metadata);
 void fake_gce_metadata_set_preempted(FakeGceMetadata *f, bool preempted);
 /* instance/maintenance-event says so at once: any text; "NONE" ends an event. */
 void fake_gce_metadata_set_maintenance(FakeGceMetadata *f, const char *event);
-/* The host goes into maintenance after lead_usec, for lasts_usec (USEC_INFINITY: until set_maintenance()). True: the VM
- * is warned from now on. False: it learns when it happens, or never if its policy is TERMINATE without a GPU. */
+/* The host goes into maintenance after lead_usec, for lasts_usec (USEC_INFINITY: until set_maintenance()).
+ * True: the VM is warned from now on. False: it learns when it happens, or never if its policy is TERMINATE
+ * without a GPU. */
 bool fake_gce_metadata_migrate(FakeGceMetadata *f, const char *event, usec_t lead_usec, usec_t lasts_usec);
 
 /* instance/upcoming-maintenance. */
@@ -82,7 +85,8 @@ void fake_gce_metadata_withdraw(FakeGceMetadata *f);
 
 /* instance/name says this instead; NULL: it is not there. */
 void fake_gce_metadata_set_name(FakeGceMetadata *f, const char *name);
-/* What a pod on GKE with Workload Identity sees: ids, zone, host name, cluster name and tokens; no notices. */
+/* What a pod on GKE with Workload Identity sees: ids, zone, host name, cluster name and tokens; no notices.
+ */
 void fake_gce_metadata_intercept(FakeGceMetadata *f, bool on);
 /* The server moves: 503 for so long, and to everybody who waits. */
 void fake_gce_metadata_restart(FakeGceMetadata *f, usec_t lasts_usec);
@@ -96,7 +100,8 @@ typedef enum FakeGcePart {
 /* Of the next n requests (UINT_MAX: for ever; 0: none any more) to these parts. */
 void fake_gce_metadata_hang(FakeGceMetadata *f, unsigned parts, unsigned n); /* no answer, ever */
 void fake_gce_metadata_fail(FakeGceMetadata *f, unsigned parts, unsigned n, unsigned status);
-void fake_gce_metadata_garble(FakeGceMetadata *f, unsigned parts, unsigned n, const char *body); /* 200 with that */
+void fake_gce_metadata_garble(FakeGceMetadata *f, unsigned parts, unsigned n,
+                              const char *body); /* 200 with that */
 /* No answer carries Metadata-Flavor: somebody else answers at that address. */
 void fake_gce_metadata_set_stranger(FakeGceMetadata *f, bool on);
 

@@ -2,6 +2,7 @@
 #include "fake-gce-model.h"
 
 #include <inttypes.h>
+#include <regex.h>
 
 #include "strv.h"
 
@@ -106,6 +107,79 @@ void gce_advance(FakeGce *f) {
                 else
                         gce_instance_free(f, i);
         }
+}
+
+/* -- filters -------------------------------------------------------------------------------------------- */
+
+static bool full_match(const char *pattern, const char *text) {
+        _cleanup_free_ char *whole = MUST(strf("^(%s)$", pattern));
+        regex_t re;
+        bool match;
+
+        if (regcomp(&re, whole, REG_EXTENDED | REG_NOSUB) != 0)
+                return false;
+        match = regexec(&re, text, 0, NULL, 0) == 0;
+        regfree(&re);
+        return match;
+}
+
+/* One "key op value". 1: it fits, 0: it does not, < 0: nothing that is understood here. */
+static int term_fits(const FakeGce *f, const GceInstance *i, char *term) {
+        static const struct {
+                const char *text;
+                bool negated, regex;
+        } operators[] = {
+                { "!=", true, false }, { " ne ", true, true }, { " eq ", false, true }, { "=", false, false }
+        };
+        const char *label, *field;
+
+        term = strstrip(term);
+        if (term[0] == '(' && endswith(term, ")")) {
+                term[strlen(term) - 1] = 0;
+                term++;
+        }
+        for (size_t n = 0; n < ELEMENTSOF(operators); n++) {
+                char *at = strstr(term, operators[n].text), *key, *value;
+                bool equal;
+
+                if (!at)
+                        continue;
+                *at = 0;
+                key = strstrip(term);
+                value = strstrip(at + strlen(operators[n].text));
+                if (value[0] == '"' && strlen(value) > 1 && endswith(value, "\"")) {
+                        value[strlen(value) - 1] = 0;
+                        value++;
+                }
+                label = startswith(key, "labels.");
+                field = streq(key, "name")     ? i->name
+                        : streq(key, "status") ? gce_instance_status(f, i)
+                        : label                ? strempty(fj_string(i->labels, label, NULL))
+                                               : NULL;
+                if (!field)
+                        return -EINVAL;
+                equal = operators[n].regex ? full_match(value, field) : streq(value, field);
+                return equal != operators[n].negated;
+        }
+        return -EINVAL;
+}
+
+int gce_filter_fits(const FakeGce *f, const GceInstance *i, const char *filter) {
+        _cleanup_free_ char *copy = MUST(strdup(strempty(filter)));
+        char *rest = copy;
+
+        while (rest && *strstrip(rest)) {
+                char *next = strstr(rest, " AND ");
+                int k;
+
+                if (next)
+                        *next = 0;
+                k = term_fits(f, i, rest);
+                if (k <= 0)
+                        return k;
+                rest = next ? next + 5 : NULL;
+        }
+        return 1;
 }
 
 /* -- groups -------------------------------------------------------------------------------------------- */
@@ -306,6 +380,10 @@ unsigned fake_gce_target_size(FakeGce *f, const char *group) {
         return MUST(gce_find_group(f, NULL, group))->size;
 }
 
+bool fake_gce_has_scope(const FakeGce *f, const char *scope) {
+        return gce_scope_exists(f, scope);
+}
+
 bool fake_gce_has_group(const FakeGce *f, const char *group) {
         return gce_find_group(f, NULL, group);
 }
@@ -335,9 +413,9 @@ FakeRest *fake_gce_rest(FakeGce *f) {
 }
 
 void fake_gce_throttle(FakeGce *f, unsigned n, unsigned status) {
-        fake_troubles_add(f->rest.troubles, &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
-                                                            .n = n,
-                                                            .status = status,
-                                                            .code = "rateLimitExceeded",
-                                                            .message = "Rate Limit Exceeded" });
+        fake_troubles_add(f->rest.troubles, &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                                             .n = n,
+                                                             .status = status,
+                                                             .code = "rateLimitExceeded",
+                                                             .message = "Rate Limit Exceeded" });
 }

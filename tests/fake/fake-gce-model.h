@@ -22,9 +22,9 @@ typedef struct GceInstance {
         uint64_t id;
         GceGroup *group;
         bool protected;
-        bool removed;         /* by its group: it does not come back */
-        bool again;           /* it was deleted before, and came back */
-        usec_t created_usec;  /* there is nothing before; after: PROVISIONING */
+        bool removed;        /* by its group: it does not come back */
+        bool again;          /* it was deleted before, and came back */
+        usec_t created_usec; /* there is nothing before; after: PROVISIONING */
         usec_t running_usec;
         usec_t graceful_usec; /* how long PENDING_STOP lasts */
         usec_t stopping_usec; /* the end of PENDING_STOP; USEC_INFINITY: nobody asked */
@@ -66,6 +66,10 @@ void gce_instance_free(FakeGce *f, GceInstance *i);
 /* Returns when it will be gone. */
 usec_t gce_delete_instance(FakeGce *f, GceInstance *i, bool graceful);
 bool gce_is_ending(const GceInstance *i);
+
+/* Terms "key op value" joined by AND; keys are name, status and labels.X, operators =, !=, eq, ne. 1: it
+ * fits, 0: it does not, -EINVAL: nothing that is understood here. NULL fits everything. */
+int gce_filter_fits(const FakeGce *f, const GceInstance *i, const char *filter);
 
 GceGroup *gce_find_group(const FakeGce *f, const char *scope, const char *name); /* scope NULL: any */
 /* Makes and deletes until there are so many as are wanted; which go is its own choice. */

@@ -12,7 +12,7 @@ static char *copy(const char *s, const char *otherwise) {
 }
 
 void fake_gce_tree_init(FakeGceTree *t, const FakeGceMetadataOptions *o) {
-        *t = (FakeGceTree){
+        *t = (FakeGceTree) {
                 .name = copy(o->name, NULL),
                 .told_name = copy(o->name, NULL),
                 .id = copy(o->id, "4520031799277581759"),
@@ -45,7 +45,7 @@ void fake_gce_tree_done(FakeGceTree *t) {
         free(t->stop_state);
         free(t->stop_requested);
         cJSON_Delete(t->upcoming);
-        *t = (FakeGceTree){ 0 };
+        *t = (FakeGceTree) { 0 };
 }
 
 /* -- building ------------------------------------------------------------------------------------------ */
@@ -157,7 +157,8 @@ const cJSON *fake_gce_tree_find(const cJSON *tree, const char *path) {
 bool fake_gce_tree_has_account(const FakeGceTree *t, const char *token_path) {
         _cleanup_cjson_ cJSON *tree = fake_gce_tree_build(t);
         const char *end = endswith(token_path, "token");
-        _cleanup_free_ char *account = end ? MUST(memdup_str(token_path, (size_t) (end - token_path))) : NULL;
+        _cleanup_free_ char *account =
+                end ? MUST(memdup_str(token_path, (size_t) (end - token_path))) : NULL;
 
         return account && !streq(account, "instance/service-accounts/") && fake_gce_tree_find(tree, account);
 }
@@ -188,7 +189,8 @@ static char *camel_case(const char *name) {
         return out;
 }
 
-/* Names that people chose stay as they are: of attributes and accounts, but not what lies below an account. */
+/* Names that people chose stay as they are: of attributes and accounts, but not what lies below an account.
+ */
 static cJSON *camel_cased(const cJSON *node, bool chosen, bool accounts) {
         cJSON *out;
         const cJSON *child;
@@ -203,7 +205,9 @@ static cJSON *camel_cased(const cJSON *node, bool chosen, bool accounts) {
                 fj_set(out, name,
                        streq(child->string, "upcoming-maintenance")
                                ? fj_copy(child)
-                               : camel_cased(child, is_accounts || (!accounts && streq(child->string, "attributes")),
+                               : camel_cased(child,
+                                             is_accounts ||
+                                                     (!accounts && streq(child->string, "attributes")),
                                              is_accounts));
         }
         return out;
@@ -238,7 +242,8 @@ static void add_lines(StrBuf *b, const cJSON *node, const char *prefix) {
         const cJSON *child;
 
         cJSON_ArrayForEach (child, node) {
-                _cleanup_free_ char *path = MUST(strf("%s%s%s", prefix, prefix[0] ? "/" : "", child->string));
+                _cleanup_free_ char *path =
+                        MUST(strf("%s%s%s", prefix, prefix[0] ? "/" : "", child->string));
 
                 if (cJSON_IsObject(child))
                         add_lines(b, child, path);

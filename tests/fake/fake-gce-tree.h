@@ -33,7 +33,8 @@ bool fake_gce_tree_is_directory(const cJSON *node, const char *path);
 /* "instance/service-accounts/default/token" */
 bool fake_gce_tree_has_account(const FakeGceTree *t, const char *token_path);
 
-/* Each to be freed: names, one a line; the subtree with names in camelCase; values, with their paths if several. */
+/* Each to be freed: names, one a line; the subtree with names in camelCase; values, with their paths if
+ * several. */
 char *fake_gce_tree_list(const cJSON *node);
 char *fake_gce_tree_json(const cJSON *node, const char *path);
 char *fake_gce_tree_text(const cJSON *node, const char *path);

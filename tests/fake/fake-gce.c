@@ -2,7 +2,6 @@
 #include "fake-gce.h"
 
 #include <inttypes.h>
-#include <regex.h>
 #include <stdio.h>
 
 #include "fake-gce-model.h"
@@ -20,9 +19,9 @@ typedef struct Request {
         FakeGce *f;
         HttpExchange *x;
         FakeQuery query;
-        char **path;  /* behind projects/PROJECT/ */
+        char **path; /* behind projects/PROJECT/ */
         const char *args[ARGS_MAX];
-        char *scope;  /* "zones/Z" or "regions/R" */
+        char *scope; /* "zones/Z" or "regions/R" */
         cJSON *body;
 } Request;
 
@@ -46,8 +45,8 @@ static const char *status_name(unsigned status) {
                 unsigned status;
                 const char *name;
         } names[] = {
-                { 400, "INVALID_ARGUMENT" },   { 401, "UNAUTHENTICATED" },     { 403, "PERMISSION_DENIED" },
-                { 404, "NOT_FOUND" },          { 409, "ABORTED" },             { 412, "FAILED_PRECONDITION" },
+                { 400, "INVALID_ARGUMENT" },   { 401, "UNAUTHENTICATED" }, { 403, "PERMISSION_DENIED" },
+                { 404, "NOT_FOUND" },          { 409, "ABORTED" },         { 412, "FAILED_PRECONDITION" },
                 { 429, "RESOURCE_EXHAUSTED" }, { 503, "UNAVAILABLE" },
         };
 
@@ -129,8 +128,9 @@ static cJSON *instance_json(const FakeGce *f, const GceInstance *i) {
         fj_set_string(o, "labelFingerprint", print);
         fj_set_string(o, "fingerprint", print);
         fj_set_bool(o, "deletionProtection", i->protected);
-        fj_set(o, "scheduling", fj_parse("{'onHostMaintenance':'TERMINATE','preemptible':true,"
-                                         "'provisioningModel':'SPOT','instanceTerminationAction':'DELETE'}"));
+        fj_set(o, "scheduling",
+               fj_parse("{'onHostMaintenance':'TERMINATE','preemptible':true,"
+                        "'provisioningModel':'SPOT','instanceTerminationAction':'DELETE'}"));
         if (i->group) {
                 cJSON *item = fj_parse("{'key':'created-by'}"), *metadata = fj_object(o, "metadata");
                 _cleanup_free_ char *group = MUST(strf("projects/%s/%s/instanceGroupManagers/%s", f->project,
@@ -182,7 +182,7 @@ static void reply_operation(Request *r, const GceOperation *op) {
         reply(r, o);
 }
 
-/* -- pages and filters --------------------------------------------------------------------------------- */
+/* -- pages -------------------------------------------------------------------------------------------- */
 
 typedef struct Page {
         uint64_t first, size;
@@ -192,7 +192,7 @@ static bool take_page(Request *r, Page *ret) {
         const char *max = fake_query_get(&r->query, "maxResults"),
                    *token = fake_query_get(&r->query, "pageToken");
 
-        *ret = (Page){ .size = PAGE_MAX };
+        *ret = (Page) { .size = PAGE_MAX };
         if (max && parse_uint64_range(max, 1, PAGE_MAX, &ret->size) < 0) {
                 refuse(r, 400, "invalid",
                        "Invalid value for field 'maxResults': '%s'. Must be from 1 to 500 here.", max);
@@ -210,75 +210,6 @@ static void set_next(cJSON *o, const Page *page, uint64_t n) {
 
         if (n > page->first + page->size)
                 fj_set_string(o, "nextPageToken", token);
-}
-
-static bool full_match(const char *pattern, const char *text) {
-        _cleanup_free_ char *whole = MUST(strf("^(%s)$", pattern));
-        regex_t re;
-        bool match;
-
-        if (regcomp(&re, whole, REG_EXTENDED | REG_NOSUB) != 0)
-                return false;
-        match = regexec(&re, text, 0, NULL, 0) == 0;
-        regfree(&re);
-        return match;
-}
-
-/* One "key op value". 1: it fits, 0: it does not, < 0: nothing that is understood here. */
-static int term_fits(const FakeGce *f, const GceInstance *i, char *term) {
-        static const struct {
-                const char *text;
-                bool negated, regex;
-        } operators[] = { { "!=", true, false }, { " ne ", true, true }, { " eq ", false, true }, { "=", false, false } };
-        const char *label, *field;
-
-        term = strstrip(term);
-        if (term[0] == '(' && endswith(term, ")")) {
-                term[strlen(term) - 1] = 0;
-                term++;
-        }
-        for (size_t n = 0; n < ELEMENTSOF(operators); n++) {
-                char *at = strstr(term, operators[n].text), *key, *value;
-                bool equal;
-
-                if (!at)
-                        continue;
-                *at = 0;
-                key = strstrip(term);
-                value = strstrip(at + strlen(operators[n].text));
-                if (value[0] == '"' && strlen(value) > 1 && endswith(value, "\"")) {
-                        value[strlen(value) - 1] = 0;
-                        value++;
-                }
-                label = startswith(key, "labels.");
-                field = streq(key, "name") ? i->name :
-                        streq(key, "status") ? gce_instance_status(f, i) :
-                        label ? strempty(fj_string(i->labels, label, NULL)) : NULL;
-                if (!field)
-                        return -EINVAL;
-                equal = operators[n].regex ? full_match(value, field) : streq(value, field);
-                return equal != operators[n].negated;
-        }
-        return -EINVAL;
-}
-
-/* As term_fits(), of terms joined by AND; no filter fits everything. */
-static int filter_fits(const FakeGce *f, const GceInstance *i, const char *filter) {
-        _cleanup_free_ char *copy = MUST(strdup(strempty(filter)));
-        char *rest = copy;
-
-        while (rest && *strstrip(rest)) {
-                char *next = strstr(rest, " AND ");
-                int k;
-
-                if (next)
-                        *next = 0;
-                k = term_fits(f, i, rest);
-                if (k <= 0)
-                        return k;
-                rest = next ? next + 5 : NULL;
-        }
-        return 1;
 }
 
 /* -- instances ----------------------------------------------------------------------------------------- */
@@ -303,7 +234,8 @@ static void get_instance(Request *r) {
 }
 
 /* The instances of a zone, or of all; false: the error was sent. */
-static bool list(Request *r, const char *zone, cJSON *o, cJSON *(*array_for)(cJSON *o, const GceInstance *i)) {
+static bool list(Request *r, const char *zone, cJSON *o,
+                 cJSON *(*array_for)(cJSON *o, const GceInstance *i)) {
         const char *filter = fake_query_get(&r->query, "filter");
         uint64_t n = 0;
         Page page;
@@ -315,9 +247,10 @@ static bool list(Request *r, const char *zone, cJSON *o, cJSON *(*array_for)(cJS
 
                 if (!gce_instance_status(r->f, i) || (zone && !streq(i->zone, zone)))
                         continue;
-                fits = filter_fits(r->f, i, filter);
+                fits = gce_filter_fits(r->f, i, filter);
                 if (fits < 0) {
-                        refuse(r, 400, "invalid", "Invalid value for field 'filter': '%s'. Invalid list filter expression.",
+                        refuse(r, 400, "invalid",
+                               "Invalid value for field 'filter': '%s'. Invalid list filter expression.",
                                filter);
                         return false;
                 }
@@ -374,7 +307,8 @@ static bool play_request_id(Request *r) {
         const GceOperation *op = gce_find_request(r->f, id);
 
         if (id && (!is_uuid(id) || streq(id, NIL_UUID))) {
-                refuse(r, 400, "invalid", "Invalid value for field 'requestId': '%s'. Must be a UUID, and not zero.", id);
+                refuse(r, 400, "invalid",
+                       "Invalid value for field 'requestId': '%s'. Must be a UUID, and not zero.", id);
                 return true;
         }
         if (op)
@@ -395,7 +329,8 @@ static void delete_instance(Request *r) {
                 return;
         if (i->protected)
                 return refuse(r, 400, "invalidResourceUsage",
-                              "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion.'.");
+                              "Invalid resource usage: 'Resource cannot be deleted if it's protected "
+                              "against deletion.'.");
         op = gce_add_operation(r->f, r->scope, "delete", target, i->id,
                                fake_query_get(&r->query, "requestId"), 0);
         if (!gce_operation_fails(r->f, op))
@@ -452,7 +387,7 @@ static void wait_operation(Request *r) {
         if (op->done_usec <= now)
                 return reply_operation(r, op);
         w = MUST(new0(Wait, 1));
-        *w = (Wait){ .f = r->f, .operation = op, .x = r->x };
+        *w = (Wait) { .f = r->f, .operation = op, .x = r->x };
         k = timer_new(r->f->rest.loop, "fake-gce-wait", on_wait_over, w, &w->timer);
         assert(k >= 0);
         list_append(&r->f->waits, &w->waits);
@@ -505,7 +440,10 @@ static void get_group(Request *r) {
                 const char *action = current_action(r->f, i);
 
                 if (i->group == g)
-                        n[streq(action, "CREATING") ? 1 : streq(action, "RECREATING") ? 2 : streq(action, "DELETING") ? 3 : 0]++;
+                        n[streq(action, "CREATING")     ? 1
+                          : streq(action, "RECREATING") ? 2
+                          : streq(action, "DELETING")   ? 3
+                                                        : 0]++;
         }
         for (size_t i = 0; i < ELEMENTSOF(actions); i++)
                 fj_set_int(fj_object(o, "currentActions"), actions[i], n[i]);
@@ -570,7 +508,8 @@ static bool check_members(Request *r, const GceGroup *g, const cJSON *urls) {
 
         cJSON_ArrayForEach (m, r->body)
                 if (!streq(m->string, "instances") && !streq(m->string, "skipInstancesOnValidationError")) {
-                        refuse(r, 400, "invalid", "Invalid JSON payload received. Unknown name \"%s\": Cannot find field.",
+                        refuse(r, 400, "invalid",
+                               "Invalid JSON payload received. Unknown name \"%s\": Cannot find field.",
                                m->string);
                         return false;
                 }
@@ -582,7 +521,8 @@ static bool check_members(Request *r, const GceGroup *g, const cJSON *urls) {
                 if (!cJSON_IsString(url) || (!fj_true(r->body, "skipInstancesOnValidationError", NULL) &&
                                              !member_of(r->f, g, url->valuestring))) {
                         refuse(r, 400, "invalid",
-                               "Invalid value for field 'instances': '%s'. It is not a member of the managed instance group.",
+                               "Invalid value for field 'instances': '%s'. It is not a member of the "
+                               "managed instance group.",
                                cJSON_IsString(url) ? url->valuestring : "");
                         return false;
                 }
@@ -592,8 +532,8 @@ static bool check_members(Request *r, const GceGroup *g, const cJSON *urls) {
 static GceOperation *group_operation(Request *r, const GceGroup *g, const char *type) {
         _cleanup_free_ char *target = group_target(r->f, g->scope, g->name);
 
-        return gce_add_operation(r->f, r->scope, type, target, g->id,
-                                 fake_query_get(&r->query, "requestId"), 0);
+        return gce_add_operation(r->f, r->scope, type, target, g->id, fake_query_get(&r->query, "requestId"),
+                                 0);
 }
 
 static void delete_members(Request *r) {
@@ -646,34 +586,62 @@ static const struct Route {
         const char *query[6];
         void (*act)(Request *r);
 } routes[] = {
-        { "instances.aggregatedList", HTTP_GET, "aggregated/instances",
-          { "filter", "maxResults", "pageToken", "orderBy", "returnPartialSuccess" }, list_all_instances },
-        { "instances.list", HTTP_GET, "zones/*/instances",
-          { "filter", "maxResults", "pageToken", "orderBy", "returnPartialSuccess" }, list_instances },
+        { "instances.aggregatedList",
+          HTTP_GET,
+          "aggregated/instances",
+          { "filter", "maxResults", "pageToken", "orderBy", "returnPartialSuccess" },
+          list_all_instances },
+        { "instances.list",
+          HTTP_GET,
+          "zones/*/instances",
+          { "filter", "maxResults", "pageToken", "orderBy", "returnPartialSuccess" },
+          list_instances },
         { "instances.get", HTTP_GET, "zones/*/instances/*", { NULL }, get_instance },
-        { "instances.delete", HTTP_DELETE, "zones/*/instances/*", { "requestId", "noGracefulShutdown" },
+        { "instances.delete",
+          HTTP_DELETE,
+          "zones/*/instances/*",
+          { "requestId", "noGracefulShutdown" },
           delete_instance },
         { "zoneOperations.get", HTTP_GET, "zones/*/operations/*", { NULL }, get_operation },
         { "zoneOperations.wait", HTTP_POST, "zones/*/operations/*/wait", { NULL }, wait_operation },
         { "regionOperations.get", HTTP_GET, "regions/*/operations/*", { NULL }, get_operation },
         { "regionOperations.wait", HTTP_POST, "regions/*/operations/*/wait", { NULL }, wait_operation },
         { "instanceGroupManagers.get", HTTP_GET, "zones/*/instanceGroupManagers/*", { NULL }, get_group },
-        { "instanceGroupManagers.listManagedInstances", HTTP_POST,
-          "zones/*/instanceGroupManagers/*/listManagedInstances", { "maxResults", "pageToken" },
+        { "instanceGroupManagers.listManagedInstances",
+          HTTP_POST,
+          "zones/*/instanceGroupManagers/*/listManagedInstances",
+          { "maxResults", "pageToken" },
           list_managed },
-        { "instanceGroupManagers.deleteInstances", HTTP_POST,
-          "zones/*/instanceGroupManagers/*/deleteInstances", { "requestId" }, delete_members },
-        { "instanceGroupManagers.resize", HTTP_POST, "zones/*/instanceGroupManagers/*/resize",
-          { "requestId", "size" }, resize_group },
-        { "regionInstanceGroupManagers.get", HTTP_GET, "regions/*/instanceGroupManagers/*", { NULL },
+        { "instanceGroupManagers.deleteInstances",
+          HTTP_POST,
+          "zones/*/instanceGroupManagers/*/deleteInstances",
+          { "requestId" },
+          delete_members },
+        { "instanceGroupManagers.resize",
+          HTTP_POST,
+          "zones/*/instanceGroupManagers/*/resize",
+          { "requestId", "size" },
+          resize_group },
+        { "regionInstanceGroupManagers.get",
+          HTTP_GET,
+          "regions/*/instanceGroupManagers/*",
+          { NULL },
           get_group },
-        { "regionInstanceGroupManagers.listManagedInstances", HTTP_POST,
-          "regions/*/instanceGroupManagers/*/listManagedInstances", { "maxResults", "pageToken" },
+        { "regionInstanceGroupManagers.listManagedInstances",
+          HTTP_POST,
+          "regions/*/instanceGroupManagers/*/listManagedInstances",
+          { "maxResults", "pageToken" },
           list_managed },
-        { "regionInstanceGroupManagers.deleteInstances", HTTP_POST,
-          "regions/*/instanceGroupManagers/*/deleteInstances", { "requestId" }, delete_members },
-        { "regionInstanceGroupManagers.resize", HTTP_POST, "regions/*/instanceGroupManagers/*/resize",
-          { "requestId", "size" }, resize_group },
+        { "regionInstanceGroupManagers.deleteInstances",
+          HTTP_POST,
+          "regions/*/instanceGroupManagers/*/deleteInstances",
+          { "requestId" },
+          delete_members },
+        { "regionInstanceGroupManagers.resize",
+          HTTP_POST,
+          "regions/*/instanceGroupManagers/*/resize",
+          { "requestId", "size" },
+          resize_group },
 };
 
 /* NULL: the error was sent. */
@@ -682,8 +650,8 @@ static const struct Route *find_route(Request *r) {
                 if (routes[i].method == r->x->method &&
                     fake_path_is(r->path, routes[i].pattern, false, r->args, ARGS_MAX))
                         return &routes[i];
-        refuse(r, 404, "notFound", "Not Found: %s %s is not played here", http_method_to_string(r->x->method),
-               r->x->path);
+        refuse(r, 404, "notFound", "Not Found: %s %s is not played here",
+               http_method_to_string(r->x->method), r->x->path);
         return NULL;
 }
 
@@ -694,13 +662,15 @@ static bool check_bearer(Request *r) {
                 return true;
         case FAKE_BEARER_MISSING:
                 refuse(r, 401, "required",
-                       "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie "
+                       "Request is missing required authentication credential. Expected OAuth 2 access "
+                       "token, login cookie "
                        "or other valid authentication credential.");
                 return false;
         case FAKE_BEARER_UNKNOWN:
         case FAKE_BEARER_EXPIRED:
                 refuse(r, 401, "authError",
-                       "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or "
+                       "Request had invalid authentication credentials. Expected OAuth 2 access token, "
+                       "login cookie or "
                        "other valid authentication credential.");
                 return false;
         }
@@ -755,7 +725,8 @@ static void handle(Request *r, char **path) {
                 return;
         unknown = fake_query_unknown(&r->query, route->query, ELEMENTSOF(route->query));
         if (unknown || r->query.repeated)
-                return refuse(r, 400, "badRequest", "Invalid query parameter \"%s\"", unknown ? unknown : "(repeated)");
+                return refuse(r, 400, "badRequest", "Invalid query parameter \"%s\"",
+                              unknown ? unknown : "(repeated)");
         if (r->x->body_size > 0 && !cJSON_IsObject(r->body))
                 return refuse(r, 400, "parseError", "Parse Error");
         route->act(r);

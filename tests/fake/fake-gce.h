@@ -6,8 +6,8 @@
  * managed instance groups (zonal and regional) and the operations that change them. Time is the loop's. True
  * to the traps: a managed instance that is deleted directly comes back under the same name; deleteInstances
  * is DONE when it is accepted; resize chooses its own victims; TERMINATED is stopped, gone is 404; a project
- * that is not ours is a 404 as well; throttling may come as 403. Strict: bearer token, parameters, requestId,
- * zones; what is not played here is a 404 or a 400 that says so.
+ * that is not ours is a 404 as well; throttling may come as 403. Strict: bearer token, parameters,
+ * requestId, zones; what is not played here is a 404 or a 400 that says so.
  *
  * https://cloud.google.com/compute/docs/reference/rest/v1
  */
@@ -48,6 +48,8 @@ void fake_gce_set_graceful(FakeGce *f, const char *zone, const char *name, usec_
 /* NULL: it would not be found. */
 const char *fake_gce_status(FakeGce *f, const char *zone, const char *name);
 unsigned fake_gce_target_size(FakeGce *f, const char *group);
+/* "zones/us-central1-a", "regions/us-central1" */
+bool fake_gce_has_scope(const FakeGce *f, const char *scope);
 bool fake_gce_has_group(const FakeGce *f, const char *group);
 /* Instances that nobody has asked to delete. */
 size_t fake_gce_n_alive(FakeGce *f);

@@ -10,13 +10,13 @@ static char *copy(const char *s) {
 }
 
 void fake_rest_init(FakeRest *f, Loop *loop, const char *token) {
-        *f = (FakeRest){ .loop = loop, .token = copy(token), .troubles = fake_troubles_new() };
+        *f = (FakeRest) { .loop = loop, .token = copy(token), .troubles = fake_troubles_new() };
 }
 
 void fake_rest_done(FakeRest *f) {
         fake_troubles_free(f->troubles);
         free(f->token);
-        *f = (FakeRest){ 0 };
+        *f = (FakeRest) { 0 };
 }
 
 void fake_rest_set_token(FakeRest *f, const char *token) {
@@ -58,7 +58,8 @@ char **fake_path_split(const char *path) {
         }
 }
 
-bool fake_path_is(char *const *segments, const char *pattern, bool any_case, const char **ret, size_t n_ret) {
+bool fake_path_is(char *const *segments, const char *pattern, bool any_case, const char **ret,
+                  size_t n_ret) {
         _cleanup_strv_free_ char **wanted = fake_path_split(pattern);
         size_t n = 0;
 
@@ -70,7 +71,8 @@ bool fake_path_is(char *const *segments, const char *pattern, bool any_case, con
                                 return false;
                         assert(n < n_ret);
                         ret[n++] = segments[i];
-                } else if (any_case ? strcasecmp(wanted[i], segments[i]) != 0 : !streq(wanted[i], segments[i]))
+                } else if (any_case ? strcasecmp(wanted[i], segments[i]) != 0
+                                    : !streq(wanted[i], segments[i]))
                         return false;
         }
         return true;
@@ -78,7 +80,8 @@ bool fake_path_is(char *const *segments, const char *pattern, bool any_case, con
 
 void fake_rest_reply(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers,
                      const cJSON *o) {
-        HttpHeader all[FAKE_REST_HEADERS_MAX + 1] = { { "Content-Type", "application/json; charset=utf-8" } };
+        HttpHeader all[FAKE_REST_HEADERS_MAX + 1] = { { "Content-Type",
+                                                        "application/json; charset=utf-8" } };
         _cleanup_free_ char *text = o ? fj_print(o) : NULL;
 
         assert(n_headers <= FAKE_REST_HEADERS_MAX);

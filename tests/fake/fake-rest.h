@@ -32,8 +32,8 @@ FakeBearer fake_rest_bearer(FakeRest *f, const HttpExchange *x);
 
 /* The decoded segments of a path; an empty one (of "//", or of a '/' at the end) is kept. */
 char **fake_path_split(const char *path);
-/* In a pattern, a segment '*' stands for any segment that is not empty, and comes back in ret (borrowed), in order.
- * Azure's paths are read without regard to case. */
+/* In a pattern, a segment '*' stands for any segment that is not empty, and comes back in ret (borrowed), in
+ * order. Azure's paths are read without regard to case. */
 bool fake_path_is(char *const *segments, const char *pattern, bool any_case, const char **ret, size_t n_ret);
 
 #define FAKE_REST_HEADERS_MAX 6

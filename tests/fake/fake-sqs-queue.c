@@ -102,8 +102,7 @@ SqsMessage *sqs_queue_receive(SqsQueue *q, usec_t visibility_usec) {
 }
 
 char *sqs_message_handle(const SqsQueue *q, const SqsMessage *m) {
-        _cleanup_free_ char *text =
-                MUST(strf(HANDLE_PREFIX "%s/%s/%" PRIu64, q->name, m->id, m->handle));
+        _cleanup_free_ char *text = MUST(strf(HANDLE_PREFIX "%s/%s/%" PRIu64, q->name, m->id, m->handle));
 
         return MUST(base64_encode(text, strlen(text)));
 }

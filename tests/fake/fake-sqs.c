@@ -65,7 +65,8 @@ static const struct {
         { "EmptyBatchRequest", "com.amazonaws.sqs", "AWS.SimpleQueueService.EmptyBatchRequest" },
         { "TooManyEntriesInBatchRequest", "com.amazonaws.sqs",
           "AWS.SimpleQueueService.TooManyEntriesInBatchRequest" },
-        { "BatchEntryIdsNotDistinct", "com.amazonaws.sqs", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct" },
+        { "BatchEntryIdsNotDistinct", "com.amazonaws.sqs",
+          "AWS.SimpleQueueService.BatchEntryIdsNotDistinct" },
         { "InvalidBatchEntryId", "com.amazonaws.sqs", "AWS.SimpleQueueService.InvalidBatchEntryId" },
         { "InvalidParameterValueException", "com.amazon.coral.service", "InvalidParameterValue" },
         { "MissingRequiredParameterException", "com.amazon.coral.service", "MissingParameter" },
@@ -87,7 +88,7 @@ static void send_error(FakeSqs *f, HttpExchange *x, unsigned status, const char 
         fj_set_string(o, "message", message);
         text = fj_print(o);
         fake_aws_front_reply(&f->front, x, status, CONTENT_TYPE,
-                             &(HttpHeader){ "x-amzn-query-error", header }, text);
+                             &(HttpHeader) { "x-amzn-query-error", header }, text);
 }
 
 _printf_(3, 4) static void refuse(Request *r, const char *type, const char *fmt, ...) {
@@ -121,7 +122,8 @@ static int64_t take_int(Request *r, const char *name, int64_t min, int64_t max, 
         else if (v && (n < min || n > max))
                 refuse(r, "InvalidParameterValueException",
                        "Value %" PRId64 " for parameter %s is invalid. Reason: Must be >= %" PRId64
-                       " and <= %" PRId64 ", if provided.", n, name, min, max);
+                       " and <= %" PRId64 ", if provided.",
+                       n, name, min, max);
         return n;
 }
 
@@ -131,7 +133,8 @@ static const char *take_string(Request *r, const char *name, bool required) {
         if (v && !cJSON_IsString(v))
                 refuse(r, "SerializationException", "%s is no string", name);
         else if (required && (!v || !*v->valuestring))
-                refuse(r, "MissingRequiredParameterException", "The request must contain the parameter %s.", name);
+                refuse(r, "MissingRequiredParameterException", "The request must contain the parameter %s.",
+                       name);
         return r->failed || !v ? NULL : v->valuestring;
 }
 
@@ -278,7 +281,8 @@ static void receive_message(Request *r) {
                 .sent = wants(r, "SentTimestamp"),
                 .first = wants(r, "ApproximateFirstReceiveTimestamp"),
         };
-        int64_t wait = take_int(r, "WaitTimeSeconds", 0, WAIT_MAX_SEC, (int64_t) (q->wait_usec / USEC_PER_SEC));
+        int64_t wait =
+                take_int(r, "WaitTimeSeconds", 0, WAIT_MAX_SEC, (int64_t) (q->wait_usec / USEC_PER_SEC));
         int64_t visibility = take_int(r, "VisibilityTimeout", 0, VISIBILITY_MAX_SEC,
                                       (int64_t) (q->visibility_usec / USEC_PER_SEC));
         _cleanup_cjson_ cJSON *o = NULL;
@@ -315,8 +319,8 @@ static void delete_message(Request *r) {
         if (!handle)
                 return;
         if (delete_by(r, handle))
-                return refuse(r, "ReceiptHandleIsInvalid", "The input receipt handle \"%s\" is not a valid receipt handle.",
-                              handle);
+                return refuse(r, "ReceiptHandleIsInvalid",
+                              "The input receipt handle \"%s\" is not a valid receipt handle.", handle);
         reply(r->f, r->x, NULL);
 }
 
@@ -325,18 +329,22 @@ static bool check_batch(Request *r, const cJSON *entries) {
         const cJSON *e, *other;
 
         if (!cJSON_IsArray(entries) || cJSON_GetArraySize(entries) == 0)
-                refuse(r, "EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.");
+                refuse(r, "EmptyBatchRequest",
+                       "There should be at least one DeleteMessageBatchRequestEntry in the request.");
         else if (cJSON_GetArraySize(entries) > BATCH_MAX)
                 refuse(r, "TooManyEntriesInBatchRequest",
-                       "Maximum number of entries per request are 10. You have sent %d.", cJSON_GetArraySize(entries));
+                       "Maximum number of entries per request are 10. You have sent %d.",
+                       cJSON_GetArraySize(entries));
         cJSON_ArrayForEach (e, entries) {
                 const char *id = fj_string(e, "Id", NULL);
 
                 if (!id || !fj_string(e, "ReceiptHandle", NULL))
-                        refuse(r, "MissingRequiredParameterException", "An entry needs Id and ReceiptHandle.");
+                        refuse(r, "MissingRequiredParameterException",
+                               "An entry needs Id and ReceiptHandle.");
                 else if (!*id || strlen(id) > 80)
                         refuse(r, "InvalidBatchEntryId",
-                               "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can "
+                               "A batch entry id can only contain alphanumeric characters, hyphens and "
+                               "underscores. It can "
                                "be at most 80 letters long.");
                 for (other = e->next; id && other; other = other->next)
                         if (streq_ptr(id, fj_string(other, "Id", NULL)))
@@ -385,14 +393,17 @@ static void change_visibility(Request *r) {
                               "The input receipt handle \"%s\" is not a valid receipt handle.", handle);
         if (!m)
                 return refuse(r, "InvalidParameterValueException",
-                              "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is "
-                              "not available for visibility timeout change.", handle);
+                              "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not "
+                              "exist or is "
+                              "not available for visibility timeout change.",
+                              handle);
         if (!sqs_message_in_flight(r->queue, m))
                 return refuse(r, "MessageNotInflight", "The message referred to is not in flight.");
         if (now + (usec_t) sec * USEC_PER_SEC > m->received_usec + VISIBILITY_MAX_SEC * USEC_PER_SEC)
                 return refuse(r, "InvalidParameterValueException",
                               "Value %" PRId64 " for parameter VisibilityTimeout is invalid. Reason: Total "
-                              "VisibilityTimeout for the message is beyond the limit [43200 seconds].", sec);
+                              "VisibilityTimeout for the message is beyond the limit [43200 seconds].",
+                              sec);
         m->visible_usec = now + (usec_t) sec * USEC_PER_SEC;
         sqs_queue_run(r->queue);
         reply(r->f, r->x, NULL);
@@ -463,7 +474,8 @@ static void get_attributes(Request *r) {
                 _cleanup_free_ char *number = MUST(strf("%" PRIu64, all[i].number));
 
                 if (fj_array_has(names, "All") || fj_array_has(names, all[i].name))
-                        fj_set_string(fj_object(o, "Attributes"), all[i].name, all[i].text ? all[i].text : number);
+                        fj_set_string(fj_object(o, "Attributes"), all[i].name,
+                                      all[i].text ? all[i].text : number);
         }
         reply(r->f, r->x, o);
 }
@@ -477,9 +489,10 @@ static void send_message(Request *r) {
         if (r->failed)
                 return;
         if (strlen(body) > BODY_MAX_BYTES)
-                return refuse(r, "InvalidParameterValueException",
-                              "One or more parameters are invalid. Reason: Message must be shorter than %u bytes.",
-                              BODY_MAX_BYTES);
+                return refuse(
+                        r, "InvalidParameterValueException",
+                        "One or more parameters are invalid. Reason: Message must be shorter than %u bytes.",
+                        BODY_MAX_BYTES);
         m = sqs_queue_send(r->queue, body, (usec_t) delay * USEC_PER_SEC);
         o = MUST(cJSON_CreateObject());
         fj_set_string(o, "MD5OfMessageBody", m->md5);
@@ -564,7 +577,8 @@ static void handle(Request *r) {
                 return send_error(r->f, r->x, refusal.status, refusal.code, refusal.message);
         }
         if (!o)
-                return refuse(r, "UnknownOperationException", "No such operation, or not POST / with " CONTENT_TYPE);
+                return refuse(r, "UnknownOperationException",
+                              "No such operation, or not POST / with " CONTENT_TYPE);
         if (play_trouble(r, o->name) || !members_are_known(r, o))
                 return;
         if (o->queue) {
@@ -668,9 +682,9 @@ FakeAwsFront *fake_sqs_front(FakeSqs *f) {
 }
 
 void fake_sqs_throttle(FakeSqs *f, unsigned n) {
-        fake_troubles_add(f->front.troubles, &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL,
-                                                             .n = n,
-                                                             .status = 400,
-                                                             .code = "RequestThrottled",
-                                                             .message = "Rate exceeded" });
+        fake_troubles_add(f->front.troubles, &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                                              .n = n,
+                                                              .status = 400,
+                                                              .code = "RequestThrottled",
+                                                              .message = "Rate exceeded" });
 }

@@ -113,9 +113,11 @@ static void swallow_reply(HttpExchange *x, unsigned status, const HttpHeader *he
         of_stand_in(x)->answered = true;
 }
 
-static void swallow_begin(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers) {}
+static void swallow_begin(HttpExchange *x, unsigned status, const HttpHeader *headers, size_t n_headers) {
+}
 
-static void swallow_data(HttpExchange *x, const void *data, size_t size) {}
+static void swallow_data(HttpExchange *x, const void *data, size_t size) {
+}
 
 static void swallow_end(HttpExchange *x, bool clean) {
         of_stand_in(x)->answered = true;

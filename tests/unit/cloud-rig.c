@@ -14,7 +14,7 @@
 #define HEADERS_MAX 8
 
 void rig_init(CloudRig *rig) {
-        *rig = (CloudRig){ 0 };
+        *rig = (CloudRig) { 0 };
         assert_return_code(virtual_time_new(RIG_START_USEC, &rig->time), 0);
         assert_return_code(loop_new_virtual(rig->time, &rig->loop), 0);
         assert_return_code(http_inproc_new(rig->loop, "test", NULL, &rig->transport), 0);
@@ -74,7 +74,7 @@ void rig_start(CloudRig *rig, CloudAsk *a, HttpMethod method, const char *url, c
                 .max_response_bytes = 1u << 20,
         };
 
-        *a = (CloudAsk){ 0 };
+        *a = (CloudAsk) { 0 };
         assert_return_code(http_call_start(rig->transport, &request, on_done, a, &a->call), 0);
 }
 
@@ -111,21 +111,22 @@ void rig_start_aws(CloudRig *rig, CloudAsk *a, const char *service, const char *
         s = s ? s : &right;
         host[strcspn(host, "/")] = 0;
         if (target)
-                headers[n++] = (HttpHeader){ "X-Amz-Target", target };
-        assert_return_code(sigv4_sign(&(SigV4Request){ .method = HTTP_POST,
-                                                       .path = "/",
-                                                       .headers = headers,
-                                                       .n_headers = n,
-                                                       .body = body,
-                                                       .body_size = strlen(body),
-                                                       .region = s->region ? s->region : RIG_REGION,
-                                                       .service = s->service ? s->service : service,
-                                                       .access_key_id = s->key ? s->key : RIG_KEY,
-                                                       .secret_access_key = s->secret ? s->secret : RIG_SECRET,
-                                                       .session_token = s->token,
-                                                       .wall_usec = signed_at(rig, s->skew_usec) },
-                                      &more),
-                           0);
+                headers[n++] = (HttpHeader) { "X-Amz-Target", target };
+        assert_return_code(
+                sigv4_sign(&(SigV4Request) { .method = HTTP_POST,
+                                             .path = "/",
+                                             .headers = headers,
+                                             .n_headers = n,
+                                             .body = body,
+                                             .body_size = strlen(body),
+                                             .region = s->region ? s->region : RIG_REGION,
+                                             .service = s->service ? s->service : service,
+                                             .access_key_id = s->key ? s->key : RIG_KEY,
+                                             .secret_access_key = s->secret ? s->secret : RIG_SECRET,
+                                             .session_token = s->token,
+                                             .wall_usec = signed_at(rig, s->skew_usec) },
+                           &more),
+                0);
         for (size_t i = 0; i < more.n_headers && !s->unsigned_; i++)
                 headers[n++] = more.headers[i];
         rig_start(rig, a, HTTP_POST, url, headers, n, body);

@@ -50,21 +50,20 @@ static int room_setup(void **state) {
         Room *r = new0(Room, 1);
 
         rig_init(&r->rig);
-        r->ec2 = fake_ec2_new(&(FakeEc2Options){
+        r->ec2 = fake_ec2_new(&(FakeEc2Options) {
                 .loop = r->rig.loop, .region = RIG_REGION, .shutting_down_usec = 30 * USEC_PER_SEC });
-        r->asg = fake_autoscaling_new(&(FakeAutoscalingOptions){
-                .aws = { .loop = r->rig.loop,
-                         .region = RIG_REGION,
-                         .access_key_id = RIG_KEY,
-                         .secret_access_key = RIG_SECRET },
-                .ec2 = r->ec2,
-                .on_event = on_event,
-                .userdata = r });
+        r->asg = fake_autoscaling_new(&(FakeAutoscalingOptions) { .aws = { .loop = r->rig.loop,
+                                                                           .region = RIG_REGION,
+                                                                           .access_key_id = RIG_KEY,
+                                                                           .secret_access_key = RIG_SECRET },
+                                                                  .ec2 = r->ec2,
+                                                                  .on_event = on_event,
+                                                                  .userdata = r });
         fake_ec2_run(r->ec2, A, "eu-west-1a");
         fake_ec2_run(r->ec2, B, "eu-west-1a");
         fake_ec2_run(r->ec2, C, "eu-west-1b");
-        fake_autoscaling_add_group(r->asg,
-                                   &(FakeAsgGroup){ .name = "g", .zones = "eu-west-1a eu-west-1b", .max = 4 });
+        fake_autoscaling_add_group(
+                r->asg, &(FakeAsgGroup) { .name = "g", .zones = "eu-west-1a eu-west-1b", .max = 4 });
         fake_autoscaling_attach(r->asg, "g", A);
         fake_autoscaling_attach(r->asg, "g", B);
         fake_autoscaling_attach(r->asg, "g", C);
@@ -95,9 +94,9 @@ static void expect(Room *r, const char *form, unsigned status, const char *part)
 }
 
 static void terminate(Room *r, const char *id, bool decrement, unsigned status, const char *part) {
-        _cleanup_free_ char *form =
-                strf("Action=TerminateInstanceInAutoScalingGroup&InstanceId=%s&ShouldDecrementDesiredCapacity=%s",
-                     id, decrement ? "true" : "false");
+        _cleanup_free_ char *form = strf(
+                "Action=TerminateInstanceInAutoScalingGroup&InstanceId=%s&ShouldDecrementDesiredCapacity=%s",
+                id, decrement ? "true" : "false");
 
         expect(r, form, status, part);
 }
@@ -106,7 +105,8 @@ static void expect_lifecycle(Room *r, const char *id, const char *state) {
         const char *seen = fake_autoscaling_lifecycle(r->asg, id);
 
         if (!streq_ptr(seen, state))
-                fail_msg("%s: expected %s, saw %s", id, state ? state : "no member", seen ? seen : "no member");
+                fail_msg("%s: expected %s, saw %s", id, state ? state : "no member",
+                         seen ? seen : "no member");
 }
 
 /* -- who is let in ------------------------------------------------------------------------------------- */
@@ -124,20 +124,36 @@ static void test_refusals(void **state) {
                 { "a token nobody gave", { .token = "x" }, "", "InvalidClientTokenId", 403 },
                 { "wrong region", { .region = "eu-west-2" }, "", "valid region, not 'eu-west-2'", 403 },
                 { "wrong service", { .service = "ec2" }, "", "correct service: 'autoscaling'", 403 },
-                { "4 minutes off", { .skew_usec = 4 * 60 * 1000000ll },
-                  "Action=DescribeAutoScalingInstances&Version=2011-01-01", "AutoScalingInstances", 200 },
-                { "6 minutes off: no RequestExpired here", { .skew_usec = 6 * 60 * 1000000ll }, "",
-                  "<Code>SignatureDoesNotMatch</Code>", 403 },
-                { "no such action", { 0 }, "Action=DeleteEverything&Version=2011-01-01", "<Code>InvalidAction</Code>",
+                { "4 minutes off",
+                  { .skew_usec = 4 * 60 * 1000000ll },
+                  "Action=DescribeAutoScalingInstances&Version=2011-01-01",
+                  "AutoScalingInstances",
+                  200 },
+                { "6 minutes off: no RequestExpired here",
+                  { .skew_usec = 6 * 60 * 1000000ll },
+                  "",
+                  "<Code>SignatureDoesNotMatch</Code>",
+                  403 },
+                { "no such action",
+                  { 0 },
+                  "Action=DeleteEverything&Version=2011-01-01",
+                  "<Code>InvalidAction</Code>",
                   400 },
-                { "EC2's version", { 0 }, "Action=DescribeAutoScalingInstances&Version=2016-11-15", "InvalidAction",
+                { "EC2's version",
+                  { 0 },
+                  "Action=DescribeAutoScalingInstances&Version=2016-11-15",
+                  "InvalidAction",
                   400 },
-                { "an unknown parameter", { 0 },
+                { "an unknown parameter",
+                  { 0 },
                   "Action=DescribeAutoScalingInstances&Version=2011-01-01&InstanceId.1=i-0a",
-                  "InstanceId.1 is not recognized", 400 },
-                { "a parameter twice", { 0 },
+                  "InstanceId.1 is not recognized",
+                  400 },
+                { "a parameter twice",
+                  { 0 },
                   "Action=SetDesiredCapacity&Version=2011-01-01&DesiredCapacity=1&DesiredCapacity=2",
-                  "MalformedQueryString", 400 },
+                  "MalformedQueryString",
+                  400 },
         };
         Room *r = *state;
 
@@ -159,11 +175,14 @@ static void test_error_document(void **state) {
 
         terminate(r, "i-0dead", false, 400,
                   "<ErrorResponse xmlns=\"http://autoscaling.amazonaws.com/doc/2011-01-01/\">\n  <Error>\n"
-                  "    <Type>Sender</Type>\n    <Code>ValidationError</Code><Message>Instance Id not found - No "
+                  "    <Type>Sender</Type>\n    <Code>ValidationError</Code><Message>Instance Id not found "
+                  "- No "
                   "managed instance found for instance ID: i-0dead</Message>\n  </Error>\n  <RequestId>");
-        fake_troubles_add(fake_autoscaling_troubles(r->asg),
-                          &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL, .n = 1, .status = 500,
-                                          .code = "ResourceContention", .message = "Try again." });
+        fake_troubles_add(fake_autoscaling_troubles(r->asg), &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                                                              .n = 1,
+                                                                              .status = 500,
+                                                                              .code = "ResourceContention",
+                                                                              .message = "Try again." });
         terminate(r, A, false, 500, "<Type>Receiver</Type>");
         fake_autoscaling_throttle(r->asg, 1);
         terminate(r, A, false, 400, "<Code>Throttling</Code>");
@@ -180,7 +199,8 @@ static void test_describe(void **state) {
         } rows[] = {
                 { "Action=DescribeAutoScalingInstances&InstanceIds.member.1=i-0a", 200,
                   "<InstanceId>i-0a</InstanceId><InstanceType>m5.large</InstanceType>"
-                  "<AutoScalingGroupName>g</AutoScalingGroupName><AvailabilityZone>eu-west-1a</AvailabilityZone>"
+                  "<AutoScalingGroupName>g</AutoScalingGroupName><AvailabilityZone>eu-west-1a</"
+                  "AvailabilityZone>"
                   "<LifecycleState>InService</LifecycleState><HealthStatus>HEALTHY</HealthStatus>"
                   "<ProtectedFromScaleIn>false</ProtectedFromScaleIn>" },
                 /* unknown ids are simply missing */
@@ -205,8 +225,9 @@ static void test_describe(void **state) {
         Room *r = *state;
         StrBuf many = { 0 };
 
-        fake_autoscaling_add_hook(r->asg, "g",
-                                  &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 300 * USEC_PER_SEC, .abandon = true });
+        fake_autoscaling_add_hook(
+                r->asg, "g",
+                &(FakeAsgHook) { .name = "drain", .heartbeat_usec = 300 * USEC_PER_SEC, .abandon = true });
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 expect(r, rows[i].form, rows[i].status, rows[i].part);
 
@@ -228,7 +249,8 @@ static void test_terminate_refused(void **state) {
 
         expect(r, "Action=TerminateInstanceInAutoScalingGroup&InstanceId=i-0a", 400,
                "ShouldDecrementDesiredCapacity");
-        expect(r, "Action=TerminateInstanceInAutoScalingGroup&ShouldDecrementDesiredCapacity=true", 400, "InstanceId");
+        expect(r, "Action=TerminateInstanceInAutoScalingGroup&ShouldDecrementDesiredCapacity=true", 400,
+               "InstanceId");
         fake_autoscaling_protect(r->asg, A, true);
         terminate(r, A, true, 400, "protected from scale-in");
         fake_autoscaling_protect(r->asg, A, false);
@@ -266,7 +288,9 @@ static void test_terminate(void **state) {
 static void test_decrement_twice(void **state) {
         Room *r = *state;
 
-        fake_autoscaling_add_group(r->asg, &(FakeAsgGroup){ .name = "h", .zones = "eu-west-1a", .min = 1, .desired = 1, .max = 2 });
+        fake_autoscaling_add_group(
+                r->asg,
+                &(FakeAsgGroup) { .name = "h", .zones = "eu-west-1a", .min = 1, .desired = 1, .max = 2 });
         terminate(r, A, true, 200, NULL);
         terminate(r, A, true, 200, NULL);
         assert_int_equal(fake_autoscaling_desired(r->asg, "g"), 1);
@@ -281,17 +305,19 @@ static void test_decrement_twice(void **state) {
 static void test_set_desired(void **state) {
         Room *r = *state;
 
-        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=5", 400, "above max value 4");
+        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=5", 400,
+               "above max value 4");
         expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=x&DesiredCapacity=1", 400, "not found");
         fake_autoscaling_protect(r->asg, A, true);
         expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=2", 200,
                "<SetDesiredCapacityResponse");
         expect_lifecycle(r, A, "InService");
         expect_lifecycle(r, B, "Terminating"); /* in the fuller zone */
-        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=3&HonorCooldown=true", 400,
-               "<Code>ScalingActivityInProgress</Code>");
+        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=3&HonorCooldown=true",
+               400, "<Code>ScalingActivityInProgress</Code>");
         rig_run_for(&r->rig, 300 * USEC_PER_SEC);
-        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=3&HonorCooldown=true", 200, NULL);
+        expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=3&HonorCooldown=true",
+               200, NULL);
         rig_run_for(&r->rig, USEC_PER_MINUTE);
         assert_int_equal(r->n_launched, 1);
 }
@@ -317,7 +343,10 @@ static void test_rebalance(void **state) {
         fake_ec2_run(r->ec2, "i-01", "eu-west-1a");
         fake_ec2_run(r->ec2, "i-02", "eu-west-1a");
         fake_ec2_run(r->ec2, "i-03", "eu-west-1b");
-        fake_autoscaling_add_group(r->asg, &(FakeAsgGroup){ .name = "z", .zones = "eu-west-1a eu-west-1b", .max = 9, .rebalances = true });
+        fake_autoscaling_add_group(r->asg, &(FakeAsgGroup) { .name = "z",
+                                                             .zones = "eu-west-1a eu-west-1b",
+                                                             .max = 9,
+                                                             .rebalances = true });
         fake_autoscaling_attach(r->asg, "z", "i-03");
         fake_autoscaling_attach(r->asg, "z", "i-01");
         fake_autoscaling_attach(r->asg, "z", "i-02");
@@ -333,7 +362,8 @@ static void test_rebalance(void **state) {
 
 #define BY_TOKEN "Action=%s&AutoScalingGroupName=g&LifecycleHookName=%s&LifecycleActionToken=%s%s"
 
-static void hook_call(Room *r, const char *action, const char *hook, const char *result, unsigned status, const char *part) {
+static void hook_call(Room *r, const char *action, const char *hook, const char *result, unsigned status,
+                      const char *part) {
         _cleanup_free_ char *form = strf(BY_TOKEN, action, hook, r->token, result);
 
         expect(r, form, status, part);
@@ -342,7 +372,8 @@ static void hook_call(Room *r, const char *action, const char *hook, const char 
 static void test_hook(void **state) {
         Room *r = *state;
 
-        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 60 * USEC_PER_SEC });
+        fake_autoscaling_add_hook(r->asg, "g",
+                                  &(FakeAsgHook) { .name = "drain", .heartbeat_usec = 60 * USEC_PER_SEC });
         terminate(r, A, true, 200, NULL);
         expect_lifecycle(r, A, "Terminating:Wait");
         assert_string_equal(fake_ec2_state(r->ec2, A), "running");
@@ -354,26 +385,36 @@ static void test_hook(void **state) {
         assert_int_equal(r->n_lifecycle, 1);
         for (int i = 0; i < 5; i++) {
                 rig_run_for(&r->rig, 50 * USEC_PER_SEC);
-                hook_call(r, "RecordLifecycleActionHeartbeat", "drain", "", 200, "RecordLifecycleActionHeartbeatResult");
+                hook_call(r, "RecordLifecycleActionHeartbeat", "drain", "", 200,
+                          "RecordLifecycleActionHeartbeatResult");
         }
         expect_lifecycle(r, A, "Terminating:Wait");
 
-        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=PERHAPS", 400, "ValidationError");
-        hook_call(r, "CompleteLifecycleAction", "other", "&LifecycleActionResult=CONTINUE", 400, "No active Lifecycle Action found with token");
-        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=CONTINUE", 200, "CompleteLifecycleActionResult");
+        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=PERHAPS", 400,
+                  "ValidationError");
+        hook_call(r, "CompleteLifecycleAction", "other", "&LifecycleActionResult=CONTINUE", 400,
+                  "No active Lifecycle Action found with token");
+        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=CONTINUE", 200,
+                  "CompleteLifecycleActionResult");
         expect_lifecycle(r, A, "Terminating:Proceed");
         assert_string_equal(fake_ec2_state(r->ec2, A), "shutting-down");
-        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=CONTINUE", 400, "No active Lifecycle Action found");
-        expect(r, "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-0a&LifecycleActionResult=CONTINUE",
+        hook_call(r, "CompleteLifecycleAction", "drain", "&LifecycleActionResult=CONTINUE", 400,
+                  "No active Lifecycle Action found");
+        expect(r,
+               "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-"
+               "0a&LifecycleActionResult=CONTINUE",
                400, "No active Lifecycle Action found with instance ID i-0a");
-        expect(r, "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&LifecycleActionToken=x&LifecycleActionResult=CONTINUE",
+        expect(r,
+               "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&"
+               "LifecycleActionToken=x&LifecycleActionResult=CONTINUE",
                400, "length equal to 36");
 }
 
 static void test_hook_times_out(void **state) {
         Room *r = *state;
 
-        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook){ .name = "drain", .heartbeat_usec = 30 * USEC_PER_SEC });
+        fake_autoscaling_add_hook(r->asg, "g",
+                                  &(FakeAsgHook) { .name = "drain", .heartbeat_usec = 30 * USEC_PER_SEC });
         terminate(r, A, true, 200, NULL);
         rig_run_for(&r->rig, 29 * USEC_PER_SEC);
         expect_lifecycle(r, A, "Terminating:Wait");
@@ -395,27 +436,37 @@ static void test_hook_times_out(void **state) {
 static void test_two_hooks(void **state) {
         Room *r = *state;
 
-        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook){ .name = "drain" });
-        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook){ .name = "logs" });
+        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook) { .name = "drain" });
+        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook) { .name = "logs" });
         terminate(r, A, true, 200, NULL);
         assert_int_equal(r->n_lifecycle, 2);
-        expect(r, "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-0a&LifecycleActionResult=CONTINUE", 200, NULL);
+        expect(r,
+               "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-"
+               "0a&LifecycleActionResult=CONTINUE",
+               200, NULL);
         expect_lifecycle(r, A, "Terminating:Wait");
-        expect(r, "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=logs&InstanceId=i-0a&LifecycleActionResult=CONTINUE", 200, NULL);
+        expect(r,
+               "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=logs&InstanceId=i-"
+               "0a&LifecycleActionResult=CONTINUE",
+               200, NULL);
         expect_lifecycle(r, A, "Terminating:Proceed");
 
         terminate(r, B, true, 200, NULL);
-        expect(r, "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-0b&LifecycleActionResult=ABANDON", 200, NULL);
+        expect(r,
+               "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=drain&InstanceId=i-"
+               "0b&LifecycleActionResult=ABANDON",
+               200, NULL);
         expect_lifecycle(r, B, "Terminating:Proceed");
 }
 
 static void test_launch_hook(void **state) {
-        static const char complete[] = "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=boot"
-                                       "&LifecycleActionToken=%s&LifecycleActionResult=%s";
+        static const char complete[] =
+                "Action=CompleteLifecycleAction&AutoScalingGroupName=g&LifecycleHookName=boot"
+                "&LifecycleActionToken=%s&LifecycleActionResult=%s";
         Room *r = *state;
         _cleanup_free_ char *abandon = NULL, *go_on = NULL;
 
-        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook){ .name = "boot", .launching = true });
+        fake_autoscaling_add_hook(r->asg, "g", &(FakeAsgHook) { .name = "boot", .launching = true });
         expect(r, "Action=SetDesiredCapacity&AutoScalingGroupName=g&DesiredCapacity=4", 200, NULL);
         rig_run_for(&r->rig, USEC_PER_MINUTE);
         assert_int_equal(r->n_lifecycle, 1);
@@ -434,14 +485,20 @@ static void test_launch_hook(void **state) {
 /* -- what gets lost ------------------------------------------------------------------------------------ */
 
 static void test_lost_and_hung(void **state) {
-        static const char form[] = "Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=i-0a"
-                                   "&ShouldDecrementDesiredCapacity=true";
+        static const char form[] =
+                "Action=TerminateInstanceInAutoScalingGroup&Version=2011-01-01&InstanceId=i-0a"
+                "&ShouldDecrementDesiredCapacity=true";
         _cleanup_ask_ CloudAsk hung = { 0 }, lost = { 0 };
         Room *r = *state;
 
         fake_troubles_add(fake_autoscaling_troubles(r->asg),
-                          &(FakeTrouble){ .kind = FAKE_TROUBLE_HANG, .n = 1, .operation = "TerminateInstanceInAutoScalingGroup" });
-        fake_troubles_add(fake_autoscaling_troubles(r->asg), &(FakeTrouble){ .kind = FAKE_TROUBLE_LOSE, .n = 1, .operation = "TerminateInstanceInAutoScalingGroup" });
+                          &(FakeTrouble) { .kind = FAKE_TROUBLE_HANG,
+                                           .n = 1,
+                                           .operation = "TerminateInstanceInAutoScalingGroup" });
+        fake_troubles_add(fake_autoscaling_troubles(r->asg),
+                          &(FakeTrouble) { .kind = FAKE_TROUBLE_LOSE,
+                                           .n = 1,
+                                           .operation = "TerminateInstanceInAutoScalingGroup" });
         expect(r, "Action=DescribeAutoScalingGroups", 200, NULL); /* not meant */
         rig_start_aws(&r->rig, &hung, "autoscaling", URL, FORM, NULL, form, NULL);
         rig_run_for(&r->rig, USEC_PER_MINUTE);
@@ -451,18 +508,22 @@ static void test_lost_and_hung(void **state) {
         rig_run_for(&r->rig, USEC_PER_SEC);
         assert_false(lost.answered);
         expect_lifecycle(r, A, "Terminating");
-        assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r->asg), "TerminateInstanceInAutoScalingGroup"), 2);
+        assert_int_equal(fake_troubles_n_requests(fake_autoscaling_troubles(r->asg),
+                                                  "TerminateInstanceInAutoScalingGroup"),
+                         2);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, room_setup, room_teardown)
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                TEST(test_refusals),      TEST(test_error_document), TEST(test_describe),
-                TEST(test_terminate_refused), TEST(test_terminate),  TEST(test_decrement_twice),
-                TEST(test_set_desired),   TEST(test_health_check),   TEST(test_rebalance),
-                TEST(test_hook),          TEST(test_hook_times_out), TEST(test_two_hooks),
-                TEST(test_launch_hook),   TEST(test_lost_and_hung),
+                TEST(test_refusals),       TEST(test_error_document),
+                TEST(test_describe),       TEST(test_terminate_refused),
+                TEST(test_terminate),      TEST(test_decrement_twice),
+                TEST(test_set_desired),    TEST(test_health_check),
+                TEST(test_rebalance),      TEST(test_hook),
+                TEST(test_hook_times_out), TEST(test_two_hooks),
+                TEST(test_launch_hook),    TEST(test_lost_and_hung),
         };
         return cmocka_run_group_tests_name("fake-autoscaling", tests, NULL, NULL);
 }

@@ -114,6 +114,7 @@ static void test_commands(void **state) {
                   "{'items':[{'apiVersion':'v1','kind':'No','metadata':{'name':'c'}}]}", 400, "no kind" },
                 { "a fault that does nothing", HTTP_POST, "/fault", "{}", 400, "needs status" },
                 { "a fault that is no failure", HTTP_POST, "/fault", "{'status':200}", 400, "400 to 599" },
+                { "a cloud that is not there", HTTP_POST, "/cloud/fault", "{}", 400, "not there" },
                 { "no JSON", HTTP_POST, "/fault", "{", 400, "no JSON" },
                 { "no such thing", HTTP_GET, "/nothing", NULL, 400, "nothing is there" },
                 { "no such command", HTTP_POST, "/nothing", NULL, 400, "no such command" },

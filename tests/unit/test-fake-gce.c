@@ -26,7 +26,7 @@ static int room_setup(void **state) {
         Room *r = new0(Room, 1);
 
         rig_init(&r->rig);
-        r->gce = fake_gce_new(&(FakeGceOptions){ .loop = r->rig.loop, .token = "good" });
+        r->gce = fake_gce_new(&(FakeGceOptions) { .loop = r->rig.loop, .token = "good" });
         fake_gce_add_group(r->gce, "zones/" ZONE, "mig");
         fake_gce_add_group(r->gce, "regions/us-central1", "wide");
         fake_gce_run(r->gce, ZONE, "alone", NULL);
@@ -71,7 +71,8 @@ static void expect_as(Room *r, const char *token, HttpMethod method, const char 
         keep_operation(r, &a);
 }
 
-static void expect(Room *r, HttpMethod method, const char *path, const char *body, unsigned status, const char *part) {
+static void expect(Room *r, HttpMethod method, const char *path, const char *body, unsigned status,
+                   const char *part) {
         _cleanup_free_ char *url = strf(BASE "%s", path);
 
         expect_as(r, "good", method, url, body, status, part);
@@ -94,27 +95,47 @@ static void test_refusals(void **state) {
                 unsigned status;
                 const char *part;
         } rows[] = {
-                { NULL, HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 401, "\"reason\":\"required\"" },
-                { "bad", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 401, "\"status\":\"UNAUTHENTICATED\"" },
-                { "good", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 200, "\"status\":\"RUNNING\"" },
+                { NULL, HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 401,
+                  "\"reason\":\"required\"" },
+                { "bad", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 401,
+                  "\"status\":\"UNAUTHENTICATED\"" },
+                { "good", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone", NULL, 200,
+                  "\"status\":\"RUNNING\"" },
                 /* both 404, but only one says that the machine is gone */
                 { "good", HTTP_GET, "vesper-test/zones/us-central1-a/instances/none", NULL, 404,
                   "The resource 'projects/vesper-test/zones/us-central1-a/instances/none' was not found" },
-                { "good", HTTP_GET, "other/zones/us-central1-a/instances/alone", NULL, 404, "The resource 'projects/other' was not found" },
+                { "good", HTTP_GET, "other/zones/us-central1-a/instances/alone", NULL, 404,
+                  "The resource 'projects/other' was not found" },
                 { "good", HTTP_GET, "vesper-test/zones/mars-a/instances/alone", NULL, 400, "Unknown zone" },
-                { "good", HTTP_GET, "vesper-test/regions/mars/instanceGroupManagers/wide", NULL, 400, "Unknown region" },
+                { "good", HTTP_GET, "vesper-test/regions/mars/instanceGroupManagers/wide", NULL, 400,
+                  "Unknown region" },
                 { "good", HTTP_GET, "vesper-test/global/images", NULL, 404, "not played here" },
-                { "good", HTTP_PUT, "vesper-test/zones/us-central1-a/instances/alone", NULL, 404, "not played here" },
-                { "good", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone?verbose=1", NULL, 400, "verbose" },
-                { "good", HTTP_DELETE, "vesper-test/zones/us-central1-a/instances/alone?requestId=x", NULL, 400, "UUID" },
-                { "good", HTTP_DELETE, "vesper-test/zones/us-central1-a/instances/alone?requestId=00000000-0000-0000-0000-000000000000", NULL, 400, "not zero" },
-                { "good", HTTP_POST, "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances", "{", 400, "Parse Error" },
-                { "good", HTTP_POST, "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances", "{'instances':[]}", 400, "1 to 1000" },
-                { "good", HTTP_POST, "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances", "{'names':['x']}", 400, "Unknown name" },
-                { "good", HTTP_POST, "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
+                { "good", HTTP_PUT, "vesper-test/zones/us-central1-a/instances/alone", NULL, 404,
+                  "not played here" },
+                { "good", HTTP_GET, "vesper-test/zones/us-central1-a/instances/alone?verbose=1", NULL, 400,
+                  "verbose" },
+                { "good", HTTP_DELETE, "vesper-test/zones/us-central1-a/instances/alone?requestId=x", NULL,
+                  400, "UUID" },
+                { "good", HTTP_DELETE,
+                  "vesper-test/zones/us-central1-a/instances/"
+                  "alone?requestId=00000000-0000-0000-0000-000000000000",
+                  NULL, 400, "not zero" },
+                { "good", HTTP_POST,
+                  "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances", "{", 400,
+                  "Parse Error" },
+                { "good", HTTP_POST,
+                  "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
+                  "{'instances':[]}", 400, "1 to 1000" },
+                { "good", HTTP_POST,
+                  "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
+                  "{'names':['x']}", 400, "Unknown name" },
+                { "good", HTTP_POST,
+                  "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
                   "{'instances':['zones/us-central1-a/instances/alone']}", 400, "not a member" },
-                { "good", HTTP_POST, "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
-                  "{'instances':['projects/other/zones/us-central1-a/instances/mig-1']}", 400, "not a member" },
+                { "good", HTTP_POST,
+                  "vesper-test/zones/us-central1-a/instanceGroupManagers/mig/deleteInstances",
+                  "{'instances':['projects/other/zones/us-central1-a/instances/mig-1']}", 400,
+                  "not a member" },
         };
         Room *r = *state;
 
@@ -131,10 +152,14 @@ static void test_refusals(void **state) {
         print_message("  throttled under 403 as well as 429\n");
         fake_gce_throttle(r->gce, 1, 403);
         fake_gce_throttle(r->gce, 1, 429);
-        expect(r, HTTP_GET, DELETE "alone", NULL, 403, "\"domain\":\"usageLimits\",\"reason\":\"rateLimitExceeded\"");
+        expect(r, HTTP_GET, DELETE "alone", NULL, 403,
+               "\"domain\":\"usageLimits\",\"reason\":\"rateLimitExceeded\"");
         expect(r, HTTP_GET, DELETE "alone", NULL, 429, "\"reason\":\"rateLimitExceeded\"");
-        fake_troubles_add(fake_gce_rest(r->gce)->troubles,
-                          &(FakeTrouble){ .kind = FAKE_TROUBLE_FAIL, .n = 1, .status = 503, .code = "backendError", .message = "Try again" });
+        fake_troubles_add(fake_gce_rest(r->gce)->troubles, &(FakeTrouble) { .kind = FAKE_TROUBLE_FAIL,
+                                                                            .n = 1,
+                                                                            .status = 503,
+                                                                            .code = "backendError",
+                                                                            .message = "Try again" });
         expect(r, HTTP_GET, DELETE "alone", NULL, 503, "\"status\":\"UNAVAILABLE\"");
 }
 
@@ -212,7 +237,8 @@ static void test_failed_operation(void **state) {
         fake_gce_fail_operations(r->gce, 1, 503, "ZONE_RESOURCE_POOL_EXHAUSTED", "no room");
         expect(r, HTTP_DELETE, DELETE "alone", NULL, 200, "PENDING");
         rig_run_for(&r->rig, 2 * USEC_PER_SEC);
-        expect_operation(r, "\"error\":{\"errors\":[{\"code\":\"ZONE_RESOURCE_POOL_EXHAUSTED\",\"message\":\"no room\"}]},\"httpErrorStatusCode\":503");
+        expect_operation(r, "\"error\":{\"errors\":[{\"code\":\"ZONE_RESOURCE_POOL_EXHAUSTED\",\"message\":"
+                            "\"no room\"}]},\"httpErrorStatusCode\":503");
         assert_string_equal(fake_gce_status(r->gce, ZONE, "alone"), "RUNNING");
 }
 
@@ -230,13 +256,16 @@ static void test_group(void **state) {
 
         print_message("  DONE is accepted; the list says when it is over\n");
         expect(r, HTTP_POST, MIG "/deleteInstances" ID1,
-               "{'instances':['" BASE "zones/" ZONE "/instances/mig-1','zones/" ZONE "/instances/gone'],'skipInstancesOnValidationError':true}",
+               "{'instances':['" BASE "zones/" ZONE "/instances/mig-1','zones/" ZONE
+               "/instances/gone'],'skipInstancesOnValidationError':true}",
                200, "deleteInstances");
         assert_int_equal(fake_gce_target_size(r->gce, "mig"), 1);
         rig_run_for(&r->rig, 2 * USEC_PER_SEC);
         expect_operation(r, "DONE");
-        expect(r, HTTP_POST, MIG "/listManagedInstances", NULL, 200, "\"instanceStatus\":\"STOPPING\",\"currentAction\":\"DELETING\"");
-        expect(r, HTTP_POST, MIG "/deleteInstances" ID2, "{'instances':['zones/" ZONE "/instances/mig-1']}", 200, NULL);
+        expect(r, HTTP_POST, MIG "/listManagedInstances", NULL, 200,
+               "\"instanceStatus\":\"STOPPING\",\"currentAction\":\"DELETING\"");
+        expect(r, HTTP_POST, MIG "/deleteInstances" ID2, "{'instances':['zones/" ZONE "/instances/mig-1']}",
+               200, NULL);
         assert_int_equal(fake_gce_target_size(r->gce, "mig"), 1); /* not twice */
         rig_run_for(&r->rig, 2 * USEC_PER_MINUTE);
         expect(r, HTTP_GET, DELETE "mig-1", NULL, 404, NULL);
@@ -244,7 +273,8 @@ static void test_group(void **state) {
 
         print_message("  a regional one, under its region\n");
         expect(r, HTTP_POST, "regions/us-central1/instanceGroupManagers/wide/deleteInstances",
-               "{'instances':['zones/us-central1-b/instances/wide-1']}", 200, "/regions/us-central1/operations/");
+               "{'instances':['zones/us-central1-b/instances/wide-1']}", 200,
+               "/regions/us-central1/operations/");
         expect(r, HTTP_GET, "zones/us-central1-b/instanceGroupManagers/wide", NULL, 404, NULL);
         assert_int_equal(fake_gce_target_size(r->gce, "wide"), 0);
 
@@ -266,10 +296,13 @@ static void test_list(void **state) {
                 { "zones/" ZONE "/instances?maxResults=2&pageToken=page%2B2", 200, "\"name\":\"mig-2\"" },
                 { "zones/" ZONE "/instances?pageToken=x", 400, "pageToken" },
                 { "zones/" ZONE "/instances?maxResults=0", 400, "maxResults" },
-                { "zones/" ZONE "/instances?filter=name%3Dalone", 200, "\"items\":[{\"kind\":\"compute#instance\"" },
-                { "zones/" ZONE "/instances?filter=name%20eq%20mig-.*%20AND%20status%3DRUNNING", 200, "mig-2" },
+                { "zones/" ZONE "/instances?filter=name%3Dalone", 200,
+                  "\"items\":[{\"kind\":\"compute#instance\"" },
+                { "zones/" ZONE "/instances?filter=name%20eq%20mig-.*%20AND%20status%3DRUNNING", 200,
+                  "mig-2" },
                 { "zones/" ZONE "/instances?filter=%28labels.pool%20%3D%20%22a%22%29", 200, "alone" },
-                { "zones/" ZONE "/instances?filter=labels.pool%3Db", 200, "{\"kind\":\"compute#instanceList\"}" },
+                { "zones/" ZONE "/instances?filter=labels.pool%3Db", 200,
+                  "{\"kind\":\"compute#instanceList\"}" },
                 { "zones/" ZONE "/instances?filter=nonsense", 400, "Invalid list filter" },
                 { "aggregated/instances", 200, "\"zones/us-central1-b\":{\"instances\":[" },
         };
@@ -285,8 +318,9 @@ static void test_lost_answer(void **state) {
         _cleanup_ask_ CloudAsk lost = { 0 };
         Room *r = *state;
 
-        fake_troubles_add(fake_gce_rest(r->gce)->troubles,
-                          &(FakeTrouble){ .kind = FAKE_TROUBLE_LOSE, .n = 1, .operation = "instances.delete" });
+        fake_troubles_add(
+                fake_gce_rest(r->gce)->troubles,
+                &(FakeTrouble) { .kind = FAKE_TROUBLE_LOSE, .n = 1, .operation = "instances.delete" });
         rig_start(&r->rig, &lost, HTTP_DELETE, BASE DELETE "alone" ID1, headers, 1, NULL);
         rig_run_for(&r->rig, 5 * USEC_PER_SEC);
         assert_false(lost.answered);
@@ -299,8 +333,8 @@ static void test_lost_answer(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                TEST(test_refusals), TEST(test_delete), TEST(test_graceful), TEST(test_wait),
-                TEST(test_failed_operation), TEST(test_group), TEST(test_list), TEST(test_lost_answer),
+                TEST(test_refusals),         TEST(test_delete), TEST(test_graceful), TEST(test_wait),
+                TEST(test_failed_operation), TEST(test_group),  TEST(test_list),     TEST(test_lost_answer),
         };
         return cmocka_run_group_tests_name("fake-gce", tests, NULL, NULL);
 }

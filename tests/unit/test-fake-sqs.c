@@ -25,12 +25,12 @@ static int room_setup(void **state) {
         Room *r = new0(Room, 1);
 
         rig_init(&r->rig);
-        r->sqs = fake_sqs_new(&(FakeSqsOptions){ .aws = { .loop = r->rig.loop,
-                                                          .region = RIG_REGION,
-                                                          .access_key_id = RIG_KEY,
-                                                          .secret_access_key = RIG_SECRET },
-                                                 .max_in_flight = 5 });
-        fake_sqs_add_queue(r->sqs, &(FakeQueue){ .name = "q" });
+        r->sqs = fake_sqs_new(&(FakeSqsOptions) { .aws = { .loop = r->rig.loop,
+                                                           .region = RIG_REGION,
+                                                           .access_key_id = RIG_KEY,
+                                                           .secret_access_key = RIG_SECRET },
+                                                  .max_in_flight = 5 });
+        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "q" });
         rig_route(&r->rig, "https://sqs.eu-west-1.amazonaws.com", fake_sqs_handle, r->sqs);
         *state = r;
         return 0;
@@ -80,7 +80,8 @@ static void expect(Room *r, const char *operation, const char *text, unsigned st
 }
 
 /* An operation on the handle r->handle, with more members behind. */
-static void expect_handle(Room *r, const char *operation, const char *more, unsigned status, const char *part) {
+static void expect_handle(Room *r, const char *operation, const char *more, unsigned status,
+                          const char *part) {
         _cleanup_free_ char *text = strf("{'QueueUrl':'" QUEUE "','ReceiptHandle':'%s'%s}", r->handle, more);
 
         expect(r, operation, text, status, part);
@@ -95,32 +96,133 @@ static void test_refusals(void **state) {
                 const char *type, *target, *body, *part;
                 unsigned status;
         } rows[] = {
-                { "unsigned", { .unsigned_ = true }, TYPE, "AmazonSQS.ReceiveMessage", RECEIVE, "#MissingAuthenticationTokenException", 403 },
-                { "unknown key", { .key = "AKIANOBODY" }, TYPE, "AmazonSQS.ReceiveMessage", RECEIVE, "#UnrecognizedClientException", 403 },
-                { "wrong region", { .region = "eu-west-2" }, TYPE, "AmazonSQS.ReceiveMessage", RECEIVE, "not 'eu-west-2'", 403 },
-                { "wrong service", { .service = "ec2" }, TYPE, "AmazonSQS.ReceiveMessage", RECEIVE, "#InvalidSignatureException", 403 },
-                { "6 minutes off", { .skew_usec = 6 * 60 * 1000000ll }, TYPE, "AmazonSQS.ReceiveMessage", RECEIVE, "Signature expired", 403 },
-                { "no such operation", { 0 }, TYPE, "AmazonSQS.Drain", RECEIVE, "#UnknownOperationException", 400 },
-                { "JSON 1.1", { 0 }, "application/x-amz-json-1.1", "AmazonSQS.ReceiveMessage", RECEIVE, "#UnknownOperationException", 400 },
-                { "another service's target", { 0 }, TYPE, "DynamoDB_20120810.GetItem", RECEIVE, "#UnknownOperationException", 400 },
+                { "unsigned",
+                  { .unsigned_ = true },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "#MissingAuthenticationTokenException",
+                  403 },
+                { "unknown key",
+                  { .key = "AKIANOBODY" },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "#UnrecognizedClientException",
+                  403 },
+                { "wrong region",
+                  { .region = "eu-west-2" },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "not 'eu-west-2'",
+                  403 },
+                { "wrong service",
+                  { .service = "ec2" },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "#InvalidSignatureException",
+                  403 },
+                { "6 minutes off",
+                  { .skew_usec = 6 * 60 * 1000000ll },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "Signature expired",
+                  403 },
+                { "no such operation",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.Drain",
+                  RECEIVE,
+                  "#UnknownOperationException",
+                  400 },
+                { "JSON 1.1",
+                  { 0 },
+                  "application/x-amz-json-1.1",
+                  "AmazonSQS.ReceiveMessage",
+                  RECEIVE,
+                  "#UnknownOperationException",
+                  400 },
+                { "another service's target",
+                  { 0 },
+                  TYPE,
+                  "DynamoDB_20120810.GetItem",
+                  RECEIVE,
+                  "#UnknownOperationException",
+                  400 },
                 { "no JSON", { 0 }, TYPE, "AmazonSQS.ReceiveMessage", "{", "#SerializationException", 400 },
-                { "an unknown member", { 0 }, TYPE, "AmazonSQS.ReceiveMessage", "{'QueueUrl':'" QUEUE "','Wait':1}", "no member Wait", 400 },
-                { "no queue", { 0 }, TYPE, "AmazonSQS.ReceiveMessage", "{}", "must contain the parameter QueueUrl", 400 },
-                { "no such queue", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/123456789012/x'}", "{\"__type\":\"com.amazonaws.sqs#QueueDoesNotExist\"", 400 },
-                { "another account's", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/999999999999/q'}", "QueueDoesNotExist", 400 },
-                { "another region's address", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'https://sqs.eu-west-2.amazonaws.com/123456789012/q'}", "#InvalidAddress", 400 },
-                { "no address", { 0 }, TYPE, "AmazonSQS.ReceiveMessage", "{'QueueUrl':'q'}", "#InvalidAddress", 400 },
-                { "eleven messages", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'" QUEUE "','MaxNumberOfMessages':11}", "#InvalidParameterValueException", 400 },
-                { "a wait too long", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'" QUEUE "','WaitTimeSeconds':21}", "WaitTimeSeconds", 400 },
-                { "hidden too long", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'" QUEUE "','VisibilityTimeout':43201}", "VisibilityTimeout", 400 },
-                { "a number in a string", { 0 }, TYPE, "AmazonSQS.ReceiveMessage",
-                  "{'QueueUrl':'" QUEUE "','WaitTimeSeconds':'20'}", "#SerializationException", 400 },
+                { "an unknown member",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'" QUEUE "','Wait':1}",
+                  "no member Wait",
+                  400 },
+                { "no queue",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{}",
+                  "must contain the parameter QueueUrl",
+                  400 },
+                { "no such queue",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/123456789012/x'}",
+                  "{\"__type\":\"com.amazonaws.sqs#QueueDoesNotExist\"",
+                  400 },
+                { "another account's",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/999999999999/q'}",
+                  "QueueDoesNotExist",
+                  400 },
+                { "another region's address",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'https://sqs.eu-west-2.amazonaws.com/123456789012/q'}",
+                  "#InvalidAddress",
+                  400 },
+                { "no address",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'q'}",
+                  "#InvalidAddress",
+                  400 },
+                { "eleven messages",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'" QUEUE "','MaxNumberOfMessages':11}",
+                  "#InvalidParameterValueException",
+                  400 },
+                { "a wait too long",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'" QUEUE "','WaitTimeSeconds':21}",
+                  "WaitTimeSeconds",
+                  400 },
+                { "hidden too long",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'" QUEUE "','VisibilityTimeout':43201}",
+                  "VisibilityTimeout",
+                  400 },
+                { "a number in a string",
+                  { 0 },
+                  TYPE,
+                  "AmazonSQS.ReceiveMessage",
+                  "{'QueueUrl':'" QUEUE "','WaitTimeSeconds':'20'}",
+                  "#SerializationException",
+                  400 },
         };
         Room *r = *state;
 
@@ -132,7 +234,8 @@ static void test_refusals(void **state) {
                 rig_wait(&r->rig, &a);
                 ask_expect(&a, rows[i].what, rows[i].status, rows[i].part);
                 if (streq(rows[i].what, "no such queue"))
-                        assert_string_equal(ask_header(&a, "x-amzn-query-error"), "AWS.SimpleQueueService.NonExistentQueue;Sender");
+                        assert_string_equal(ask_header(&a, "x-amzn-query-error"),
+                                            "AWS.SimpleQueueService.NonExistentQueue;Sender");
         }
         fake_sqs_throttle(r->sqs, 1);
         expect(r, "ReceiveMessage", RECEIVE, 400, "com.amazonaws.sqs#RequestThrottled");
@@ -143,11 +246,14 @@ static void test_queue_url(void **state) {
 
         expect(r, "GetQueueUrl", "{'QueueName':'q'}", 200, "{\"QueueUrl\":\"" QUEUE "\"}");
         expect(r, "GetQueueUrl", "{'QueueName':'x'}", 400, "QueueDoesNotExist");
-        expect(r, "GetQueueUrl", "{'QueueName':'q','QueueOwnerAWSAccountId':'999999999999'}", 400, "QueueDoesNotExist");
+        expect(r, "GetQueueUrl", "{'QueueName':'q','QueueOwnerAWSAccountId':'999999999999'}", 400,
+               "QueueDoesNotExist");
 }
 
 static void test_send_and_receive(void **state) {
-        static const char receive[] = "{'QueueUrl':'" QUEUE "','MessageSystemAttributeNames':['SentTimestamp','ApproximateReceiveCount']}";
+        static const char receive[] =
+                "{'QueueUrl':'" QUEUE
+                "','MessageSystemAttributeNames':['SentTimestamp','ApproximateReceiveCount']}";
         Room *r = *state;
 
         print_message("  nothing there: the key is absent\n");
@@ -169,7 +275,7 @@ static void test_send_and_receive(void **state) {
         expect_handle(r, "DeleteMessage", "", 200, NULL); /* again: fine */
 
         print_message("  short retention\n");
-        fake_sqs_add_queue(r->sqs, &(FakeQueue){ .name = "short", .retention_usec = 300 * USEC_PER_SEC });
+        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "short", .retention_usec = 300 * USEC_PER_SEC });
         fake_sqs_send(r->sqs, "short", "x");
         rig_run_for(&r->rig, 300 * USEC_PER_SEC);
         assert_int_equal(fake_sqs_n_messages(r->sqs, "short"), 0);
@@ -184,8 +290,11 @@ static void test_handles(void **state) {
         memcpy(old, r->handle, sizeof(old));
 
         print_message("  of nobody\n");
-        expect(r, "DeleteMessage", "{'QueueUrl':'" QUEUE "','ReceiptHandle':'x'}", 400, "#ReceiptHandleIsInvalid");
-        expect(r, "ChangeMessageVisibility", "{'QueueUrl':'" QUEUE "','ReceiptHandle':'x','VisibilityTimeout':1}", 400, "#ReceiptHandleIsInvalid");
+        expect(r, "DeleteMessage", "{'QueueUrl':'" QUEUE "','ReceiptHandle':'x'}", 400,
+               "#ReceiptHandleIsInvalid");
+        expect(r, "ChangeMessageVisibility",
+               "{'QueueUrl':'" QUEUE "','ReceiptHandle':'x','VisibilityTimeout':1}", 400,
+               "#ReceiptHandleIsInvalid");
 
         print_message("  longer, at most 12 hours since the receive\n");
         expect_handle(r, "ChangeMessageVisibility", "", 400, "VisibilityTimeout");
@@ -250,9 +359,10 @@ static void test_long_poll(void **state) {
         expect(r, "ReceiveMessage", RECEIVE, 200, "hello");
 
         print_message("  the queue's own wait\n");
-        fake_sqs_add_queue(r->sqs, &(FakeQueue){ .name = "slow", .wait_usec = 3 * USEC_PER_SEC });
+        fake_sqs_add_queue(r->sqs, &(FakeQueue) { .name = "slow", .wait_usec = 3 * USEC_PER_SEC });
         usec_t before = rig_now(&r->rig);
-        expect(r, "ReceiveMessage", "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/123456789012/slow'}", 200, "{}");
+        expect(r, "ReceiveMessage", "{'QueueUrl':'https://sqs.eu-west-1.amazonaws.com/123456789012/slow'}",
+               200, "{}");
         assert_true(rig_now(&r->rig) - before >= 3 * USEC_PER_SEC);
 }
 
@@ -271,7 +381,7 @@ static void test_twice_and_shuffled(void **state) {
         expect_handle(r, "DeleteMessage", "", 200, NULL);
 
         for (const char *body = "abcd"; *body; body++)
-                fake_sqs_send(r->sqs, "q", (char[]){ *body, 0 });
+                fake_sqs_send(r->sqs, "q", (char[]) { *body, 0 });
         assert_return_code(random_new(7, &random), 0);
         fake_sqs_shuffle(r->sqs, "q", random);
         for (int i = 0; i < 10; i++) {
@@ -295,14 +405,18 @@ static void test_batch(void **state) {
         fake_sqs_send(r->sqs, "q", "hello");
         expect(r, "ReceiveMessage", RECEIVE, 200, "hello");
         print_message("  200, and some failed\n");
-        good = strf("{'QueueUrl':'" QUEUE "','Entries':[{'Id':'a','ReceiptHandle':'%s'},{'Id':'b','ReceiptHandle':'x'}]}", r->handle);
+        good = strf("{'QueueUrl':'" QUEUE
+                    "','Entries':[{'Id':'a','ReceiptHandle':'%s'},{'Id':'b','ReceiptHandle':'x'}]}",
+                    r->handle);
         expect(r, "DeleteMessageBatch", good, 200,
-               "{\"Successful\":[{\"Id\":\"a\"}],\"Failed\":[{\"Id\":\"b\",\"Code\":\"ReceiptHandleIsInvalid\"");
+               "{\"Successful\":[{\"Id\":\"a\"}],\"Failed\":[{\"Id\":\"b\",\"Code\":"
+               "\"ReceiptHandleIsInvalid\"");
         assert_int_equal(fake_sqs_n_messages(r->sqs, "q"), 0);
         expect(r, "DeleteMessageBatch", "{'QueueUrl':'" QUEUE "','Entries':[]}", 400, "#EmptyBatchRequest");
         expect(r, "DeleteMessageBatch",
-               "{'QueueUrl':'" QUEUE "','Entries':[{'Id':'a','ReceiptHandle':'x'},{'Id':'a','ReceiptHandle':'y'}]}", 400,
-               "#BatchEntryIdsNotDistinct");
+               "{'QueueUrl':'" QUEUE
+               "','Entries':[{'Id':'a','ReceiptHandle':'x'},{'Id':'a','ReceiptHandle':'y'}]}",
+               400, "#BatchEntryIdsNotDistinct");
         strbuf_add(&b, "{'QueueUrl':'" QUEUE "','Entries':[");
         for (int i = 0; i < 11; i++)
                 strbuf_addf(&b, "%s{'Id':'%d','ReceiptHandle':'x'}", i > 0 ? "," : "", i);
@@ -314,17 +428,20 @@ static void test_batch(void **state) {
 static void test_attributes_and_limit(void **state) {
         Room *r = *state;
 
-        expect(r, "SendMessage", "{'QueueUrl':'" QUEUE "','MessageBody':'late','DelaySeconds':60}", 200, "MessageId");
+        expect(r, "SendMessage", "{'QueueUrl':'" QUEUE "','MessageBody':'late','DelaySeconds':60}", 200,
+               "MessageId");
         for (int i = 0; i < 7; i++)
                 fake_sqs_send(r->sqs, "q", "hello");
         expect(r, "ReceiveMessage", "{'QueueUrl':'" QUEUE "','MaxNumberOfMessages':5}", 200, "hello");
         assert_int_equal(fake_sqs_n_in_flight(r->sqs, "q"), 5);
         expect(r, "GetQueueAttributes", "{'QueueUrl':'" QUEUE "','AttributeNames':['All']}", 200,
-               "{\"Attributes\":{\"ApproximateNumberOfMessages\":\"2\",\"ApproximateNumberOfMessagesNotVisible\":\"5\","
+               "{\"Attributes\":{\"ApproximateNumberOfMessages\":\"2\","
+               "\"ApproximateNumberOfMessagesNotVisible\":\"5\","
                "\"ApproximateNumberOfMessagesDelayed\":\"1\"");
         expect(r, "GetQueueAttributes", "{'QueueUrl':'" QUEUE "','AttributeNames':['QueueArn']}", 200,
                "{\"Attributes\":{\"QueueArn\":\"arn:aws:sqs:eu-west-1:123456789012:q\"}}");
-        expect(r, "GetQueueAttributes", "{'QueueUrl':'" QUEUE "','AttributeNames':['Colour']}", 400, "#InvalidAttributeName");
+        expect(r, "GetQueueAttributes", "{'QueueUrl':'" QUEUE "','AttributeNames':['Colour']}", 400,
+               "#InvalidAttributeName");
         expect(r, "ReceiveMessage", RECEIVE, 400, "#OverLimit");
 }
 
@@ -334,7 +451,7 @@ static void test_lost_answer(void **state) {
         Room *r = *state;
 
         fake_sqs_send(r->sqs, "q", "hello");
-        fake_troubles_add(fake_sqs_troubles(r->sqs), &(FakeTrouble){ .kind = FAKE_TROUBLE_LOSE, .n = 2 });
+        fake_troubles_add(fake_sqs_troubles(r->sqs), &(FakeTrouble) { .kind = FAKE_TROUBLE_LOSE, .n = 2 });
         start(r, &lost, "ReceiveMessage", RECEIVE);
         rig_run_for(&r->rig, USEC_PER_SEC);
         assert_false(lost.answered);
@@ -353,9 +470,15 @@ static void test_lost_answer(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                TEST(test_refusals), TEST(test_queue_url), TEST(test_send_and_receive),
-                TEST(test_handles),  TEST(test_long_poll), TEST(test_twice_and_shuffled),
-                TEST(test_batch),    TEST(test_attributes_and_limit), TEST(test_lost_answer),
+                TEST(test_refusals),
+                TEST(test_queue_url),
+                TEST(test_send_and_receive),
+                TEST(test_handles),
+                TEST(test_long_poll),
+                TEST(test_twice_and_shuffled),
+                TEST(test_batch),
+                TEST(test_attributes_and_limit),
+                TEST(test_lost_answer),
         };
         return cmocka_run_group_tests_name("fake-sqs", tests, NULL, NULL);
 }
