@@ -62,7 +62,8 @@ static void check_place(SimCheck *c, const End *e) {
         if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
                                  e->name, e->machine->node);
-        if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin)
+        /* When its time is over, a node goes whatever is left, even one that could not be cordoned. */
+        if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline)
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
                                  e->machine->node);
         if (e->machine->opened_by_admin && p->kind == SIM_AGENT && seen->opened_usec > 0 &&
@@ -171,22 +172,16 @@ void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
 
         if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))
                 c->lost_usec = sim_world_now(c->world);
-        if (m && sim_check_actor(c) && is && !streq_ptr(was, is))
+        /* One that is done needs no time. */
+        if (m && sim_check_actor(c) && is && !streq_ptr(was, is) && !fake_pod_is_terminal(old))
                 check_end(c, m, old, new);
 }
 
 /* -- budgets: when the step is over ------------------------------------------------------------ */
 
-/* So many must stay healthy; what is no number is taken from the PDB's own status. */
-static int64_t min_of(const cJSON *pdb) {
-        const cJSON *min = fj_get(pdb, "spec", "minAvailable", NULL);
-
-        return cJSON_IsNumber(min) ? (int64_t) min->valuedouble : fj_int(pdb, 0, "status", "desiredHealthy", NULL);
-}
-
 static void check_budget(SimCheck *c, const SimGoing *g, const cJSON *pdb) {
         const cJSON *selector = fj_get(pdb, "spec", "selector", NULL), *pod;
-        int64_t healthy = 0, min = min_of(pdb);
+        int64_t healthy = 0, min = fj_int(pdb, 0, "status", "desiredHealthy", NULL);
 
         if (g->forced || !g->was_ready || !streq_ptr(fj_string(pdb, "metadata", "namespace", NULL), g->ns) ||
             !fake_object_selector_matches(selector, g->labels))

@@ -184,12 +184,22 @@ static void note_pdb(SimCheck *c, const cJSON *pdb) {
                 *since = sim_world_now(c->world);
 }
 
+/* What a budget asks for has changed, and its status does not say so yet. */
+static bool changes_budgets(const FakeChange *change, const cJSON *old, const cJSON *new) {
+        FakeResourceId id = change->resource->id;
+
+        return (id == FAKE_PDBS || id == FAKE_REPLICASETS || id == FAKE_STATEFULSETS) &&
+               !fj_equal(fj_get(old, "spec", NULL), fj_get(new, "spec", NULL));
+}
+
 static void on_change(const FakeChange *change, void *userdata) {
         SimCheck *c = userdata;
         const cJSON *old = change->old ? change->old->json : NULL,
                     *new = change->new ? change->new->json : NULL;
 
         trace_change(c, change);
+        if (changes_budgets(change, old, new))
+                c->lost_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS)
                 sim_check_finalizer(c, change, old, new);
         if (change->resource->id == FAKE_NODES && new)
