@@ -7,7 +7,8 @@
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
-# Suites: tidy (compilers, include rule), unit, sim, contract, e2e. Closes with "N passed, N failed, N skipped".
+# Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, e2e.
+# Closes with "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
@@ -99,6 +100,8 @@ suite_sim() {
     check "build with ASan and UBSan" build_san && meson_tests "$build-san" sim "sim, sanitized"
 }
 
+suite_mutants() { counted mutants python3 tests/sim/mutants.py; }
+
 suite_contract() {
     meson_tests "$build" contract "contract, fake"
     check "build with ASan and UBSan" build_san && meson_tests "$build-san" contract "contract, fake, sanitized"
@@ -159,16 +162,16 @@ run_suite() {
     suites+=("$name"); times+=($((SECONDS - start)))
 }
 
-[ $# -gt 0 ] || set -- tidy unit sim contract e2e
+[ $# -gt 0 ] || set -- tidy unit sim mutants contract e2e
 say "packages"
 bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|contract|coverage|e2e) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|coverage|e2e) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim contract coverage e2e; fuzz SECONDS; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e; fuzz SECONDS; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

@@ -76,9 +76,9 @@ class Tree:
         done = subprocess.run(command, cwd=self.source, capture_output=True, text=True,
                               env=dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(self.source)))
         if done.returncode != 0:
-            raise Trouble("its patch does not apply any more: make the change by hand in the present tree, then\n"
-                          f"'git diff --no-prefix' style -p1 under the old first lines of {FOLDER}/{mutant.name}.patch\n"
-                          f"({done.stderr.strip().splitlines()[0] if done.stderr.strip() else 'git apply'})")
+            raise Trouble(f"its patch does not apply any more ({(done.stderr.strip() or '?').splitlines()[0]})\n"
+                          f"Make the same mistake in the tree as it is now, put 'git diff' under the first lines of\n"
+                          f"{FOLDER}/{mutant.name}.patch, and undo it in the tree.")
 
 
 def same(a, b):
