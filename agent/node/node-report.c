@@ -426,10 +426,15 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
 
         assert(w->notice && w->phase);
         k = notice_copy(w->notice, &copy);
-        if (k < 0)
+        if (k >= 0) {
+                notice_free(r->notice);
+                r->notice = TAKE_PTR(copy);
+        } else if (r->goal == GOAL_MARK && r->notice && streq(r->notice->id, w->notice->id)) {
+                /* What changes while it is reported needs no memory: only the action may be an older one. */
+                r->notice->deadline_usec = w->notice->deadline_usec;
+                r->notice->not_before_usec = w->notice->not_before_usec;
+        } else
                 return k;
-        notice_free(r->notice);
-        r->notice = TAKE_PTR(copy);
         r->wanted = (ReportText){ .phase = w->phase,
                                   .pods_left = w->pods_left,
                                   .deadline_usec = w->notice->deadline_usec };

@@ -55,7 +55,8 @@ void node_report_see(NodeReport *r, const KubeNode *node);
 /* The newest Node known, from the informer or an answer; borrowed, NULL if there is none. */
 const KubeNode *node_report_view(const NodeReport *r);
 
-/* Begin, or say something new. The first one sends W1 inside. -ENOMEM: nothing is changed. */
+/* Begin, or say something new. The first one sends W1 inside. -ENOMEM: nothing is changed; not for something new about
+ * the same notice. */
 int node_report_mark(NodeReport *r, const NodeWish *w);
 /* As mark(), of marks that stand on the Node already: after a restart. */
 int node_report_resume(NodeReport *r, const NodeWish *w);
