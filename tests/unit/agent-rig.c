@@ -92,9 +92,10 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
                             (const char *) request->body);
 }
 
-static void make_client(AgentRig *r) {
+static int make_client(AgentRig *r) {
         _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
-        char *message = NULL;
+        _cleanup_free_ char *message = NULL;
+        int k;
 
         r->env = (Env){
                 .loop = r->loop,
@@ -109,33 +110,53 @@ static void make_client(AgentRig *r) {
                 .boot_id = r->boot_id,
                 .version = "0",
         };
-        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
-        assert_return_code(kube_auth_new(r->loop, r->log, NULL, config, NULL, NULL, &r->auth, &message), 0);
-        assert_return_code(kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "vesper-agent", &r->client), 0);
+        k = kubeconfig_plain(FAKE_ORIGIN, &config);
+        if (k >= 0)
+                k = kube_auth_new(r->loop, r->log, NULL, config, NULL, NULL, &r->auth, &message);
+        return k < 0 ? k : kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "vesper-agent", &r->client);
 }
 
-void agent_rig_start(AgentRig *r) {
+static int make_process(AgentRig *r) {
         const HttpInprocHooks hooks = { .on_request = on_request, .userdata = r };
+        int k;
+
+        k = loop_new_virtual(r->world.time, &r->loop);
+        if (k >= 0)
+                k = random_new(r->lives, &r->random);
+        if (k >= 0)
+                k = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "agent", &r->log);
+        if (k < 0)
+                return k;
+        log_set_hook(r->log, on_log, r);
+        k = http_inproc_new(r->loop, RIG_USER, &hooks, &r->transport);
+        if (k >= 0)
+                k = http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, r->cluster);
+        if (k >= 0)
+                k = http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds);
+        return k < 0 ? k : make_client(r);
+}
+
+int agent_rig_try_start(AgentRig *r) {
+        int k;
 
         assert_null(r->agent);
         r->lives++;
         r->dead = r->ready = false;
-        assert_return_code(loop_new_virtual(r->world.time, &r->loop), 0);
-        assert_return_code(random_new(r->lives, &r->random), 0);
-        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "agent", &r->log), 0);
-        log_set_hook(r->log, on_log, r);
-        assert_return_code(http_inproc_new(r->loop, RIG_USER, &hooks, &r->transport), 0);
-        assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, r->cluster), 0);
-        assert_return_code(
-                http_inproc_route(r->transport, AGENT_METADATA_ENDPOINT, fake_imds_handle, r->imds), 0);
-        make_client(r);
-        assert_return_code(agent_new(&r->env, &r->config, r->client, &r->agent), 0);
-        assert_return_code(agent_start(r->agent), 0);
+        k = make_process(r);
+        if (k >= 0)
+                k = agent_new(&r->env, &r->config, r->client, &r->agent);
+        if (k >= 0)
+                k = agent_start(r->agent);
+        if (k < 0)
+                agent_rig_kill(r);
+        return k;
+}
+
+void agent_rig_start(AgentRig *r) {
+        assert_return_code(agent_rig_try_start(r), 0);
 }
 
 void agent_rig_kill(AgentRig *r) {
-        if (!r->agent)
-                return;
         r->agent = agent_free(r->agent);
         r->client = kube_client_free(r->client);
         r->auth = kube_auth_free(r->auth);

@@ -63,6 +63,8 @@ AgentRig *agent_rig_free(AgentRig *r);
 DEFINE_FREEP(AgentRig, agent_rig_free);
 
 void agent_rig_start(AgentRig *r);
+/* The same, where starting may fail: 0, or how it did; then it does not run. */
+int agent_rig_try_start(AgentRig *r);
 void agent_rig_kill(AgentRig *r);
 /* Another boot; the Node gets its id, as the kubelet would report it. */
 void agent_rig_reboot(AgentRig *r);

@@ -35,10 +35,16 @@ static int bus_match_signal(Bus *b, const char *service, const char *path, const
 
         if (f->refusal < 0)
                 return f->refusal;
-        s = MUST(new0(Slot, 1));
+        s = new0(Slot, 1);
+        if (!s)
+                return -ENOMEM;
+        s->signal = strdup(signal);
+        if (!s->signal) {
+                free(s);
+                return -ENOMEM;
+        }
         s->slot.bus = b;
         s->bus = f;
-        s->signal = MUST(strdup(signal));
         s->fn = fn;
         s->userdata = userdata;
         list_append(&f->slots, &s->node);
