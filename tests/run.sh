@@ -105,6 +105,7 @@ suite_mutants() { counted mutants python3 tests/sim/mutants.py; }
 suite_contract() {
     meson_tests "$build" contract "contract, fake"
     check "build with ASan and UBSan" build_san && meson_tests "$build-san" contract "contract, fake, sanitized"
+    counted "contract, clouds" python3 tests/contract/run-clouds.py
     with_cluster contract tests/contract/run-real.py
 }
 

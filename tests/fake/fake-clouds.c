@@ -21,6 +21,10 @@ static const char *text(const cJSON *o, const char *key) {
         return fj_string(o, key, NULL);
 }
 
+static usec_t milliseconds(const cJSON *o, const char *key) {
+        return (usec_t) MAX(fj_int(o, 0, key, NULL), (int64_t) 0) * USEC_PER_MSEC;
+}
+
 static usec_t seconds(const cJSON *o, const char *key) {
         return (usec_t) MAX(fj_int(o, 0, key, NULL), (int64_t) 0) * USEC_PER_SEC;
 }
@@ -187,17 +191,24 @@ static const char *load(FakeClouds *c, const cJSON *world) {
 
 FakeClouds *fake_clouds_new(const FakeCloudsOptions *o, const cJSON *world, const char **ret_why) {
         FakeClouds *c = MUST(new0(FakeClouds, 1));
-        const cJSON *gce, *azure;
+        const cJSON *gce, *azure, *scaling;
 
         world = cJSON_IsObject(world) ? world : NULL;
+        scaling = fj_get(world, "autoscaling", NULL);
         gce = fj_get(world, "gce", NULL);
         azure = fj_get(world, "azure", NULL);
         c->loop = o->loop;
         c->random = o->random;
         c->ec2 = o->ec2;
         c->region = o->aws.region ? MUST(strdup(o->aws.region)) : NULL;
-        c->autoscaling = fake_autoscaling_new(&(FakeAutoscalingOptions) {
-                .aws = o->aws, .ec2 = o->ec2, .on_event = on_asg_event, .userdata = c });
+        c->autoscaling = fake_autoscaling_new(
+                &(FakeAutoscalingOptions){ .aws = o->aws,
+                                           .ec2 = o->ec2,
+                                           .health_check_usec = milliseconds(scaling, "healthCheckMsec"),
+                                           .replace_usec = milliseconds(scaling, "replaceMsec"),
+                                           .launch_usec = milliseconds(scaling, "launchMsec"),
+                                           .on_event = on_asg_event,
+                                           .userdata = c });
         c->sqs = fake_sqs_new(&(FakeSqsOptions) { .aws = o->aws });
         c->gce = fake_gce_new(&(FakeGceOptions) { .loop = o->loop,
                                                   .project = text(gce, "project"),
