@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,12 +217,23 @@ static void program_done(Program *p) {
         config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
 }
 
+/* Each request in flight holds libcurl's upload buffer of 16 kB, of which it touches one page: as a mapping of
+ * its own it costs that page, and goes back at once. On the heap it costs all of it, and every such piece makes
+ * malloc sweep its fast bins. */
+static void keep_memory_small(void) {
+        (void) mallopt(M_MMAP_THRESHOLD, 16 * 1024);
+        (void) mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+        (void) mallopt(M_MXFAST, 0);
+        (void) mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char **argv) {
         Arguments a = { .config_path = DEFAULT_CONFIG };
         Program p = {};
         bool refused;
         int r;
 
+        keep_memory_small();
         r = parse_arguments(argc, argv, &a);
         if (r > 0) {
                 r = load_config(&p, &a);
