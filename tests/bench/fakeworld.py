@@ -26,9 +26,9 @@ AWS_KEYS = {
 }
 
 
-def pod_template(nodes):
+def pod_template():
     """A pod as an API server stores it, with what admission, the scheduler and a kubelet wrote: about 4 kB
-    of JSON. Number i stands on node i % nodes, in namespace i / 500."""
+    of JSON. Of number i: namespace i / per, node i % among."""
     def container(name, port):
         return {
             "name": name, "image": f"registry.example.org/team/{name}:v1.42.7",
@@ -134,15 +134,33 @@ def node_template():
     }
 
 
+def pod_bytes():
+    """Of one as it stands in a list."""
+    return len(json.dumps(pod_template(), separators=(",", ":")))
+
+
+NODE, INSTANCE = "node-000000", "i-00000000"
+
+
+def one_node_world(pods):
+    """A node with its instance and its metadata service, and so many pods on it."""
+    node = json.loads(json.dumps(node_template()).replace("%i", "000000"))
+    return {
+        "objects": [_namespace("team-000000"), node], "instances": [{"id": INSTANCE, "zone": ZONE}],
+        "many": [{"count": pods, "per": PODS_PER_NAMESPACE, "among": 1, "object": pod_template()}]
+    }
+
+
 def _budget():
     return {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "app", "namespace": "team-%i"},
-        "spec": {"minAvailable": PODS_PER_NAMESPACE * 4 // 5, "selector": {"matchLabels": {"app": "app"}}}
+        "spec": {"minAvailable": PODS_PER_NAMESPACE * 3 // 10, "selector": {"matchLabels": {"app": "app"}}}
     }
 
 
-def _pool():
+def pool():
+    """A NodePool that selects every node of node_template()."""
     return {
         "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "workers"},
         "spec": {"selector": {"matchLabels": {"role": "worker"}}, "template": {}}
@@ -153,17 +171,18 @@ def _namespace(name):
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def many_world(nodes, pods, pool=True):
-    """That many of each, one PodDisruptionBudget in each namespace; pool: a NodePool that has all nodes."""
+def many_world(nodes, pods, with_pool=True):
+    """That many of each, one PodDisruptionBudget in each namespace; with_pool: and a NodePool that has
+    all the nodes."""
     namespaces = -(-pods // PODS_PER_NAMESPACE)
     return {
-        "objects": [_namespace("vesper-system")] + ([_pool()] if pool else []), "manyInstances": {
+        "objects": [_namespace("vesper-system")] + ([pool()] if with_pool else []), "manyInstances": {
             "count": nodes, "zone": ZONE
         }, "many": [{"count": nodes, "object": node_template()},
                     {"count": namespaces, "object": _namespace("team-%i")},
                     {"count": namespaces, "object": _budget()},
                     {"count": pods, "per": PODS_PER_NAMESPACE, "among": nodes,
-                     "object": pod_template(nodes)}]
+                     "object": pod_template()}]
     }
 
 
@@ -264,7 +283,7 @@ class FakeWorld:
         state = self.path(f"state-{node}")
         os.makedirs(state, exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", {
-            "Kubernetes.Kubeconfig": self.path(f"kubeconfig-node-{node}"), "Metadata.Endpoint": endpoint,
+            "Kubernetes.Kubeconfig": self.path(f"kubeconfig-node-{node}"), "Kubernetes.NodeName": node, "Metadata.Endpoint": endpoint,
             "Metadata.PollSec": "1s", "Agent.StateDirectory": state, "Log.Target": "json", **settings
         }, {})
 

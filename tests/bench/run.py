@@ -157,6 +157,14 @@ def load():
     return benches
 
 
+def is_wanted(bench, names):
+    """One whose function has the attribute only_when_named takes too long for every day."""
+    name, _, function = bench
+    if getattr(function, "only_when_named", False):
+        return name in names
+    return not names or any(n in name for n in names)
+
+
 def run_one(context, name, description, function):
     """True when it came to its end; bars are counted elsewhere."""
     print(f"== {name}: {description}", flush=True)
@@ -207,7 +215,7 @@ def main():
         if not any(name in bench[0] for bench in benches):
             print(f"no benchmark has '{name}' in its name; --list shows them")
             return 2
-    benches = [b for b in benches if not options.names or any(n in b[0] for n in options.names)]
+    benches = [b for b in benches if is_wanted(b, options.names)]
 
     print_head()
     kept = os.environ.get("VESPER_BENCH_KEEP")

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemons against the fake cluster, which is a process of its own: what size costs, and what idling does.
+
+The fake answers faster than any API server; what is measured here is ours: memory, CPU, calls."""
+
+import math
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import account  # noqa: E402
+import fakeworld  # noqa: E402
+from daemons import MESSAGE  # noqa: E402
+from fakeworld import FakeWorld, wait  # noqa: E402
+
+SIZES = ((500, 15000), (1000, 30000), (5000, 150000))
+LARGEST = SIZES[-1]
+CHANGES_PER_SECOND = 200
+DELETED = 200
+POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
+MB = 1024
+
+
+def _directory(ctx, name):
+    path = os.path.join(ctx.dir, name)
+    shutil.rmtree(path, ignore_errors=True)
+    return path
+
+
+def _gone(fake, leader, names):
+    """Asks for the nodes only when the leader's log says that it is worth while."""
+    with open(leader.log_path, "rb") as f:
+        said = f.read().count(MESSAGE["FINALIZER_REMOVED"].encode())
+    return said >= len(names) and all(fake.client.find(f"/api/v1/nodes/{n}") is None for n in names)
+
+
+# -- one size ----------------------------------------------------------------------------------------------
+
+
+class Size:
+    """What one size of cluster costs, step by step; `figures` has it all."""
+    def __init__(self, fake, nodes, pods, steady_seconds):
+        self.fake = fake
+        self.nodes = nodes
+        self.pods = pods
+        self.steady_seconds = steady_seconds
+        self.figures = {"nodes": nodes, "pods": pods, "fake_load_s": fake.load_seconds}
+
+    def run(self):
+        with self._synced("leader", "first") as leader:
+            leader.wait_line("LEASE_ACQUIRED", 60)
+            with self._synced("standby", "standby") as standby:
+                self._changes(leader, standby, "bare")
+                self._adopt(leader)
+                self._changes(leader, standby, "adopted")
+                self._delete(leader, standby)
+            with self._synced("late", "late"):
+                pass
+        return self.figures
+
+    def _synced(self, name, prefix):
+        """A coordinator from its start until its view is complete."""
+        daemon = self.fake.coordinator(name)
+        begin = time.monotonic()
+        daemon.start()
+        try:
+            with account.Sampler(daemon.pid) as sampler:
+                daemon.wait_line("READY", 240)
+                took = time.monotonic() - begin
+                after = account.read(daemon.pid)
+        except BaseException:
+            daemon.stop()
+            raise
+        self.figures.update({
+            f"{prefix}_synced_s": took, f"{prefix}_cpu_s": after.cpu, f"{prefix}_rss_mb": after.rss_kb / MB,
+            f"{prefix}_anonymous_mb": after.anonymous_kb / MB,
+            f"{prefix}_peak_rss_mb": max(sampler.peak.rss_kb, after.peak_rss_kb) / MB
+        })
+        return daemon
+
+    def _changes(self, leader, standby, state):
+        """A stream of pod changes, less what quiet costs."""
+        time.sleep(1)
+        seconds = self.steady_seconds
+        quiet = self._spend((leader, standby), 3)
+        self.fake.control("/churn", {"perSecond": CHANGES_PER_SECOND, "seconds": seconds})
+        busy = self._spend((leader, standby), seconds + 1)
+        done = self.fake.control("/churn")["done"]
+        assert done >= 0.9 * seconds * CHANGES_PER_SECOND, f"the fake made {done} changes in {seconds} s"
+        for role, q, b in zip(("leader", "standby"), quiet, busy):
+            cost = (b.cpu - q.cpu * b.seconds / q.seconds) / done
+            self.figures[f"{state}_{role}_change_us"] = cost * 1e6
+            self.figures[f"{state}_{role}_quiet_percent"] = q.percent
+            self.figures[f"{state}_{role}_growth_kb"] = b.anonymous_kb
+        self.figures[f"{state}_changes"] = done
+        for role, daemon in (("leader", leader), ("standby", standby)):
+            r = account.read(daemon.pid)
+            self.figures[f"{state}_{role}_rss_mb"] = r.rss_kb / MB
+            self.figures[f"{state}_{role}_anonymous_mb"] = r.anonymous_kb / MB
+
+    @staticmethod
+    def _spend(daemons, seconds):
+        before = [account.read(d.pid) for d in daemons]
+        time.sleep(seconds)
+        return [account.read(d.pid) - b for d, b in zip(daemons, before)]
+
+    def _adopt(self, leader):
+        """A fresh installation: a NodePool comes that selects every node."""
+        self.fake.reset_counters()
+        before, begin, rates, last = account.read(leader.pid), time.monotonic(), [], (time.monotonic(), 0)
+        with account.Sampler(leader.pid) as sampler:
+            self.fake.client.create(POOLS, fakeworld.pool())
+            while self.fake.count("patch nodeclaims/status", 200) < self.nodes:
+                assert time.monotonic() - begin < 300, "adoption did not come to its end within 300 s"
+                time.sleep(0.25)
+                now, writes = time.monotonic(), self._writes()
+                rates.append((writes - last[1]) / (now - last[0]))
+                last = (now, writes)
+        took, spent = time.monotonic() - begin, account.read(leader.pid) - before
+        time.sleep(1.5)  # its own echo, and the pool's status
+        writes = self._writes()
+        self.figures.update({
+            "adopt_s": took, "adopt_cpu_s": spent.cpu, "adopt_cpu_per_node_ms": spent.cpu / self.nodes * 1e3,
+            "adopt_writes": writes, "adopt_writes_per_node": writes / self.nodes,
+            "adopt_writes_per_s": writes / took, "adopt_writes_per_s_most": max(rates),
+            "adopt_peak_anonymous_mb": sampler.peak.anonymous_kb / MB
+        })
+
+    def _writes(self):
+        return sum(n for key, n in self.fake.counters().items()
+                   if key.split()[0] in ("create", "patch", "update", "delete") and " leases" not in key)
+
+    def _delete(self, leader, standby):
+        """Nodes here and there are deleted at once; from the first deletion until all are gone."""
+        count = min(DELETED, self.nodes // 2)
+        names = [f"node-{i * (self.nodes // count):06d}" for i in range(count)]
+        self.fake.reset_counters()
+        before, idle = account.read(leader.pid), account.read(standby.pid)
+        with account.Sampler(leader.pid) as sampler:
+            begin = time.monotonic()
+            for name in names:
+                self.fake.client.delete(f"/api/v1/nodes/{name}")
+            wait(f"{count} deleted nodes go", lambda: _gone(self.fake, leader, names), 120, 0.1)
+            took = time.monotonic() - begin
+        wait(f"{count} claims go", lambda: self._claims_gone(names), 60, 0.5)
+        spent, watched = account.read(leader.pid) - before, account.read(standby.pid) - idle
+        evicted = self.fake.count("create pods/eviction", 201)
+        tried = self.fake.count("create pods/eviction")
+        self.figures.update({
+            "delete_nodes": count, "delete_s": took, "delete_cpu_s": spent.cpu,
+            "delete_standby_cpu_s": watched.cpu, "delete_evictions": evicted,
+            "delete_evictions_refused": tried - evicted,
+            "delete_cpu_per_eviction_us": spent.cpu / max(evicted, 1) * 1e6,
+            "delete_peak_rss_mb": sampler.peak.rss_kb / MB,
+            "delete_peak_anonymous_mb": sampler.peak.anonymous_kb / MB,
+            "delete_growth_anonymous_mb": spent.anonymous_kb / MB
+        })
+        expected = sum(self.pods // self.nodes + (i * (self.nodes // count) < self.pods % self.nodes)
+                       for i in range(count))
+        assert evicted == expected, f"{evicted} pods were evicted from {count} nodes, {expected} stood there"
+
+    def _claims_gone(self, names):
+        claims = self.fake.client.get("/apis/vesper.sh/v1alpha1/nodeclaims")["items"]
+        gone = set(names)
+        return not any(c.get("status", {}).get("nodeName") in gone for c in claims)
+
+
+def _measure(ctx, nodes, pods, steady_seconds):
+    directory = _directory(ctx, f"fake-{nodes}-{pods}")
+    with FakeWorld(directory, fakeworld.many_world(nodes, pods, with_pool=False)) as fake:
+        figures = Size(fake, nodes, pods, steady_seconds).run()
+    shutil.rmtree(directory, ignore_errors=True)
+    return figures
+
+
+def _exponent(xs, ys):
+    """n of y ~ x^n, by least squares; None where there is nothing to see."""
+    points = [(math.log(x), math.log(y)) for x, y in zip(xs, ys) if x > 0 and y > 0]
+    if len(points) < 2:
+        return None
+    mx, my = (statistics.mean(p[i] for p in points) for i in (0, 1))
+    spread = sum((x - mx)**2 for x, _ in points)
+    return sum((x - mx) * (y - my) for x, y in points) / spread if spread else None
+
+
+STEPS = (
+    ("start to synced, s", "first_synced_s"),
+    ("  CPU, s", "first_cpu_s"),
+    ("  RSS, MB", "first_rss_mb"),
+    ("  anonymous, MB", "first_anonymous_mb"),
+    ("  peak RSS, MB", "first_peak_rss_mb"),
+    ("the same of the standby, s", "standby_synced_s"),
+    ("started when all is adopted, s", "late_synced_s"),
+    ("  RSS, MB", "late_rss_mb"),
+    ("one pod change, leader, us", "bare_leader_change_us"),
+    ("one pod change, standby, us", "bare_standby_change_us"),
+    ("one pod change, adopted, leader, us", "adopted_leader_change_us"),
+    ("one pod change, adopted, standby, us", "adopted_standby_change_us"),
+    ("quiet, adopted, leader, % of a core", "adopted_leader_quiet_percent"),
+    ("adopted: RSS of the leader, MB", "adopted_leader_rss_mb"),
+    ("  anonymous, MB", "adopted_leader_anonymous_mb"),
+    ("  RSS of the standby, MB", "adopted_standby_rss_mb"),
+    ("adoption of all nodes, s", "adopt_s"),
+    ("  CPU, s", "adopt_cpu_s"),
+    ("  writes at the API server", "adopt_writes"),
+    ("  writes a node", "adopt_writes_per_node"),
+    ("  writes a second, on average", "adopt_writes_per_s"),
+    ("  writes a second, at most", "adopt_writes_per_s_most"),
+    ("  peak anonymous, MB", "adopt_peak_anonymous_mb"),
+    ("nodes deleted at once", "delete_nodes"),
+    ("  until all are gone, s", "delete_s"),
+    ("  CPU, s", "delete_cpu_s"),
+    ("  CPU of the standby, s", "delete_standby_cpu_s"),
+    ("  evictions obeyed", "delete_evictions"),
+    ("  evictions refused", "delete_evictions_refused"),
+    ("  CPU an eviction, us", "delete_cpu_per_eviction_us"),
+    ("  peak RSS, MB", "delete_peak_rss_mb"),
+    ("  peak anonymous, MB", "delete_peak_anonymous_mb"),
+)
+
+
+def scale(ctx):
+    """500 to 5,000 nodes with 30 pods each."""
+    found = [_measure(ctx, nodes, pods, 30 if (nodes, pods) == LARGEST else 10) for nodes, pods in SIZES]
+    header = ["", *(f"{n:,} nodes, {p:,} pods" for n, p in SIZES), "grows as n^"]
+    sizes = [f["nodes"] for f in found]
+    rows = [[what, *(f[key] for f in found), _exponent(sizes, [f[key] for f in found])]
+            for what, key in STEPS]
+    ctx.table(f"coordinator, pods of {fakeworld.pod_bytes()} bytes, {CHANGES_PER_SECOND} changes a second",
+              header, rows)
+    for f in found:
+        ctx.json("fake-scale", f)
+    largest = found[-1]
+    rss = max(largest[key] for key in ("first_rss_mb", "adopted_leader_rss_mb", "adopted_standby_rss_mb",
+                                       "late_rss_mb"))
+    ctx.bar("5,000 nodes, 150,000 pods: RSS, the larger of leader and standby", rss, 200, "MB")
+    ctx.bar("5,000 nodes, 150,000 pods: start to synced", largest["first_synced_s"], 20, "s")
+    ctx.bar("5,000 nodes, 150,000 pods: the same with all adopted", largest["late_synced_s"], 20, "s")
+    ctx.bar("a pod's change, leader", largest["adopted_leader_change_us"], 50, "us")
+    ctx.bar("a pod's change, standby", largest["adopted_standby_change_us"], 50, "us")
+
+
+GROWTH = (("CPU until synced, s", "first_cpu_s"), ("anonymous, MB", "first_anonymous_mb"),
+          ("one pod change, us", "adopted_leader_change_us"), ("adoption: CPU, s", "adopt_cpu_s"),
+          ("deletion: CPU, s", "delete_cpu_s"), ("deletion: peak anonymous, MB", "delete_peak_anonymous_mb"))
+
+
+def growth(ctx):
+    """Three sizes each way: what grows faster than what causes it."""
+    middle = (500, 10000)
+    by_nodes = ((250, 10000), middle, (1000, 10000))
+    by_pods = ((500, 5000), middle, (500, 20000))
+    found = {size: _measure(ctx, *size, 6) for size in dict.fromkeys(by_nodes + by_pods)}
+    for what, sizes, i in (("nodes, 10,000 pods", by_nodes, 0), ("pods, 500 nodes", by_pods, 1)):
+        rows, xs = [], [size[i] for size in sizes]
+        for title, key in GROWTH:
+            ys = [found[size][key] for size in sizes]
+            rows.append([title, *ys, _exponent(xs, ys)])
+        ctx.table(f"by {what}", ["", *(f"{x:,}" for x in xs), "grows as n^"], rows)
+        ctx.json("fake-growth", {"by": what.split(",")[0], "sizes": xs,
+                                 **{key: [found[size][key] for size in sizes] for _, key in GROWTH}})
+        worst = max(row[-1] or 0 for row in rows)
+        ctx.bar(f"steepest growth by {what.split(',')[0]}", worst, 1.15, "(exponent)")
+
+
+# -- the idle agent ----------------------------------------------------------------------------------------
+
+
+def _syscalls(pid, seconds):
+    """{name: count} of so many seconds, or None without strace."""
+    if not shutil.which("strace"):
+        return None
+    with subprocess.Popen(["strace", "-f", "-c", "-p", str(pid)], stderr=subprocess.PIPE,
+                          text=True) as tracer:
+        time.sleep(seconds)
+        tracer.send_signal(signal.SIGINT)
+        text = tracer.communicate(timeout=20)[1]
+    found = re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$", text, re.M)
+    calls = {name: int(count) for count, name in found if name != "total"}
+    assert calls, f"strace told nothing: {text}"
+    return calls
+
+
+def _idle(ctx, name, seconds):
+    directory = _directory(ctx, name)
+    with FakeWorld(directory, fakeworld.one_node_world(30)) as fake, \
+            fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent:
+        agent.wait_line("READY", 20)
+        time.sleep(10)  # connections, first looks, the heap's shape
+        fake.reset_counters()
+        begin, with_readings = account.read(agent.pid), []
+        with account.Sampler(agent.pid, 5) as sampler:
+            for _ in range(4):
+                time.sleep(seconds / 4)
+                with_readings.append(account.read(agent.pid))
+        end = with_readings[-1]
+        spent, calls = end - begin, fake.counters()
+        traced = _syscalls(agent.pid, 20)
+        assert agent.alive(), agent.tail()
+        notice_lines = [line.text for line in agent.lines() if line.get("level") in ("warning", "error")]
+        assert not notice_lines, notice_lines
+    growth_kb = [r.anonymous_kb - begin.anonymous_kb for r in with_readings]
+    rows = [
+        ["CPU, % of a core", spent.percent], ["CPU a poll, us", spent.cpu / spent.seconds * 1e6],
+        ["wakeups a second (voluntary context switches)", spent.voluntary / spent.seconds],
+        ["involuntary context switches", spent.involuntary], ["RSS, kB", end.rss_kb],
+        ["anonymous, kB", end.anonymous_kb], ["Pss, kB", end.pss_kb], ["peak RSS, kB", sampler.peak.rss_kb],
+        ["growth of anonymous, kB, after each quarter", " ".join(str(g) for g in growth_kb)],
+        ["descriptors, threads", f"{end.fds}, {end.threads}"],
+        ["calls at the API server", ", ".join(f"{k}: {v}" for k, v in calls.items()) or "none"]
+    ]
+    if traced:
+        rows.append(["system calls a second", sum(traced.values()) / 20])
+        rows.append(["  which", ", ".join(f"{k} {v / 20:.1f}" for k, v in
+                                          sorted(traced.items(), key=lambda kv: -kv[1])[:8])])
+    ctx.table(f"agent, idle for {seconds} s: 30 pods, watches open, a look at the metadata every second",
+              ["", "measured"], rows)
+    ctx.json(name, {
+        "seconds": spent.seconds, "cpu_percent": spent.percent, "wakeups_per_s": spent.voluntary / spent.seconds,
+        "rss_kb": end.rss_kb, "anonymous_kb": end.anonymous_kb, "pss_kb": end.pss_kb,
+        "growth_kb": growth_kb, "fds": end.fds,
+        "syscalls_per_s": sum(traced.values()) / 20 if traced else None
+    })
+    ctx.bar("idle agent, 1 s polls: CPU", spent.percent, 0.02, "% of a core")
+    ctx.bar(f"idle agent: growth of anonymous memory in {seconds} s", max(growth_kb[-1], 0), 64, "kB")
+
+
+def agent_idle(ctx):
+    """A minute."""
+    _idle(ctx, "agent-idle", 60)
+
+
+def agent_idle_long(ctx):
+    """Ten minutes; only when asked for by its whole name."""
+    _idle(ctx, "agent-idle-long", 600)
+
+
+agent_idle_long.only_when_named = True
+
+BENCHES = [
+    ("fake-scale", "coordinators in clusters of 500 to 5,000 nodes: start, steady state, adoption, deletion",
+     scale),
+    ("fake-growth", "how the coordinator's cost grows with nodes and with pods", growth),
+    ("agent-idle", "the agent with nothing to do, for a minute", agent_idle),
+    ("agent-idle-long", "the agent with nothing to do, for ten minutes (only by this name)", agent_idle_long),
+]
