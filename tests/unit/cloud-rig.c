@@ -9,7 +9,9 @@
 
 #include "aws-sigv4.h"
 #include "cloud-rig.h"
+#include "json.h"
 #include "string-util.h"
+#include "xml-reader.h"
 
 #define HEADERS_MAX 8
 
@@ -90,10 +92,32 @@ const char *ask_header(const CloudAsk *a, const char *name) {
         return http_header_find(a->headers, a->n_headers, name);
 }
 
+/* What our own readers think of it. */
+static bool is_readable(const char *body) {
+        JsonDoc *doc = NULL;
+        const char *name;
+        XmlReader x;
+        int r;
+
+        if (body[0] == '{') {
+                r = json_parse(body, strlen(body), 1u << 20, &doc, NULL);
+                json_doc_free(doc);
+                return r >= 0;
+        }
+        if (body[0] != '<')
+                return true;
+        r = xml_reader_open(&x, body, strlen(body), 1u << 20, &name);
+        while (r >= 0 && (r = xml_reader_child(&x, &name)) > 0)
+                r = xml_reader_skip(&x);
+        return r >= 0 && xml_reader_close(&x) >= 0;
+}
+
 void ask_expect(const CloudAsk *a, const char *what, unsigned status, const char *part) {
         if (a->status != status || (part && !strstr(strempty(a->body), part)))
                 fail_msg("%s: expected %u with '%s', saw %u: %s", what, status, strempty(part), a->status,
                          strempty(a->body));
+        if (!is_readable(strempty(a->body)))
+                fail_msg("%s: neither our JSON nor our XML: %s", what, a->body);
 }
 
 static usec_t signed_at(const CloudRig *rig, int64_t skew_usec) {

@@ -42,7 +42,8 @@ void rig_start(CloudRig *rig, CloudAsk *a, HttpMethod method, const char *url, c
 /* Time passes until the answer comes, an hour at most. */
 void rig_wait(CloudRig *rig, CloudAsk *a);
 const char *ask_header(const CloudAsk *a, const char *name);
-/* Fails the test, saying what came, unless status and a part of the body are these. */
+/* Fails the test, saying what came, unless status and a part of the body are these, and our own readers
+ * understand the body. */
 void ask_expect(const CloudAsk *a, const char *what, unsigned status, const char *part);
 
 /* How a request to AWS is signed; zeroed: as is right. */
