@@ -6,15 +6,17 @@
 #include "fake-json.h"
 
 /*
- * Validating admission webhooks: what they are asked, and what their answers, or the lack of them, do to a write.
- * Each case has a configuration and a label of its own, so that none is asked about another's objects. An API server
- * learns of a configuration a little after it is written: cases wait until a write is refused.
+ * Validating admission webhooks: what they are asked, and what their answers, or the lack of them, do to a
+ * write. Each case has a configuration and a label of its own, so that none is asked about another's
+ * objects. An API server learns of a configuration a little after it is written: cases wait until a write is
+ * refused.
  */
 
 #define CONFIGS "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 #define JSON "application/json"
 #define REFUSE "'allowed':false,'status':{'code':403,'reason':'Forbidden','message':'not yet'}"
-#define NODES_RULE "'operations':['*'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes','nodes/status']"
+#define NODES_RULE \
+        "'operations':['*'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes','nodes/status']"
 #define KNOWN_USEC (20 * USEC_PER_SEC)
 
 /* A webhook of one case, and what it saw last. */
@@ -29,7 +31,8 @@ typedef struct Hook {
         cJSON *review;
 } Hook;
 
-static void on_gone(HttpExchange *x, void *userdata) {}
+static void on_gone(HttpExchange *x, void *userdata) {
+}
 
 static void on_review(HttpExchange *x, void *userdata) {
         static const HttpHeader headers[] = { { "Content-Type", JSON } };
@@ -44,8 +47,9 @@ static void on_review(HttpExchange *x, void *userdata) {
                 x->on_gone = on_gone;
                 return;
         }
-        o = fj_parse("{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','response':{'uid':'%s',%s}}",
-                     h->uid ? h->uid : strempty(fj_string(h->review, "request", "uid", NULL)), h->verdict);
+        o = fj_parse(
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','response':{'uid':'%s',%s}}",
+                h->uid ? h->uid : strempty(fj_string(h->review, "request", "uid", NULL)), h->verdict);
         text = fj_print(o);
         x->ops->reply(x, h->status, headers, ELEMENTSOF(headers), text, strlen(text));
 }
@@ -82,8 +86,8 @@ static Answer make_node(Hook *h, const char *suffix, const char *query) {
         _cleanup_free_ char *path = strf("/api/v1/nodes%s", query);
 
         return ask(h->rig, HTTP_POST, path, JSON,
-                   "{'apiVersion':'v1','kind':'Node','metadata':{'name':'%s-%s','labels':{'hook':'%s'}}}", h->name,
-                   suffix, h->name);
+                   "{'apiVersion':'v1','kind':'Node','metadata':{'name':'%s-%s','labels':{'hook':'%s'}}}",
+                   h->name, suffix, h->name);
 }
 
 /* Until the API server knows the configuration. */
@@ -113,8 +117,10 @@ static void hook_init(Hook *h, Rig *r, const char *name, const char *rule, const
         *h = (Hook){ .rig = r, .name = name, .status = 200 };
         rig_serve_webhook(r, on_review, h, &url, &ca);
         a = ask(r, HTTP_POST, CONFIGS, JSON,
-                "{'apiVersion':'admissionregistration.k8s.io/v1','kind':'ValidatingWebhookConfiguration','metadata':"
-                "{'name':'%s'},'webhooks':[{'name':'hook.vesper.test','clientConfig':{'url':'%s/ask','caBundle':'%s'},"
+                "{'apiVersion':'admissionregistration.k8s.io/"
+                "v1','kind':'ValidatingWebhookConfiguration','metadata':"
+                "{'name':'%s'},'webhooks':[{'name':'hook.vesper.test','clientConfig':{'url':'%s/"
+                "ask','caBundle':'%s'},"
                 "'rules':[{%s}],'sideEffects':'None','admissionReviewVersions':['v1'],'objectSelector':"
                 "{'matchLabels':{'hook':'%s'}}%s%s}]}",
                 name, url, ca, rule, name, more[0] ? "," : "", more);
@@ -197,7 +203,9 @@ static void test_admission_delete(void **state) {
         Hook h;
 
         hook_init(&h, *state, "hook-delete",
-                  "'operations':['CREATE','DELETE'],'apiGroups':[''],'apiVersions':['*'],'resources':['nodes']", "");
+                  "'operations':['CREATE','DELETE'],'apiGroups':[''],'apiVersions':['*'],'resources':['"
+                  "nodes']",
+                  "");
         made = make_node(&h, "a", "");
         assert_answer(made, 201, NULL);
         h.verdict = REFUSE;
@@ -215,7 +223,8 @@ static void test_admission_delete(void **state) {
         assert_string_equal(seen(&h, "options", "preconditions", "uid"), answer_uid(&made));
         assert_true(seen(&h, "userInfo", "username")[0]);
         assert_true(fj_array_has(fj_get(h.review, "request", "userInfo", "groups", NULL), "system:masters"));
-        assert_true(fj_array_has(fj_get(h.review, "request", "userInfo", "groups", NULL), "system:authenticated"));
+        assert_true(fj_array_has(fj_get(h.review, "request", "userInfo", "groups", NULL),
+                                 "system:authenticated"));
 
         /* A precondition that fails comes first. */
         h.n_asked = 0;
@@ -279,13 +288,15 @@ static void test_admission_evict(void **state) {
         rig_make_namespace(*state, "hook-evict");
         /* The object of an eviction is the Eviction: its labels are what the selector sees. */
         hook_init(&h, *state, "hook-evict",
-                  "'operations':['*'],'apiGroups':['','policy'],'apiVersions':['*'],'resources':['nodes','pods/*']",
+                  "'operations':['*'],'apiGroups':['','policy'],'apiVersions':['*'],'resources':['nodes','"
+                  "pods/*']",
                   "'matchPolicy':'Equivalent'");
         uid = rig_make_pod(*state, "hook-evict", "p", NULL, "hook-evict");
         h.n_asked = 0;
         h.verdict = REFUSE;
         a = ask(h.rig, HTTP_POST, "/api/v1/namespaces/hook-evict/pods/p/eviction", JSON,
-                "{'apiVersion':'policy/v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
+                "{'apiVersion':'policy/"
+                "v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
                 "'labels':{'hook':'hook-evict'}}}");
         assert_answer(a, 403, "Forbidden");
         assert_refused_by_hook(a, &h);
@@ -301,7 +312,8 @@ static void test_admission_evict(void **state) {
         h.n_asked = 0;
         h.verdict = "'allowed':true";
         b = ask(h.rig, HTTP_POST, "/api/v1/namespaces/hook-evict/pods/p/eviction", JSON,
-                "{'apiVersion':'policy/v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
+                "{'apiVersion':'policy/"
+                "v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
                 "'labels':{'hook':'hook-evict'}}}");
         assert_answer(b, 201, NULL);
         assert_int_equal(h.n_asked, 1);
@@ -316,14 +328,16 @@ static void test_admission_refusals(void **state) {
                 unsigned status;
                 const char *reason, *message;
         } rows[] = {
-                { "'allowed':false", 400, NULL, "admission webhook \"hook.vesper.test\" denied the request without "
-                                                "explanation" },
+                { "'allowed':false", 400, NULL,
+                  "admission webhook \"hook.vesper.test\" denied the request without "
+                  "explanation" },
                 { "'allowed':false,'status':{'message':'no room'}", 400, NULL,
                   "admission webhook \"hook.vesper.test\" denied the request: no room" },
                 { "'allowed':false,'status':{'reason':'Forbidden'}", 400, "Forbidden",
                   "admission webhook \"hook.vesper.test\" denied the request: Forbidden" },
-                { "'allowed':false,'status':{'code':429,'reason':'TooManyRequests','message':'no room'}", 429,
-                  "TooManyRequests", "admission webhook \"hook.vesper.test\" denied the request: no room" },
+                { "'allowed':false,'status':{'code':429,'reason':'TooManyRequests','message':'no room'}",
+                  429, "TooManyRequests",
+                  "admission webhook \"hook.vesper.test\" denied the request: no room" },
                 { "'allowed':false,'status':{'code':200,'status':'Success'}", 400, NULL,
                   "admission webhook \"hook.vesper.test\" denied the request without explanation" },
         };
@@ -355,7 +369,8 @@ static void test_admission_order(void **state) {
         made = make_node(&h, "a", "");
         assert_answer(made, 201, NULL);
         h.n_asked = 0;
-        invalid = rig_merge(h.rig, RIG_ADMIN, NODE("hook-order-a"), "{'spec':{'taints':[{'key':'a','effect':'No'}]}}");
+        invalid = rig_merge(h.rig, RIG_ADMIN, NODE("hook-order-a"),
+                            "{'spec':{'taints':[{'key':'a','effect':'No'}]}}");
         assert_answer(invalid, 422, "Invalid");
         stale = rig_merge(h.rig, RIG_ADMIN, NODE("hook-order-a"), "{'metadata':{'resourceVersion':'1'}}");
         assert_answer(stale, 409, "Conflict");
@@ -372,7 +387,8 @@ static void test_admission_order(void **state) {
         hook_done(&h);
 }
 
-/* A delete that shortens nothing is not asked about; one that holds an object by a finalizer is, each time. */
+/* A delete that shortens nothing is not asked about; one that holds an object by a finalizer is, each time.
+ */
 static void test_admission_delete_again(void **state) {
         _cleanup_answer_ Answer made = { 0 }, pod = { 0 }, finalizer = { 0 };
         KubeDeleteOptions grace = { .grace_sec = 30 };
@@ -381,13 +397,17 @@ static void test_admission_delete_again(void **state) {
 
         rig_make_namespace(*state, "hook-again");
         hook_init(&h, *state, "hook-again",
-                  "'operations':['CREATE','DELETE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes','pods']", "");
+                  "'operations':['CREATE','DELETE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['"
+                  "nodes','pods']",
+                  "");
         made = make_node(&h, "a", "");
         assert_answer(made, 201, NULL);
-        finalizer = rig_merge(h.rig, RIG_ADMIN, NODE("hook-again-a"), "{'metadata':{'finalizers':['vesper.test/hold']}}");
+        finalizer = rig_merge(h.rig, RIG_ADMIN, NODE("hook-again-a"),
+                              "{'metadata':{'finalizers':['vesper.test/hold']}}");
         assert_answer(finalizer, 200, NULL);
         uid = rig_make_pod(h.rig, "hook-again", "p", "hook-again-a", "x");
-        pod = rig_merge(h.rig, RIG_ADMIN, POD("hook-again", "p"), "{'metadata':{'labels':{'hook':'hook-again'}}}");
+        pod = rig_merge(h.rig, RIG_ADMIN, POD("hook-again", "p"),
+                        "{'metadata':{'labels':{'hook':'hook-again'}}}");
         assert_answer(pod, 200, NULL);
 
         h.n_asked = 0;
@@ -408,23 +428,27 @@ static void test_admission_delete_again(void **state) {
         answer_done(&pod);
         pod = rig_delete(h.rig, RIG_ADMIN, POD("hook-again", "p"), &grace);
         assert_answer(pod, 200, NULL);
-        /* The real one asks three times: when it shortens the grace, and again, from its cache and afresh, when it
-         * removes the pod. A webhook may not count questions. */
+        /* The real one asks three times: when it shortens the grace, and again, from its cache and afresh,
+         * when it removes the pod. A webhook may not count questions. */
         assert_true(h.n_asked >= 2);
         hook_done(&h);
 }
 
-/* A webhook sees what a kubelet asks, as that kubelet, and nothing of what NodeRestriction refuses before. */
+/* A webhook sees what a kubelet asks, as that kubelet, and nothing of what NodeRestriction refuses before.
+ */
 static void test_admission_node_credential(void **state) {
         _cleanup_answer_ Answer there = { 0 }, made = { 0 }, own = { 0 }, other = { 0 };
         Hook h;
 
         hook_init(&h, *state, "hook-kubelet",
-                  "'operations':['CREATE','UPDATE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes']", "");
+                  "'operations':['CREATE','UPDATE'],'apiGroups':[''],'apiVersions':['v1'],'resources':['"
+                  "nodes']",
+                  "");
         there = rig_get(h.rig, RIG_ADMIN, NODE(RIG_NODE_NAME));
         if (there.status == 404) /* the only case that is run, maybe */
                 rig_make_node(h.rig, RIG_NODE_NAME);
-        made = rig_merge(h.rig, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'metadata':{'labels':{'hook':'hook-kubelet'}}}");
+        made = rig_merge(h.rig, RIG_ADMIN, NODE(RIG_NODE_NAME),
+                         "{'metadata':{'labels':{'hook':'hook-kubelet'}}}");
         assert_answer(made, 200, NULL);
         h.n_asked = 0;
         own = rig_merge(h.rig, RIG_NODE, NODE(RIG_NODE_NAME), "{'metadata':{'annotations':{'hook':'yes'}}}");
@@ -432,7 +456,8 @@ static void test_admission_node_credential(void **state) {
         assert_int_equal(h.n_asked, 1);
         assert_string_equal(seen(&h, "userInfo", "username"), "system:node:" RIG_NODE_NAME);
         assert_true(fj_array_has(fj_get(h.review, "request", "userInfo", "groups", NULL), "system:nodes"));
-        other = rig_merge(h.rig, RIG_OTHER_NODE, NODE(RIG_NODE_NAME), "{'metadata':{'annotations':{'hook':'no'}}}");
+        other = rig_merge(h.rig, RIG_OTHER_NODE, NODE(RIG_NODE_NAME),
+                          "{'metadata':{'annotations':{'hook':'no'}}}");
         assert_answer(other, 403, "Forbidden");
         assert_int_equal(h.n_asked, 1);
         hook_done(&h);
@@ -455,12 +480,14 @@ static void test_admission_fail(void **state) {
                 a = make_node(&h, "a", "");
                 assert_answer(a, 500, "InternalError");
                 message = strempty(answer_string(&a, "message", NULL));
-                if (!startswith(message, "Internal error occurred: failed calling webhook \"hook.vesper.test\": "))
+                if (!startswith(message,
+                                "Internal error occurred: failed calling webhook \"hook.vesper.test\": "))
                         fail_msg("expected a webhook that could not be called, seen %s", a.body);
                 if (i == 1 && !strstr(message, "expected response.uid="))
                         fail_msg("expected a complaint about the uid, seen %s", message);
                 if (i == 2) {
-                        assert_true(loop_now(rig_env(h.rig, RIG_ADMIN)->loop) - began >= 900 * USEC_PER_MSEC);
+                        assert_true(loop_now(rig_env(h.rig, RIG_ADMIN)->loop) - began >=
+                                    900 * USEC_PER_MSEC);
                         if (!strstr(message, "deadline exceeded"))
                                 fail_msg("expected a time-out, seen %s", message);
                 }
@@ -510,7 +537,8 @@ static void test_admission_config(void **state) {
                 { HOOK(REST ",'failurePolicy':'Maybe'"), "webhooks[0].failurePolicy" },
                 { HOOK(REST ",'rules':[{'operations':['*'],'apiGroups':['*'],'apiVersions':['*']}]"),
                   "webhooks[0].rules[0].resources" },
-                { "{'name':'hook','clientConfig':{'url':'https://127.0.0.1:1/'}," REST "}", "webhooks[0].name" },
+                { "{'name':'hook','clientConfig':{'url':'https://127.0.0.1:1/'}," REST "}",
+                  "webhooks[0].name" },
                 { "{'name':'a.b.c','clientConfig':{'url':'http://127.0.0.1:1/'}," REST "}",
                   "webhooks[0].clientConfig.url" },
                 { "{'name':'a.b.c','clientConfig':{}," REST "}", "webhooks[0].clientConfig" },
@@ -519,12 +547,14 @@ static void test_admission_config(void **state) {
         Rig *r = *state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_answer_ Answer a = ask(r, HTTP_POST, CONFIGS, JSON,
-                                                "{'metadata':{'name':'hook-config'},'webhooks':[%s]}", rows[i].webhooks);
+                _cleanup_answer_ Answer a =
+                        ask(r, HTTP_POST, CONFIGS, JSON,
+                            "{'metadata':{'name':'hook-config'},'webhooks':[%s]}", rows[i].webhooks);
 
                 print_message("  %s\n", rows[i].field);
                 assert_answer(a, 422, "Invalid");
-                assert_non_null(json_find(json_path(a.json, "details", "causes", NULL), "field", rows[i].field));
+                assert_non_null(
+                        json_find(json_path(a.json, "details", "causes", NULL), "field", rows[i].field));
         }
         made = ask(r, HTTP_POST, CONFIGS, JSON, "{'metadata':{'name':'hook-config'},'webhooks':[%s]}",
                    HOOK(REST ",'rules':[{'operations':['DELETE'],'apiGroups':[''],'apiVersions':['v9'],"
@@ -539,7 +569,8 @@ static void test_admission_config(void **state) {
                 assert_string_equal(strempty(fj_string(w, "matchPolicy", NULL)), "Equivalent");
                 assert_int_equal(fj_int(w, 0, "timeoutSeconds", NULL), 10);
                 assert_string_equal(
-                        strempty(fj_string(cJSON_GetArrayItem(fj_get(w, "rules", NULL), 0), "scope", NULL)), "*");
+                        strempty(fj_string(cJSON_GetArrayItem(fj_get(w, "rules", NULL), 0), "scope", NULL)),
+                        "*");
                 assert_true(cJSON_IsObject(fj_get(w, "namespaceSelector", NULL)));
         }
         gone = ask(r, HTTP_DELETE, CONFIGS "/hook-config", NULL, "%s", "");
@@ -547,13 +578,19 @@ static void test_admission_config(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(test_admission_config),  cmocka_unit_test(test_admission_create),
-        cmocka_unit_test(test_admission_update),  cmocka_unit_test(test_admission_delete),
-        cmocka_unit_test(test_admission_deletecollection), cmocka_unit_test(test_admission_dry_run),
-        cmocka_unit_test(test_admission_evict),   cmocka_unit_test(test_admission_refusals),
-        cmocka_unit_test(test_admission_order),   cmocka_unit_test(test_admission_delete_again),
+        cmocka_unit_test(test_admission_config),
+        cmocka_unit_test(test_admission_create),
+        cmocka_unit_test(test_admission_update),
+        cmocka_unit_test(test_admission_delete),
+        cmocka_unit_test(test_admission_deletecollection),
+        cmocka_unit_test(test_admission_dry_run),
+        cmocka_unit_test(test_admission_evict),
+        cmocka_unit_test(test_admission_refusals),
+        cmocka_unit_test(test_admission_order),
+        cmocka_unit_test(test_admission_delete_again),
         cmocka_unit_test(test_admission_node_credential),
-        cmocka_unit_test(test_admission_fail),    cmocka_unit_test(test_admission_ignore),
+        cmocka_unit_test(test_admission_fail),
+        cmocka_unit_test(test_admission_ignore),
 };
 
 CONTRACT_SUITE(admission, cases);

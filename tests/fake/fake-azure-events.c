@@ -82,8 +82,7 @@ const char *fake_azure_events_add(FakeAzureEvents *d, const FakeAzureEvent *o) {
 
         assert(r >= 0);
         e->document = d;
-        e->id = o->id ? copy(o->id, NULL)
-                      : MUST(strf("602D9444-D2CD-49C7-8624-%012" PRIX64, ++d->n_made));
+        e->id = o->id ? copy(o->id, NULL) : MUST(strf("602D9444-D2CD-49C7-8624-%012" PRIX64, ++d->n_made));
         e->type = copy(o->type, NULL);
         e->resources = copy(o->resources, "");
         e->source = copy(o->source, "Platform");
@@ -150,8 +149,8 @@ static char *rfc1123(usec_t wall_usec) {
         struct tm tm;
 
         gmtime_r(&t, &tm);
-        return MUST(strf("%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon],
-                         tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec));
+        return MUST(strf("%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
+                         months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec));
 }
 
 /* Which version brought what: the table of versions on that page. */
@@ -190,7 +189,8 @@ static bool is_shown(const Event *e, const char *version) {
 }
 
 char *fake_azure_events_print(const FakeAzureEvents *d, const char *api_version) {
-        _cleanup_cjson_ cJSON *o = fj_parse("{'DocumentIncarnation':%" PRIu64 ",'Events':[]}", d->incarnation);
+        _cleanup_cjson_ cJSON *o =
+                fj_parse("{'DocumentIncarnation':%" PRIu64 ",'Events':[]}", d->incarnation);
 
         LIST_FOREACH (e, &d->events, Event, events)
                 if (is_shown(e, api_version))

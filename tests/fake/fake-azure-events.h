@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The scheduled events of one availability set or scale set: one document, that the metadata of every VM in it shows
- * (learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). An approval by any of them is for all.
+ * The scheduled events of one availability set or scale set: one document, that the metadata of every VM in
+ * it shows (learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). An approval by any of them
+ * is for all.
  *
  *      Scheduled --NotBefore passes, or StartRequests--> Started (NotBefore empty) --lasts_usec--> gone
  *          \------------------------- cancelled: gone, and nothing says which -------------------/

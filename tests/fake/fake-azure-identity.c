@@ -71,7 +71,8 @@ static bool is_identity(const char *client_id, const FakeQuery *q) {
         _cleanup_free_ char *object_id = MUST(strf("object-of-%s", client_id));
         _cleanup_free_ char *resource_id = MUST(strf("/identities/%s", client_id));
 
-        return streq_ptr(client, client_id) || streq_ptr(object, object_id) || streq_ptr(resource, resource_id);
+        return streq_ptr(client, client_id) || streq_ptr(object, object_id) ||
+               streq_ptr(resource, resource_id);
 }
 
 /* Whose token is asked for; NULL: *ret_why says why nobody's. */
@@ -93,7 +94,8 @@ static const char *choose(const FakeAzureIdentity *i, const FakeQuery *q, const 
         if (i->system)
                 return SYSTEM;
         if (strv_length(i->user) > 1)
-                *ret_why = "Multiple user assigned identities exist, please specify the clientId / resourceId of the "
+                *ret_why = "Multiple user assigned identities exist, please specify the clientId / "
+                           "resourceId of the "
                            "identity in the token request";
         return strv_length(i->user) == 1 ? i->user[0] : NULL;
 }
@@ -131,13 +133,14 @@ void fake_azure_identity_give(FakeAzureIdentity *i, HttpExchange *x, const FakeQ
         const Token *t;
 
         if (isempty(resource)) {
-                fake_azure_identity_refuse(x, "invalid_request", "Required audience parameter not specified");
+                fake_azure_identity_refuse(x, "invalid_request",
+                                           "Required audience parameter not specified");
                 return;
         }
         if (!startswith(resource, "https://")) {
-                _cleanup_free_ char *text_of_it =
-                        MUST(strf("AADSTS500011: The resource principal named %s was not found in the tenant",
-                                  resource));
+                _cleanup_free_ char *text_of_it = MUST(
+                        strf("AADSTS500011: The resource principal named %s was not found in the tenant",
+                             resource));
 
                 fake_azure_identity_refuse(x, "invalid_resource", text_of_it);
                 return;

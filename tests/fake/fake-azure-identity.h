@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Tokens of the managed identities of one VM: /metadata/identity/oauth2/token, once the header and the api-version
- * are right (learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token). Errors are
- * {"error", "error_description"}, all values strings. A token lives an hour and is served from a cache until five
- * minutes before its end.
+ * Tokens of the managed identities of one VM: /metadata/identity/oauth2/token, once the header and the
+ * api-version are right
+ * (learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token). Errors are
+ * {"error", "error_description"}, all values strings. A token lives an hour and is served from a cache until
+ * five minutes before its end.
  */
 
 #include "fake-query.h"

@@ -32,8 +32,8 @@ struct FakeAzureMetadata {
         Loop *loop;
         FakeAzureEvents *events;
         FakeAzureIdentity *identity;
-        char *name, *told_name, *vm_id, *subscription_id, *resource_group, *location, *zone, *vm_size, *scale_set,
-                *instance;
+        char *name, *told_name, *vm_id, *subscription_id, *resource_group, *location, *zone, *vm_size,
+                *scale_set, *instance;
         bool spot, unlimited;
         usec_t first_call_usec, watch_usec;
 
@@ -64,8 +64,8 @@ static void reply_error(HttpExchange *x, unsigned status, const char *why) {
                 unsigned status;
                 const char *text;
         } texts[] = {
-                { 400, "Bad Request" },       { 404, "Not Found" }, { 405, "Method Not Allowed" }, { 410, "Gone" },
-                { 429, "Too Many Requests" }, { 500, "Service Error" },
+                { 400, "Bad Request" }, { 404, "Not Found" },         { 405, "Method Not Allowed" },
+                { 410, "Gone" },        { 429, "Too Many Requests" }, { 500, "Service Error" },
         };
         _cleanup_cjson_ cJSON *o = MUST(cJSON_CreateObject());
         _cleanup_free_ char *text = NULL;
@@ -88,11 +88,18 @@ typedef struct Face {
 } Face;
 
 static const Face faces[] = {
-        { "/metadata/instance", FAKE_AZURE_INSTANCE, true,
-          { "2023-07-01", "2021-12-13", "2021-02-01", "2020-09-01", "2019-06-01", "2018-10-01", "2017-12-01" } },
-        { "/metadata/scheduledevents", FAKE_AZURE_EVENTS, false,
+        { "/metadata/instance",
+          FAKE_AZURE_INSTANCE,
+          true,
+          { "2023-07-01", "2021-12-13", "2021-02-01", "2020-09-01", "2019-06-01", "2018-10-01",
+            "2017-12-01" } },
+        { "/metadata/scheduledevents",
+          FAKE_AZURE_EVENTS,
+          false,
           { "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01" } },
-        { "/metadata/identity/oauth2/token", FAKE_AZURE_IDENTITY, false,
+        { "/metadata/identity/oauth2/token",
+          FAKE_AZURE_IDENTITY,
+          false,
           { "2021-02-01", "2019-11-01", "2019-08-01", "2018-02-01" } },
 };
 
@@ -150,7 +157,8 @@ static bool admit(FakeAzureMetadata *f, HttpExchange *x, const Face *face, const
                 reply_error(x, 400, "Bad request. X-Forwarded-For is not allowed");
         else if (!metadata || strcasecmp(metadata, "true") != 0) {
                 if (identity)
-                        fake_azure_identity_refuse(x, "bad_request_102", "Required metadata header not specified");
+                        fake_azure_identity_refuse(x, "bad_request_102",
+                                                   "Required metadata header not specified");
                 else
                         reply_error(x, 400, "Bad request. Required metadata header not specified");
         } else if (!face)
@@ -173,8 +181,9 @@ static char *resource_id(const FakeAzureMetadata *f) {
                 return MUST(strf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Compute/"
                                  "virtualMachineScaleSets/%s/virtualMachines/%s",
                                  f->subscription_id, f->resource_group, f->scale_set, f->instance));
-        return MUST(strf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Compute/virtualMachines/%s",
-                         f->subscription_id, f->resource_group, f->name));
+        return MUST(
+                strf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Compute/virtualMachines/%s",
+                     f->subscription_id, f->resource_group, f->name));
 }
 
 /* Every value is a string. */
@@ -207,8 +216,9 @@ static cJSON *build_instance(const FakeAzureMetadata *f) {
         fj_set_string(compute, "vmScaleSetName", strempty(f->scale_set));
         fj_set_string(compute, "vmSize", f->vm_size);
         fj_set_string(compute, "zone", f->zone);
-        fj_set(o, "network", fj_parse("{'interface':[{'macAddress':'000D3AF806EC','ipv4':{'ipAddress':["
-                                      "{'privateIpAddress':'10.144.133.132','publicIpAddress':''}]}}]}"));
+        fj_set(o, "network",
+               fj_parse("{'interface':[{'macAddress':'000D3AF806EC','ipv4':{'ipAddress':["
+                        "{'privateIpAddress':'10.144.133.132','publicIpAddress':''}]}}]}"));
         return o;
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The instance metadata service of one Azure VM, for both faces of the fake: an http_handler_t. Strict where the real
- * one is (learn.microsoft.com/azure/virtual-machines/instance-metadata-service):
+ * The instance metadata service of one Azure VM, for both faces of the fake: an http_handler_t. Strict where
+ * the real one is (learn.microsoft.com/azure/virtual-machines/instance-metadata-service):
  *
  *      no Metadata: true, X-Forwarded-For, a query name twice     400
  *      no api-version, or one that is not supported               400 with newest-versions
@@ -11,9 +11,10 @@
  *      what is not there; another method                          404; 405
  *      more than 5 requests in a second (identity: 20)            429
  *
- * /metadata/scheduledevents is off until it is first asked for: that answer takes first_call_usec, events are shown
- * from watch_usec after it, and a day without a request turns it off again. Time is the loop's, real or virtual. Not
- * imitated: who may reach the address at all, and that only five identity requests are served at a time.
+ * /metadata/scheduledevents is off until it is first asked for: that answer takes first_call_usec, events
+ * are shown from watch_usec after it, and a day without a request turns it off again. Time is the loop's,
+ * real or virtual. Not imitated: who may reach the address at all, and that only five identity requests are
+ * served at a time.
  */
 
 #include "fake-azure-events.h"
@@ -31,12 +32,12 @@ typedef struct FakeAzureMetadataOptions {
         const char *zone;            /* "1" */
         const char *vm_size;         /* "Standard_D4s_v5" */
         const char *scale_set;
-        const char *instance;            /* number in a uniform scale set; NULL: a flexible one, or none */
-        bool spot;                       /* priority, evictionPolicy */
+        const char *instance; /* number in a uniform scale set; NULL: a flexible one, or none */
+        bool spot;            /* priority, evictionPolicy */
         bool no_system_identity;
         const char *const *user_identities; /* client ids, NULL at the end; NULL: none */
-        usec_t first_call_usec;          /* up to two minutes in the field; 0: at once */
-        usec_t watch_usec;               /* up to five minutes in the field; 0: at once */
+        usec_t first_call_usec;             /* up to two minutes in the field; 0: at once */
+        usec_t watch_usec;                  /* up to five minutes in the field; 0: at once */
 } FakeAzureMetadataOptions;
 
 /* Copies what it is given; the events are borrowed. */

@@ -7,14 +7,16 @@
 #include "strv.h"
 
 /*
- * The call-out of admission, without blocking: a write that a webhook must be asked about leaves its handler undone,
- * with its questions noted; they are asked, all at once; and when all is answered the request is carried out again
- * from its beginning, with the verdicts at hand.
+ * The call-out of admission, without blocking: a write that a webhook must be asked about leaves its handler
+ * undone, with its questions noted; they are asked, all at once; and when all is answered the request is
+ * carried out again from its beginning, with the verdicts at hand.
  *
- *      handler --fake_validate(): not known yet--> waiting --all answered--> handler --known--> done, or refused
+ *      handler --fake_validate(): not known yet--> waiting --all answered--> handler --known--> done, or
+ * refused
  *                       ^---- the object has changed meanwhile: asked again ----/
  *
- * A verdict is good for the very state of the object that it was asked about, as the real server's retries have it.
+ * A verdict is good for the very state of the object that it was asked about, as the real server's retries
+ * have it.
  */
 
 #define REVIEW_MAX_BYTES (3u << 20)
@@ -43,7 +45,7 @@ struct FakeCallout {
         FakeApiFault fault;
         usec_t arrived_usec;
         List reviews;
-        size_t n_asked; /* and not answered */
+        size_t n_asked;             /* and not answered */
         char *made_name, *made_uid; /* of a create: the second time it is the same object */
         char **warnings;
 };
@@ -223,13 +225,15 @@ static void take_answer(Review *v, const HttpResponse *response) {
         else if (response->status != 200)
                 v->failure = MUST(strf("failed to call webhook: the server answered %u", response->status));
         else if (!(json = cJSON_ParseWithOpts(response->body, NULL, true)))
-                v->failure = MUST(strdup("failed to call webhook: couldn't get version/kind; json parse error"));
+                v->failure =
+                        MUST(strdup("failed to call webhook: couldn't get version/kind; json parse error"));
         else if ((why = fake_webhook_check_response(json, v->uid)))
                 v->failure = MUST(strf("received invalid webhook response: %s", why)), free(why);
         if (v->failure)
                 return;
         cJSON_ArrayForEach (warning, fj_get(json, "response", "warnings", NULL)) {
-                int r = cJSON_IsString(warning) ? strv_extend(&v->callout->warnings, warning->valuestring) : 0;
+                int r = cJSON_IsString(warning) ? strv_extend(&v->callout->warnings, warning->valuestring)
+                                                : 0;
 
                 assert(r >= 0);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What befalls the next requests to a small fake: no answer, a failure, or nonsense. The fake says what its parts
- * are. */
+/* What befalls the next requests to a small fake: no answer, a failure, or nonsense. The fake says what its
+ * parts are. */
 
 #include "http-message.h"
 #include "list.h"
@@ -13,8 +13,8 @@ typedef struct FakeFault {
         List hanging;
 } FakeFault;
 
-/* The next n requests (UINT_MAX: for ever; 0: none any more) to these parts; the last call counts. status 0: they
- * hang. body NULL: the fake's own for that status. */
+/* The next n requests (UINT_MAX: for ever; 0: none any more) to these parts; the last call counts. status 0:
+ * they hang. body NULL: the fake's own for that status. */
 void fake_fault_set(FakeFault *f, unsigned parts, unsigned n, unsigned status, const char *body);
 /* What hangs must be gone before: free the transports first. */
 void fake_fault_done(FakeFault *f);

@@ -111,9 +111,11 @@ static bool gce_notice(FakeMachine *m, const char *kind, const char *action, use
         else if (streq(kind, "stop"))
                 fake_gce_metadata_set_stop_state(gce, "PENDING_STOP", (unsigned) (lead_usec / USEC_PER_SEC));
         else if (streq(kind, "maintenance") && streq(action, "migrate"))
-                (void) fake_gce_metadata_migrate(gce, "MIGRATE_ON_HOST_MAINTENANCE", lead_usec, MIGRATION_USEC);
+                (void) fake_gce_metadata_migrate(gce, "MIGRATE_ON_HOST_MAINTENANCE", lead_usec,
+                                                 MIGRATION_USEC);
         else if (streq(kind, "maintenance") && streq(action, "terminate"))
-                (void) fake_gce_metadata_migrate(gce, "TERMINATE_ON_HOST_MAINTENANCE", lead_usec, USEC_INFINITY);
+                (void) fake_gce_metadata_migrate(gce, "TERMINATE_ON_HOST_MAINTENANCE", lead_usec,
+                                                 USEC_INFINITY);
         else
                 return false;
         return true;
@@ -158,8 +160,10 @@ static void *azure_new(FakeMachines *m, const cJSON *o) {
                         .spot = fj_true(o, "spot", NULL),
                         .no_system_identity = fj_true(o, "noIdentity", NULL),
                         .first_call_usec =
-                                (usec_t) MAX(fj_int(o, 0, "firstCallSeconds", NULL), (int64_t) 0) * USEC_PER_SEC,
-                        .watch_usec = (usec_t) MAX(fj_int(o, 0, "watchSeconds", NULL), (int64_t) 0) * USEC_PER_SEC,
+                                (usec_t) MAX(fj_int(o, 0, "firstCallSeconds", NULL), (int64_t) 0) *
+                                USEC_PER_SEC,
+                        .watch_usec =
+                                (usec_t) MAX(fj_int(o, 0, "watchSeconds", NULL), (int64_t) 0) * USEC_PER_SEC,
                 });
 }
 
@@ -182,11 +186,11 @@ static bool azure_notice(FakeMachine *m, const char *kind, const char *action, u
         }
         for (size_t i = 0; i < ELEMENTSOF(types); i++)
                 if (streq(types[i].kind, kind)) {
-                        (void) fake_azure_events_add(m->events,
-                                                     &(FakeAzureEvent){ .type = types[i].type,
-                                                                        .resources = m->id,
-                                                                        .duration_sec = types[i].duration_sec,
-                                                                        .lead_usec = lead_usec });
+                        (void) fake_azure_events_add(
+                                m->events, &(FakeAzureEvent){ .type = types[i].type,
+                                                              .resources = m->id,
+                                                              .duration_sec = types[i].duration_sec,
+                                                              .lead_usec = lead_usec });
                         return true;
                 }
         return false;
@@ -257,7 +261,7 @@ FakeMachine *fake_machines_add(FakeMachines *m, const cJSON *o, const char **ret
                 machine->all = m;
                 machine->ops = ops;
                 machine->id = MUST(strdup(id));
-                machine->metadata = ops->new(m, o);
+                machine->metadata = ops->new (m, o);
                 if (streq(ops->name, "azure"))
                         machine->events = azure_events(m, o);
                 list_append(&m->machines, &machine->machines);
@@ -312,8 +316,8 @@ const char *fake_machines_fault(FakeMachines *m, const char *id, const cJSON *o)
                 return "a fault needs one of status, hang and body, its end (count 0) none";
         if (status != 0 && (status < 400 || status > 599))
                 return "status: 400 to 599";
-        machine->ops->fault(machine->metadata, parts, count < 0 ? UINT_MAX : (unsigned) count, (unsigned) status,
-                            body);
+        machine->ops->fault(machine->metadata, parts, count < 0 ? UINT_MAX : (unsigned) count,
+                            (unsigned) status, body);
         return NULL;
 }
 

@@ -15,10 +15,9 @@
  * The kinds of notices:
  *
  *      ec2    spot (action terminate, stop, hibernate; seconds until then)
- *      gce    spot; maintenance (action migrate, terminate; seconds until then, and the warning only for him who
- *             asked); upcoming (seconds until the window); stop (seconds it may take)
- *      azure  spot, terminate, reboot, redeploy, freeze (seconds until NotBefore; 0: it has begun)
- *      all    none: everything is taken back
+ *      gce    spot; maintenance (action migrate, terminate; seconds until then, and the warning only for him
+ * who asked); upcoming (seconds until the window); stop (seconds it may take) azure  spot, terminate,
+ * reboot, redeploy, freeze (seconds until NotBefore; 0: it has begun) all    none: everything is taken back
  *
  * Parts of a fault: ec2 token, data; gce token, data; azure instance, events, identity.
  */

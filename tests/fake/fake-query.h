@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The query of a request, or its body if that is a form, taken apart: shared/ builds queries and never reads one. */
+/* The query of a request, or its body if that is a form, taken apart: shared/ builds queries and never reads
+ * one. */
 
 #include "fake-json.h"
 #include "hashmap.h"
@@ -23,6 +24,6 @@ void fake_query_done(FakeQuery *q);
 const char *fake_query_get(const FakeQuery *q, const char *key); /* NULL if absent */
 /* The values of prefix.1, prefix.2, ...: a string vector of its own. */
 char **fake_query_list(const FakeQuery *q, const char *prefix);
-/* The first key that is none of these; a known one that ends in '.' stands for all that begin so; the list ends
- * at n_known or NULL. NULL: all are known. */
+/* The first key that is none of these; a known one that ends in '.' stands for all that begin so; the list
+ * ends at n_known or NULL. NULL: all are known. */
 const char *fake_query_unknown(const FakeQuery *q, const char *const *known, size_t n_known);

@@ -27,7 +27,8 @@ void fake_webhook_config_default(cJSON *config) {
                 cJSON_ArrayForEach (rule, fj_get(w, "rules", NULL))
                         if (cJSON_IsObject(rule))
                                 default_string(rule, "scope", "*");
-                if (fj_get(w, "clientConfig", "service", NULL) && !fj_get(w, "clientConfig", "service", "port", NULL))
+                if (fj_get(w, "clientConfig", "service", NULL) &&
+                    !fj_get(w, "clientConfig", "service", "port", NULL))
                         fj_set_int(fj_object(fj_object(w, "clientConfig"), "service"), "port", 443);
         }
 }
@@ -41,7 +42,8 @@ static void refuse(FakeErrors *e, FakeErrorType type, const char *value, const c
         fake_errors_add(e, type, shown, detail, "%s.%s", at, field);
 }
 
-static void check_choice(FakeErrors *e, const cJSON *o, const char *key, const char *const choices[], const char *at) {
+static void check_choice(FakeErrors *e, const cJSON *o, const char *key, const char *const choices[],
+                         const char *at) {
         const char *value = fj_string(o, key, NULL);
         _cleanup_strbuf_ StrBuf b = { 0 };
 
@@ -64,8 +66,8 @@ static void check_name(FakeErrors *e, const cJSON *webhooks, const cJSON *w, con
         for (const char *p = name; *p; p++)
                 dots += *p == '.';
         if (dots < 2 || !dns1123_subdomain_is_valid(name))
-                refuse(e, FAKE_ERROR_INVALID, name, "should be a domain with at least three segments separated by dots",
-                       at, "name");
+                refuse(e, FAKE_ERROR_INVALID, name,
+                       "should be a domain with at least three segments separated by dots", at, "name");
         for (const cJSON *before = webhooks->child; before != w; before = before->next)
                 if (streq_ptr(fj_string(before, "name", NULL), name))
                         refuse(e, FAKE_ERROR_DUPLICATE, name, NULL, at, "name");
@@ -76,16 +78,19 @@ static void check_client(FakeErrors *e, const cJSON *w, const char *at) {
         const cJSON *service = fj_get(w, "clientConfig", "service", NULL);
 
         if (!url == !service)
-                refuse(e, FAKE_ERROR_REQUIRED, NULL, "exactly one of url or service is required", at, "clientConfig");
+                refuse(e, FAKE_ERROR_REQUIRED, NULL, "exactly one of url or service is required", at,
+                       "clientConfig");
         else if (url && !startswith(url, "https://"))
                 refuse(e, FAKE_ERROR_INVALID, url,
                        "'https' is the only allowed URL scheme; desired format: https://host[/path]", at,
                        "clientConfig.url");
         else if (url && strpbrk(url, "?#"))
                 refuse(e, FAKE_ERROR_INVALID, url,
-                       "query parameters and fragments are not permitted; desired format: https://host[/path]", at,
-                       "clientConfig.url");
-        else if (service && (isempty(fj_string(service, "name", NULL)) || isempty(fj_string(service, "namespace", NULL))))
+                       "query parameters and fragments are not permitted; desired format: "
+                       "https://host[/path]",
+                       at, "clientConfig.url");
+        else if (service && (isempty(fj_string(service, "name", NULL)) ||
+                             isempty(fj_string(service, "namespace", NULL))))
                 refuse(e, FAKE_ERROR_REQUIRED, NULL, "service name and namespace are required", at,
                        "clientConfig.service");
 }
@@ -106,8 +111,8 @@ static void check_rule(FakeErrors *e, const cJSON *rule, const char *at) {
                         known |= streq_ptr(o->valuestring, operations[i]);
                 if (!known)
                         refuse(e, FAKE_ERROR_NOT_SUPPORTED, o->valuestring,
-                               "supported values: \"*\", \"CONNECT\", \"CREATE\", \"DELETE\", \"UPDATE\"", at,
-                               "operations[0]");
+                               "supported values: \"*\", \"CONNECT\", \"CREATE\", \"DELETE\", \"UPDATE\"",
+                               at, "operations[0]");
         }
         check_choice(e, rule, "scope", scopes, at);
 }
@@ -116,12 +121,14 @@ static void check_versions(FakeErrors *e, const cJSON *w, const char *at) {
         const cJSON *versions = fj_get(w, "admissionReviewVersions", NULL);
 
         if (cJSON_GetArraySize(versions) == 0)
-                refuse(e, FAKE_ERROR_REQUIRED, NULL, "must specify one of v1, v1beta1", at, "admissionReviewVersions");
+                refuse(e, FAKE_ERROR_REQUIRED, NULL, "must specify one of v1, v1beta1", at,
+                       "admissionReviewVersions");
         else if (!fj_array_has(versions, "v1") && !fj_array_has(versions, "v1beta1"))
                 refuse(e, FAKE_ERROR_INVALID, "...", "must include at least one of v1, v1beta1", at,
                        "admissionReviewVersions");
         else if (!fj_array_has(versions, "v1"))
-                refuse(e, FAKE_ERROR_FORBIDDEN, NULL, "the fake speaks v1 only", at, "admissionReviewVersions");
+                refuse(e, FAKE_ERROR_FORBIDDEN, NULL, "the fake speaks v1 only", at,
+                       "admissionReviewVersions");
 }
 
 static void check_webhook(FakeErrors *e, const cJSON *webhooks, const cJSON *w, const char *at) {
@@ -141,16 +148,18 @@ static void check_webhook(FakeErrors *e, const cJSON *webhooks, const cJSON *w, 
         check_choice(e, w, "failurePolicy", policies, at);
         check_choice(e, w, "matchPolicy", matches, at);
         if (!fj_member(w, "sideEffects"))
-                refuse(e, FAKE_ERROR_REQUIRED, NULL, "must specify one of None, NoneOnDryRun", at, "sideEffects");
+                refuse(e, FAKE_ERROR_REQUIRED, NULL, "must specify one of None, NoneOnDryRun", at,
+                       "sideEffects");
         else
                 check_choice(e, w, "sideEffects", effects, at);
         if (timeout_sec < 1 || timeout_sec > TIMEOUT_SEC_MAX)
-                refuse(e, FAKE_ERROR_INVALID, "...", "the timeout value must be between 1 and 30 seconds", at,
-                       "timeoutSeconds");
+                refuse(e, FAKE_ERROR_INVALID, "...", "the timeout value must be between 1 and 30 seconds",
+                       at, "timeoutSeconds");
         check_client(e, w, at);
         check_versions(e, w, at);
         if (cJSON_GetArraySize(fj_get(w, "matchConditions", NULL)) > 0)
-                refuse(e, FAKE_ERROR_FORBIDDEN, NULL, "the fake does not evaluate CEL", at, "matchConditions");
+                refuse(e, FAKE_ERROR_FORBIDDEN, NULL, "the fake does not evaluate CEL", at,
+                       "matchConditions");
 }
 
 void fake_webhook_config_validate(const cJSON *config, FakeErrors *e) {

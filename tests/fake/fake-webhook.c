@@ -61,7 +61,8 @@ static bool selects(const cJSON *selector, const cJSON *labels) {
         return !selector || fake_object_selector_matches(selector, labels);
 }
 
-/* A cluster-scoped object is in no namespace, and every selector lets it pass; a Namespace is judged by itself. */
+/* A cluster-scoped object is in no namespace, and every selector lets it pass; a Namespace is judged by
+ * itself. */
 static bool namespace_fits(const FakeStore *s, const cJSON *selector, const FakeWrite *w) {
         const FakeRequest *r = w->request;
         const cJSON *ns = NULL;
@@ -77,7 +78,7 @@ static bool namespace_fits(const FakeStore *s, const cJSON *selector, const Fake
 
 /* Either state will do. */
 static bool object_fits(const cJSON *selector, const FakeWrite *w) {
-        return (w->new && selects(selector, fj_get(w->new, "metadata", "labels", NULL))) ||
+        return (w->new &&selects(selector, fj_get(w->new, "metadata", "labels", NULL))) ||
                (w->old && selects(selector, fj_get(w->old, "metadata", "labels", NULL)));
 }
 
@@ -116,8 +117,8 @@ char *fake_webhook_url(const cJSON *webhook) {
                 return MUST(strf("%s?timeout=%" PRIu64 "s", url, timeout_sec));
         return MUST(strf("https://%s.%s.svc:%" PRIi64 "%s%s?timeout=%" PRIu64 "s",
                          strempty(fj_string(service, "name", NULL)),
-                         strempty(fj_string(service, "namespace", NULL)), port, path[0] == '/' ? "" : "/", path,
-                         timeout_sec));
+                         strempty(fj_string(service, "namespace", NULL)), port, path[0] == '/' ? "" : "/",
+                         path, timeout_sec));
 }
 
 /* -- the question -------------------------------------------------------------------------------------- */
@@ -184,7 +185,8 @@ static void set_options(cJSON *request, const FakeWrite *w) {
 }
 
 char *fake_webhook_review(const FakeWrite *w, const char *uid) {
-        _cleanup_cjson_ cJSON *review = fj_parse("{'kind':'AdmissionReview','apiVersion':'" REVIEW_VERSION "'}");
+        _cleanup_cjson_ cJSON *review =
+                fj_parse("{'kind':'AdmissionReview','apiVersion':'" REVIEW_VERSION "'}");
         cJSON *request = fj_object(review, "request");
         const FakeRequest *r = w->request;
         const char *name = r->name ? r->name : fj_string(w->new, "metadata", "name", NULL);
@@ -226,7 +228,8 @@ char *fake_webhook_check_response(const cJSON *review, const char *uid) {
 /* webhook/errors/statuserror.go ToStatusErr() */
 bool fake_webhook_reply(const char *name, const cJSON *review, FakeReply *reply) {
         const cJSON *response = fj_get(review, "response", NULL), *status = fj_get(response, "status", NULL);
-        const char *message = fj_string(status, "message", NULL), *reason = fj_string(status, "reason", NULL);
+        const char *message = fj_string(status, "message", NULL),
+                   *reason = fj_string(status, "reason", NULL);
         int64_t code = fj_int(status, 0, "code", NULL), retry;
 
         if (fj_true(response, "allowed", NULL))

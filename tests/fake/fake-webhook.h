@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * ValidatingWebhookConfiguration, the pure part: which webhooks a write concerns, what they are asked, and what their
- * answer means (apiserver/pkg/admission/plugin/webhook of 1.34). matchPolicy needs no work here: every resource is
- * served in one version. matchConditions are refused: CEL is not spoken. A delete with grace 0 asks once here; the real
- * server asks up to three times for a pod.
+ * ValidatingWebhookConfiguration, the pure part: which webhooks a write concerns, what they are asked, and
+ * what their answer means (apiserver/pkg/admission/plugin/webhook of 1.34). matchPolicy needs no work here:
+ * every resource is served in one version. matchConditions are refused: CEL is not spoken. A delete with
+ * grace 0 asks once here; the real server asks up to three times for a pod.
  */
 
 #include "fake-request.h"

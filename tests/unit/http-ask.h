@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Questions to one handler, in process and on virtual time: the client's end of tests of small fakes. Include after
- * cmocka.h. */
+/* Questions to one handler, in process and on virtual time: the client's end of tests of small fakes.
+ * Include after cmocka.h. */
 
 #include "http-inproc.h"
 
@@ -49,7 +49,8 @@ typedef struct AskRow {
         HttpMethod method;
         const char *path, *headers, *body;
         unsigned status;
-        const char *expected; /* the whole body, or with '*' in front what it contains; NULL: nothing is asked */
+        const char *
+                expected; /* the whole body, or with '*' in front what it contains; NULL: nothing is asked */
 } AskRow;
 
 void http_ask_rows(HttpAsk *h, const AskRow *rows, size_t n);

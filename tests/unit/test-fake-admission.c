@@ -16,8 +16,7 @@
 #define NODES "/api/v1/nodes"
 #define MERGE "application/merge-patch+json"
 #define POD "{'metadata':{'name':'p','labels':{'app':'x'}},'spec':{'containers':[{'name':'c','image':'i'}]}}"
-#define ALL_RULES \
-        "[{'operations':['*'],'apiGroups':['*'],'apiVersions':['*'],'resources':['*/*']}]"
+#define ALL_RULES "[{'operations':['*'],'apiGroups':['*'],'apiVersions':['*'],'resources':['*/*']}]"
 #define CLIENT "'clientConfig':{'url':'https://hook/ask'}"
 #define REST "'sideEffects':'None','admissionReviewVersions':['v1']"
 
@@ -126,11 +125,13 @@ static void expect(Room *room, HttpMethod method, const char *path, const char *
 
 /* One webhook of the configuration "c", with these rules and more members. */
 static void configure(Room *room, const char *rules, const char *more) {
-        _cleanup_free_ char *body = strf("{'metadata':{'name':'c'},'webhooks':[{'name':'a.vesper.test','rules':%s,"
-                                         "%s," REST "%s%s}]}",
-                                         rules, CLIENT, more[0] ? "," : "", more);
+        _cleanup_free_ char *body =
+                strf("{'metadata':{'name':'c'},'webhooks':[{'name':'a.vesper.test','rules':%s,"
+                     "%s," REST "%s%s}]}",
+                     rules, CLIENT, more[0] ? "," : "", more);
 
-        expect(room, HTTP_DELETE, CONFIGS "/c", NULL, fake_count(room->w.cluster, FAKE_WEBHOOKS) > 0 ? 200 : 404, NULL);
+        expect(room, HTTP_DELETE, CONFIGS "/c", NULL,
+               fake_count(room->w.cluster, FAKE_WEBHOOKS) > 0 ? 200 : 404, NULL);
         expect(room, HTTP_POST, CONFIGS, body, 201, NULL);
 }
 
@@ -148,26 +149,33 @@ static void test_config(void **state) {
         } rows[] = {
                 { "no effects said", WEBHOOK(NAMED CLIENT ",'admissionReviewVersions':['v1']"), 422,
                   "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun" },
-                { "some effects", WEBHOOK(NAMED CLIENT ",'sideEffects':'Some','admissionReviewVersions':['v1']"), 422,
+                { "some effects",
+                  WEBHOOK(NAMED CLIENT ",'sideEffects':'Some','admissionReviewVersions':['v1']"), 422,
                   "webhooks[0].sideEffects: Unsupported value: \\\"Some\\\"" },
                 { "no versions", WEBHOOK(NAMED CLIENT ",'sideEffects':'None'"), 422,
                   "webhooks[0].admissionReviewVersions: Required value" },
-                { "plain HTTP", WEBHOOK(NAMED "'clientConfig':{'url':'http://hook'}," REST), 422, "only allowed URL scheme" },
-                { "a query", WEBHOOK(NAMED "'clientConfig':{'url':'https://hook/?a'}," REST), 422, "query parameters" },
-                { "no way to it", WEBHOOK(NAMED "'clientConfig':{}," REST), 422, "exactly one of url or service" },
+                { "plain HTTP", WEBHOOK(NAMED "'clientConfig':{'url':'http://hook'}," REST), 422,
+                  "only allowed URL scheme" },
+                { "a query", WEBHOOK(NAMED "'clientConfig':{'url':'https://hook/?a'}," REST), 422,
+                  "query parameters" },
+                { "no way to it", WEBHOOK(NAMED "'clientConfig':{}," REST), 422,
+                  "exactly one of url or service" },
                 { "a short name", WEBHOOK("'name':'a'," CLIENT "," REST), 422, "at least three segments" },
-                { "one name twice", WEBHOOK(NAMED CLIENT "," REST "},{" NAMED CLIENT "," REST), 422, "Duplicate value" },
-                { "31 seconds", WEBHOOK(NAMED CLIENT "," REST ",'timeoutSeconds':31"), 422, "between 1 and 30" },
+                { "one name twice", WEBHOOK(NAMED CLIENT "," REST "},{" NAMED CLIENT "," REST), 422,
+                  "Duplicate value" },
+                { "31 seconds", WEBHOOK(NAMED CLIENT "," REST ",'timeoutSeconds':31"), 422,
+                  "between 1 and 30" },
                 { "no such policy", WEBHOOK(NAMED CLIENT "," REST ",'failurePolicy':'Maybe'"), 422,
                   "supported values: \\\"Fail\\\", \\\"Ignore\\\"" },
                 { "no such operation",
                   WEBHOOK(NAMED CLIENT "," REST ",'rules':[{'operations':['READ'],'apiGroups':['*'],"
-                                      "'apiVersions':['*'],'resources':['*']}]"),
+                                       "'apiVersions':['*'],'resources':['*']}]"),
                   422, "Unsupported value: \\\"READ\\\"" },
-                { "a rule about nothing", WEBHOOK(NAMED CLIENT "," REST ",'rules':[{'operations':['*']}]"), 422,
-                  "webhooks[0].rules[0].resources: Required value" },
-                { "CEL", WEBHOOK(NAMED CLIENT "," REST ",'matchConditions':[{'name':'a','expression':'true'}]"), 422,
-                  "does not evaluate CEL" },
+                { "a rule about nothing", WEBHOOK(NAMED CLIENT "," REST ",'rules':[{'operations':['*']}]"),
+                  422, "webhooks[0].rules[0].resources: Required value" },
+                { "CEL",
+                  WEBHOOK(NAMED CLIENT "," REST ",'matchConditions':[{'name':'a','expression':'true'}]"),
+                  422, "does not evaluate CEL" },
                 { "what it presets", WEBHOOK(NAMED CLIENT "," REST), 201,
                   "\"failurePolicy\":\"Fail\",\"matchPolicy\":\"Equivalent\",\"namespaceSelector\":{},"
                   "\"objectSelector\":{},\"timeoutSeconds\":10" },
@@ -188,8 +196,8 @@ static void test_config(void **state) {
 
 static void test_rules(void **state) {
 #define RULE(operations, groups, resources, more) \
-        "[{'operations':[" operations "],'apiGroups':[" groups "],'apiVersions':['v1'],'resources':[" resources \
-        "]" more "}]"
+        "[{'operations':[" operations "],'apiGroups':[" groups \
+        "],'apiVersions':['v1'],'resources':[" resources "]" more "}]"
         static const struct {
                 const char *what, *rules, *more;
                 bool create_pod, patch_pod, pod_status, evict_pod, delete_node;
@@ -197,19 +205,25 @@ static void test_rules(void **state) {
                 { "everything", ALL_RULES, "", true, true, true, true, true },
                 { "objects only", RULE("'*'", "''", "'*'", ""), "", true, true, false, false, true },
                 { "pods and below", RULE("'*'", "''", "'pods/*'", ""), "", true, true, true, true, false },
-                { "every status", RULE("'*'", "''", "'*/status'", ""), "", false, false, true, false, false },
-                { "evictions", RULE("'CREATE'", "''", "'pods/eviction'", ""), "", false, false, false, true, false },
-                { "deletes of nodes", RULE("'DELETE'", "''", "'nodes'", ""), "", false, false, false, false, true },
-                { "updates", RULE("'UPDATE'", "''", "'pods','nodes'", ""), "", false, true, false, false, false },
+                { "every status", RULE("'*'", "''", "'*/status'", ""), "", false, false, true, false,
+                  false },
+                { "evictions", RULE("'CREATE'", "''", "'pods/eviction'", ""), "", false, false, false, true,
+                  false },
+                { "deletes of nodes", RULE("'DELETE'", "''", "'nodes'", ""), "", false, false, false, false,
+                  true },
+                { "updates", RULE("'UPDATE'", "''", "'pods','nodes'", ""), "", false, true, false, false,
+                  false },
                 { "another group", RULE("'*'", "'apps'", "'*'", ""), "", false, false, false, false, false },
-                { "cluster scope", RULE("'*'", "''", "'*'", ",'scope':'Cluster'"), "", false, false, false, false, true },
-                { "namespaces", RULE("'*'", "''", "'*'", ",'scope':'Namespaced'"), "", true, true, false, false, false },
-                { "objects with a label", ALL_RULES, "'objectSelector':{'matchLabels':{'app':'x'}}", true, true, true,
+                { "cluster scope", RULE("'*'", "''", "'*'", ",'scope':'Cluster'"), "", false, false, false,
+                  false, true },
+                { "namespaces", RULE("'*'", "''", "'*'", ",'scope':'Namespaced'"), "", true, true, false,
                   false, false },
-                { "objects with another", ALL_RULES, "'objectSelector':{'matchLabels':{'app':'y'}}", false, false, false,
-                  false, false },
-                { "namespaces with a label", ALL_RULES, "'namespaceSelector':{'matchLabels':{'env':'none'}}", false,
-                  false, false, false, true },
+                { "objects with a label", ALL_RULES, "'objectSelector':{'matchLabels':{'app':'x'}}", true,
+                  true, true, false, false },
+                { "objects with another", ALL_RULES, "'objectSelector':{'matchLabels':{'app':'y'}}", false,
+                  false, false, false, false },
+                { "namespaces with a label", ALL_RULES, "'namespaceSelector':{'matchLabels':{'env':'none'}}",
+                  false, false, false, false, true },
         };
         Room room;
         (void) state;
@@ -243,7 +257,8 @@ static void test_rules(void **state) {
                 for (size_t k = 0; k < ELEMENTSOF(writes); k++) {
                         unsigned before = room.n_asked;
 
-                        expect(&room, writes[k].method, writes[k].path, writes[k].body, writes[k].status, NULL);
+                        expect(&room, writes[k].method, writes[k].path, writes[k].body, writes[k].status,
+                               NULL);
                         if (room.n_asked - before != writes[k].asks)
                                 fail_msg("%s: %s: asked %u times", rows[i].what, writes[k].what,
                                          room.n_asked - before);
@@ -270,8 +285,9 @@ static void test_question(void **state) {
         assert_string_equal(seen_string(&room, "name"), "p");
         assert_string_equal(seen_string(&room, "namespace"), "default");
         assert_string_equal(seen_string(&room, "object", "kind"), "Pod");
-        assert_string_equal(seen_string(&room, "object", "metadata", "uid"),
-                            fj_string(fake_get(room.w.cluster, FAKE_PODS, "default", "p"), "metadata", "uid", NULL));
+        assert_string_equal(
+                seen_string(&room, "object", "metadata", "uid"),
+                fj_string(fake_get(room.w.cluster, FAKE_PODS, "default", "p"), "metadata", "uid", NULL));
         assert_string_equal(seen_string(&room, "options", "fieldManager"), "me");
         assert_true(cJSON_IsNull(fj_get(room.seen, "request", "oldObject", NULL)));
         assert_true(cJSON_IsFalse(fj_get(room.seen, "request", "dryRun", NULL)));
@@ -290,8 +306,10 @@ static void test_question(void **state) {
         expect(&room, HTTP_DELETE, NODES "/n", "{'gracePeriodSeconds':7}", 200, NULL);
         assert_string_equal(seen_string(&room, "operation"), "DELETE");
         assert_string_equal(seen_string(&room, "userInfo", "username"), "admin");
-        assert_true(fj_array_has(fj_get(room.seen, "request", "userInfo", "groups", NULL), "system:masters"));
-        assert_true(fj_array_has(fj_get(room.seen, "request", "userInfo", "groups", NULL), "system:authenticated"));
+        assert_true(
+                fj_array_has(fj_get(room.seen, "request", "userInfo", "groups", NULL), "system:masters"));
+        assert_true(fj_array_has(fj_get(room.seen, "request", "userInfo", "groups", NULL),
+                                 "system:authenticated"));
         assert_true(cJSON_IsNull(fj_get(room.seen, "request", "object", NULL)));
         assert_string_equal(seen_string(&room, "oldObject", "metadata", "name"), "n");
         assert_string_equal(seen_string(&room, "options", "kind"), "DeleteOptions");
@@ -314,12 +332,14 @@ static void test_verdicts(void **state) {
                 unsigned status;
                 const char *part;
         } rows[] = {
-                { "'allowed':false", 400, "admission webhook \\\"a.vesper.test\\\" denied the request without explanation" },
+                { "'allowed':false", 400,
+                  "admission webhook \\\"a.vesper.test\\\" denied the request without explanation" },
                 { "'allowed':false,'status':{'message':'no room'}", 400, "denied the request: no room" },
                 { "'allowed':false,'status':{'reason':'Forbidden'}", 400, "denied the request: Forbidden" },
                 { "'allowed':false,'status':{'code':403,'reason':'Forbidden','message':'no room'}", 403,
                   "\"reason\":\"Forbidden\",\"code\":403" },
-                { "'allowed':false,'status':{'code':200,'status':'Success'}", 400, "\"status\":\"Failure\"" },
+                { "'allowed':false,'status':{'code':200,'status':'Success'}", 400,
+                  "\"status\":\"Failure\"" },
                 { "'allowed':false,'status':{'code':429,'details':{'retryAfterSeconds':5}}", 429,
                   "\"retryAfterSeconds\":5" },
                 { "'status':{}", 400, "denied" },
@@ -338,8 +358,8 @@ static void test_verdicts(void **state) {
                 room.verdict = rows[i].verdict;
                 a = ask(&room, HTTP_DELETE, NODES "/n", NULL);
                 if (a.status != rows[i].status || (rows[i].part && !strstr(a.body, rows[i].part)))
-                        fail_msg("expected %u '%s', seen %u %s", rows[i].status, strempty(rows[i].part), a.status,
-                                 a.body);
+                        fail_msg("expected %u '%s', seen %u %s", rows[i].status, strempty(rows[i].part),
+                                 a.status, a.body);
                 assert_int_equal(!!fake_get(room.w.cluster, FAKE_NODES, NULL, "n"), rows[i].status != 200);
                 assert_int_equal(a.retry_after_sec, rows[i].status == 429 ? 5 : 0);
                 if (rows[i].status == 200)
@@ -364,8 +384,8 @@ static void test_failures(void **state) {
                 { "is no JSON", "oh", 200, false, false, "json parse error" },
                 { "is no review", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", 200, false, false,
                   "expected webhook response of admission.k8s.io/v1" },
-                { "has no response", "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\"}", 200, false,
-                  false, "webhook response was absent" },
+                { "has no response", "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\"}",
+                  200, false, false, "webhook response was absent" },
                 { "is about something else",
                   "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"response\":"
                   "{\"uid\":\"x\",\"allowed\":true}}",
@@ -384,7 +404,8 @@ static void test_failures(void **state) {
                 room.body = rows[i].body;
                 room.status = rows[i].status;
                 room.hangs = rows[i].hangs;
-                assert_return_code(http_inproc_route(room.webhooks, "https://hook", rows[i].away ? NULL : webhook, &room),
+                assert_return_code(http_inproc_route(room.webhooks, "https://hook",
+                                                     rows[i].away ? NULL : webhook, &room),
                                    0);
                 fake_add_node(room.w.cluster, "n", NULL, NULL, NULL);
                 configure(&room, ALL_RULES, "'timeoutSeconds':3");
@@ -429,14 +450,16 @@ static void test_several(void **state) {
         configure(&room, ALL_RULES, "");
         expect(&room, HTTP_POST, CONFIGS,
                "{'metadata':{'name':'b'},'webhooks':[{'name':'b.vesper.test','rules':" ALL_RULES
-               ",'clientConfig':{'service':{'name':'svc','namespace':'ns','port':8443,'path':'/ask'}}," REST "}]}",
+               ",'clientConfig':{'service':{'name':'svc','namespace':'ns','port':8443,'path':'/ask'}}," REST
+               "}]}",
                201, NULL);
         /* Both at once would meet in one exchange: here one is away, in turn. */
         assert_return_code(http_inproc_route(room.webhooks, "https://hook", NULL, NULL), 0);
         expect(&room, HTTP_POST, PODS, POD, 500, "failed calling webhook \\\"a.vesper.test\\\"");
         assert_int_equal(room.n_asked, 1);
         room.verdict = "'allowed':false";
-        expect(&room, HTTP_POST, PODS, POD, 400, "webhook \\\"b.vesper.test\\\" denied"); /* the first by name */
+        expect(&room, HTTP_POST, PODS, POD, 400,
+               "webhook \\\"b.vesper.test\\\" denied"); /* the first by name */
         assert_int_equal(room.n_asked, 2);
         room_done(&room);
 }
@@ -492,7 +515,8 @@ static void test_ends_while_waiting(void **state) {
         configure(&room, RULE("'DELETE'", "''", "'nodes'", ""), "");
         room.hangs = true;
         assert_return_code(http_inproc_new(room.w.loop, FAKE_ADMIN, NULL, &clients), 0);
-        assert_return_code(http_inproc_route(clients, "http://fake", fake_cluster_handle, room.w.cluster), 0);
+        assert_return_code(http_inproc_route(clients, "http://fake", fake_cluster_handle, room.w.cluster),
+                           0);
         assert_return_code(http_call_start(clients, &request, on_never, NULL, &call), 0);
         fake_world_run(&room.w, USEC_PER_SEC);
         assert_int_equal(room.n_asked, 1);

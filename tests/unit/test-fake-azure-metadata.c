@@ -61,30 +61,37 @@ static void approve(Vm *v, const char *body, unsigned status) {
 static void test_transport(void **state) {
         static const AskRow rows[] = {
                 { "without the header", HTTP_GET, I V, NULL, NULL, 400, "*Required metadata header" },
-                { "with another word", HTTP_GET, I V, "Metadata: yes\n", NULL, 400, "*Required metadata header" },
-                { "forwarded", HTTP_GET, I V, METADATA "X-Forwarded-For: 10.0.0.1\n", NULL, 400, "*X-Forwarded-For" },
+                { "with another word", HTTP_GET, I V, "Metadata: yes\n", NULL, 400,
+                  "*Required metadata header" },
+                { "forwarded", HTTP_GET, I V, METADATA "X-Forwarded-For: 10.0.0.1\n", NULL, 400,
+                  "*X-Forwarded-For" },
                 { "without a version", HTTP_GET, I, METADATA, NULL, 400,
                   "*\"newest-versions\":[\"2023-07-01\",\"2021-12-13\",\"2021-02-01\"]" },
                 { "with a version that is none", HTTP_GET, I "?api-version=2021-12-14", METADATA, NULL, 400,
                   "*\"newest-versions\":" },
-                { "with a version of something else", HTTP_GET, "/metadata/scheduledevents" V, METADATA, NULL, 400,
-                  "*\"newest-versions\":[\"2020-07-01\"" },
+                { "with a version of something else", HTTP_GET, "/metadata/scheduledevents" V, METADATA,
+                  NULL, 400, "*\"newest-versions\":[\"2020-07-01\"" },
                 { "events without a version", HTTP_GET, "/metadata/scheduledevents", METADATA, NULL, 400,
                   "*\"newest-versions\":[\"2020-07-01\"" },
-                { "a version twice", HTTP_GET, I V "&api-version=2021-12-13", METADATA, NULL, 400, "*more than once" },
+                { "a version twice", HTTP_GET, I V "&api-version=2021-12-13", METADATA, NULL, 400,
+                  "*more than once" },
                 { "nothing", HTTP_GET, "/metadata/nothing" V, METADATA, NULL, 404, NULL },
                 { "a POST", HTTP_POST, I V, METADATA, "{}", 405, NULL },
                 { "a DELETE of events", HTTP_DELETE, EVENTS, METADATA, NULL, 405, NULL },
-                { "a value without a format", HTTP_GET, I "/compute/name" V, METADATA, NULL, 400, "*format=text" },
-                { "a value as JSON", HTTP_GET, I "/compute/name" V "&format=json", METADATA, NULL, 400, NULL },
-                { "a value as text", HTTP_GET, I "/compute/name" V "&format=text", METADATA, NULL, 200, "vm-a" },
+                { "a value without a format", HTTP_GET, I "/compute/name" V, METADATA, NULL, 400,
+                  "*format=text" },
+                { "a value as JSON", HTTP_GET, I "/compute/name" V "&format=json", METADATA, NULL, 400,
+                  NULL },
+                { "a value as text", HTTP_GET, I "/compute/name" V "&format=text", METADATA, NULL, 200,
+                  "vm-a" },
                 { "in no format", HTTP_GET, I V "&format=xml", METADATA, NULL, 400, NULL },
-                { "no such value", HTTP_GET, I "/compute/nothing" V "&format=text", METADATA, NULL, 404, NULL },
+                { "no such value", HTTP_GET, I "/compute/nothing" V "&format=text", METADATA, NULL, 404,
+                  NULL },
                 { "names", HTTP_GET, I V "&format=text", METADATA, NULL, 200, "compute/\nnetwork/" },
-                { "an element", HTTP_GET, I "/network/interface/0/macAddress" V "&format=text", METADATA, NULL, 200,
-                  "000D3AF806EC" },
-                { "no such element", HTTP_GET, I "/network/interface/1/macAddress" V "&format=text", METADATA, NULL,
-                  404, NULL },
+                { "an element", HTTP_GET, I "/network/interface/0/macAddress" V "&format=text", METADATA,
+                  NULL, 200, "000D3AF806EC" },
+                { "no such element", HTTP_GET, I "/network/interface/1/macAddress" V "&format=text",
+                  METADATA, NULL, 404, NULL },
                 { "the whole", HTTP_GET, I V, METADATA, NULL, 200, "*{\"compute\":{\"azEnvironment\"" },
         };
         Vm v;
@@ -96,17 +103,23 @@ static void test_transport(void **state) {
 }
 
 static void test_resource_ids(void **state) {
-#define SUBSCRIPTION "/subscriptions/8d10da13-8125-4ba9-a717-bf7490507b3d/resourceGroups/Fake-RG/providers/Microsoft.Compute"
+#define SUBSCRIPTION \
+        "/subscriptions/8d10da13-8125-4ba9-a717-bf7490507b3d/resourceGroups/Fake-RG/providers/" \
+        "Microsoft.Compute"
         static const struct {
                 const char *what;
                 FakeAzureMetadataOptions options;
                 const char *id, *scale_set_id;
         } rows[] = {
                 { "a VM", { .name = "vm-a" }, SUBSCRIPTION "/virtualMachines/vm-a", "" },
-                { "of a flexible scale set", { .name = "vm-a", .scale_set = "ss" },
-                  SUBSCRIPTION "/virtualMachines/vm-a", SUBSCRIPTION "/virtualMachineScaleSets/ss" },
-                { "of a uniform scale set", { .name = "ss_7", .scale_set = "ss", .instance = "7" },
-                  SUBSCRIPTION "/virtualMachineScaleSets/ss/virtualMachines/7", "" },
+                { "of a flexible scale set",
+                  { .name = "vm-a", .scale_set = "ss" },
+                  SUBSCRIPTION "/virtualMachines/vm-a",
+                  SUBSCRIPTION "/virtualMachineScaleSets/ss" },
+                { "of a uniform scale set",
+                  { .name = "ss_7", .scale_set = "ss", .instance = "7" },
+                  SUBSCRIPTION "/virtualMachineScaleSets/ss/virtualMachines/7",
+                  "" },
         };
         (void) state;
 
@@ -116,7 +129,8 @@ static void test_resource_ids(void **state) {
                 print_message("  %s\n", rows[i].what);
                 vm_init_as(&v, rows[i].options);
                 expect(&v, I "/compute/resourceId" V "&format=text", 200, rows[i].id);
-                expect(&v, I "/compute/virtualMachineScaleSet/id" V "&format=text", 200, rows[i].scale_set_id);
+                expect(&v, I "/compute/virtualMachineScaleSet/id" V "&format=text", 200,
+                       rows[i].scale_set_id);
                 expect(&v, I "/compute/name" V "&format=text", 200, rows[i].options.name);
                 vm_done(&v);
         }
@@ -151,8 +165,9 @@ static void test_first_call(void **state) {
 
         vm_init_as(&v, (FakeAzureMetadataOptions){ .first_call_usec = 2 * USEC_PER_MINUTE,
                                                    .watch_usec = 5 * USEC_PER_MINUTE });
-        (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .type = "Reboot", .resources = "vm-a",
-                                                                  .lead_usec = USEC_PER_HOUR });
+        (void) fake_azure_events_add(
+                v.events,
+                &(FakeAzureEvent){ .type = "Reboot", .resources = "vm-a", .lead_usec = USEC_PER_HOUR });
         assert_false(fake_azure_metadata_is_watching(v.azure));
         http_ask_start(&v.ask, &a, HTTP_GET, EVENTS, METADATA, NULL);
         http_ask_run(&v.ask, 119 * USEC_PER_SEC);
@@ -201,8 +216,10 @@ static void test_life_of_an_event(void **state) {
                                                });
         expect(&v, EVENTS, 200,
                "{\"DocumentIncarnation\":2,\"Events\":[{\"EventId\":\"e-1\",\"EventStatus\":\"Scheduled\","
-               "\"EventType\":\"Preempt\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"vm-a\",\"vm-b\"],"
-               "\"NotBefore\":\"Fri, 15 Jan 2027 08:00:30 GMT\",\"Description\":\"spot\",\"EventSource\":\"Platform\","
+               "\"EventType\":\"Preempt\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"vm-a\",\"vm-"
+               "b\"],"
+               "\"NotBefore\":\"Fri, 15 Jan 2027 08:00:30 "
+               "GMT\",\"Description\":\"spot\",\"EventSource\":\"Platform\","
                "\"DurationInSeconds\":-1}]}");
         http_ask_run(&v.ask, 30 * USEC_PER_SEC);
         expect(&v, EVENTS, 200, "*\"DocumentIncarnation\":3,");
@@ -212,7 +229,8 @@ static void test_life_of_an_event(void **state) {
         expect(&v, EVENTS, 200, "{\"DocumentIncarnation\":4,\"Events\":[]}");
 
         /* A host that fails does not warn. */
-        (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .id = "e-2", .type = "Reboot", .resources = "vm-a" });
+        (void) fake_azure_events_add(
+                v.events, &(FakeAzureEvent){ .id = "e-2", .type = "Reboot", .resources = "vm-a" });
         expect(&v, EVENTS, 200, "*\"EventStatus\":\"Started\"");
         assert_true(fake_azure_events_remove(v.events, "e-2"));
         assert_false(fake_azure_events_remove(v.events, "e-2"));
@@ -225,7 +243,8 @@ static void test_approval(void **state) {
         (void) state;
 
         vm_init(&v);
-        (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .id = "e-1", .type = "Terminate",
+        (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .id = "e-1",
+                                                                  .type = "Terminate",
                                                                   .resources = "vm-b,vm-a",
                                                                   .lead_usec = 5 * USEC_PER_MINUTE });
         approve(&v, "", 400);
@@ -266,11 +285,13 @@ static void test_versions(void **state) {
         (void) state;
 
         vm_init(&v);
-        (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .type = "Terminate", .resources = "vm-a" });
+        (void) fake_azure_events_add(v.events,
+                                     &(FakeAzureEvent){ .type = "Terminate", .resources = "vm-a" });
         (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .type = "Preempt", .resources = "vm-a" });
         (void) fake_azure_events_add(v.events, &(FakeAzureEvent){ .type = "Freeze", .resources = "vm-a" });
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *path = strf("/metadata/scheduledevents?api-version=%s", rows[i].version);
+                _cleanup_free_ char *path =
+                        strf("/metadata/scheduledevents?api-version=%s", rows[i].version);
                 _cleanup_asked_ Asked a = http_ask(&v.ask, HTTP_GET, path, METADATA, NULL);
 
                 print_message("  %s\n", rows[i].version);
@@ -299,25 +320,30 @@ static void test_identity(void **state) {
         } rows[] = {
                 { "the system's", false, NULL, ARM, METADATA, 200, "\"client_id\":\"system-identity\"" },
                 { "without the header", false, NULL, ARM, NULL, 400, "\"error\":\"bad_request_102\"" },
-                { "without a version", false, NULL, "?resource=https://x", METADATA, 400, "newest-versions" },
-                { "for nothing", false, NULL, "?api-version=2018-02-01", METADATA, 400, "\"error\":\"invalid_request\"" },
+                { "without a version", false, NULL, "?resource=https://x", METADATA, 400,
+                  "newest-versions" },
+                { "for nothing", false, NULL, "?api-version=2018-02-01", METADATA, 400,
+                  "\"error\":\"invalid_request\"" },
                 { "for something unknown", false, NULL, "?api-version=2018-02-01&resource=x", METADATA, 400,
                   "\"error\":\"invalid_resource\"" },
                 { "there is none", true, NULL, ARM, METADATA, 400, "Identity not found" },
                 { "the only one", true, one, ARM, METADATA, 200, "\"client_id\":\"id-1\"" },
                 { "one of two, which is not said", true, two, ARM, METADATA, 400, "Multiple user assigned" },
-                { "one of two by client", true, two, ARM "&client_id=id-2", METADATA, 200, "\"client_id\":\"id-2\"" },
-                { "by object", true, two, ARM "&object_id=object-of-id-2", METADATA, 200, "\"client_id\":\"id-2\"" },
+                { "one of two by client", true, two, ARM "&client_id=id-2", METADATA, 200,
+                  "\"client_id\":\"id-2\"" },
+                { "by object", true, two, ARM "&object_id=object-of-id-2", METADATA, 200,
+                  "\"client_id\":\"id-2\"" },
                 { "by resource", true, two, ARM "&msi_res_id=/identities/id-2", METADATA, 200,
                   "\"client_id\":\"id-2\"" },
                 { "an unknown one", true, two, ARM "&client_id=id-3", METADATA, 400, "Identity not found" },
-                { "named twice over", true, two, ARM "&client_id=id-1&object_id=object-of-id-1", METADATA, 400,
-                  "Only one of" },
+                { "named twice over", true, two, ARM "&client_id=id-1&object_id=object-of-id-1", METADATA,
+                  400, "Only one of" },
         };
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_free_ char *path = strf(TOKEN "%s", rows[i].query), *part = strf("*%s", rows[i].part);
+                _cleanup_free_ char *path = strf(TOKEN "%s", rows[i].query),
+                                    *part = strf("*%s", rows[i].part);
                 AskRow row = { rows[i].what, HTTP_GET, path, rows[i].headers, NULL, rows[i].status, part };
                 Vm v;
 
@@ -342,7 +368,9 @@ static void test_token_life(void **state) {
                 assert_non_null(begin);
                 token = memdup_str(begin, strcspn(begin, "\""));
                 assert_non_null(strstr(a.body, "\"expires_in\":\"3600\",\"expires_on\":\"1800003600\""));
-                assert_non_null(strstr(a.body, "\"not_before\":\"1800000000\",\"resource\":\"https://management.azure.com/\""));
+                assert_non_null(strstr(
+                        a.body,
+                        "\"not_before\":\"1800000000\",\"resource\":\"https://management.azure.com/\""));
         }
         http_ask_run(&v.ask, 50 * USEC_PER_MINUTE);
         {
@@ -393,11 +421,16 @@ static void test_faults(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_transport),      cmocka_unit_test(test_resource_ids),
-                cmocka_unit_test(test_rates),          cmocka_unit_test(test_first_call),
-                cmocka_unit_test(test_life_of_an_event), cmocka_unit_test(test_approval),
-                cmocka_unit_test(test_versions),       cmocka_unit_test(test_identity),
-                cmocka_unit_test(test_token_life),     cmocka_unit_test(test_faults),
+                cmocka_unit_test(test_transport),
+                cmocka_unit_test(test_resource_ids),
+                cmocka_unit_test(test_rates),
+                cmocka_unit_test(test_first_call),
+                cmocka_unit_test(test_life_of_an_event),
+                cmocka_unit_test(test_approval),
+                cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_identity),
+                cmocka_unit_test(test_token_life),
+                cmocka_unit_test(test_faults),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,21 +79,24 @@ static void test_transport(void **state) {
                 { "a listing", HTTP_GET, V1 "instance/scheduling/", FLAVOR, NULL, 200,
                   "automatic-restart\non-host-maintenance\npreemptible\n" },
                 { "directories in a listing", HTTP_GET, V1, FLAVOR, NULL, 200, "instance/\nproject/\n" },
-                { "alt on a listing", HTTP_GET, V1 "instance/scheduling/?alt=json", FLAVOR, NULL, 400, NULL },
+                { "alt on a listing", HTTP_GET, V1 "instance/scheduling/?alt=json", FLAVOR, NULL, 400,
+                  NULL },
                 { "waiting on a listing", HTTP_GET, V1 "instance/" WAIT, FLAVOR, NULL, 400, NULL },
                 { "no such alt", HTTP_GET, PREEMPTED "?alt=xml", FLAVOR, NULL, 400, NULL },
                 { "no time", HTTP_GET, PREEMPTED WAIT "&timeout_sec=soon", FLAVOR, NULL, 400, NULL },
                 { "a subtree", HTTP_GET, V1 "instance/scheduling/?recursive=true", FLAVOR, NULL, 200,
-                  "{\"automaticRestart\":\"TRUE\",\"onHostMaintenance\":\"MIGRATE\",\"preemptible\":\"FALSE\"}" },
-                { "a subtree as text", HTTP_GET, V1 "instance/scheduling/?recursive=true&alt=text", FLAVOR, NULL, 200,
-                  "automatic-restart TRUE\non-host-maintenance MIGRATE\npreemptible FALSE\n" },
-                { "names that people chose stay", HTTP_GET, V1 "instance/?recursive=true&alt=json", FLAVOR, NULL, 200,
-                  "*\"attributes\":{\"cluster-name\":\"c1\"}" },
+                  "{\"automaticRestart\":\"TRUE\",\"onHostMaintenance\":\"MIGRATE\",\"preemptible\":"
+                  "\"FALSE\"}" },
+                { "a subtree as text", HTTP_GET, V1 "instance/scheduling/?recursive=true&alt=text", FLAVOR,
+                  NULL, 200, "automatic-restart TRUE\non-host-maintenance MIGRATE\npreemptible FALSE\n" },
+                { "names that people chose stay", HTTP_GET, V1 "instance/?recursive=true&alt=json", FLAVOR,
+                  NULL, 200, "*\"attributes\":{\"cluster-name\":\"c1\"}" },
                 { "names of directories do not", HTTP_GET, V1 "instance/?recursive=true", FLAVOR, NULL, 200,
                   "*\"maintenanceEvent\":\"NONE\"" },
-                { "no token in a subtree", HTTP_GET, V1 "instance/service-accounts/default/?recursive=true", FLAVOR,
-                  NULL, 200,
-                  "{\"aliases\":[\"default\"],\"email\":\"739419398126-compute@developer.gserviceaccount.com\","
+                { "no token in a subtree", HTTP_GET, V1 "instance/service-accounts/default/?recursive=true",
+                  FLAVOR, NULL, 200,
+                  "{\"aliases\":[\"default\"],\"email\":\"739419398126-compute@developer.gserviceaccount."
+                  "com\","
                   "\"scopes\":[\"https://www.googleapis.com/auth/cloud-platform\"]}" },
         };
         Vm v;
@@ -123,7 +126,8 @@ static void test_values(void **state) {
                 { "instance/preempted", "FALSE" },
                 { "instance/maintenance-event", "NONE" },
                 { "instance/shutdown-details/stop-state", NULL },
-                { "instance/service-accounts/default/scopes", "https://www.googleapis.com/auth/cloud-platform\n" },
+                { "instance/service-accounts/default/scopes",
+                  "https://www.googleapis.com/auth/cloud-platform\n" },
                 { "instance/service-accounts/other/token", NULL },
                 { "instance/service-accounts//token", NULL },
         };
@@ -217,7 +221,8 @@ static void test_wait_until_timeout(void **state) {
         vm_done(&v);
 }
 
-/* What changed between two calls is told at once to him who says what he knows, and missed by him who does not. */
+/* What changed between two calls is told at once to him who says what he knows, and missed by him who does
+ * not. */
 static void test_last_etag(void **state) {
         _cleanup_free_ char *path = NULL;
         Vm v;
@@ -227,7 +232,8 @@ static void test_last_etag(void **state) {
         path = wait_path(&v, PREEMPTED, "&timeout_sec=60");
         fake_gce_metadata_set_preempted(v.gce, true);
         {
-                _cleanup_asked_ Asked zero = get(&v, EVENT WAIT "&last_etag=0&timeout_sec=60"), known = get(&v, path),
+                _cleanup_asked_ Asked zero = get(&v, EVENT WAIT "&last_etag=0&timeout_sec=60"),
+                                      known = get(&v, path),
                                       unknown = get(&v, PREEMPTED WAIT "&timeout_sec=60");
 
                 assert_string_equal(zero.body, "NONE");
@@ -352,7 +358,8 @@ static void test_upcoming(void **state) {
         } rows[] = {
                 { FAKE_GCE_UPCOMING_EMPTY, 200, "{}" },
                 { FAKE_GCE_UPCOMING_NONE, 200, "\"NONE\"" },
-                { FAKE_GCE_UPCOMING_ERROR, 200, "{\"error\":\"no notifications have been received yet, try again later\"}" },
+                { FAKE_GCE_UPCOMING_ERROR, 200,
+                  "{\"error\":\"no notifications have been received yet, try again later\"}" },
                 { FAKE_GCE_UPCOMING_UNAVAILABLE, 503, NULL },
                 { FAKE_GCE_UPCOMING_ABSENT, 404, NULL },
         };
@@ -371,7 +378,8 @@ static void test_upcoming(void **state) {
                "\"maintenance_reasons\":\"PLANNED_UPDATE\",\"maintenance_status\":\"PENDING\","
                "\"type\":\"SCHEDULED\",\"window_end_time\":\"2027-01-15T10:00:00Z\","
                "\"window_start_time\":\"2027-01-15T09:00:00Z\"}");
-        expect(&v, V1 "instance/upcoming-maintenance", 200, "*maintenance_status PENDING\n"); /* no JSON unasked */
+        expect(&v, V1 "instance/upcoming-maintenance", 200,
+               "*maintenance_status PENDING\n"); /* no JSON unasked */
         fake_gce_metadata_withdraw(v.gce);
         expect(&v, V1 "instance/upcoming-maintenance?alt=json", 404, NULL); /* the last way to say nothing */
         vm_done(&v);

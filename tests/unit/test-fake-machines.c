@@ -105,8 +105,10 @@ static void test_notices(void **state) {
 
         room_init(&r);
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
-                if (fake_machines_notice(r.machines, rows[i].id, rows[i].kind, rows[i].action, 60) != rows[i].fine)
-                        fail_msg("%s %s %s: expected %d", rows[i].id, rows[i].kind, rows[i].action, rows[i].fine);
+                if (fake_machines_notice(r.machines, rows[i].id, rows[i].kind, rows[i].action, 60) !=
+                    rows[i].fine)
+                        fail_msg("%s %s %s: expected %d", rows[i].id, rows[i].kind, rows[i].action,
+                                 rows[i].fine);
 
         expect(&r, r.gce, GCE "preempted", 200, "TRUE");
         expect(&r, r.gce, GCE "shutdown-details/stop-state", 200, "PENDING_STOP");
@@ -117,8 +119,9 @@ static void test_notices(void **state) {
         expect(&r, r.gce, GCE "preempted", 200, "FALSE");
 
         /* A neighbour's events are shown, too. */
-        expect(&r, r.azure, EVENTS, 200, "*\"EventType\":\"Preempt\",\"ResourceType\":\"VirtualMachine\","
-                                         "\"Resources\":[\"ss_0\"]");
+        expect(&r, r.azure, EVENTS, 200,
+               "*\"EventType\":\"Preempt\",\"ResourceType\":\"VirtualMachine\","
+               "\"Resources\":[\"ss_0\"]");
         expect(&r, r.neighbour, EVENTS, 200, "*\"Resources\":[\"ss_0\"]");
         assert_true(fake_machines_notice(r.machines, "ss_1", "none", "", 0));
         expect(&r, r.azure, EVENTS, 200, "*\"Events\":[]");
@@ -148,7 +151,8 @@ static void test_faults(void **state) {
                 const char *why = fake_machines_fault(r.machines, rows[i].id, o);
 
                 if (rows[i].why ? !why || !strstr(why, rows[i].why) : !!why)
-                        fail_msg("%s: expected '%s', seen '%s'", rows[i].fault, strempty(rows[i].why), strempty(why));
+                        fail_msg("%s: expected '%s', seen '%s'", rows[i].fault, strempty(rows[i].why),
+                                 strempty(why));
         }
         expect(&r, r.gce, GCE "preempted", 503, NULL);
         expect(&r, r.gce, GCE "preempted", 200, "FALSE");
