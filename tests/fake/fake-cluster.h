@@ -18,6 +18,8 @@ typedef struct FakeCluster FakeCluster;
 typedef enum FakeControllerId {
         FAKE_CONTROLLER_PDB,
         FAKE_CONTROLLER_REPLICASET,
+        FAKE_CONTROLLER_STATEFULSET,
+        FAKE_CONTROLLER_VOLUME, /* VolumeAttachments of claims that pods name */
         FAKE_CONTROLLER_SCHEDULER,
         FAKE_CONTROLLER_KUBELET,     /* pods bound to nodes */
         FAKE_CONTROLLER_NODE_STATUS, /* the kubelets' word on their nodes, and its absence */
@@ -40,6 +42,7 @@ typedef struct FakeClusterOptions {
         usec_t node_grace_usec; /* kubelet silent until Ready is Unknown; 0: 40 s */
         usec_t heartbeat_usec;  /* of Leases in kube-node-lease; 0: none are written */
         usec_t pod_gc_usec;     /* node gone until its pods are; 0: 40 s */
+        usec_t detach_usec;     /* of a volume that no pod needs any more; 0: 2 s */
 } FakeClusterOptions;
 
 /* Loop and random are borrowed and outlive the cluster. Namespaces default, kube-system, kube-public,

@@ -14,6 +14,8 @@ typedef struct FakeQueueItem {
 static const FakeController *const controllers[_FAKE_CONTROLLER_MAX] = {
         [FAKE_CONTROLLER_PDB] = &fake_pdb_controller,
         [FAKE_CONTROLLER_REPLICASET] = &fake_replicaset_controller,
+        [FAKE_CONTROLLER_STATEFULSET] = &fake_statefulset_controller,
+        [FAKE_CONTROLLER_VOLUME] = &fake_volume_controller,
         [FAKE_CONTROLLER_SCHEDULER] = &fake_scheduler_controller,
         [FAKE_CONTROLLER_KUBELET] = &fake_kubelet_controller,
         [FAKE_CONTROLLER_NODE_STATUS] = &fake_node_status_controller,

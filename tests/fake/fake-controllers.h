@@ -43,7 +43,8 @@ struct FakeCluster {
         Hashmap *unbound;   /* pods without node that no node would take: retried when nodes change */
 };
 
-extern const FakeController fake_pdb_controller, fake_replicaset_controller, fake_scheduler_controller,
+extern const FakeController fake_pdb_controller, fake_replicaset_controller, fake_statefulset_controller,
+        fake_volume_controller, fake_scheduler_controller,
         fake_kubelet_controller, fake_node_status_controller, fake_node_taints_controller,
         fake_pod_gc_controller, fake_gc_controller, fake_namespace_controller;
 
@@ -67,6 +68,8 @@ bool fake_set_condition(const FakeStore *s, cJSON *status, const char *type, con
 bool fake_condition_is(const cJSON *object, const char *type, const char *value);
 /* The owner with controller=true, or NULL. */
 const cJSON *fake_controller_of(const cJSON *object);
+/* A kubelet starts a pod only when its volumes are there. */
+bool fake_volumes_attached(FakeCluster *c, const cJSON *pod);
 bool fake_pod_is_terminal(const cJSON *pod);
 bool fake_tolerates(const cJSON *pod, const cJSON *taint);
 char *fake_random_suffix(Random *r, char ret[6]);

@@ -6,13 +6,14 @@
 /*
  * The life of pods on nodes whose kubelet runs:
  *
- *      bound, Pending --start delay--> Running, Ready
+ *      bound, Pending --start delay, volumes attached--> Running, Ready
  *      deletionTimestamp --stop time (annotation), at most the grace since the kubelet saw it--> deleted
  *
  * A grace that is shortened meanwhile counts from when that was seen.
  */
 
 #define START_DEFAULT_USEC (50 * USEC_PER_MSEC)
+#define VOLUMES_RETRY_USEC (500 * USEC_PER_MSEC)
 
 static const char *annotation(const cJSON *pod, const char *key) {
         return fj_string(pod, "metadata", "annotations", key, NULL);
@@ -108,7 +109,10 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
                 return;
 
         if (needs_start(pod)) {
-                start(c, pod);
+                if (fake_volumes_attached(c, pod))
+                        start(c, pod);
+                else
+                        fake_queue_add_in(q, key, VOLUMES_RETRY_USEC);
                 return;
         }
         if (!is_going(pod))

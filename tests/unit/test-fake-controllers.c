@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fake-client.h"
+#include "fake-controllers.h"
 
 #define MERGE "application/merge-patch+json"
 
@@ -426,6 +427,61 @@ static void test_switched_off(void **state) {
         fake_world_done(&w);
 }
 
+/* -- StatefulSets and their volumes ---------------------------------------------------------------------- */
+
+static const cJSON *db(FakeWorld *w, const char *name) {
+        return fake_get(w->cluster, FAKE_PODS, "default", name);
+}
+
+static bool runs_on(FakeWorld *w, const char *name, const char *node) {
+        return fake_condition_is(db(w, name), "Ready", "True") &&
+               streq_ptr(fj_string(db(w, name), "spec", "nodeName", NULL), node);
+}
+
+static void test_stateful_set(void **state) {
+        FakeWorld w;
+        (void) state;
+
+        fake_world_init(&w, &(FakeClusterOptions){ .detach_usec = 20 * USEC_PER_SEC });
+        fake_add_node(w.cluster, "a", NULL, NULL, NULL);
+        fake_put(w.cluster, FAKE_STATEFULSETS,
+                 fj_parse("{'metadata':{'name':'db','namespace':'default'},'spec':{'replicas':2,"
+                          "'selector':{'matchLabels':{'app':'db'}},"
+                          "'volumeClaimTemplates':[{'metadata':{'name':'data'}}],"
+                          "'template':{'metadata':{'labels':{'app':'db'},"
+                          "'annotations':{'fake.vesper.sh/stop-seconds':'5'}},"
+                          "'spec':{'containers':[{'name':'main','image':'app'}]}}}}"));
+        fake_world_run(&w, 20 * USEC_PER_MSEC);
+        print_message("  the second waits for the first\n");
+        assert_non_null(db(&w, "db-0"));
+        assert_null(db(&w, "db-1"));
+        fake_world_run(&w, 5 * USEC_PER_SEC);
+        assert_true(runs_on(&w, "db-0", "a"));
+        assert_true(runs_on(&w, "db-1", "a"));
+        assert_non_null(fake_get(w.cluster, FAKE_VOLUMEATTACHMENTS, NULL, "va-a-data-db-0"));
+
+        print_message("  made again only when the old one is gone, and started when its volume is free\n");
+        fake_add_node(w.cluster, "b", NULL, NULL, NULL);
+        fake_merge(w.cluster, FAKE_NODES, NULL, "a", "{'spec':{'unschedulable':true}}");
+        fake_delete(w.cluster, FAKE_PODS, "default", "db-0", -1);
+        fake_world_run(&w, 4 * USEC_PER_SEC);
+        assert_string_equal(fj_string(db(&w, "db-0"), "spec", "nodeName", NULL), "a");
+        fake_world_run(&w, 3 * USEC_PER_SEC);
+        assert_string_equal(fj_string(db(&w, "db-0"), "spec", "nodeName", NULL), "b");
+        assert_false(runs_on(&w, "db-0", "b"));
+        fake_world_run(&w, 30 * USEC_PER_SEC);
+        assert_true(runs_on(&w, "db-0", "b"));
+        assert_null(fake_get(w.cluster, FAKE_VOLUMEATTACHMENTS, NULL, "va-a-data-db-0"));
+        assert_non_null(fake_get(w.cluster, FAKE_VOLUMEATTACHMENTS, NULL, "va-b-data-db-0"));
+
+        print_message("  fewer: the highest goes\n");
+        fake_merge(w.cluster, FAKE_STATEFULSETS, "default", "db", "{'spec':{'replicas':1}}");
+        fake_world_run(&w, 10 * USEC_PER_SEC);
+        assert_non_null(db(&w, "db-0"));
+        assert_null(db(&w, "db-1"));
+        fake_world_done(&w);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_budget_status),
@@ -438,6 +494,7 @@ int main(void) {
                 cmocka_unit_test(test_pod_gc),
                 cmocka_unit_test(test_node_by_api),
                 cmocka_unit_test(test_owner_and_namespace),
+                cmocka_unit_test(test_stateful_set),
                 cmocka_unit_test(test_same_seed),
                 cmocka_unit_test(test_switched_off),
         };
