@@ -216,6 +216,16 @@ void machine_end_terminate(MachineEnd *m) {
         terminate(m);
 }
 
+bool machine_end_hold(MachineEnd *m) {
+        if (!m->terminating)
+                return true;
+        if (m->call || m->accepted_usec > 0 || m->state == MACHINE_ENDING || m->state == MACHINE_GONE)
+                return false;
+        m->terminating = false;
+        timer_disarm(m->timer);
+        return true;
+}
+
 MachineState machine_end_state(const MachineEnd *m) {
         return m->state;
 }

@@ -33,6 +33,9 @@ DEFINE_FREEP(MachineEnd, machine_end_free);
 void machine_end_look(MachineEnd *m);
 /* From now on: end it. Calling again changes nothing. */
 void machine_end_terminate(MachineEnd *m);
+/* Not now: no terminate is sent until it is asked for again. False: too late, one is under way or was
+ * accepted. */
+bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);
 bool machine_end_has_answered(const MachineEnd *m); /* a look has ended, whatever it said */

@@ -79,7 +79,7 @@ static const unsigned edges[_NODE_TERMINATION_STATE_MAX] = {
         [NODE_TERMINATION_LOAD_BALANCERS] = TO(DRAINING) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_DRAINING] = TO(VOLUMES) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_VOLUMES] = TO(TERMINATING) | TO(DRAINING) | TO(FINISHING) | TO(DONE),
-        [NODE_TERMINATION_TERMINATING] = TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_TERMINATING] = TO(DRAINING) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_FINISHING] = TO(DONE),
 };
 
@@ -94,6 +94,8 @@ NodeTerminationState node_termination_state_from_string(const char *s) {
         return _NODE_TERMINATION_STATE_INVALID;
 }
 
+static bool deadline_passed(const NodeTermination *t);
+
 /* The only writer of the state. */
 static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
         NodeTerminationState from = t->state;
@@ -101,7 +103,7 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         assert(edges[from] & (1u << to));
         t->state = to;
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
-            to != NODE_TERMINATION_VOLUMES)
+            to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
                 t->drain = node_drain_free(t->drain);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
@@ -652,13 +654,18 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
+/* Since it was drained. */
+static bool pod_came(const NodeTermination *t) {
+        return t->drain && (node_drain_state(t->drain) == NODE_DRAIN_DRAINING ||
+                            node_drain_state(t->drain) == NODE_DRAIN_PROVING);
+}
+
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
         const KubeVolumeAttachment *v;
         size_t count = 0;
 
-        if (t->drain && (node_drain_state(t->drain) == NODE_DRAIN_DRAINING ||
-                         node_drain_state(t->drain) == NODE_DRAIN_PROVING)) {
+        if (pod_came(t)) {
                 node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
                 return true;
         }
@@ -696,6 +703,11 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         if (!t->machine) {
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                            "it has no providerID: there is no machine to end");
+                return true;
+        }
+        /* The cloud may refuse for hours, and what was proven before is long ago then. */
+        if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
+                node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
                 return true;
         }
         if (n->provider_id && machine_is_shared(t, n)) {

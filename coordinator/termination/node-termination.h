@@ -14,6 +14,7 @@
  *      v
  *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING
  *      DRAINING --Drained--> VOLUMES --detached--> TERMINATING --terminating or gone--> FINISHING
+ *         ^--------a pod was bound to it----+--(not accepted yet)--+
  *      FINISHING --finalizers off--> DONE
  *
  *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,

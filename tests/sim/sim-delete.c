@@ -258,6 +258,27 @@ static void test_answers_lost(void **state) {
                 }
 }
 
+/* The cloud refuses for a while, and meanwhile somebody binds a pod there. */
+static void test_late_pod_before_the_end(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+                uint64_t before, done;
+
+                sim_world_delete_node(w, 1);
+                require_within(w, 30, is_empty, 1);
+                fake_ec2_fail(w->ec2, 4, 500, "InternalError", "An internal error has occurred");
+                require_runs(w, 2 * SEC);
+                require(w, sim_world_instance_alive(w, 1));
+                sim_check_n_evictions(w->check, &before);
+                sim_world_bind_late_pod(w, 1, "late");
+                require_deleted(w, 1, 90);
+                sim_check_n_evictions(w->check, &done);
+                require(w, done == before + 1);
+        }
+}
+
 static void test_errors_sprinkled(void **state) {
         static const SimChances chances = {
                 .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
@@ -307,7 +328,7 @@ int main(void) {
                 cmocka_unit_test(test_api_away),      cmocka_unit_test(test_late_pod),
                 cmocka_unit_test(test_wrong_region),  cmocka_unit_test(test_machine_gone),
                 cmocka_unit_test(test_answers_lost),  cmocka_unit_test(test_errors_sprinkled),
-                cmocka_unit_test(test_deadline),
+                cmocka_unit_test(test_deadline),      cmocka_unit_test(test_late_pod_before_the_end),
         };
         return cmocka_run_group_tests_name("sim-delete", tests, NULL, NULL);
 }
