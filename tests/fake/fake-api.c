@@ -436,6 +436,10 @@ void fake_api_stall_watches(FakeApi *a, usec_t until_usec) {
         timer_arm(a->pump, until_usec);
 }
 
+void fake_api_disorder_watches(FakeApi *a, usec_t until_usec) {
+        a->disorder_until_usec = until_usec;
+}
+
 size_t fake_api_n_watches(const FakeApi *a) {
         return a->watches.size;
 }

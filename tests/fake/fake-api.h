@@ -70,6 +70,9 @@ void fake_api_away_until(FakeApi *a, usec_t until_usec);
 void fake_api_cut_watches(FakeApi *a);
 /* No byte comes over any watch before this instant; nothing is lost. */
 void fake_api_stall_watches(FakeApi *a, usec_t until_usec);
+/* Until this instant a watch that begins anew is told some of what its client has seen already, and what
+ * comes together comes in another order between objects, never within one; the last is the last. */
+void fake_api_disorder_watches(FakeApi *a, usec_t until_usec);
 size_t fake_api_n_watches(const FakeApi *a);
 
 /* -- the log ------------------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ typedef enum FakeControllerId {
         FAKE_CONTROLLER_KUBELET,     /* pods bound to nodes */
         FAKE_CONTROLLER_NODE_STATUS, /* the kubelets' word on their nodes, and its absence */
         FAKE_CONTROLLER_NODE_TAINTS, /* from unschedulable and the conditions */
+        FAKE_CONTROLLER_TAINT_EVICTION, /* pods that do not tolerate a NoExecute taint any longer */
         FAKE_CONTROLLER_POD_GC,      /* pods of nodes that are gone or out of service */
         FAKE_CONTROLLER_GC,          /* owners gone; foregroundDeletion and orphan finalizers */
         FAKE_CONTROLLER_NAMESPACE,

@@ -20,6 +20,7 @@ static const FakeController *const controllers[_FAKE_CONTROLLER_MAX] = {
         [FAKE_CONTROLLER_KUBELET] = &fake_kubelet_controller,
         [FAKE_CONTROLLER_NODE_STATUS] = &fake_node_status_controller,
         [FAKE_CONTROLLER_NODE_TAINTS] = &fake_node_taints_controller,
+        [FAKE_CONTROLLER_TAINT_EVICTION] = &fake_taint_eviction_controller,
         [FAKE_CONTROLLER_POD_GC] = &fake_pod_gc_controller,
         [FAKE_CONTROLLER_GC] = &fake_gc_controller,
         [FAKE_CONTROLLER_NAMESPACE] = &fake_namespace_controller,

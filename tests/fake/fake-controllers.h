@@ -46,7 +46,7 @@ struct FakeCluster {
 extern const FakeController fake_pdb_controller, fake_replicaset_controller, fake_statefulset_controller,
         fake_volume_controller, fake_scheduler_controller,
         fake_kubelet_controller, fake_node_status_controller, fake_node_taints_controller,
-        fake_pod_gc_controller, fake_gc_controller, fake_namespace_controller;
+        fake_taint_eviction_controller, fake_pod_gc_controller, fake_gc_controller, fake_namespace_controller;
 
 /* After a controller's usual delay; at the latest. */
 void fake_queue_add(FakeQueue *q, const char *key);

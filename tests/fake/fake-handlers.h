@@ -16,7 +16,7 @@ struct FakeApi {
 
         fake_api_fault_t fault;
         void *fault_userdata;
-        usec_t away_until_usec, stalled_until_usec;
+        usec_t away_until_usec, stalled_until_usec, disorder_until_usec;
         List delayed; /* requests that a fault holds back */
 
         HttpTransport *webhook_transport;

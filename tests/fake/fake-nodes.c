@@ -74,6 +74,26 @@ static void post_ready(FakeCluster *c, FakeQueue *q, const cJSON *node) {
         }
 }
 
+/* Its pods serve nobody as long as it is not heard of (MarkPodsNotReady()); its kubelet says when they do. */
+static void mark_pods(FakeCluster *c, const char *node, bool ready) {
+        size_t n = fake_store_size(c->store, FAKE_PODS);
+
+        for (size_t i = 0; i < n; i++) {
+                const cJSON *pod = fake_store_at(c->store, FAKE_PODS, i)->json;
+                cJSON *new;
+
+                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) ||
+                    !streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") ||
+                    fake_condition_is(pod, "Ready", ready ? "True" : "False") ||
+                    streq_ptr(fj_string(pod, "metadata", "annotations", "fake.vesper.sh/unready", NULL), "true"))
+                        continue;
+                new = fj_copy(pod);
+                fake_set_condition(c->store, fj_object(new, "status"), "Ready", ready ? "True" : "False", NULL,
+                                   NULL);
+                fake_store_update(c->store, FAKE_PODS, new);
+        }
+}
+
 static void sync_status(FakeCluster *c, FakeQueue *q, const char *key) {
         const cJSON *node = fake_store_get(c->store, FAKE_NODES, NULL, key);
         usec_t *since = hashmap_get(c->stopped, key), now = loop_now(c->loop), dead;
@@ -82,7 +102,9 @@ static void sync_status(FakeCluster *c, FakeQueue *q, const char *key) {
         if (!node)
                 return;
         if (!since) {
-                post_ready(c, q, node);
+                if (!fake_condition_is(node, "Ready", "True"))
+                        mark_pods(c, key, true);
+                post_ready(c, q, fake_store_get(c->store, FAKE_NODES, NULL, key));
                 return;
         }
         dead = *since + (c->options.node_grace_usec > 0 ? c->options.node_grace_usec : GRACE_DEFAULT_USEC);
@@ -90,7 +112,9 @@ static void sync_status(FakeCluster *c, FakeQueue *q, const char *key) {
                 fake_queue_add_in(q, key, dead - now);
                 return;
         }
-        new = fj_copy(node);
+        if (fake_condition_is(node, "Ready", "True"))
+                mark_pods(c, key, false);
+        new = fj_copy(fake_store_get(c->store, FAKE_NODES, NULL, key));
         fake_set_condition(c->store, fj_object(new, "status"), "Ready", "Unknown", "NodeStatusUnknown",
                            "Kubelet stopped posting node status.");
         fake_store_update(c->store, FAKE_NODES, new);

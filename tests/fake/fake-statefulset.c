@@ -88,23 +88,29 @@ static bool settle(FakeCluster *c, const cJSON *set, const char *ns, int64_t ord
         return false;
 }
 
+/* The highest ordinal that a pod of it has; -1: none. There may be gaps below. */
+static int64_t highest(FakeCluster *c, const cJSON *set, const char *ns) {
+        const char *uid = fj_string(set, "metadata", "uid", NULL);
+        int64_t max = -1;
+        const cJSON *pod;
+
+        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, ns)
+                if (streq_ptr(fj_string(fake_controller_of(pod), "uid", NULL), uid)) {
+                        const char *name = fj_string(pod, "metadata", "name", NULL);
+
+                        max = MAX(max, (int64_t) strtoll(strrchr(name, '-') + 1, NULL, 10));
+                }
+        return max;
+}
+
 /* One at a time, from the highest. */
-static void shorten(FakeCluster *c, const char *ns, const char *set, int64_t want) {
-        int64_t n = want;
+static void shorten(FakeCluster *c, const cJSON *set, const char *ns, int64_t want) {
+        int64_t last = highest(c, set, ns);
+        _cleanup_free_ char *name = pod_name(fj_string(set, "metadata", "name", NULL), last);
 
-        for (;; n++) {
-                _cleanup_free_ char *name = pod_name(set, n);
-
-                if (!fake_store_get(c->store, FAKE_PODS, ns, name))
-                        break;
-        }
-        if (n > want) {
-                _cleanup_free_ char *name = pod_name(set, n - 1);
-                const cJSON *pod = fake_store_get(c->store, FAKE_PODS, ns, name);
-
-                if (!fj_get(pod, "metadata", "deletionTimestamp", NULL))
-                        fake_delete(c, FAKE_PODS, ns, name, -1);
-        }
+        if (last >= want &&
+            !fj_get(fake_store_get(c->store, FAKE_PODS, ns, name), "metadata", "deletionTimestamp", NULL))
+                fake_delete(c, FAKE_PODS, ns, name, -1);
 }
 
 static void write_status(FakeCluster *c, const char *ns, const char *name) {
@@ -139,7 +145,7 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
         while (ordinal < want && settle(c, set, ns, ordinal))
                 ordinal++;
         if (ordinal == want)
-                shorten(c, ns, name, want);
+                shorten(c, set, ns, want);
         write_status(c, ns, name);
 }
 

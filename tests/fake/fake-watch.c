@@ -149,11 +149,64 @@ static void add_expired(FakeWatch *w, StrBuf *lines) {
         add_event(lines, "ERROR", fj_print(reply.status));
 }
 
+/* -- disorder, where a test wants it ------------------------------------------------------------------- */
+
+static bool disordered(const FakeApi *a) {
+        return loop_now(a->loop) < a->disorder_until_usec;
+}
+
+static bool same_object(const FakeChange *a, const FakeChange *b) {
+        _cleanup_free_ char *x = fake_object_key((a->new ? a->new : a->old)->json),
+                            *y = fake_object_key((b->new ? b->new : b->old)->json);
+
+        return streq(x, y);
+}
+
+/* Neighbours change places, those of one object and the last one do not. */
+static void shuffle(FakeWatch *w, const FakeChange **batch, size_t n) {
+        for (size_t k = 0; k < 2 * n; k++) {
+                size_t i = random_below(w->api->random, n);
+
+                if (i + 2 < n && !same_object(batch[i], batch[i + 1])) {
+                        const FakeChange *t = batch[i];
+
+                        batch[i] = batch[i + 1];
+                        batch[i + 1] = t;
+                }
+        }
+}
+
+/* A few changes earlier than it was asked for. */
+static uint64_t rewind_start(FakeApi *a, FakeResourceId id, uint64_t rv) {
+        size_t i = fake_store_changes_after(a->store, id, rv), back = random_below(a->random, 8);
+        const FakeChange *c = fake_store_change(a->store, id, i - MIN(i, back));
+
+        return c && c->rv <= rv ? MAX(c->rv - 1, fake_store_compacted(a->store, id)) : rv;
+}
+
+static void add_changes(FakeWatch *w, StrBuf *lines) {
+        FakeStore *s = w->api->store;
+        size_t first = fake_store_changes_after(s, w->resource->id, w->rv), n = 0;
+        _cleanup_free_ const FakeChange **batch = NULL;
+
+        while (fake_store_change(s, w->resource->id, first + n))
+                n++;
+        if (n == 0)
+                return;
+        batch = MUST(new0(const FakeChange *, n));
+        for (size_t i = 0; i < n; i++)
+                batch[i] = fake_store_change(s, w->resource->id, first + i);
+        w->rv = batch[n - 1]->rv;
+        if (disordered(w->api))
+                shuffle(w, batch, n);
+        for (size_t i = 0; i < n; i++)
+                add_change(w, batch[i], lines);
+}
+
 static void watch_pump(FakeWatch *w) {
         FakeStore *s = w->api->store;
         FakeResourceId id = w->resource->id;
         _cleanup_strbuf_ StrBuf lines = { 0 };
-        const FakeChange *c;
 
         if (!w->initial && w->rv < fake_store_compacted(s, id)) {
                 add_expired(w, &lines);
@@ -163,10 +216,7 @@ static void watch_pump(FakeWatch *w) {
         }
         if (w->initial)
                 add_initial(w, &lines);
-        for (size_t i = fake_store_changes_after(s, id, w->rv); (c = fake_store_change(s, id, i)); i++) {
-                add_change(w, c, &lines);
-                w->rv = c->rv;
-        }
+        add_changes(w, &lines);
         (void) watch_send(w, &lines);
 }
 
@@ -265,7 +315,7 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
         w->x = x;
         w->resource = r->resource;
         w->ns = r->ns && r->resource->namespaced ? MUST(strdup(r->ns)) : NULL;
-        w->rv = rv;
+        w->rv = rv > 0 && disordered(a) ? rewind_start(a, r->resource->id, rv) : rv;
         w->known_rv = rv;
         w->initial = rv == 0;
         w->end_usec = usec_add(loop_now(a->loop), duration_of(a, r));

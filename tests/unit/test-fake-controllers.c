@@ -482,6 +482,35 @@ static void test_stateful_set(void **state) {
         fake_world_done(&w);
 }
 
+/* -- a node that is not heard of ------------------------------------------------------------------------- */
+
+static void test_dead_node_loses_its_pods(void **state) {
+        FakeWorld w;
+        (void) state;
+
+        fake_world_init(&w, NULL);
+        fake_add_node(w.cluster, "a", NULL, NULL, NULL);
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "a" });
+        fake_add_pod(w.cluster, &(FakePod){ .name = "d", .node = "a", .owner_kind = "DaemonSet", .owner = "d" });
+        fake_cluster_set_kubelet(w.cluster, "a", false);
+        fake_world_run(&w, 30 * USEC_PER_SEC);
+        assert_true(fake_condition_is(db(&w, "p"), "Ready", "True"));
+        fake_world_run(&w, 20 * USEC_PER_SEC);
+        assert_true(fake_condition_is(db(&w, "p"), "Ready", "False"));
+        print_message("  five minutes later they are deleted; who tolerates it stays\n");
+        fake_world_run(&w, 280 * USEC_PER_SEC);
+        assert_null(fj_get(db(&w, "p"), "metadata", "deletionTimestamp", NULL));
+        fake_world_run(&w, 20 * USEC_PER_SEC);
+        assert_non_null(fj_get(db(&w, "p"), "metadata", "deletionTimestamp", NULL));
+        assert_null(fj_get(db(&w, "d"), "metadata", "deletionTimestamp", NULL));
+        print_message("  its kubelet comes back: what was deleted goes, the rest is ready\n");
+        fake_cluster_set_kubelet(w.cluster, "a", true);
+        fake_world_run(&w, USEC_PER_SEC);
+        assert_null(db(&w, "p"));
+        assert_true(fake_condition_is(db(&w, "d"), "Ready", "True"));
+        fake_world_done(&w);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_budget_status),
@@ -495,6 +524,7 @@ int main(void) {
                 cmocka_unit_test(test_node_by_api),
                 cmocka_unit_test(test_owner_and_namespace),
                 cmocka_unit_test(test_stateful_set),
+                cmocka_unit_test(test_dead_node_loses_its_pods),
                 cmocka_unit_test(test_same_seed),
                 cmocka_unit_test(test_switched_off),
         };

@@ -77,7 +77,7 @@ static void test_marks_and_pods(void **state) {
         fake_add_pod(r->cluster,
                      &(FakePod){ .name = "ds", .node = "n0", .owner_kind = "DaemonSet", .owner = "d" });
         fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
-                   "{'spec':{'taints':[{'key':'mine','effect':'NoExecute','value':'x'}]}}");
+                   "{'spec':{'taints':[{'key':'mine','effect':'NoSchedule','value':'x'}]}}");
         rig_run(r, USEC_PER_SEC);
         rig_delete_node(r, "n0");
         rig_run(r, 5 * USEC_PER_SEC);
