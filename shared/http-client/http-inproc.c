@@ -33,6 +33,7 @@ typedef struct InprocRoute {
         char *origin;
         http_handler_t handler;
         void *userdata;
+        usec_t held_until_usec;
 } InprocRoute;
 
 /* A part of an answer: head, data and end are each optional. */
@@ -62,6 +63,7 @@ struct InprocTransport {
 struct InprocCall {
         HttpCall call;
         InprocTransport *t;
+        const InprocRoute *route; /* NULL: nobody is there */
         InprocExchange *exchange; /* NULL once the server has answered or the request is lost */
         ListNode calls;
         bool owned, in_callback, freed;
@@ -254,6 +256,10 @@ static void call_take(InprocCall *c, Delivery *d) {
 static void on_delivery(Timer *timer, void *userdata) {
         InprocCall *c = userdata;
 
+        if (c->failure == 0 && c->route && loop_now(c->t->loop) < c->route->held_until_usec) {
+                timer_arm(c->delivery, c->route->held_until_usec);
+                return;
+        }
         c->in_callback = true;
         if (c->failure < 0)
                 call_finish(c, c->failure, c->failure_text);
@@ -413,6 +419,7 @@ static void exchange_leave(InprocExchange *x) {
         }
 
         x->stage = EXCHANGE_TRAVELLING;
+        c->route = find_route(t, x->origin);
         c->started_usec = loop_now(t->loop);
         c->maybe_sent = true;
         if (t->hooks.on_request)
@@ -650,6 +657,16 @@ int http_inproc_route(HttpTransport *transport, const char *origin, http_handler
         route->handler = handler;
         route->userdata = userdata;
         return 0;
+}
+
+void http_inproc_hold(HttpTransport *transport, const char *origin, usec_t until_usec) {
+        InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
+        InprocRoute *route;
+
+        assert(transport->ops == &inproc_ops);
+        route = find_route(t, origin);
+        if (route)
+                route->held_until_usec = until_usec;
 }
 
 void http_inproc_cut_streams(HttpTransport *transport) {

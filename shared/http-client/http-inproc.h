@@ -36,5 +36,8 @@ int http_inproc_new(Loop *l, const char *identity, const HttpInprocHooks *hooks,
 int http_inproc_route(HttpTransport *t, const char *origin, http_handler_t handler, void *userdata);
 /* Cuts all streams that are open now (as a broken connection does). */
 void http_inproc_cut_streams(HttpTransport *t);
+/* No answer and no piece of a stream from this origin comes before that time (loop_now()); nothing is lost.
+ * Calls made before are meant, too. */
+void http_inproc_hold(HttpTransport *t, const char *origin, usec_t until_usec);
 /* For invariants: calls under way. */
 size_t http_inproc_pending(const HttpTransport *t);

@@ -36,7 +36,9 @@ static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, con
         if (was && !is && m->cordoned_by_admin)
                 sim_check_broken(c, "cordon", "%s undoes a person's cordon of %s", c->world->request->user,
                                  m->node);
-        if (!was && is && m->opened_by_admin && !sim_check_is_deleting(new))
+        /* What could not be written is known only as long as its agent lives. */
+        if (!was && is && m->opened_by_admin && !(m->agent && m->agent->lost_writes) &&
+            !sim_check_is_deleting(new))
                 sim_check_broken(c, "cordon", "%s cordons %s again, which a person opened",
                                  c->world->request->user, m->node);
 }
@@ -55,6 +57,9 @@ static void check_cancelled(SimCheck *c, const SimMachine *m, const cJSON *was) 
 
         if (seen->opened_usec > 0 || !streq_ptr(fj_string(was, "bootID", NULL), m->boot_id) ||
             m->deadline_usec == USEC_INFINITY)
+                return;
+        /* Nor does it know when that was, if its clock was wrong. */
+        if (!sim_process_knows_time(m->agent) || m->agent->clock_wrong_usec > 0)
                 return;
         if (m->noticed || sim_world_wall(c->world) < m->deadline_usec + CANCEL_USEC - SIM_SLACK_USEC)
                 sim_check_broken(c, "notice", "%s takes the notice off %s, which %s", c->world->request->user,

@@ -126,7 +126,8 @@ usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
         const char *deleted = fj_string(claim, "metadata", "deletionTimestamp", NULL);
         usec_t at;
 
-        if (!deleted || c->world->options.tgp_sec == 0 || rfc3339_parse(deleted, &at) < 0)
+        if (!deleted || (c->world->options.tgp_sec == 0 && !c->world->options.tgp_zero) ||
+            rfc3339_parse(deleted, &at) < 0)
                 return m->deadline_usec;
         return MIN(m->deadline_usec, at + c->world->options.tgp_sec * USEC_PER_SEC);
 }
@@ -139,7 +140,7 @@ void sim_check_promise(SimCheck *c) {
 
 void sim_check_trouble(SimCheck *c, usec_t usec) {
         if (c->trouble_usec != USEC_INFINITY)
-                c->trouble_usec = MAX(c->trouble_usec, sim_world_now(c->world) + usec);
+                c->trouble_usec = MAX(c->trouble_usec, usec_add(sim_world_now(c->world), usec));
 }
 
 bool sim_check_was_calm(const SimCheck *c, usec_t usec) {

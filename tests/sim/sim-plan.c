@@ -9,6 +9,7 @@
 #include "hashmap.h"
 #include "parse-util.h"
 #include "sim-check.h"
+#include "sim-load.h"
 #include "sim-process.h"
 #include "sim-shrink.h"
 
@@ -30,16 +31,29 @@ typedef struct Size {
         unsigned min;
 } Size;
 
+#define OF_WORKLOAD(i, name, field) { "w" #i name, offsetof(SimOptions, workloads[i].field), 0 }
+#define WORKLOAD(i) \
+        OF_WORKLOAD(i, "", n_pods), OF_WORKLOAD(i, "-stop", stop_sec), OF_WORKLOAD(i, "-grace", grace_sec), \
+                OF_WORKLOAD(i, "-opt-out", opt_out), OF_WORKLOAD(i, "-critical", critical), \
+                OF_WORKLOAD(i, "-volumes", volumes), OF_WORKLOAD(i, "-budget", budgets[0].kind), \
+                OF_WORKLOAD(i, "-budget2", budgets[1].kind)
+
 static const Size sizes[] = {
         { "nodes", offsetof(SimOptions, n_nodes), 3 },
-        { "pods", offsetof(SimOptions, n_pods), 0 },
         { "agents", offsetof(SimOptions, n_agents), 0 },
         { "coordinators", offsetof(SimOptions, n_coordinators), 0 },
-        { "budget", offsetof(SimOptions, pdb_min), 0 },
-        { "stop", offsetof(SimOptions, stop_sec), 0 },
-        { "grace", offsetof(SimOptions, grace_sec), 0 },
         { "tgp", offsetof(SimOptions, tgp_sec), 0 },
+        { "tgp-zero", offsetof(SimOptions, tgp_zero), 0 },
         { "shutting-down", offsetof(SimOptions, shutting_down_sec), 0 },
+        { "detach", offsetof(SimOptions, detach_sec), 0 },
+        WORKLOAD(0),
+        WORKLOAD(1),
+        WORKLOAD(2),
+        WORKLOAD(3),
+        WORKLOAD(4),
+        WORKLOAD(5),
+        WORKLOAD(6),
+        WORKLOAD(7),
 };
 
 static unsigned *size_of(SimOptions *o, const Size *s) {
@@ -49,7 +63,6 @@ static unsigned *size_of(SimOptions *o, const Size *s) {
 /* One size drags others along. */
 static void fit(SimOptions *o) {
         o->n_agents = MIN(o->n_agents, o->n_nodes);
-        o->pdb_min = MIN(o->pdb_min, o->n_pods);
         o->no_pool = o->n_coordinators == 0;
 }
 
@@ -75,19 +88,62 @@ static bool one_in(Random *r, unsigned n) {
         return below(r, n) == 0;
 }
 
-static SimOptions draw_options(Random *r) {
-        SimOptions o = {
-                .n_nodes = 4 + below(r, 4),
-                .n_pods = 4 + below(r, 17),
+/* A budget that lets go, most of the time; now and then none at all. */
+static SimBudget draw_budget(Random *r, const SimWorkload *l) {
+        SimBudget b = { .kind = SIM_BUDGET_MIN + below(r, 4) };
+
+        if (l->kind == SIM_BARE)
+                b.kind = SIM_BUDGET_MIN;
+        if (b.kind == SIM_BUDGET_MIN)
+                b.value = l->n_pods - MIN(below(r, 4), l->n_pods);
+        else if (b.kind == SIM_BUDGET_MAX)
+                b.value = below(r, 4);
+        else if (b.kind == SIM_BUDGET_MIN_PERCENT)
+                b.value = 50 + below(r, 51);
+        else
+                b.value = below(r, 51);
+        return b;
+}
+
+static SimWorkload draw_workload(Random *r, unsigned n_pods) {
+        SimWorkload l = {
+                .kind = below(r, 10) < 6 ? SIM_REPLICASET : one_in(r, 4) ? SIM_BARE : SIM_STATEFULSET,
+                .n_pods = 1 + below(r, n_pods),
                 .stop_sec = below(r, 20),
-                .grace_sec = 2 + below(r, 40),
-                .shutting_down_sec = below(r, 30),
-                .n_coordinators = one_in(r, 4) ? 0 : 2,
+                .grace_sec = one_in(r, 8) ? 60 + below(r, 600) : 2 + below(r, 40),
+                .critical = one_in(r, 8),
         };
 
-        o.pdb_min = one_in(r, 4) ? 0 : o.n_pods - below(r, 3);
-        o.tgp_sec = one_in(r, 2) ? 0 : 10 + below(r, 300);
-        o.n_agents = one_in(r, 4) && o.n_coordinators > 0 ? 0 : o.n_nodes - 2;
+        /* One at a time takes its time. */
+        if (l.kind == SIM_STATEFULSET)
+                l.n_pods = MIN(l.n_pods, 12u);
+        l.volumes = l.kind == SIM_STATEFULSET && !one_in(r, 3);
+        if (!one_in(r, 3))
+                l.budgets[0] = draw_budget(r, &l);
+        if (l.budgets[0].kind != SIM_BUDGET_NONE && one_in(r, 10))
+                l.budgets[1] = draw_budget(r, &l);
+        if (one_in(r, 12))
+                l.opt_out = 1 + below(r, 5);
+        return l;
+}
+
+/* Most worlds are small: what goes wrong needs few. */
+static SimOptions draw_options(Random *r) {
+        unsigned size = below(r, 400), n_pods = size == 0 ? 700 : size < 10 ? 40 : 8;
+        SimOptions o = {
+                .n_nodes = size == 0 ? 30 + below(r, 21) : size < 10 ? 8 + below(r, 13) : 3 + below(r, 6),
+                .shutting_down_sec = below(r, 30),
+                .detach_sec = one_in(r, 4) ? 10 + below(r, 150) : 1 + below(r, 10),
+                .n_coordinators = one_in(r, 4) ? 0 : 2,
+                .n_workloads = 1 + below(r, size == 0 ? 8 : 4),
+        };
+
+        for (unsigned i = 0; i < o.n_workloads; i++)
+                o.workloads[i] = draw_workload(r, n_pods);
+        if (one_in(r, 2))
+                o.tgp_sec = 10 + below(r, one_in(r, 4) ? 1500 : 300);
+        o.tgp_zero = one_in(r, 12);
+        o.n_agents = one_in(r, 4) && o.n_coordinators > 0 ? 0 : o.n_nodes - below(r, 3);
         fit(&o);
         return o;
 }
@@ -136,7 +192,10 @@ int sim_plan_keep(SimPlan *p, const char *numbers) {
 /* -- how it ends ------------------------------------------------------------------------------- */
 
 static bool pods_are_back(SimWorld *w, void *userdata) {
-        return sim_world_pods_ready(w) == w->options.n_pods;
+        for (unsigned i = 0; i < w->options.n_workloads; i++)
+                if (!sim_workload_is_back(w, i))
+                        return false;
+        return true;
 }
 
 static bool is_adopted(SimWorld *w, void *userdata) {
@@ -156,7 +215,10 @@ static bool is_at_its_end(SimWorld *w, void *userdata) {
         size_t m = (size_t) (uintptr_t) userdata;
         const cJSON *node = sim_world_node(w, m);
 
-        return node ? !fj_get(node, "metadata", "deletionTimestamp", NULL) : !sim_world_claim(w, m);
+        if (!node)
+                return !sim_world_claim(w, m);
+        return !w->machines[m].ended && !fj_get(node, "metadata", "deletionTimestamp", NULL) &&
+               !timer_is_armed(w->machines[m].boot);
 }
 
 static bool all_at_their_end(SimWorld *w, void *userdata) {
@@ -176,17 +238,26 @@ static bool all_serve_again(SimWorld *w, void *userdata) {
         return sim_world_all(w, serves_again);
 }
 
+/* What stood in the way is gone: people see to that, too. */
 static void stop_faults(SimWorld *w) {
+        FakeApi *api = fake_cluster_api(w->cluster);
+
         sim_faults_stop(w->faults);
+        fake_api_disorder_watches(api, 0);
+        sim_load_all_come_back(w);
         for (size_t i = 0; i < w->n_processes; i++) {
                 SimProcess *p = w->processes[i];
 
                 sim_process_plan_kill(p, &(SimKill){ 0 });
-                if (!p->life && !(p->machine && (p->machine->ended || timer_is_armed(p->machine->boot))))
+                sim_process_set_clock(p, 0);
+                p->failing_writes = 0;
+                if (!p->life && !(p->machine && (p->machine->ended || p->machine->crashed_for_good ||
+                                                 timer_is_armed(p->machine->boot))))
                         sim_process_start(p);
         }
-        if (w->options.pdb_min > 0)
-                sim_world_set_pdb_min(w, w->options.n_pods > 0 ? w->options.n_pods - 1 : 0);
+        for (unsigned i = 0; i < w->options.n_workloads; i++)
+                sim_workload_let_go(w, i);
+        sim_load_unprotect_pods(w);
 }
 
 /* How long until the last notice that was ever told may be forgotten. */
@@ -198,15 +269,23 @@ static usec_t withdraw_all(SimWorld *w) {
 
                 if (m->noticed)
                         sim_world_withdraw(w, i);
-                if (m->deadline_usec != USEC_INFINITY && m->agent && !m->ended)
-                        until = MAX(until, m->deadline_usec + CANCEL_USEC);
+                if (m->deadline_usec == USEC_INFINITY || !m->agent || m->ended)
+                        continue;
+                until = MAX(until, m->deadline_usec + CANCEL_USEC);
+                /* By a clock that was ahead it was later. */
+                if (m->agent->clock_ahead_usec > 0)
+                        until = MAX(until, now + m->agent->clock_ahead_usec + CANCEL_USEC);
         }
         return until - now;
 }
 
 /* Watches and Leases by the minute, and a few writes for each pod. */
 static uint64_t requests_allowed(const SimWorld *w) {
-        return 3000 + 50 * w->options.n_pods + 200 * (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE;
+        unsigned n_pods = w->options.n_nodes;
+
+        for (unsigned i = 0; i < w->options.n_workloads; i++)
+                n_pods += w->options.workloads[i].n_pods;
+        return 3000 + 50 * n_pods + 200 * (sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE;
 }
 
 /* -- a life ------------------------------------------------------------------------------------ */
@@ -229,7 +308,7 @@ static bool play_load(const SimPlan *p, SimWorld *w, size_t *n_entries) {
 
 static bool live(const SimPlan *p, SimWorld *w, SimOutcome *o) {
         o->where = "the world settles";
-        if (!sim_world_run_until(w, 60 * SEC, pods_are_back, NULL) ||
+        if (!sim_world_run_until(w, 120 * SEC, pods_are_back, NULL) ||
             (w->options.n_coordinators > 0 && !sim_world_run_until(w, 60 * SEC, all_adopted, NULL)))
                 return false;
 
@@ -376,11 +455,29 @@ unsigned sim_plan_shrink(SimPlan *p, const SimOutcome *outcome, usec_t at_most_u
 
 /* -- for people -------------------------------------------------------------------------------- */
 
+static void print_workload(const SimWorkload *l, unsigned i, FILE *f) {
+        static const char *const kinds[] = { "ReplicaSet", "StatefulSet", "bare pods" };
+
+        if (l->n_pods == 0)
+                return;
+        fprintf(f, "\n  w%u: %s of %u, stop in %u s, grace %u s", i, kinds[l->kind], l->n_pods, l->stop_sec,
+                l->grace_sec);
+        for (unsigned k = 0; k < SIM_BUDGETS_MAX; k++)
+                if (l->budgets[k].kind != SIM_BUDGET_NONE)
+                        fprintf(f, ", %s %u%s", l->budgets[k].kind % 2 ? "minAvailable" : "maxUnavailable",
+                                l->budgets[k].value, l->budgets[k].kind >= SIM_BUDGET_MIN_PERCENT ? " %" : "");
+        if (l->opt_out > 0)
+                fprintf(f, ", %s", sim_opt_out(l->opt_out));
+        fprintf(f, "%s%s", l->critical ? ", critical" : "", l->volumes ? ", volumes" : "");
+}
+
 void sim_plan_print(const SimPlan *p, FILE *f) {
         fputs("its world:", f);
-        for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+        for (size_t i = 0; sizes[i].name[0] != 'w'; i++)
                 fprintf(f, "%s %s %u", i > 0 ? "," : "", sizes[i].name,
                         *size_of((SimOptions *) &p->options, &sizes[i]));
+        for (unsigned i = 0; i < p->options.n_workloads; i++)
+                print_workload(&p->options.workloads[i], i, f);
         fputs("\nits schedule (seconds of the load, entry, what):\n", f);
         for (size_t i = 0; i < p->schedule->n; i++) {
                 _cleanup_strbuf_ StrBuf b = { 0 };

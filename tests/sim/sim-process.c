@@ -107,6 +107,7 @@ static SimDiskFate on_write(const char *name, void *userdata) {
                 l->dying = true;
         } else if (p->failing_writes > 0) {
                 p->failing_writes--;
+                p->lost_writes = true;
                 fate = SIM_DISK_FAIL;
         }
         sim_trace_add(p->world->trace, p->name, "writes %s: fate %d", name, (int) fate);
@@ -137,6 +138,7 @@ static void life_make_io(SimLife *l) {
 
         r = loop_new_virtual(w->time, &l->loop);
         assert(r >= 0);
+        loop_virtual_step_wall(l->loop, p->clock_off_usec);
         r = random_new(sim_world_derive(w, p->name, l->number), &l->random);
         assert(r >= 0);
         r = log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, p->name, &l->log);
@@ -269,6 +271,27 @@ void sim_process_pause(SimProcess *p, usec_t usec) {
 void sim_process_cut_streams(SimProcess *p) {
         if (p->life)
                 http_inproc_cut_streams(p->life->transport);
+}
+
+void sim_process_hold(SimProcess *p, const char *origin, usec_t usec) {
+        if (p->life)
+                http_inproc_hold(p->life->transport, origin, sim_world_now(p->world) + usec);
+}
+
+void sim_process_set_clock(SimProcess *p, int64_t off_usec) {
+        if (p->clock_off_usec != 0)
+                p->clock_wrong_usec = sim_world_now(p->world);
+        if (p->life)
+                loop_virtual_step_wall(p->life->loop, off_usec - p->clock_off_usec);
+        p->clock_off_usec = off_usec;
+        if (off_usec > 0)
+                p->clock_ahead_usec = MAX(p->clock_ahead_usec, (usec_t) off_usec);
+}
+
+bool sim_process_knows_time(const SimProcess *p) {
+        return p->clock_off_usec == 0 &&
+               (p->clock_wrong_usec == 0 ||
+                sim_world_now(p->world) > p->clock_wrong_usec + SIM_CLOCK_TRUST_USEC);
 }
 
 void sim_process_after_step(SimProcess *p) {

@@ -12,6 +12,8 @@
 #include "sim-state-store.h"
 #include "sim-world.h"
 
+#define SIM_CLOCK_TRUST_USEC (60 * USEC_PER_SEC)
+
 typedef enum SimProcessKind { SIM_AGENT, SIM_COORDINATOR } SimProcessKind;
 
 typedef struct SimLife {
@@ -54,6 +56,10 @@ struct SimProcess {
         SimLife *life; /* NULL: it does not run */
         unsigned n_lives;
         unsigned failing_writes; /* the next so many writes fail */
+        bool lost_writes;        /* the disk refused one; from then on it may forget */
+        int64_t clock_off_usec;   /* its wall clock is wrong by so much, in each of its lives */
+        usec_t clock_ahead_usec;  /* at most, so far */
+        usec_t clock_wrong_usec;  /* it was wrong last; 0: never */
         AgentConfig agent_config;
         CoordinatorConfig coordinator_config;
         Timer *restart;
@@ -73,6 +79,12 @@ void sim_process_plan_kill(SimProcess *p, const SimKill *kill);
 /* It gets no CPU for so long. */
 void sim_process_pause(SimProcess *p, usec_t usec);
 void sim_process_cut_streams(SimProcess *p);
+/* For so long nothing comes from there; what the other side says is kept for it. */
+void sim_process_hold(SimProcess *p, const char *origin, usec_t usec);
+/* Its wall clock is set wrong by so much; 0: right. */
+void sim_process_set_clock(SimProcess *p, int64_t off_usec);
+/* It is right, and has been for a minute: what was decided by another is over. */
+bool sim_process_knows_time(const SimProcess *p);
 /* By the world, after each step of its loop. */
 void sim_process_after_step(SimProcess *p);
 SimLife *sim_life_free(SimLife *l);

@@ -6,9 +6,10 @@
 
 #include "fake-controllers.h"
 #include "sim-check.h"
+#include "sim-load.h"
 #include "sim-process.h"
 
-/* No act lasts longer than this, windows of faults excepted; then everybody may need as long again to find back. */
+/* After what was in the way everybody may need so long to find back. */
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -110,6 +111,10 @@ static bool is_in_service(SimWorld *w, size_t m) {
         return is_there(w, m) && !fj_get(sim_world_node(w, m), "metadata", "deletionTimestamp", NULL);
 }
 
+static bool is_up(SimWorld *w, size_t m) {
+        return !timer_is_armed(w->machines[m].boot) && !w->machines[m].crashed_for_good;
+}
+
 /* NULL: it does not run. */
 static SimProcess *living(const Play *p, uint64_t i) {
         SimProcess *process = i < p->w->n_processes ? p->w->processes[i] : NULL;
@@ -128,8 +133,25 @@ static usec_t msec(uint64_t v) {
 /* -- clouds ------------------------------------------------------------------------------------ */
 
 static void play_notice(const Play *p) {
-        if (is_in_service(p->w, p->v[0]) && p->w->machines[p->v[0]].deadline_usec == USEC_INFINITY)
-                sim_world_notice(p->w, p->v[0], (unsigned) p->v[1]);
+        SimWorld *w = p->w;
+        size_t m = p->v[0];
+
+        if (!is_in_service(w, m) || w->machines[m].deadline_usec != USEC_INFINITY)
+                return;
+        sim_world_notice(w, m, (unsigned) p->v[1]);
+        if (p->v[2] == 1)
+                sim_load_take(w, m, sec(p->v[1]));
+}
+
+/* Without a word. */
+static void play_take(const Play *p) {
+        if (is_there(p->w, p->v[0]))
+                sim_load_take(p->w, p->v[0], 0);
+}
+
+static void play_move_notice(const Play *p) {
+        if (p->w->machines[p->v[0]].noticed && is_there(p->w, p->v[0]))
+                sim_load_move_notice(p->w, p->v[0], (unsigned) p->v[1]);
 }
 
 /* It came to nothing after all. */
@@ -152,8 +174,24 @@ static void play_metadata(const Play *p) {
         case 2:
                 fake_imds_garble(imds, FAKE_IMDS_DATA, n, "{\"action\":");
                 return;
-        default:
+        case 3:
                 fake_imds_revoke(imds);
+                return;
+        case 4:
+                fake_imds_fail(imds, FAKE_IMDS_ALL, n, 404);
+                return;
+        case 5:
+                fake_imds_garble(imds, FAKE_IMDS_DATA, n,
+                                 "{\"action\":\"dance\",\"time\":\"2027-01-15T09:00:00Z\"}");
+                return;
+        case 6:
+                fake_imds_garble(imds, FAKE_IMDS_DATA, n, "{\"action\":\"terminate\",\"time\":\"soon\"}");
+                return;
+        case 7:
+                fake_imds_set_instance_id(imds, NULL);
+                return;
+        default:
+                fake_imds_set_instance_id(imds, p->w->machines[p->v[0]].instance);
                 return;
         }
 }
@@ -186,18 +224,88 @@ static void play_uncordon(const Play *p) {
                 sim_world_admin_uncordon(p->w, p->v[0]);
 }
 
-static void play_budget(const Play *p) {
-        SimWorld *w = p->w;
+static void play_delete_claim(const Play *p) {
+        if (is_in_service(p->w, p->v[0]))
+                sim_load_delete_claim(p->w, p->v[0]);
+}
 
-        if (w->options.pdb_min > 0)
-                sim_world_set_pdb_min(w, w->options.n_pods - MIN((unsigned) p->v[0], w->options.n_pods));
+static bool comes_back(const SimWorkload *l) {
+        return l->n_pods > 0 && l->kind != SIM_BARE;
+}
+
+/* Nobody else counts the pods of bare ones: only as many as there are may be asked for. */
+static void play_budget(const Play *p) {
+        const SimWorkload *l = &p->w->options.workloads[p->v[0]];
+        static const SimBudgetKind kinds[] = { SIM_BUDGET_MIN, SIM_BUDGET_MAX, SIM_BUDGET_MIN_PERCENT,
+                                               SIM_BUDGET_MAX_PERCENT };
+        SimBudget b = { kinds[p->v[1]], (unsigned) p->v[2] };
+
+        if (p->w->options.n_workloads == 0 || l->n_pods == 0)
+                return;
+        if (!comes_back(l))
+                b.kind = SIM_BUDGET_MIN;
+        if (b.kind == SIM_BUDGET_MIN)
+                b.value = l->n_pods - MIN(b.value, l->n_pods);
+        else if (b.kind != SIM_BUDGET_MAX)
+                b.value *= 20;
+        sim_workload_set_budget(p->w, (unsigned) p->v[0], 0, &b);
+}
+
+static void play_scale(const Play *p) {
+        const SimWorkload *l = &p->w->options.workloads[p->v[0]];
+
+        if (p->w->options.n_workloads > 0 && comes_back(l))
+                sim_workload_scale(p->w, (unsigned) p->v[0], (unsigned) (l->n_pods * p->v[1] / 100));
+}
+
+static void play_delete_pod(const Play *p) {
+        sim_load_delete_pod(p->w, p->v[0], p->v[1] == 1);
+}
+
+static void play_finish_pod(const Play *p) {
+        sim_load_finish_pod(p->w, p->v[0]);
+}
+
+static void play_protect_pod(const Play *p) {
+        sim_load_protect_pod(p->w, p->v[0], (unsigned) p->v[1] + 1);
+}
+
+static void play_late_pod(const Play *p) {
+        _cleanup_free_ char *name = MUST(strf("late-%u", p->entry->number));
+
+        if (is_there(p->w, p->v[0]))
+                sim_world_bind_late_pod(p->w, p->v[0], name);
 }
 
 /* -- machines and processes -------------------------------------------------------------------- */
 
 static void play_reboot(const Play *p) {
-        if (is_in_service(p->w, p->v[0]) && !timer_is_armed(p->w->machines[p->v[0]].boot))
+        if (is_in_service(p->w, p->v[0]) && is_up(p->w, p->v[0]))
                 sim_world_reboot(p->w, p->v[0], sec(p->v[1]));
+}
+
+/* So long, or for good. */
+static void play_crash(const Play *p) {
+        if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+                sim_load_crash(p->w, p->v[0], p->v[2] == 0 ? USEC_INFINITY : sec(p->v[1]));
+}
+
+static void play_kubelet(const Play *p) {
+        if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+                sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
+}
+
+/* Not by how much, but how: seconds, minutes, more than a cloud's signatures allow, hours. */
+static void play_clock(const Play *p) {
+        static const int64_t off_sec[] = { 0, 5, -5, 70, -70, 1000, -1000, 7200, -7200 };
+
+        if (p->v[0] < p->w->n_processes)
+                sim_process_set_clock(p->w->processes[p->v[0]], off_sec[p->v[1]] * (int64_t) USEC_PER_SEC);
+}
+
+static void play_disk(const Play *p) {
+        if (p->v[0] < p->w->n_processes)
+                p->w->processes[p->v[0]]->failing_writes = (unsigned) p->v[1];
 }
 
 static void play_kill(const Play *p) {
@@ -218,11 +326,12 @@ static void play_kill_at_step(const Play *p) {
 static void play_kill_at_write(const Play *p) {
         SimProcess *process = living(p, p->v[0]);
 
-        if (process)
-                sim_process_plan_kill(process,
-                                      &(SimKill){ .write = process->life->n_writes + 1,
-                                                  .fate = SIM_DISK_DIE_BEFORE + (SimDiskFate) p->v[1],
-                                                  .restart_usec = msec(p->v[2]) });
+        if (!process)
+                return;
+        sim_disk_tear_at(process->disk, (unsigned) (p->entry->seed % 1001));
+        sim_process_plan_kill(process, &(SimKill){ .write = process->life->n_writes + 1,
+                                                   .fate = SIM_DISK_DIE_BEFORE + (SimDiskFate) p->v[1],
+                                                   .restart_usec = msec(p->v[2]) });
 }
 
 static void play_pause(const Play *p) {
@@ -249,6 +358,12 @@ static void play_cut(const Play *p) {
 
 static void play_stall(const Play *p) {
         fake_api_stall_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + msec(p->v[0]));
+}
+
+static void play_disorder(const Play *p) {
+        fake_api_disorder_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + sec(p->v[0]));
+        if (p->v[1] == 1)
+                fake_api_cut_watches(fake_cluster_api(p->w->cluster));
 }
 
 static void play_api_away(const Play *p) {
@@ -280,17 +395,49 @@ static void play_slow(const Play *p) {
         add_window(p, SIM_FAULT_SLOW, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
 }
 
+static void play_partition(const Play *p) {
+        SimProcess *who = p->v[0] < p->w->n_processes ? p->w->processes[p->v[0]] : NULL;
+
+        if (!who)
+                return;
+        add_window(p, SIM_FAULT_PARTITION, 1000, sec(p->v[1]), 0, who);
+        if (p->v[2] == 0)
+                sim_process_hold(who, SIM_API, sec(p->v[1]));
+        else
+                sim_process_cut_streams(who);
+}
+
+static void play_partition_cloud(const Play *p) {
+        SimProcess *who = p->v[0] < p->w->n_processes ? p->w->processes[p->v[0]] : NULL;
+
+        if (who)
+                add_window(p, SIM_FAULT_PARTITION_CLOUD, 1000, sec(p->v[1]), 0, who);
+}
+
 /* -- all of them ------------------------------------------------------------------------------- */
 
 static const char *const metadata_choices[] = { "hangs", "answers 503", "answers half a JSON",
-                                                "forgets its tokens" };
+                                                "forgets its tokens", "answers 404", "dances",
+                                                "says soon", "has no instance-id", "knows its instance-id" };
+static const char *const taken_choices[] = { "", "and it does" };
+static const char *const budget_choices[] = { "all but", "at most", "percent/20 up", "percent/20 at most" };
+static const char *const forced_choices[] = { "", "by force" };
+static const char *const opt_out_choices[] = { "do-not-evict", "label do-not-evict", "karpenter's do-not-evict",
+                                               "do-not-disrupt", "safe-to-evict=false" };
+static const char *const crash_choices[] = { "for good", "", "" };
+static const char *const clock_choices[] = { "right",        "5 s ahead",    "5 s behind",
+                                             "70 s ahead",   "70 s behind",  "1000 s ahead",
+                                             "1000 s behind", "2 h ahead",   "2 h behind" };
+static const char *const partition_choices[] = { "in silence", "with a reset" };
 static const char *const cloud_choices[] = { "throttles", "answers 500" };
 static const char *const fate_choices[] = { "nothing of it lasts", "half of it lasts", "it lasts" };
 static const char *const cut_choices[] = { "", "and the history compacted" };
+static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
                                              "lost requests", "lost answers", "cloud faults" };
 
 #define MACHINE { .kind = ARG_MACHINE, .label = "" }
+#define WORKLOAD { .kind = ARG_WORKLOAD, .label = "" }
 #define PROCESS { .kind = ARG_PROCESS, .label = "" }
 #define SECONDS(l, a, b) { .kind = ARG_SEC, .label = l, .min = a, .max = b }
 #define MILLISECONDS(l, a, b) { .kind = ARG_MSEC, .label = l, .min = a, .max = b }
@@ -299,7 +446,9 @@ static const char *const error_choices[] = { "errors",         "flow control",  
 #define CHOICE(c) { .kind = ARG_CHOICE, .label = "", .max = ELEMENTSOF(c) - 1, .choices = c }
 
 static const Act acts[] = {
-        { "notice", 10, play_notice, { MACHINE, SECONDS("in", 20, 120) } },
+        { "notice", 10, play_notice, { MACHINE, SECONDS("in", 20, 120), CHOICE(taken_choices) } },
+        { "notice moves", 3, play_move_notice, { MACHINE, SECONDS("in", 1, 200) } },
+        { "machine is taken", 2, play_take, { MACHINE } },
         { "delete node", 10, play_delete, { MACHINE } },
         { "withdraw notice", 4, play_withdraw, { MACHINE } },
         { "cordon", 4, play_cordon, { MACHINE } },
@@ -315,7 +464,20 @@ static const Act acts[] = {
         { "API away", 4, play_api_away, { MILLISECONDS("for", 0, 40000) } },
         { "metadata", 4, play_metadata, { MACHINE, CHOICE(metadata_choices), NUMBER("times", 1, 5) } },
         { "cloud", 4, play_cloud, { CHOICE(cloud_choices), NUMBER("times", 1, 4) } },
-        { "budget", 4, play_budget, { NUMBER("allows", 0, 3) } },
+        { "budget", 5, play_budget, { WORKLOAD, CHOICE(budget_choices), NUMBER("", 0, 4) } },
+        { "scale", 5, play_scale, { WORKLOAD, NUMBER("to percent", 0, 200) } },
+        { "delete pod", 3, play_delete_pod, { NUMBER("number", 0, 1000), CHOICE(forced_choices) } },
+        { "pod is done", 3, play_finish_pod, { NUMBER("number", 0, 1000) } },
+        { "protect pod", 3, play_protect_pod, { NUMBER("number", 0, 1000), CHOICE(opt_out_choices) } },
+        { "late pod", 3, play_late_pod, { MACHINE } },
+        { "delete claim", 2, play_delete_claim, { MACHINE } },
+        { "crash", 4, play_crash, { MACHINE, SECONDS("for", 10, 600), CHOICE(crash_choices) } },
+        { "kubelet stops", 3, play_kubelet, { MACHINE, SECONDS("for", 5, 300) } },
+        { "clock", 4, play_clock, { PROCESS, CHOICE(clock_choices) } },
+        { "disk fails", 3, play_disk, { PROCESS, NUMBER("writes", 1, 20) } },
+        { "watches in disorder", 4, play_disorder, { SECONDS("for", 5, 120), CHOICE(disorder_choices) } },
+        { "partition", 5, play_partition, { PROCESS, SECONDS("for", 1, 90), CHOICE(partition_choices) } },
+        { "partition of cloud", 3, play_partition_cloud, { PROCESS, SECONDS("for", 1, 90) } },
         { "requests fail", 6, play_errors, { CHOICE(error_choices), PERMILLE(5, 150), SECONDS("for", 2, 120) } },
         { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
 };
@@ -366,7 +528,7 @@ SimSchedule *sim_schedule_free(SimSchedule *s) {
 void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b) {
         const Act *act = &acts[e->act];
 
-        strbuf_addf(b, "%4" PRIu64 ".%03" PRIu64 "  #%-3u %-16s", e->at_usec / USEC_PER_SEC,
+        strbuf_addf(b, "%4" PRIu64 ".%03" PRIu64 "  #%-3u %-20s", e->at_usec / USEC_PER_SEC,
                     e->at_usec / USEC_PER_MSEC % 1000, e->number, act->name);
         for (size_t i = 0; i < SIM_ENTRY_ARGS && act->args[i].kind != ARG_NONE; i++) {
                 strbuf_add(b, i == 0 ? " " : ", ");
@@ -376,8 +538,11 @@ void sim_entry_print(const SimEntry *e, const SimOptions *o, StrBuf *b) {
 
 /* What people and clouds usually do; anything else is in somebody's way. */
 static bool is_load(const Act *act) {
-        static void (*const load[])(const Play *p) = { play_notice, play_withdraw, play_delete, play_cordon, play_uncordon,
-                                                       play_budget };
+        static void (*const load[])(const Play *p) = { play_notice,       play_withdraw,    play_delete,
+                                                       play_cordon,       play_uncordon,    play_budget,
+                                                       play_scale,        play_delete_pod,  play_finish_pod,
+                                                       play_protect_pod,  play_late_pod,    play_delete_claim,
+                                                       play_move_notice };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])
@@ -389,6 +554,20 @@ bool sim_entry_is_load(const SimEntry *e) {
         return is_load(&acts[e->act]);
 }
 
+/* How long it is in the way. */
+static usec_t trouble_usec(const Act *act, const Play *p) {
+        usec_t usec = 0;
+
+        if (act->play == play_clock)
+                return USEC_INFINITY;
+        for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
+                if (act->args[i].kind == ARG_SEC)
+                        usec = MAX(usec, sec(p->v[i]));
+                else if (act->args[i].kind == ARG_MSEC)
+                        usec = MAX(usec, msec(p->v[i]));
+        return usec + TROUBLE_USEC;
+}
+
 void sim_entry_play(SimWorld *w, const SimEntry *e) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         Play p = { .w = w, .entry = e };
@@ -398,6 +577,6 @@ void sim_entry_play(SimWorld *w, const SimEntry *e) {
         sim_entry_print(e, &w->options, &b);
         sim_trace_add(w->trace, "entry", "%s", strbuf_str(&b));
         if (!sim_entry_is_load(e))
-                sim_check_trouble(w->check, TROUBLE_USEC);
+                sim_check_trouble(w->check, trouble_usec(&acts[e->act], &p));
         acts[e->act].play(&p);
 }

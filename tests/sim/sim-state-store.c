@@ -11,6 +11,7 @@ typedef struct Record {
 
 struct SimDisk {
         Hashmap *records;
+        unsigned torn_permille;
 };
 
 typedef struct SimStateStore {
@@ -26,6 +27,7 @@ SimDisk *sim_disk_new(void) {
         int r = hashmap_new(0, &d->records);
 
         assert(r >= 0);
+        d->torn_permille = 500;
         return d;
 }
 
@@ -34,6 +36,10 @@ SimDisk *sim_disk_free(SimDisk *d) {
                 return NULL;
         hashmap_free_with(d->records, mfree);
         return mfree(d);
+}
+
+void sim_disk_tear_at(SimDisk *d, unsigned permille) {
+        d->torn_permille = permille;
 }
 
 size_t sim_disk_n_records(const SimDisk *d) {
@@ -80,7 +86,7 @@ static int store_change(StateStore *store, const char *name, const void *data, s
         if (!data)
                 free(hashmap_remove(s->disk->records, name));
         else
-                disk_put(s->disk, name, data, fate == SIM_DISK_DIE_TORN ? size / 2 : size);
+                disk_put(s->disk, name, data, fate == SIM_DISK_DIE_TORN ? size * s->disk->torn_permille / 1000 : size);
         return 0;
 }
 

@@ -13,7 +13,7 @@ typedef enum SimDiskFate {
         SIM_DISK_OK,
         SIM_DISK_FAIL,       /* -EIO, the old record is still there */
         SIM_DISK_DIE_BEFORE, /* the process dies; nothing was synced: the old record is there */
-        SIM_DISK_DIE_TORN, /* the process dies, half of the record is there: a disk that lied about a sync */
+        SIM_DISK_DIE_TORN, /* the process dies, a part of the record is there: a disk that lied about a sync */
         SIM_DISK_DIE_AFTER, /* the process dies with the new record on the disk */
         _SIM_DISK_FATE_MAX,
 } SimDiskFate;
@@ -26,6 +26,8 @@ typedef SimDiskFate (*sim_disk_fate_t)(const char *name, void *userdata);
 SimDisk *sim_disk_new(void);
 SimDisk *sim_disk_free(SimDisk *d); /* no store of it may be left */
 DEFINE_FREEP(SimDisk, sim_disk_free);
+/* A torn record has so much of what was written; 500 at first. */
+void sim_disk_tear_at(SimDisk *d, unsigned permille);
 size_t sim_disk_n_records(const SimDisk *d);
 
 /* After a DIE nothing that this store is told has an effect any more. */

@@ -170,8 +170,10 @@ static void make_servers(SimWorld *w) {
                 .secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
                 .shutting_down_usec = w->options.shutting_down_sec * USEC_PER_SEC,
         };
+        FakeClusterOptions cluster = { 0 };
 
-        w->cluster = fake_cluster_new(w->loop, w->cluster_random, NULL);
+        cluster.detach_usec = w->options.detach_sec * USEC_PER_SEC;
+        w->cluster = fake_cluster_new(w->loop, w->cluster_random, &cluster);
         w->ec2 = fake_ec2_new(&ec2);
         allow_coordinators(w);
         fake_put(w->cluster, FAKE_NAMESPACES,
@@ -194,10 +196,18 @@ static void on_boot(Timer *t, void *userdata) {
         sim_trace_add(w->trace, "world", "%s has booted", m->node);
         if (!sim_world_node(w, (size_t) (m - w->machines)))
                 return;
+        m->crashed_for_good = false;
         set_boot_id(w, m);
         fake_cluster_set_kubelet(w->cluster, m->node, true);
-        if (m->agent)
+        if (m->agent && !m->agent->life)
                 sim_process_start(m->agent);
+}
+
+static void on_kubelet(Timer *t, void *userdata) {
+        SimMachine *m = userdata;
+
+        if (!m->ended && !m->crashed_for_good && !timer_is_armed(m->boot))
+                fake_cluster_set_kubelet(m->world->cluster, m->node, true);
 }
 
 static void on_end(Timer *t, void *userdata) {
@@ -207,20 +217,47 @@ static void on_end(Timer *t, void *userdata) {
         sim_trace_add(w->trace, "world", "%s is no more", m->node);
         m->ended = true;
         timer_disarm(m->boot);
+        timer_disarm(m->kubelet);
         if (m->agent)
                 sim_process_kill(m->agent, USEC_INFINITY);
         fake_cluster_set_kubelet(w->cluster, m->node, false);
 }
 
+/* The cloud has taken the machine. */
+static void on_taken(Timer *t, void *userdata) {
+        SimMachine *m = userdata;
+
+        if (m->ended)
+                return;
+        fake_ec2_set_state(m->world->ec2, m->instance, "terminated");
+        on_end(t, m);
+}
+
+/* ... and its controller, that deletes Nodes without instance, has seen it. */
+static void on_deleted(Timer *t, void *userdata) {
+        SimMachine *m = userdata;
+        const cJSON *node = sim_world_node(m->world, (size_t) (m - m->world->machines));
+
+        if (node && !fj_get(node, "metadata", "deletionTimestamp", NULL))
+                sim_world_delete_node(m->world, (size_t) (m - m->world->machines));
+}
+
+static void make_timer(SimMachine *m, const char *what, timer_fn fn, Timer **ret) {
+        int r = timer_new(m->world->loop, what, fn, m, ret);
+
+        assert(r >= 0);
+}
+
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         _cleanup_free_ char *daemon = NULL;
         FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
-        int r = timer_new(w->loop, "sim-boot", on_boot, m, &m->boot);
 
-        assert(r >= 0);
-        r = timer_new(w->loop, "sim-end", on_end, m, &m->end);
-        assert(r >= 0);
         m->world = w;
+        make_timer(m, "sim-boot", on_boot, &m->boot);
+        make_timer(m, "sim-end", on_end, &m->end);
+        make_timer(m, "sim-kubelet", on_kubelet, &m->kubelet);
+        make_timer(m, "sim-taken", on_taken, &m->taken);
+        make_timer(m, "sim-deleted", on_deleted, &m->deleted);
         m->node = MUST(strf("n%zu", i));
         m->deadline_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
@@ -288,7 +325,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         w->check = sim_check_new(w);
         fake_api_set_fault(fake_cluster_api(w->cluster), on_api, w);
 
-        tgp = options->tgp_sec > 0 ? MUST(strf("%us", options->tgp_sec)) : NULL;
+        tgp = options->tgp_sec > 0 || options->tgp_zero ? MUST(strf("%us", options->tgp_sec)) : NULL;
         if (!options->no_pool)
                 fake_add_nodepool(w->cluster, SIM_POOL, tgp, "ec2");
         w->n_machines = options->n_nodes;
@@ -296,6 +333,8 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         for (size_t i = 0; i < w->n_machines; i++)
                 make_machine(w, &w->machines[i], i);
         make_pods(w);
+        for (unsigned i = 0; i < options->n_workloads; i++)
+                sim_workload_make(w, i);
         (void) sim_world_run(w, 2 * USEC_PER_SEC);
         make_processes(w);
         start_processes(w);
@@ -306,6 +345,9 @@ static void free_machines(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 timer_free(w->machines[i].boot);
                 timer_free(w->machines[i].end);
+                timer_free(w->machines[i].kubelet);
+                timer_free(w->machines[i].taken);
+                timer_free(w->machines[i].deleted);
                 fake_imds_free(w->machines[i].imds);
                 free(w->machines[i].node);
                 free(w->machines[i].instance);
@@ -375,6 +417,10 @@ void sim_world_withdraw(SimWorld *w, size_t machine) {
         SimMachine *m = &w->machines[machine];
 
         m->noticed = false;
+        if (!m->ended) {
+                timer_disarm(m->taken);
+                timer_disarm(m->deleted);
+        }
         sim_trace_add(w->trace, "world", "%s may stay", m->node);
         fake_imds_clear_action(m->imds);
 }

@@ -20,6 +20,7 @@
 #include "fake-imds.h"
 #include "sim-faults.h"
 #include "sim-trace.h"
+#include "sim-workload.h"
 
 #define SIM_API "http://api"
 #define SIM_EC2 "http://ec2.sim"
@@ -41,7 +42,8 @@ typedef struct SimMachine {
         bool cordoned_by_admin;
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
         SimProcess *agent;    /* NULL: none */
-        Timer *boot, *end;
+        bool crashed_for_good;
+        Timer *boot, *end, *kubelet, *taken, *deleted;
         struct SimWorld *world;
 } SimMachine;
 
@@ -54,7 +56,10 @@ typedef struct SimOptions {
         unsigned tgp_sec;   /* terminationGracePeriod of the pool; 0: unset */
         unsigned n_agents;  /* on the first nodes */
         unsigned n_coordinators;
+        SimWorkload workloads[SIM_WORKLOADS_MAX];
         unsigned n_workloads;
+        unsigned tgp_zero; /* terminationGracePeriod: 0s */
+        unsigned detach_sec; /* a volume needs so long; 0: 2 */
         bool no_pool;                /* the nodes are nobody's */
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
@@ -67,7 +72,7 @@ typedef struct SimRequest {
         char *subresource, *ns, *name;
 } SimRequest;
 
-typedef struct SimWorld {
+struct SimWorld {
         uint64_t seed;
         SimOptions options;
         VirtualTime *time;
@@ -87,7 +92,7 @@ typedef struct SimWorld {
         uint64_t n_steps;
         usec_t instant_usec; /* now, as the last step saw it, and how many steps it has seen */
         uint64_t n_in_instant;
-} SimWorld;
+};
 
 SimWorld *sim_world_new(uint64_t seed, const SimOptions *options);
 SimWorld *sim_world_free(SimWorld *w);

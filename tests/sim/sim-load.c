@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-load.h"
+
+#include "fake-controllers.h"
+#include "sim-process.h"
+#include "sim-workload.h"
+
+/* From the end of an instance to the deletion of its Node by the cloud's own controller. */
+#define NOTICED_GONE_USEC (45 * USEC_PER_SEC)
+
+/* -- pods -------------------------------------------------------------------------------------- */
+
+static char *pod_name(SimWorld *w, uint64_t n) {
+        size_t count = 0;
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                count++;
+        if (count == 0)
+                return NULL;
+        n %= count;
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                if (n-- == 0)
+                        return MUST(strdup(fj_string(pod, "metadata", "name", NULL)));
+        return NULL;
+}
+
+bool sim_load_delete_pod(SimWorld *w, uint64_t n, bool forced) {
+        _cleanup_free_ char *name = pod_name(w, n);
+
+        if (!name)
+                return false;
+        sim_trace_add(w->trace, "world", "a person deletes pod %s", name);
+        fake_delete(w->cluster, FAKE_PODS, "default", name, forced ? 0 : -1);
+        return true;
+}
+
+bool sim_load_finish_pod(SimWorld *w, uint64_t n) {
+        _cleanup_free_ char *name = pod_name(w, n);
+
+        if (!name || !fake_condition_is(fake_get(w->cluster, FAKE_PODS, "default", name), "Ready", "True"))
+                return false;
+        sim_trace_add(w->trace, "world", "pod %s is done", name);
+        fake_merge(w->cluster, FAKE_PODS, "default", name,
+                   "{'status':{'phase':'Succeeded','conditions':[{'type':'Ready','status':'False'}]}}");
+        return true;
+}
+
+bool sim_load_protect_pod(SimWorld *w, uint64_t n, unsigned opt_out) {
+        _cleanup_free_ char *name = pod_name(w, n);
+
+        if (!name)
+                return false;
+        sim_trace_add(w->trace, "world", "pod %s is protected", name);
+        fake_merge(w->cluster, FAKE_PODS, "default", name, "{'metadata':{%s}}", sim_opt_out(opt_out));
+        return true;
+}
+
+void sim_load_unprotect_pods(SimWorld *w) {
+        size_t n = fake_count(w->cluster, FAKE_PODS);
+        _cleanup_free_ char **names = MUST(new0(char *, n + 1));
+        const cJSON *pod;
+        size_t k = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                names[k++] = MUST(strdup(fj_string(pod, "metadata", "name", NULL)));
+        while (k > 0) {
+                fake_merge(w->cluster, FAKE_PODS, "default", names[--k],
+                           "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null,"
+                           "'karpenter.sh/do-not-evict':null,'karpenter.sh/do-not-disrupt':null,"
+                           "'cluster-autoscaler.kubernetes.io/safe-to-evict':null},"
+                           "'labels':{'vesper.sh/do-not-evict':null}}}");
+                free(names[k]);
+        }
+}
+
+/* -- machines ---------------------------------------------------------------------------------- */
+
+void sim_load_crash(SimWorld *w, size_t machine, usec_t away_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_trace_add(w->trace, "world", "%s crashes", m->node);
+        m->crashed_for_good = away_usec == USEC_INFINITY;
+        if (m->noticed)
+                sim_world_withdraw(w, machine);
+        if (m->agent)
+                sim_process_kill(m->agent, USEC_INFINITY);
+        fake_cluster_set_kubelet(w->cluster, m->node, false);
+        timer_disarm(m->kubelet);
+        timer_arm_in(m->boot, away_usec);
+}
+
+void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_trace_add(w->trace, "world", "the kubelet of %s stops", m->node);
+        fake_cluster_set_kubelet(w->cluster, m->node, false);
+        timer_arm_in(m->kubelet, away_usec);
+}
+
+void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        timer_arm_in(m->taken, in_usec);
+        timer_arm_in(m->deleted, in_usec + NOTICED_GONE_USEC);
+}
+
+void sim_load_move_notice(SimWorld *w, size_t machine, unsigned in_sec) {
+        SimMachine *m = &w->machines[machine];
+        usec_t at = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+
+        sim_trace_add(w->trace, "world", "%s is to end in %u s instead", m->node, in_sec);
+        m->deadline_usec = MIN(m->deadline_usec, at);
+        fake_imds_set_action(m->imds, "terminate", at);
+}
+
+void sim_load_delete_claim(SimWorld *w, size_t machine) {
+        const char *name = fj_string(sim_world_claim(w, machine), "metadata", "name", NULL);
+
+        if (!name)
+                return;
+        sim_trace_add(w->trace, "world", "the claim of %s is deleted", w->machines[machine].node);
+        fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
+}
+
+void sim_load_all_come_back(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                SimMachine *m = &w->machines[i];
+                const cJSON *node = sim_world_node(w, i);
+
+                if (timer_is_armed(m->kubelet))
+                        timer_arm_in(m->kubelet, 0);
+                if (timer_is_armed(m->boot))
+                        timer_arm_in(m->boot, 0);
+                fake_imds_fail(m->imds, FAKE_IMDS_ALL, 0, 0);
+                fake_imds_set_instance_id(m->imds, m->instance);
+                if (!m->crashed_for_good || m->ended || !node)
+                        continue;
+                /* Somebody gives it up; where nobody would end it, it is switched on again. */
+                if (w->options.n_coordinators == 0)
+                        timer_arm_in(m->boot, 0);
+                else if (!fj_get(node, "metadata", "deletionTimestamp", NULL))
+                        sim_world_delete_node(w, i);
+        }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What befalls the pods and machines of a simulated world by other hands than ours: people, kubelets,
+ * clouds. Pods are named by a number, counted around among those of the namespace default. */
+
+#include "sim-world.h"
+
+/* False: there is none. */
+bool sim_load_delete_pod(SimWorld *w, uint64_t n, bool forced);
+bool sim_load_finish_pod(SimWorld *w, uint64_t n);
+bool sim_load_protect_pod(SimWorld *w, uint64_t n, unsigned opt_out);
+/* Of all pods that are protected. */
+void sim_load_unprotect_pods(SimWorld *w);
+
+/* The machine stops at once, with all that runs there; it comes back in so long (USEC_INFINITY: never). */
+void sim_load_crash(SimWorld *w, size_t machine, usec_t away_usec);
+/* Only its kubelet. */
+void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec);
+/* The cloud takes the machine in so long; the Node is deleted a while later by who sees that. */
+void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec);
+/* The notice that stands is told with another time. */
+void sim_load_move_notice(SimWorld *w, size_t machine, unsigned in_sec);
+void sim_load_delete_claim(SimWorld *w, size_t machine);
+/* Nobody is away any more but those that are so for good. */
+void sim_load_all_come_back(SimWorld *w);
