@@ -5,6 +5,7 @@
 #   bash tests/run.sh                    every suite
 #   bash tests/run.sh unit sim           only these
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
+#   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, e2e.
@@ -100,6 +101,8 @@ suite_sim() {
     check "build with ASan and UBSan" build_san && meson_tests "$build-san" sim "sim, sanitized"
 }
 
+suite_soak() { check "random worlds for $1 s, in $build/soak.log" python3 tests/sim/soak.py "$build/tests/sim/sim-random" "$build/soak.log" "$@"; tail -n 1 "$build/soak.log"; }
+
 suite_mutants() { counted mutants python3 tests/sim/mutants.py; }
 
 suite_contract() {
@@ -171,8 +174,8 @@ while [ $# -gt 0 ]; do
     case $1 in
     tidy|unit|sim|mutants|contract|coverage|e2e) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
-    bench) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e; fuzz SECONDS; bench NAME...)"; exit 2 ;;
+    bench|soak) run_suite "$@"; break ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

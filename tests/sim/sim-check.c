@@ -181,6 +181,9 @@ static void note_pdb(SimCheck *c, const cJSON *pdb) {
 
         if (fj_int(pdb, 0, "status", "disruptionsAllowed", NULL) > 0)
                 *since = 0;
+        else if (fj_int(pdb, 0, "metadata", "generation", NULL) !=
+                 fj_int(pdb, 0, "status", "observedGeneration", NULL))
+                *since = sim_world_now(c->world); /* what was asked of the old one says nothing of this one */
         else if (*since == 0)
                 *since = sim_world_now(c->world);
 }
