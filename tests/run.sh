@@ -122,7 +122,11 @@ suite_coverage() {
     check "lines that no test reaches are argued for" python3 tests/coverage.py "$dir" --argued tests/coverage-argued.txt
 }
 
-suite_e2e() { with_cluster e2e tests/e2e/run.py; }
+suite_e2e() {
+    # Some cases run daemons under valgrind, some the sanitized ones.
+    check "build with ASan and UBSan" build_san
+    with_cluster e2e tests/e2e/run.py
+}
 
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 

@@ -87,6 +87,7 @@ class Daemon:
         }
         self.popen = None
         self.started = None
+        self.patience = 1  # times what is given it to say or do something: a checker makes it slow
         self._begin = 0
 
     def __enter__(self):
@@ -115,13 +116,13 @@ class Daemon:
         return self.popen is not None and self.popen.poll() is None
 
     def stop(self):
-        """SIGTERM, and after five seconds SIGKILL. Returns the exit status."""
+        """SIGTERM, and after five seconds (of a process that nothing slows) SIGKILL. Returns the exit status."""
         if self.popen is None:
             return None
         if self.alive():
             self.popen.terminate()
         try:
-            return self.popen.wait(5)
+            return self.popen.wait(5 * self.patience)
         except subprocess.TimeoutExpired:
             self.kill()
             return self.popen.returncode
@@ -148,6 +149,7 @@ class Daemon:
 
     def wait_line(self, name, timeout=20, **fields):
         """The first such line; waits for it."""
+        timeout *= self.patience
         deadline = time.monotonic() + timeout
         while True:
             found = self.named(name, **fields)
