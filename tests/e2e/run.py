@@ -19,11 +19,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases_checked  # noqa: E402
 import cases_cluster  # noqa: E402
 import cases_command  # noqa: E402
+import cases_faces  # noqa: E402
 import cases_node  # noqa: E402
 from daemons import procs, program, temporary_directory  # noqa: E402
 from world import Figures, World  # noqa: E402
 
-CASES = cases_command.CASES + cases_node.CASES + cases_cluster.CASES + cases_checked.CASES
+CASES = cases_command.CASES + cases_node.CASES + cases_cluster.CASES + cases_faces.CASES + \
+    cases_checked.CASES
 
 
 def run_case(case, world):
