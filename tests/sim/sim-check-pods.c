@@ -96,9 +96,25 @@ static bool could_have_had_all(const SimCheck *c, const End *e) {
                created + HEARD_USEC + ago < e->now;
 }
 
+/* When the node ends, as whoever ends the pod has written it there himself; USEC_INFINITY: he may not know. */
+static usec_t said_deadline(const SimCheck *c, const End *e) {
+        const char *text = fj_string(e->node, "metadata", "annotations", "vesper.sh/interruption", NULL);
+        const char *copy = fj_string(e->node, "metadata", "annotations", "vesper.sh/deadline", NULL);
+        bool agent = sim_check_actor(c)->kind == SIM_AGENT;
+        cJSON *interruption = agent && text ? cJSON_Parse(text) : NULL;
+        usec_t at = USEC_INFINITY;
+
+        if (rfc3339_parse(strempty(fj_string(interruption, "deadline", NULL)), &at) < 0)
+                at = USEC_INFINITY;
+        /* Another leader may have written it. */
+        if (!agent && copy && sim_check_was_calm(c, HEARD_USEC) && rfc3339_parse(copy, &at) < 0)
+                at = USEC_INFINITY;
+        cJSON_Delete(interruption);
+        return at;
+}
+
 static void check_grace(SimCheck *c, const End *e) {
         usec_t given_usec = (usec_t) e->given * USEC_PER_SEC, left = usec_sub(e->deadline, e->now);
-        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
 
         if ((!e->eviction || e->again || e->given < e->own) && !e->forced)
                 sim_check_broken(c, "grace", "%s %s pod %s with %" PRIi64 " s of %" PRIi64 " s before its time",
@@ -112,10 +128,10 @@ static void check_grace(SimCheck *c, const End *e) {
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
                                  " s are left, and it asks for %" PRIi64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
-        if (e->given > 1 && e->deadline != USEC_INFINITY && seen->deadline_usec == e->deadline && given_usec > left + SIM_SLACK_USEC &&
-            seen->deadline_since_usec + HEARD_USEC < sim_world_now(c->world) && sim_check_was_calm(c, HEARD_USEC))
-                sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and its node ends in %" PRIu64, e->user,
-                                 e->name, e->given, left / USEC_PER_SEC);
+        left = usec_sub(said_deadline(c, e), e->now);
+        if (e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC))
+                sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and by its own word the node ends in %" PRIu64,
+                                 e->user, e->name, e->given, left / USEC_PER_SEC);
         if (!e->again && e->own > 6 && e->given < e->own - 6 && could_have_had_all(c, e))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s of %" PRIi64
                                  ": it could have been told in time, nothing was in the way",
