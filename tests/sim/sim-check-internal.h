@@ -41,10 +41,12 @@ struct SimCheck {
         Hashmap *lease_sent; /* usec_t: when the last renewal of this user left */
         Hashmap *proofs;     /* SimProof, by user and node */
         Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
+        Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
         usec_t lease_end_usec;
         usec_t lost_usec; /* the last time that a pod was lost, or deleted, without a word to its budget */
         usec_t trouble_usec; /* until then promises about time are not held */
+        usec_t promise_usec; /* when sim_check_promise() was called */
         usec_t look_usec;    /* when time's own promises are looked at again */
         SimGoing *going;
         size_t n_going, going_allocated;

@@ -73,6 +73,21 @@ static void check_place(SimCheck *c, const End *e) {
                                  (now - seen->opened_usec) / USEC_PER_SEC);
 }
 
+/* Whoever has a view knows of this pod's opt-out. */
+static bool is_known(const SimCheck *c, const cJSON *pod) {
+        const usec_t *since = hashmap_get(c->opted, strempty(fj_string(pod, "metadata", "uid", NULL)));
+
+        return since && (*since < c->promise_usec || (sim_world_now(c->world) > *since + HEARD_USEC &&
+                                                      sim_check_was_calm(c, HEARD_USEC)));
+}
+
+static void note_opt_out(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const char *uid = strempty(fj_string(new, "metadata", "uid", NULL));
+
+        if (!streq_ptr(opt_out(old), opt_out(new)))
+                *(usec_t *) sim_check_entry(c->opted, uid, sizeof(usec_t)) = sim_world_now(c->world);
+}
+
 static void check_kind(SimCheck *c, const End *e) {
         const char *key = opt_out(e->new);
 
@@ -80,7 +95,7 @@ static void check_kind(SimCheck *c, const End *e) {
                 sim_check_broken(c, "daemon", "%s ends pod %s of %s, a DaemonSet's or static one", e->user,
                                  e->name, e->machine->node);
         /* An interruption, which is all that an agent acts upon, waits for nobody. */
-        if (key && !e->forced && !e->again && sim_check_actor(c)->kind == SIM_COORDINATOR)
+        if (key && !e->forced && !e->again && sim_check_actor(c)->kind == SIM_COORDINATOR && is_known(c, e->new))
                 sim_check_broken(c, "protected", "%s ends pod %s of %s, which opted out by %s, and nothing forces",
                                  e->user, e->name, e->machine->node, key);
 }
@@ -129,7 +144,8 @@ static void check_grace(SimCheck *c, const End *e) {
                                  " s are left, and it asks for %" PRIi64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
         left = usec_sub(said_deadline(c, e), e->now);
-        if (e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC))
+        if (e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC) &&
+            sim_process_knows_time(sim_check_actor(c)))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and by its own word the node ends in %" PRIu64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC);
         if (!e->again && e->own > 6 && e->given < e->own - 6 && could_have_had_all(c, e))
@@ -189,6 +205,9 @@ void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
         const char *was = fj_string(old, "metadata", "deletionTimestamp", NULL);
         const char *is = fj_string(new, "metadata", "deletionTimestamp", NULL);
 
+        note_opt_out(c, old, new);
+        if (!old)
+                return;
         if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))
                 c->lost_usec = sim_world_now(c->world);
         /* One that is done needs no time. */

@@ -26,8 +26,9 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->lease_sent = map_new();
         c->proofs = map_new();
         c->closed = map_new();
+        c->opted = map_new();
         c->seen = MUST(new0(SimSeen, w->options.n_nodes + 1));
-        c->trouble_usec = USEC_INFINITY;
+        c->trouble_usec = c->promise_usec = USEC_INFINITY;
         fake_store_observe(fake_cluster_store(w->cluster), on_change, c);
         return c;
 }
@@ -45,6 +46,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->lease_sent, mfree);
         hashmap_free_with(c->proofs, mfree);
         hashmap_free_with(c->closed, mfree);
+        hashmap_free_with(c->opted, mfree);
         free(c->violation);
         return mfree(c);
 }
@@ -135,7 +137,7 @@ usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
 /* -- what is in the way ------------------------------------------------------------------------ */
 
 void sim_check_promise(SimCheck *c) {
-        c->trouble_usec = sim_world_now(c->world);
+        c->trouble_usec = c->promise_usec = sim_world_now(c->world);
 }
 
 void sim_check_trouble(SimCheck *c, usec_t usec) {
@@ -216,7 +218,7 @@ static void on_change(const FakeChange *change, void *userdata) {
                 note_pdb(c, new);
         /* A pod that goes at once was marked before; one whose grace is 0 from the start never had a node.
          */
-        if (change->resource->id == FAKE_PODS && old && new)
+        if (change->resource->id == FAKE_PODS && new)
                 sim_check_pod(c, old, new);
 }
 

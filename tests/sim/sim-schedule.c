@@ -136,7 +136,9 @@ static void play_notice(const Play *p) {
         SimWorld *w = p->w;
         size_t m = p->v[0];
 
-        if (!is_in_service(w, m) || w->machines[m].deadline_usec != USEC_INFINITY)
+        /* One to a boot: an id stands for one occurrence. */
+        if (!is_in_service(w, m) || w->machines[m].noticed ||
+            (w->machines[m].deadline_usec != USEC_INFINITY && w->machines[m].n_boots == w->machines[m].noticed_boot))
                 return;
         sim_world_notice(w, m, (unsigned) p->v[1]);
         if (p->v[2] == 1)
@@ -199,7 +201,13 @@ static void play_metadata(const Play *p) {
 static void play_cloud(const Play *p) {
         if (p->v[0] == 0)
                 fake_ec2_throttle(p->w->ec2, (unsigned) p->v[1], 0);
-        else
+        else if (p->v[0] == 2 && !p->w->cloud_was_blind) {
+                /* Eventual consistency. Twice in a row nobody could tell from the truth. */
+                p->w->cloud_was_blind = true;
+                fake_ec2_garble(p->w->ec2, 1,
+                                "<DescribeInstancesResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">"
+                                "<requestId>r</requestId><reservationSet/></DescribeInstancesResponse>");
+        } else if (p->v[0] == 1)
                 fake_ec2_fail(p->w->ec2, (unsigned) p->v[1], 500, "InternalError",
                               "An internal error has occurred");
 }
@@ -207,8 +215,16 @@ static void play_cloud(const Play *p) {
 /* -- people ------------------------------------------------------------------------------------ */
 
 static void play_delete(const Play *p) {
-        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]))
+        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]) &&
+            fj_get(sim_world_node(p->w, p->v[0]), "metadata", "finalizers", NULL))
                 sim_world_delete_node(p->w, p->v[0]);
+}
+
+/* By accident: a kubelet, or an editor, may do so. */
+static void play_lose_finalizer(const Play *p) {
+        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]))
+                fake_merge(p->w->cluster, FAKE_NODES, NULL, p->w->machines[p->v[0]].node,
+                           "{'metadata':{'finalizers':null}}");
 }
 
 /* A cordon on top of one, or of a mark that says who cordoned, leaves no trace that anybody could honour:
@@ -429,7 +445,7 @@ static const char *const clock_choices[] = { "right",        "5 s ahead",    "5 
                                              "70 s ahead",   "70 s behind",  "1000 s ahead",
                                              "1000 s behind", "2 h ahead",   "2 h behind" };
 static const char *const partition_choices[] = { "in silence", "with a reset" };
-static const char *const cloud_choices[] = { "throttles", "answers 500" };
+static const char *const cloud_choices[] = { "throttles", "answers 500", "shows no machine once" };
 static const char *const fate_choices[] = { "nothing of it lasts", "half of it lasts", "it lasts" };
 static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
@@ -450,6 +466,7 @@ static const Act acts[] = {
         { "notice moves", 3, play_move_notice, { MACHINE, SECONDS("in", 1, 200) } },
         { "machine is taken", 2, play_take, { MACHINE } },
         { "delete node", 10, play_delete, { MACHINE } },
+        { "finalizer is lost", 2, play_lose_finalizer, { MACHINE } },
         { "withdraw notice", 4, play_withdraw, { MACHINE } },
         { "cordon", 4, play_cordon, { MACHINE } },
         { "un-cordon", 4, play_uncordon, { MACHINE } },

@@ -408,6 +408,8 @@ void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec) {
         SimMachine *m = &w->machines[machine];
 
         m->noticed = true;
+        m->noticed_boot = m->n_boots;
+        m->opened_by_admin = false; /* that was about something else */
         m->deadline_usec = sim_world_wall(w) + in_sec * USEC_PER_SEC;
         sim_trace_add(w->trace, "world", "%s is to end in %u s", m->node, in_sec);
         fake_imds_set_action(m->imds, "terminate", m->deadline_usec);

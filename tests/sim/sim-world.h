@@ -34,7 +34,7 @@ typedef struct SimCheck SimCheck;
 typedef struct SimMachine {
         char *node, *instance;
         char boot_id[33];
-        unsigned n_boots;
+        unsigned n_boots, noticed_boot;
         FakeImds *imds;
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
         bool noticed;         /* it stands */
@@ -88,6 +88,7 @@ struct SimWorld {
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
         List corpses;        /* SimLife: what they sent may still arrive */
+        bool cloud_was_blind; /* it has shown no machine, once */
         SimRequest *request; /* NULL: none in this step */
         uint64_t n_steps;
         usec_t instant_usec; /* now, as the last step saw it, and how many steps it has seen */
