@@ -47,6 +47,12 @@ struct Leading {
 static void on_key(const char *key, void *userdata);
 static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
+/* What is not noted now would never be looked at: the next process looks at everything. */
+static void start_anew(Leading *l, int error) {
+        log_error(l->env->log, "Exiting, to be started again");
+        loop_exit(l->env->loop, error);
+}
+
 static void mark(Leading *l, const char *room, const char *name, usec_t at_usec) {
         _cleanup_free_ char *key = strf("%s/%s", room, name);
         int r;
@@ -57,9 +63,11 @@ static void mark(Leading *l, const char *room, const char *name, usec_t at_usec)
                 r = work_queue_add(l->queue, key);
         else
                 r = work_queue_add_at(l->queue, key, at_usec);
-        if (r < 0)
+        if (r < 0) {
                 log_error_errno(l->env->log, r, "Failed to note that %s '%s' is to be looked at: %m", room,
                                 name);
+                start_anew(l, r);
+        }
 }
 
 static void *removal_free(void *p) {
@@ -80,9 +88,11 @@ static void set_allowed(Leading *l, const KubePdb *p) {
         int r;
 
         r = evictor_set_allowed(l->evictor, p->object.meta.ns, p->object.meta.name, allowed);
-        if (r < 0)
+        if (r < 0) {
                 log_error_errno(l->env->log, r, "Failed to note what PodDisruptionBudget %s/%s allows: %m",
                                 p->object.meta.ns, p->object.meta.name);
+                start_anew(l, r);
+        }
 }
 
 static void mark_nodes(Leading *l) {
@@ -346,13 +356,13 @@ static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
         mark_nodes(l);
 }
 
-static void reconcile_pool(Leading *l, const char *name) {
+static void reconcile_pool(Leading *l, const char *key, const char *name) {
         const KubeNodePool *pool = cluster_view_pool(l->o.view, name);
 
         note_pool(l, name, pool);
         if (!pool)
                 return;
-        pool_status_reconcile(&l->context, l->queue, l->writes, pool);
+        pool_status_reconcile(&l->context, l->queue, l->writes, key, pool);
         if (pool->object.meta.deletion_usec > 0)
                 release_pool(l->release, pool);
 }
@@ -364,7 +374,7 @@ static void on_key(const char *key, void *userdata) {
         if ((name = startswith(key, "node/")))
                 reconcile_node(l, name, key);
         else if ((name = startswith(key, "pool/")))
-                reconcile_pool(l, name);
+                reconcile_pool(l, key, name);
         else if ((name = startswith(key, "claim/")))
                 orphans_reconcile_claim(l->orphans, name, cluster_view_claim(l->o.view, name));
         else

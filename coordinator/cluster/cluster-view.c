@@ -2,6 +2,7 @@
 #include "cluster-view.h"
 
 #include "hashmap.h"
+#include "log.h"
 #include "string-util.h"
 
 /*
@@ -31,6 +32,7 @@ typedef struct Index {
 } Index;
 
 struct ClusterView {
+        Env *env;
         ClusterViewHandler handler;
         Informer *informers[_VIEW_KIND_MAX];
         bool connected[_VIEW_KIND_MAX];
@@ -59,17 +61,20 @@ static Hashmap *index_inner(const Index *i, const char *outer) {
         return outer ? hashmap_get(i->map, outer) : NULL;
 }
 
-static void index_remove(Index *i, const char *outer, const KubeObject *o) {
+static int index_remove(Index *i, const char *outer, const KubeObject *o) {
         _cleanup_free_ char *key = kube_object_key(o);
         Hashmap *inner = index_inner(i, outer);
 
-        if (!inner || !key)
-                return;
+        if (!inner)
+                return 0;
+        if (!key)
+                return -ENOMEM;
         kube_object_unref(hashmap_remove(inner, key));
         if (hashmap_size(inner) == 0) {
                 hashmap_remove(i->map, outer);
                 hashmap_free(inner);
         }
+        return 0;
 }
 
 /* Replaces an older state of the same object. */
@@ -102,13 +107,21 @@ static int index_put(Index *i, const char *outer, KubeObject *o) {
         return 0;
 }
 
-/* The object moves from where `old` stood to where `new` stands. */
-static void index_move(Index *i, const char *old_outer, KubeObject *old, const char *new_outer,
-                       KubeObject *new) {
+/* The object moves from where `old` stood to where `new` stands. A pod that is not found by its node would not be
+ * drained, one that is found after its end would be waited for, both for ever: a process that has no memory for
+ * that ends, and the next one reads everything anew. */
+static void index_move(ClusterView *v, Index *i, const char *old_outer, KubeObject *old,
+                       const char *new_outer, KubeObject *new) {
+        int r = 0;
+
         if (old && (!new || !streq_ptr(old_outer, new_outer)))
-                index_remove(i, old_outer, old);
-        if (new)
-                (void) index_put(i, new_outer, new);
+                r = index_remove(i, old_outer, old);
+        if (new && r >= 0)
+                r = index_put(i, new_outer, new);
+        if (r >= 0)
+                return;
+        log_error_errno(v->env->log, r, "Failed to keep the view of the cluster, exiting to read it anew: %m");
+        loop_exit(v->env->loop, r);
 }
 
 static bool index_iterate(const Index *i, const char *outer, HashmapIterator *it, KubeObject **ret) {
@@ -139,7 +152,7 @@ static void claims_of_id_dirty(ClusterView *v, const char *provider_id) {
 static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         const KubeNode *n = new ? new : old;
 
-        index_move(&v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
+        index_move(v, &v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
         node_dirty(v, n->object.meta.name);
         claims_of_id_dirty(v, n->provider_id);
@@ -148,7 +161,7 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
 static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
 
-        index_move(&v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
+        index_move(v, &v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
         if (from && !streq_ptr(from, to)) {
                 v->handler.on_pod(from, old, NULL, v->handler.userdata);
                 node_dirty(v, from);
@@ -171,7 +184,7 @@ static bool lets_unready_pass(const KubePdb *pdb) {
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         KubeObject *o;
 
-        index_move(&v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
+        index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
         v->handler.on_pdb(old, new, v->handler.userdata);
         if (old && new && old->object.meta.generation == new->object.meta.generation &&
@@ -189,14 +202,14 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
 static void on_volume(ClusterView *v, KubeVolumeAttachment *old, KubeVolumeAttachment *new) {
         const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
 
-        index_move(&v->volumes_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
+        index_move(v, &v->volumes_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
         node_dirty(v, to ? to : from);
 }
 
 static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
         const KubeNodeClaim *c = new ? new : old;
 
-        index_move(&v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
+        index_move(v, &v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
         nodes_of_id_dirty(v, c->provider_id);
@@ -260,6 +273,7 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
         v = new0(ClusterView, 1);
         if (!v)
                 return -ENOMEM;
+        v->env = kube_client_env(c);
         v->handler = *h;
 
         indexes[0] = &v->pods_by_node;

@@ -121,17 +121,18 @@ static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNode
 }
 
 void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
-                           const KubeNodePool *pool) {
+                           const char *key, const KubeNodePool *pool) {
         ObjectWrite w = { .what = "pool",
                           .target = { .kind = &kube_node_pool_kind,
                                       .name = pool->object.meta.name,
                                       .subresource = "status" } };
-        _cleanup_free_ char *key = strf("pool/%s", pool->object.meta.name);
         _cleanup_free_ char *body = pool_status_body(context->view, pool, loop_wall(context->env->loop));
         const char *invalid = why_invalid(pool);
 
-        if (!key || !body)
+        if (!body) {
+                (void) work_queue_retry(queue, key);
                 return;
+        }
         if (pool->object.meta.deletion_usec == 0)
                 put_finalizer(queue, writes, pool, key);
         if (invalid) {

@@ -10,10 +10,10 @@
 #include "node-termination.h"
 #include "object-writes.h"
 
-/* Level-triggered; for a pool that is or is not being deleted. All borrowed for the call, but what writes
+/* Level-triggered; for a pool that is or is not being deleted. key: of the queue, for when to look again. All borrowed for the call, but what writes
  * keeps. */
 void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
-                           const KubeNodePool *pool);
+                           const char *key, const KubeNodePool *pool);
 
 /* The patch of its status on what the view shows; NULL on ENOMEM. Pure. */
 char *pool_status_body(const ClusterView *view, const KubeNodePool *pool, usec_t wall_now_usec);
