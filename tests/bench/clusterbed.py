@@ -184,9 +184,9 @@ class Bed(World):
                 "rss_kb": usage.ru_maxrss, "anonymous_kb": sampler.peak.anonymous_kb}
 
     @contextlib.contextmanager
-    def leader(self, replicas=2):
-        """The leading one of so many coordinators that run the shipped defaults; machines end at once."""
-        with self.coordinators(replicas, provider="exec") as (first, *_):
+    def leader(self, replicas=2, **settings):
+        """The leading one of so many coordinators; machines end at once."""
+        with self.coordinators(replicas, provider="exec", **settings) as (first, *_):
             yield first
 
 

@@ -37,8 +37,8 @@ def _wait_polls(metadata, count, timeout=30):
 
 class Interruption:
     """One interruption of a node with so many pods, and what it took. meter(pid): a context manager around the
-    drain; notice_sec: what the notice leaves; settings: of the agent."""
-    def __init__(self, world, pods=PODS, meter=None, notice_sec=120, **settings):
+    drain; after_sec: so long after a poll the notice comes; settings: of the agent."""
+    def __init__(self, world, pods=PODS, meter=None, after_sec=0, **settings):
         self.world = world
         self.pods = pods
         self.node, _ = world.node(world.unique("spot"), "aws:///us-east-1a/i-0123456789abcdef0")
@@ -49,8 +49,9 @@ class Interruption:
             _wait_polls(metadata, 4)
             mark = world.audit.mark()
             with meter(agent.pid) if meter else contextlib.nullcontext():
+                time.sleep(after_sec)
                 self.visible = time.time()
-                metadata.interrupt(notice_sec)
+                metadata.interrupt()
                 self.drained = agent.wait_line("NODE_DRAINED", 90)
                 world.wait_condition(self.node, "Drained")
             _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
@@ -76,7 +77,6 @@ class Interruption:
         assert sorted(c.name for c in evictions) == sorted(
             f"{self.node}-{i:04d}" for i in range(self.pods)), evictions
         assert all(c.status == 201 for c in evictions), [c for c in evictions if c.status != 201]
-        self.first_eviction = min(c.received for c in evictions) - self.cordon[0].answered
         self.last_eviction = answered_at(evictions) - self.cordon[0].answered
         self.writes = [c for c in self.calls if c.is_write and not c.is_eviction and c.resource != "events"]
         self.polls = self._steady_polls()
