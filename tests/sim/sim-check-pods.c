@@ -66,6 +66,10 @@ static void check_place(SimCheck *c, const End *e) {
         if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline)
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
                                  e->machine->node);
+        if (p->kind == SIM_AGENT && !e->machine->noticed && e->machine->n_boots > e->machine->noticed_boot &&
+            !sim_faults_by_chance(c->world->faults))
+                sim_check_broken(c, "evicted", "%s ends pod %s of %s for a notice of before its reboot", e->user,
+                                 e->name, e->machine->node);
         if (e->machine->opened_by_admin && p->kind == SIM_AGENT && seen->opened_usec > 0 &&
             now > seen->opened_usec + HEARD_USEC && sim_check_was_calm(c, HEARD_USEC))
                 sim_check_broken(c, "cordon", "%s ends pod %s of %s, which a person opened %" PRIu64 " s ago",

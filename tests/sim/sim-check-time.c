@@ -11,7 +11,7 @@
 /* An announced end is acted upon after so long. */
 #define SEEN_USEC (30 * USEC_PER_SEC)
 /* T has passed, or a notice's time, so long ago: nothing may be left to do. */
-#define LATE_USEC (90 * USEC_PER_SEC)
+#define LATE_USEC USEC_PER_MINUTE
 
 /* -- what is known ----------------------------------------------------------------------------- */
 
@@ -89,6 +89,17 @@ static void check_notice(SimCheck *c, size_t i, usec_t now) {
         cJSON_Delete(interruption);
 }
 
+/* A person's word ends what the agent does, whatever the notice says. */
+static void check_opened(SimCheck *c, size_t i, usec_t now) {
+        const SimMachine *m = &c->world->machines[i];
+        const SimSeen *seen = &c->seen[i];
+
+        if (m->opened_by_admin && seen->opened_usec > 0 && now > seen->opened_usec + SEEN_USEC &&
+            sim_check_was_calm(c, SEEN_USEC) && agent_is_well(m) && annotation(c, i, "vesper.sh/interruption"))
+                sim_check_broken(c, "cordon", "a person opened %s %" PRIu64 " s ago, and its agent's drain still stands there",
+                                 m->node, (now - seen->opened_usec) / USEC_PER_SEC);
+}
+
 static bool somebody_leads(SimCheck *c) {
         return sim_world_leader(c->world);
 }
@@ -116,6 +127,7 @@ void sim_check_look(SimCheck *c) {
         for (size_t i = 0; i < c->world->n_machines; i++) {
                 learn(c, i, now);
                 check_notice(c, i, now);
+                check_opened(c, i, now);
                 check_deadline(c, i, now);
         }
 }
