@@ -120,6 +120,11 @@ int curl_lane_add_connection(CurlLane *lane, int fd) {
         return 0;
 }
 
+static void connection_forget(CurlLane *lane, CurlConnection *c) {
+        list_remove(&lane->connections, &c->connections);
+        free(c);
+}
+
 static CurlConnection *lane_find_connection(CurlLane *lane, int fd) {
         LIST_FOREACH(c, &lane->connections, CurlConnection, connections)
                 if (c->fd == fd)
@@ -130,10 +135,8 @@ static CurlConnection *lane_find_connection(CurlLane *lane, int fd) {
 int curl_lane_close_connection(CurlLane *lane, int fd) {
         CurlConnection *c = lane_find_connection(lane, fd);
 
-        if (c) {
-                list_remove(&lane->connections, &c->connections);
-                free(c);
-        }
+        if (c)
+                connection_forget(lane, c);
         return close(fd);
 }
 
@@ -280,6 +283,8 @@ static CurlLane *lane_free(CurlLane *lane) {
                 curl_multi_cleanup(lane->multi);
         while (lane->sockets.first)
                 socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
+        while (lane->connections.first)
+                connection_forget(lane, LIST_ENTRY(lane->connections.first, CurlConnection, connections));
         timer_free(lane->timer);
         free(lane);
         return NULL;

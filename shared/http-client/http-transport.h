@@ -33,6 +33,8 @@
  *                                                     later get a new connection.
  *   bytes that nobody acknowledges (the peer or the   -ECONNRESET or -ETIMEDOUT of all streams there after
  *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner
+ *   no answer to the connection's handshake           -ETIMEDOUT, not sent, at timeout_usec; calls that
+ *                                                     waited for this connection get another
  *   a call is dropped while others use the            the server hears RST_STREAM with the next thing that
  *   connection                                        is said there
  *   1xx, trailers                                     passed over

@@ -62,6 +62,7 @@ struct H2Server {
         uint16_t port;
         sd_event_source *io;
         List connections;
+        unsigned n_freeze;
         h2_request_t on_request;
         void *userdata;
         H2ServerStats stats;
@@ -506,6 +507,10 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
         SSL_set_accept_state(c->ssl);
         must(sd_event_add_io(loop_sd_event(server->loop), &c->io, client, EPOLLIN, on_connection_io, c) >= 0,
              "sd_event_add_io");
+        if (server->n_freeze > 0) {
+                server->n_freeze--;
+                h2_connection_freeze(c);
+        }
         if (server->options.settings_delay_usec > 0) {
                 c->held = true;
                 must(timer_new(server->loop, "h2-server", on_delay_over, c, &c->delay) >= 0, "timer_new");
@@ -627,4 +632,8 @@ void h2_server_set_max_streams(H2Server *s, uint32_t max) {
 
 void h2_server_set_delay(H2Server *s, usec_t settings_delay_usec) {
         s->options.settings_delay_usec = settings_delay_usec;
+}
+
+void h2_server_freeze_next(H2Server *s, unsigned n) {
+        s->n_freeze = n;
 }

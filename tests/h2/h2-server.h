@@ -60,6 +60,8 @@ H2Stream *h2_server_find(H2Server *s, unsigned number);
 H2Connection *h2_server_connection(H2Server *s, unsigned number);
 /* For new connections. */
 void h2_server_set_max_streams(H2Server *s, uint32_t max);
+/* The next so many connections are accepted by the kernel, and that is all that happens to them. */
+void h2_server_freeze_next(H2Server *s, unsigned n);
 void h2_server_set_delay(H2Server *s, usec_t settings_delay_usec);
 
 /* -- one answer ----------------------------------------------------------------------------------------- */

@@ -322,6 +322,23 @@ static void lanes_do_not_share_a_death(void **state) {
         h2_call_cancel(&stuck);
 }
 
+/* The peer takes the connection and does not go on with the handshake: nothing was sent, and that is certain.
+ * Calls that wait for this very connection get another one when the first call gives it up. */
+static void dead_before_the_handshake(void **state) {
+        _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
+        H2Call first, waiting[3];
+
+        h2_server_freeze_next(w->server, 1);
+        h2_call_start(w, &first, "/x",
+                      (HttpRequest){ .method = HTTP_PATCH, .timeout_usec = 500 * USEC_PER_MSEC });
+        for (unsigned i = 0; i < 3; i++)
+                h2_call_start(w, waiting + i, "/x", (HttpRequest){ .method = HTTP_PATCH });
+        finish_with(&first, "ETIMEDOUT");
+        for (unsigned i = 0; i < 3; i++)
+                finish_with(waiting + i, "200");
+        assert_int_equal(h2_count(w, "PATCH /x").requests, 3);
+}
+
 /* A watch on a dead connection beside others on the same: each is told by the stall rule, and the next is
  * not sent into the same silence. */
 static void silent_watches(void **state) {
@@ -469,6 +486,7 @@ int main(void) {
                 cmocka_unit_test(cancelled_beside_live),
                 cmocka_unit_test(dead_under_steady_load),
                 cmocka_unit_test(lanes_do_not_share_a_death),
+                cmocka_unit_test(dead_before_the_handshake),
                 cmocka_unit_test(silent_watches),
                 cmocka_unit_test(closed_while_idle),
                 cmocka_unit_test(goaway_while_idle),

@@ -123,7 +123,7 @@ static void calls_reconnect(void **state) {
 
 typedef struct Watched {
         H2World *world;
-        unsigned n_watches, n_lost;
+        unsigned n_watches, n_lost, goal;
         bool gone_wrong;
 } Watched;
 
@@ -158,12 +158,10 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
         ((Watched *) userdata)->gone_wrong = true; /* the list was empty, and stays so */
 }
 
-static bool is_warm(void *userdata) {
-        return ((Watched *) userdata)->n_watches >= WARM_UP;
-}
+static bool is_there(void *userdata) {
+        const Watched *x = userdata;
 
-static bool is_through(void *userdata) {
-        return ((Watched *) userdata)->n_watches >= RECONNECTS;
+        return x->n_watches >= x->goal;
 }
 
 static void a_watch_reconnects(void **state) {
@@ -172,14 +170,16 @@ static void a_watch_reconnects(void **state) {
         Watched x = { .world = w };
         const InformerHandler handler = { .on_event = on_event, .userdata = &x };
         Informer *i;
-        Holdings warm;
+        Holdings warm = { 0 };
 
         w->on_request = answer_watch;
         w->userdata = &x;
         assert_return_code(informer_new(w->client, &kube_pod_kind, NULL, &handler, &i), 0);
-        h2_run_until(w, is_warm, &x, "the first watches");
-        warm = look();
-        h2_run_until(w, is_through, &x, "a thousand watches");
+        for (x.goal = WARM_UP; x.goal <= RECONNECTS; x.goal += WARM_UP) {
+                h2_run_until(w, is_there, &x, "a hundred more watches");
+                if (x.goal == WARM_UP)
+                        warm = look();
+        }
         compare("watch", warm, look());
         assert_false(x.gone_wrong);
         assert_true(informer_synced(i));
