@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "fake-controllers.h"
 #include "fake-selector.h"
 #include "sim-process.h"
 
@@ -149,9 +150,9 @@ static void check_gate(SimCheck *c, const SimLife *life, const cJSON *pod) {
         const cJSON *pdb;
         unsigned n = 0;
 
-        /* One that does not run yet goes past its budget. */
-        if (!pod || !streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") || life->was_paused ||
-            !sim_check_was_calm(c, VIEW_USEC))
+        /* One that is not ready may go where none may that is: its budget has not counted it. */
+        if (!pod || life->was_paused || !sim_check_was_calm(c, VIEW_USEC) ||
+            !fake_condition_is(pod, "Ready", "True"))
                 return;
         FAKE_FOREACH (pdb, c->world->cluster, FAKE_PDBS, fj_string(pod, "metadata", "namespace", NULL))
                 n += fake_object_selector_matches(fj_get(pdb, "spec", "selector", NULL),
