@@ -14,6 +14,7 @@
 #include "sim-shrink.h"
 
 #define SEC USEC_PER_SEC
+#define PODS_MAX 2000u
 #define LOAD_USEC (180 * SEC)
 #define SETTLE_USEC (15 * 60 * SEC)
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
@@ -129,7 +130,7 @@ static SimWorkload draw_workload(Random *r, unsigned n_pods) {
 
 /* Most worlds are small: what goes wrong needs few. */
 static SimOptions draw_options(Random *r) {
-        unsigned size = below(r, 400), n_pods = size == 0 ? 700 : size < 10 ? 40 : 8;
+        unsigned sum = 0, size = below(r, 400), n_pods = size == 0 ? 700 : size < 10 ? 40 : 8;
         SimOptions o = {
                 .n_nodes = size == 0 ? 30 + below(r, 21) : size < 10 ? 8 + below(r, 13) : 3 + below(r, 6),
                 .shutting_down_sec = below(r, 30),
@@ -138,8 +139,11 @@ static SimOptions draw_options(Random *r) {
                 .n_workloads = 1 + below(r, size == 0 ? 8 : 4),
         };
 
-        for (unsigned i = 0; i < o.n_workloads; i++)
+        for (unsigned i = 0; i < o.n_workloads; i++) {
                 o.workloads[i] = draw_workload(r, n_pods);
+                o.workloads[i].n_pods = MIN(o.workloads[i].n_pods, PODS_MAX - sum);
+                sum += o.workloads[i].n_pods;
+        }
         if (one_in(r, 2))
                 o.tgp_sec = 10 + below(r, one_in(r, 4) ? 1500 : 300);
         o.tgp_zero = one_in(r, 12);
