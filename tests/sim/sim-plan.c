@@ -16,7 +16,8 @@
 #define SEC USEC_PER_SEC
 #define PODS_MAX 2000u
 #define LOAD_USEC (180 * SEC)
-#define SETTLE_USEC (15 * 60 * SEC)
+/* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
+#define SETTLE_USEC (25 * 60 * SEC)
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
  * from an old look at a node has no node for two minutes, then it goes. */
 #define AFTERMATH_USEC (240 * SEC)
