@@ -33,7 +33,7 @@ struct ClaimStatus {
         StatusBlocker blockers[BLOCKERS_MAX];
         size_t n_blockers, pods_left;
         bool pods_known, dirty;
-        usec_t written_usec;
+        usec_t written_usec, due_usec; /* loop_now(): the last write, and when what is dirty may be written */
         Timer *timer;
         KubeCall *call;
         Backoff backoff;
@@ -119,9 +119,10 @@ static void mark_dirty(ClaimStatus *s, bool at_once) {
 
         if (!at_once && s->written_usec > 0)
                 at = MAX(at, usec_add(s->written_usec, PROGRESS_USEC));
+        s->due_usec = s->dirty ? MIN(s->due_usec, at) : at;
         s->dirty = true;
         if (!s->call)
-                timer_arm_earlier(s->timer, at);
+                timer_arm_earlier(s->timer, s->due_usec);
 }
 
 /* -- the patch ------------------------------------------------------------------------------------------ */
@@ -204,12 +205,13 @@ static void on_written(const KubeReply *reply, void *userdata) {
         s->call = kube_call_free(s->call);
         if (failed) {
                 s->dirty = true;
+                s->due_usec = loop_now(s->env->loop);
                 timer_arm_in(s->timer, MAX(backoff_next(&s->backoff, s->env->random), SOON_USEC));
                 return;
         }
         backoff_reset(&s->backoff);
         if (s->dirty && !gone)
-                timer_arm_in(s->timer, SOON_USEC);
+                timer_arm_earlier(s->timer, s->due_usec);
 }
 
 static void on_timer(Timer *t, void *userdata) {

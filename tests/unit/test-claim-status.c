@@ -93,6 +93,8 @@ static void test_phases(void **state) {
 static void test_progress(void **state) {
         DrainBlocker blockers[25] = {};
         char names[25][8];
+        HttpExchange *slow;
+        usec_t written;
         Bench b;
         (void) state;
 
@@ -123,6 +125,21 @@ static void test_progress(void **state) {
                         "web\",\"message\":\"no\",\"since\":"
                         "\"2027-01-15T08:00:00Z\"}]");
 
+        print_message("  nor any sooner for changes that come while a write is under way\n");
+        b.rig->answers[b.rig->next_answer].status = 0;
+        claim_status_set_blockers(b.status, 5, blockers, 5);
+        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 4);
+        claim_status_set_blockers(b.status, 4, blockers, 4);
+        slow = b.rig->open[b.rig->n_open - 1];
+        slow->ops->reply(slow, 200, NULL, 0, "{}", 2);
+        b.rig->n_open = 0;
+        written = b.rig->requests[3].at_usec;
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 5);
+        assert_true(b.rig->requests[4].at_usec >= written + 2 * USEC_PER_SEC);
+        assert_says(&b, "\"podsLeft\":4,");
+
         print_message("  twenty of them at most\n");
         claim_status_set_blockers(b.status, 25, blockers, 25);
         rig_run_for(b.rig, 3 * USEC_PER_SEC);
@@ -146,7 +163,7 @@ static void test_progress(void **state) {
         print_message("  the last one is told at once\n");
         claim_status_set_blockers(b.status, 0, NULL, 0);
         rig_run_for(b.rig, 150 * MSEC);
-        assert_int_equal(b.rig->n_requests, 6);
+        assert_int_equal(b.rig->n_requests, 8);
         assert_says(&b, "\"podsLeft\":0,\"blockers\":[]");
         bench_done(&b);
 }
