@@ -179,6 +179,9 @@ static bool authority_is_valid(const char *s) {
         }
         if ((s[0] == '[') != (bracket != NULL) || (!bracket && port != strchr(s, ':')))
                 return false;
+        if (bracket &&
+            (strchr(s, ']') != bracket || strchr(s + 1, '[') || (bracket[1] && port != bracket + 1)))
+                return false;
         if (!port || (bracket && port < bracket))
                 return true;
         return parse_uint64_range(port + 1, 1, UINT16_MAX, &unused) >= 0;

@@ -731,6 +731,9 @@ static void test_places(void **state) {
                 { "http://u@h", NULL },
                 { "http://[::1", NULL },
                 { "http://h:com:443", NULL },
+                { "http://[::1]:x:80", NULL },
+                { "http://[::1]x", NULL },
+                { "http://[[::1]]:80", NULL },
                 { "h", NULL },
                 { "http://h:80/ ", NULL },
         };
