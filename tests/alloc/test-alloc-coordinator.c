@@ -20,7 +20,7 @@
  * What is counted and how samples are drawn: see test-alloc-agent.c. The start itself is not failed.
  */
 
-#define SAMPLES 1000u
+#define SAMPLES 500u
 #define RESTART_USEC (2 * USEC_PER_SEC)
 #define ADOPTED_BY_USEC (2 * USEC_PER_MINUTE)
 #define GONE_BY_USEC (5 * USEC_PER_MINUTE)
