@@ -309,6 +309,8 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
                 removal_drop(l, x);
                 x = NULL;
         }
+        if (!n)
+                object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         if (x) {
                 removal_step(l, x);
                 return;
@@ -360,11 +362,21 @@ static void reconcile_pool(Leading *l, const char *key, const char *name) {
         const KubeNodePool *pool = cluster_view_pool(l->o.view, name);
 
         note_pool(l, name, pool);
-        if (!pool)
+        if (!pool) {
+                object_writes_forget(l->writes, &kube_node_pool_kind, NULL, name);
                 return;
+        }
         pool_status_reconcile(&l->context, l->queue, l->writes, key, pool);
         if (pool->object.meta.deletion_usec > 0)
                 release_pool(l->release, pool);
+}
+
+static void reconcile_claim(Leading *l, const char *name) {
+        const KubeNodeClaim *claim = cluster_view_claim(l->o.view, name);
+
+        orphans_reconcile_claim(l->orphans, name, claim);
+        if (!claim)
+                object_writes_forget(l->writes, &kube_node_claim_kind, NULL, name);
 }
 
 static void on_key(const char *key, void *userdata) {
@@ -376,7 +388,7 @@ static void on_key(const char *key, void *userdata) {
         else if ((name = startswith(key, "pool/")))
                 reconcile_pool(l, key, name);
         else if ((name = startswith(key, "claim/")))
-                orphans_reconcile_claim(l->orphans, name, cluster_view_claim(l->o.view, name));
+                reconcile_claim(l, name);
         else
                 assert(false && "a key of no room");
 }

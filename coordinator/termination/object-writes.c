@@ -2,6 +2,7 @@
 #include "object-writes.h"
 
 #include "hashmap.h"
+#include "list.h"
 #include "log.h"
 #include "string-util.h"
 
@@ -13,13 +14,22 @@
  * one heap. (libcurl, too, walks all handles for each that ends.) */
 #define IN_FLIGHT_MAX 32u
 
+/* An object with what was written on it. */
+typedef struct Written {
+        char *key; /* "kind/ns/name" */
+        List list; /* of Write: one for each `what` */
+} Written;
+
 typedef struct Write {
         ObjectWrites *writes;
-        char *key, *name, *state, *reconcile_key, *also_fine;
+        Written *object;
+        ListNode list;
+        char *what, *name, *state, *reconcile_key, *also_fine;
         object_written_t written;
         void *userdata;
         KubeCall *call;
         bool done; /* succeeded, on `state` */
+        bool gone; /* the object is: nothing is to be remembered */
 } Write;
 
 struct ObjectWrites {
@@ -27,24 +37,28 @@ struct ObjectWrites {
         Env *env;
         WorkQueue *queue;
         HttpGuard guard;
-        Hashmap *map; /* "what/kind/ns/name" -> Write */
+        Hashmap *map; /* Written by its key; never with an empty list */
         size_t n_in_flight;
         Hashmap *waiting; /* keys to be reconciled once there is room; none while nothing is in flight */
 };
 
-static void *write_free(void *p) {
-        Write *x = p;
-
-        if (!x)
-                return NULL;
+static void write_free(Write *x) {
         kube_call_free(x->call);
-        free(x->key);
+        free(x->what);
         free(x->name);
         free(x->state);
         free(x->reconcile_key);
         free(x->also_fine);
         free(x);
-        return NULL;
+}
+
+static void *written_free(void *p) {
+        Written *o = p;
+
+        LIST_FOREACH (x, &o->list, Write, list)
+                write_free(x);
+        free(o->key);
+        return mfree(o);
 }
 
 int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWrites **ret) {
@@ -73,31 +87,65 @@ int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWr
 ObjectWrites *object_writes_free(ObjectWrites *w) {
         if (!w)
                 return NULL;
-        hashmap_free_with(w->map, write_free);
+        hashmap_free_with(w->map, written_free);
         hashmap_free(w->waiting);
         free(w);
         return NULL;
 }
 
-static char *write_key(const ObjectWrite *o) {
-        return strf("%s/%s/%s/%s", o->what, o->target.kind->plural, strempty(o->target.ns), o->target.name);
+static char *written_key(const KubeKind *kind, const char *ns, const char *name) {
+        return strf("%s/%s/%s", kind->plural, strempty(ns), name);
 }
 
+static Written *find_written(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name) {
+        _cleanup_free_ char *key = written_key(kind, ns, name);
+
+        return key ? hashmap_get(w->map, key) : NULL;
+}
+
+/* The object goes with its last write. */
 static void forget(ObjectWrites *w, Write *x) {
-        hashmap_remove(w->map, x->key);
+        Written *o = x->object;
+
+        list_remove(&o->list, &x->list);
         write_free(x);
+        if (o->list.size > 0)
+                return;
+        hashmap_remove(w->map, o->key);
+        written_free(o);
 }
 
 bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
-        _cleanup_free_ char *key = write_key(o);
-        Write *x = key ? hashmap_get(w->map, key) : NULL;
+        Written *object = find_written(w, o->target.kind, o->target.ns, o->target.name);
 
-        if (!x)
+        if (!object)
                 return true;
-        if (x->call || streq(x->state, o->state))
-                return false;
-        forget(w, x);
+        LIST_FOREACH (x, &object->list, Write, list) {
+                if (!streq(x->what, o->what))
+                        continue;
+                if (x->call || streq(x->state, o->state))
+                        return false;
+                forget(w, x);
+                break;
+        }
         return true;
+}
+
+void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name) {
+        Written *o = find_written(w, kind, ns, name);
+        size_t n;
+
+        if (!o)
+                return;
+        n = o->list.size; /* the last one takes the object along */
+        LIST_FOREACH (x, &o->list, Write, list) {
+                if (x->call)
+                        x->gone = true;
+                else
+                        forget(w, x);
+                if (--n == 0)
+                        break;
+        }
 }
 
 /* False: there is no room now. The key is looked at again when there is, and decides anew. */
@@ -135,10 +183,10 @@ static void on_done(const KubeReply *reply, void *userdata) {
         make_room(w);
         x->done = !error;
         if (error)
-                log_debug(w->env->log, "%s of '%s' failed: %s", x->key, x->name, error->message);
+                log_debug(w->env->log, "%s of %s failed: %s", x->what, x->object->key, error->message);
         if (x->written)
                 x->written(x->name, error, x->userdata);
-        if (error)
+        if (error || x->gone)
                 forget(w, x);
 
         if (moved_on)
@@ -152,6 +200,25 @@ static void on_done(const KubeReply *reply, void *userdata) {
         }
 }
 
+static int written_get(ObjectWrites *w, const KubeTarget *t, Written **ret) {
+        Written *o = find_written(w, t->kind, t->ns, t->name);
+        int r;
+
+        if (!o) {
+                o = new0(Written, 1);
+                if (!o)
+                        return -ENOMEM;
+                o->key = written_key(t->kind, t->ns, t->name);
+                r = o->key ? hashmap_put(w->map, o->key, o) : -ENOMEM;
+                if (r < 0) {
+                        written_free(o);
+                        return r;
+                }
+        }
+        *ret = o;
+        return 0;
+}
+
 static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
         Write *x = new0(Write, 1);
         int r;
@@ -159,20 +226,20 @@ static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
         if (!x)
                 return -ENOMEM;
         x->writes = w;
-        x->key = write_key(o);
         x->written = o->written;
         x->userdata = o->userdata;
-        if (!x->key || free_and_strdup(&x->name, o->target.name) < 0 ||
+        if (free_and_strdup(&x->what, o->what) < 0 || free_and_strdup(&x->name, o->target.name) < 0 ||
             free_and_strdup(&x->state, o->state) < 0 ||
             free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 ||
             free_and_strdup(&x->also_fine, o->also_fine) < 0)
                 r = -ENOMEM;
         else
-                r = hashmap_put(w->map, x->key, x);
+                r = written_get(w, &o->target, &x->object);
         if (r < 0) {
                 write_free(x);
                 return r;
         }
+        list_append(&x->object->list, &x->list);
         *ret = x;
         return 0;
 }

@@ -37,6 +37,8 @@ DEFINE_FREEP(ObjectWrites, object_writes_free);
 
 /* May this write be sent now? False: one is under way, or it has been done on this state. */
 bool object_writes_may(ObjectWrites *w, const ObjectWrite *o);
+/* The object is gone: what was written on it need not be remembered. */
+void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name);
 /* Each asks object_writes_may() first. 1: sent; 0: not now; -ENOMEM (the key is marked for a retry). */
 int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body);
 int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body);
