@@ -4,7 +4,7 @@
 plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
 apply any more. The last line counts.
 
-    tests/sim/mutants.py [NAME...]     only these
+    tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no world shows yet (else: skipped)
     --seeds N                          at most so many each (default 500)
     --jobs N                           so many programs at a time (default 2)
     --keep DIR                         the copy stays there, built, for the next time
@@ -22,9 +22,15 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join("tests", "sim", "mutants")
+UNSEEN = os.path.join(FOLDER, "unseen")
 CHUNK = 10  # seeds a program plays before it is asked again
 PATIENCE = 120  # seconds without an answer: it spins
 VIOLATION = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
+
+
+def names(folder):
+    folder = os.path.join(TOP, folder)
+    return sorted(n[:-6] for n in os.listdir(folder) if n.endswith(".patch")) if os.path.isdir(folder) else []
 
 
 class Trouble(Exception):
@@ -34,7 +40,7 @@ class Trouble(Exception):
 class Mutant:
     def __init__(self, name):
         self.name = name
-        self.patch = os.path.join(TOP, FOLDER, name + ".patch")
+        self.patch = next(os.path.join(TOP, f, name + ".patch") for f in (FOLDER, UNSEEN) if name in names(f))
         with open(self.patch, encoding="utf-8") as f:
             head = f.read().split("\n--- ", 1)[0]
         self.what, _, sees = " ".join(head.split()).partition(" Seen by: ")
@@ -78,7 +84,7 @@ class Tree:
         if done.returncode != 0:
             raise Trouble(f"its patch does not apply any more ({(done.stderr.strip() or '?').splitlines()[0]})\n"
                           f"Make the same mistake in the tree as it is now, put 'git diff' under the first lines of\n"
-                          f"{FOLDER}/{mutant.name}.patch, and undo it in the tree.")
+                          f"{os.path.relpath(mutant.patch, TOP)}, and undo it in the tree.")
 
 
 def same(a, b):
@@ -171,14 +177,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep")
     options = parser.parse_args()
-    every = sorted(n[:-6] for n in os.listdir(os.path.join(TOP, FOLDER)) if n.endswith(".patch"))
     for name in options.names:
-        if name not in every:
+        if name not in names(FOLDER) + names(UNSEEN):
             parser.error(f"there is no {FOLDER}/{name}.patch")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     directory = options.keep or tempfile.mkdtemp(prefix="vesper-mutants-")
     try:
-        return run(Tree(directory, options.jobs), [Mutant(n) for n in options.names or every], options)
+        return run(Tree(directory, options.jobs), [Mutant(n) for n in options.names or names(FOLDER)], options)
     except Trouble as t:
         print(t)
         print("0 passed, 1 failed, 0 skipped")
@@ -223,8 +228,11 @@ def run(tree, mutants, options):
     total = 1 + len(mutants)
     for mutant in mutants:
         passed += run_one(tree, mutant, options.seeds)
+    skipped = [] if options.names else names(UNSEEN)
+    for name in skipped:
+        print(f"skipped {name}: no world shows it yet ({UNSEEN})")
     print(f"{len(mutants)} mutants in {time.monotonic() - begin:.0f} s")
-    print(f"{passed} passed, {total - passed} failed, 0 skipped")
+    print(f"{passed} passed, {total - passed} failed, {len(skipped)} skipped")
     return 0 if passed == total else 1
 
 

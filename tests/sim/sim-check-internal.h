@@ -68,6 +68,11 @@ usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m);
 bool sim_check_was_calm(const SimCheck *c, usec_t usec);
 bool sim_check_is_deleting(const cJSON *o);
 
+/* A notice was given, and left with the boot that saw it. */
+static inline bool sim_check_was_rebooted(const SimMachine *m) {
+        return !m->noticed && m->noticed_boot > 0 && m->n_boots > m->noticed_boot;
+}
+
 /* sim-check-pods.c */
 void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_budgets(SimCheck *c);

@@ -105,8 +105,13 @@ static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *ol
         phase = strempty(fj_string(is, "phase", NULL));
         if (was && !is)
                 check_cancelled(c, m, was);
-        if (is && !streq_ptr(fj_string(was, "phase", NULL), phase)) {
+        if (is && (!streq_ptr(fj_string(was, "phase", NULL), phase) ||
+                   !streq_ptr(fj_string(was, "bootID", NULL), fj_string(is, "bootID", NULL)))) {
                 check_again(c, m, is, phase);
+                /* It left with the boot that saw it. */
+                if (sim_check_was_rebooted(m) && streq_ptr(fj_string(is, "bootID", NULL), m->boot_id))
+                        sim_check_broken(c, "notice", "%s says %s of %s for a notice of before its reboot",
+                                         c->world->request->user, phase, m->node);
                 if (streq(phase, "Drained"))
                         check_proven(c, m->node, "phase Drained");
         }

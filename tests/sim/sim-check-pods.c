@@ -66,8 +66,7 @@ static void check_place(SimCheck *c, const End *e) {
         if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline)
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
                                  e->machine->node);
-        if (p->kind == SIM_AGENT && !e->machine->noticed && e->machine->n_boots > e->machine->noticed_boot &&
-            !sim_faults_by_chance(c->world->faults))
+        if (p->kind == SIM_AGENT && sim_check_was_rebooted(e->machine) && !sim_faults_by_chance(c->world->faults))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s for a notice of before its reboot", e->user,
                                  e->name, e->machine->node);
         if (e->machine->opened_by_admin && p->kind == SIM_AGENT && seen->opened_usec > 0 &&
