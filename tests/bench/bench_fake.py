@@ -250,7 +250,8 @@ def scale(ctx):
 
 GROWTH = (("CPU until synced, s", "first_cpu_s"), ("anonymous, MB", "first_anonymous_mb"),
           ("one pod change, us", "adopted_leader_change_us"), ("adoption: CPU, s", "adopt_cpu_s"),
-          ("deletion: CPU, s", "delete_cpu_s"), ("deletion: peak anonymous, MB", "delete_peak_anonymous_mb"))
+          ("deletion: CPU an eviction, us", "delete_cpu_per_eviction_us"),
+          ("deletion: peak anonymous, MB", "delete_peak_anonymous_mb"))
 
 
 def growth(ctx):
