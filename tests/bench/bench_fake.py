@@ -148,9 +148,9 @@ class Size:
             begin = time.monotonic()
             for name in names:
                 self.fake.client.delete(f"/api/v1/nodes/{name}")
-            wait(f"{count} deleted nodes go", lambda: _gone(self.fake, leader, names), 120, 0.1)
+            wait(f"{count} deleted nodes go", lambda: _gone(self.fake, leader, names), 300, 0.1)
             took = time.monotonic() - begin
-        wait(f"{count} claims go", lambda: self._claims_gone(names), 60, 0.5)
+        wait(f"{count} claims go", lambda: self._claims_gone(names), 120, 0.5)
         spent, watched = account.read(leader.pid) - before, account.read(standby.pid) - idle
         evicted = self.fake.count("create pods/eviction", 201)
         tried = self.fake.count("create pods/eviction")
