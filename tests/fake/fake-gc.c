@@ -51,11 +51,13 @@ static bool remove_one(FakeCluster *c, const char *node, bool terminating_only) 
 
         FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
                 _cleanup_free_ char *ns = NULL, *name = NULL;
-                bool held = cJSON_GetArraySize(fj_get(pod, "metadata", "finalizers", NULL)) > 0;
-                bool going = fj_get(pod, "metadata", "deletionTimestamp", NULL);
+                bool held, going;
 
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) ||
-                    (terminating_only && !going) ||
+                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node))
+                        continue;
+                held = cJSON_GetArraySize(fj_get(pod, "metadata", "finalizers", NULL)) > 0;
+                going = fj_get(pod, "metadata", "deletionTimestamp", NULL);
+                if ((terminating_only && !going) ||
                     (held && going && fj_int(pod, 1, "metadata", "deletionGracePeriodSeconds", NULL) == 0))
                         continue;
                 ns = MUST(strdup(fj_string(pod, "metadata", "namespace", NULL)));

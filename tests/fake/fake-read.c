@@ -295,7 +295,8 @@ static char *list(const Source *s, const FakeRequest *r, const Page *p, const Fa
                                 break;
                         continue;
                 }
-                if (!fake_label_selector_matches(labels, fj_get(v->json, "metadata", "labels", NULL)) ||
+                if ((labels->n_items > 0 &&
+                     !fake_label_selector_matches(labels, fj_get(v->json, "metadata", "labels", NULL))) ||
                     !fake_field_selector_matches(fields, v->json))
                         continue;
                 if (p->limit > 0 && taken == p->limit) {
