@@ -21,6 +21,10 @@
 #define REAL(name) __libc_##name
 #endif
 
+#define PLACES_MAX 200000u
+/* The allocator's own frames and five or six of callers: enough to tell one use of strdup() from another. */
+#define PLACE_DEPTH 8
+
 /* The sanitizer itself asks for memory before it is ready to be asked about any. */
 #define _early_ __attribute__((no_sanitize("address"), no_sanitize("undefined")))
 
@@ -33,6 +37,7 @@ static struct {
         bool armed, fired;
         unsigned pauses;
         size_t n_seen, fails_at;
+        uint64_t places[PLACES_MAX];
 } fault;
 
 void alloc_fault_arm(size_t n) {
@@ -51,6 +56,11 @@ size_t alloc_fault_disarm(void) {
 
 bool alloc_fault_fired(void) {
         return fault.fired;
+}
+
+uint64_t alloc_fault_place(size_t n) {
+        assert(n > 0 && n <= PLACES_MAX);
+        return fault.places[n - 1];
 }
 
 void alloc_fault_pause(void) {
@@ -73,10 +83,27 @@ static void show_caller(void) {
         fault.pauses--;
 }
 
+static void note_place(void) {
+        void *frames[PLACE_DEPTH];
+        uint64_t place = 0;
+        int n;
+
+        fault.pauses++; /* the first backtrace() loads a library */
+        n = backtrace(frames, PLACE_DEPTH);
+        fault.pauses--;
+        for (int i = 0; i < n; i++)
+                place = (place ^ (uintptr_t) frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        assert(fault.n_seen <= PLACES_MAX);
+        fault.places[fault.n_seen - 1] = place;
+}
+
 _early_ static bool fails_now(void) {
         if (!fault.armed || fault.pauses > 0)
                 return false;
-        if (++fault.n_seen != fault.fails_at)
+        fault.n_seen++;
+        if (fault.fails_at == 0)
+                note_place();
+        if (fault.n_seen != fault.fails_at)
                 return false;
         fault.fired = true;
         show_caller();

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "agent-rig.h"
-#include "alloc-fault.h"
+#include "alloc-sweep.h"
 
 /*
  * One whole interruption, from the agent's start to the drained node, again and again: each time another one
@@ -18,12 +18,8 @@
  *
  * Only what the agent asks for is counted: the cluster, the metadata service and the disk answer from
  * wrapped calls that pause the count, and what is due in the world's own loop is not the agent's.
- *
- * All of them take minutes; without VESPER_ALLOC_ALL in the environment one in some is drawn, others in each
- * run of another VESPER_ALLOC_SEED.
  */
 
-#define SAMPLES 300u
 #define RESTART_USEC USEC_PER_SEC /* RestartSec= of vesper-agent.service */
 #define CALM_USEC (10 * USEC_PER_SEC)
 #define LEAD_USEC (120 * USEC_PER_SEC)
@@ -158,62 +154,20 @@ static const char *interrupt(Window window, size_t fails_at, size_t *ret_n, char
 
 /* -- the sweep ---------------------------------------------------------------------------------- */
 
-static uint64_t number_from_environment(const char *name, uint64_t otherwise) {
-        const char *text = getenv(name);
-
-        return text ? strtoull(text, NULL, 10) : otherwise;
+static const char *interrupt_whole(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
+        return interrupt(WINDOW_WHOLE, fails_at, ret_n, ret_log);
 }
 
-static void sweep(Window window, size_t samples) {
-        _cleanup_free_ char *log = NULL;
-        _cleanup_(random_freep) Random *random = NULL;
-        size_t total, n, stride, n_failed = 0, n_wrong = 0;
-        const char *wrong;
-
-        wrong = interrupt(window, 0, &total,
-                          &log); /* nothing fails; what libraries make once is there from now on */
-        if (!wrong) {
-                log = mfree(log);
-                wrong = interrupt(window, 0, &total, &log);
-        }
-        if (wrong)
-                fail_msg("with all memory: %s:\n%s", wrong, log);
-        assert_true(total > 100);
-        assert_return_code(random_new(number_from_environment("VESPER_ALLOC_SEED", 1), &random), 0);
-        stride = getenv("VESPER_ALLOC_ALL") ? 1 : MAX(total / samples, (size_t) 1);
-
-        if (getenv("VESPER_ALLOC_AT")) { /* one alone, to look at */
-                log = mfree(log);
-                wrong = interrupt(window, number_from_environment("VESPER_ALLOC_AT", 0), &n, &log);
-                printf("%s\n", log);
-                fail_msg("%s", wrong ? wrong : "all is well");
-        }
-        for (size_t at = 1; at <= total; at += stride) {
-                size_t fails_at = stride == 1 ? at : at + random_below(random, stride);
-                _cleanup_free_ char *lines = NULL;
-
-                wrong = interrupt(window, fails_at, &n, &lines);
-                n_failed += alloc_fault_fired();
-                if (!wrong)
-                        continue;
-                n_wrong++;
-                print_message(
-                        "allocation %zu of %zu failing: expected a drained node, but %s; the agent said:\n",
-                        fails_at, total, wrong);
-                printf("%s", lines);
-        }
-        print_message("%zu allocations of the agent, %zu of them failed, one in each run\n", total,
-                      n_failed);
-        assert_int_equal(n_wrong, 0);
-        assert_true(n_failed >= total / stride);
+static const char *interrupt_end(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
+        return interrupt(WINDOW_END, fails_at, ret_n, ret_log);
 }
 
 static void test_interruption(void **state) {
-        sweep(WINDOW_WHOLE, SAMPLES);
+        alloc_sweep(interrupt_whole, NULL, "a drained node");
 }
 
 static void test_end(void **state) {
-        sweep(WINDOW_END, SIZE_MAX);
+        alloc_sweep(interrupt_end, NULL, "a drained node");
 }
 
 int main(void) {
