@@ -53,21 +53,22 @@ static void start_anew(Leading *l, int error) {
         loop_exit(l->env->loop, error);
 }
 
+static void on_lost(void *userdata) {
+        Leading *l = userdata;
+
+        log_error(l->env->log, "Failed to note what is to be looked at: out of memory");
+        start_anew(l, -ENOMEM);
+}
+
 static void mark(Leading *l, const char *room, const char *name, usec_t at_usec) {
         _cleanup_free_ char *key = strf("%s/%s", room, name);
-        int r;
 
         if (!key)
-                r = -ENOMEM;
+                work_queue_note_lost(l->queue);
         else if (at_usec == 0)
-                r = work_queue_add(l->queue, key);
+                (void) work_queue_add(l->queue, key);
         else
-                r = work_queue_add_at(l->queue, key, at_usec);
-        if (r < 0) {
-                log_error_errno(l->env->log, r, "Failed to note that %s '%s' is to be looked at: %m", room,
-                                name);
-                start_anew(l, r);
-        }
+                (void) work_queue_add_at(l->queue, key, at_usec);
 }
 
 static void *removal_free(void *p) {
@@ -130,6 +131,7 @@ static int make_rooms(Leading *l) {
                            on_key, l, &l->queue);
         if (r < 0)
                 return r;
+        work_queue_set_lost(l->queue, on_lost);
         r = evictor_new(l->o.client, &evictor, &l->evictor);
         if (r < 0)
                 return r;

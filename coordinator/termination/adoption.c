@@ -364,6 +364,8 @@ static void mark_pools(Adoption *a) {
 
                 if (key)
                         (void) work_queue_add(a->queue, key);
+                else
+                        work_queue_note_lost(a->queue);
         }
 }
 
@@ -399,8 +401,10 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
         _cleanup_free_ char *key = strf("node/%s", n->object.meta.name);
 
         assert(n->object.meta.deletion_usec == 0);
-        if (!key)
+        if (!key) {
+                work_queue_note_lost(a->queue);
                 return;
+        }
         note_conflict(a, n, pool, other);
         if (claim && claim->object.meta.deletion_usec > 0)
                 return; /* the Node's turn comes: orphan.h */

@@ -330,8 +330,10 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
         const KubeNode *n;
         bool any;
 
-        if (!key)
+        if (!key) {
+                work_queue_note_lost(o->queue);
                 return;
+        }
         if (!claim) {
                 forget(o, name);
                 return;

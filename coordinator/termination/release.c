@@ -38,6 +38,8 @@ static void mark_dirty(Release *r, const char *room, const char *name) {
 
         if (key)
                 (void) work_queue_add(r->queue, key);
+        else
+                work_queue_note_lost(r->queue);
 }
 
 /* The load balancer label and the agent's marks are the agent's where nothing says that we were here. */
@@ -72,8 +74,12 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
                           .userdata = r };
         int k;
 
-        if (!key || !release_is_called_for(n, claim))
+        if (!release_is_called_for(n, claim))
                 return;
+        if (!key) {
+                work_queue_note_lost(r->queue);
+                return;
+        }
         k = termination_release_patch(n, &body);
         if (k < 0)
                 (void) work_queue_retry(r->queue, key);
@@ -157,10 +163,15 @@ void release_pool(Release *r, const KubeNodePool *pool) {
                           .reconcile_key = key };
         const KubeNodeClaim *claim;
         size_t left = 0;
+        int k;
 
         assert(m->deletion_usec > 0);
-        if (!key || !object_meta_has_finalizer(m, FINALIZER_TERMINATION))
+        if (!object_meta_has_finalizer(m, FINALIZER_TERMINATION))
                 return;
+        if (!key) {
+                work_queue_note_lost(r->queue);
+                return;
+        }
         for (HashmapIterator it = {}; cluster_view_iterate_claims(r->context->view, &it, &claim);)
                 if (streq_ptr(claim->node_pool, m->name)) {
                         part_with_claim(r, pool, claim, key);
@@ -169,9 +180,14 @@ void release_pool(Release *r, const KubeNodePool *pool) {
         left += part_with_bare_nodes(r, pool);
 
         /* Every change of a claim marks its pool; a node's does not, so look again. */
-        if (left > 0)
+        if (left > 0) {
                 (void) work_queue_add_at(r->queue, key,
                                          usec_add(loop_now(r->context->env->loop), USEC_PER_SEC));
-        else if (termination_finalizer_patch(&pool->object, &body) > 0)
+                return;
+        }
+        k = termination_finalizer_patch(&pool->object, &body);
+        if (k < 0)
+                (void) work_queue_retry(r->queue, key);
+        else if (k > 0)
                 (void) object_writes_patch(r->writes, &w, KUBE_PATCH_MERGE, body);
 }

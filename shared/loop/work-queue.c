@@ -39,6 +39,7 @@ struct WorkQueue {
         Hashmap *items; /* WorkItem by its key */
         List dirty;
         Timer *drain;
+        void (*lost)(void *userdata);
         bool *freed; /* set when the queue is freed by its own fn */
 };
 
@@ -182,11 +183,26 @@ WorkQueue *work_queue_free(WorkQueue *q) {
         return mfree(q);
 }
 
+void work_queue_set_lost(WorkQueue *q, void (*lost)(void *userdata)) {
+        q->lost = lost;
+}
+
+void work_queue_note_lost(WorkQueue *q) {
+        if (q->lost)
+                q->lost(q->userdata);
+}
+
+static int noted(WorkQueue *q, int r) {
+        if (r < 0)
+                work_queue_note_lost(q);
+        return r;
+}
+
 int work_queue_add(WorkQueue *q, const char *key) {
         WorkItem *i;
         int r;
 
-        r = work_item_get(q, key, &i);
+        r = noted(q, work_item_get(q, key, &i));
         if (r < 0)
                 return r;
         work_item_mark(i);
@@ -217,22 +233,24 @@ int work_queue_add_at(WorkQueue *q, const char *key, usec_t at_usec) {
         WorkItem *i;
         int r;
 
-        r = work_item_get(q, key, &i);
+        r = noted(q, work_item_get(q, key, &i));
         if (r < 0)
                 return r;
-        r = work_item_mark_at(i, at_usec);
+        r = noted(q, work_item_mark_at(i, at_usec));
         work_item_gc(i);
         return r;
 }
 
 int work_queue_retry(WorkQueue *q, const char *key) {
+        usec_t at;
         WorkItem *i;
         int r;
 
-        r = work_item_get(q, key, &i);
+        r = noted(q, work_item_get(q, key, &i));
         if (r < 0)
                 return r;
-        return work_item_mark_at(i, usec_add(loop_now(q->loop), backoff_next(&i->backoff, q->random)));
+        at = usec_add(loop_now(q->loop), backoff_next(&i->backoff, q->random));
+        return noted(q, work_item_mark_at(i, at));
 }
 
 void work_queue_forget(WorkQueue *q, const char *key) {

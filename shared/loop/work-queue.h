@@ -28,3 +28,8 @@ int work_queue_retry(WorkQueue *q, const char *key);                          /*
 void work_queue_forget(WorkQueue *q, const char *key);                        /* success: its backoff starts over */
 void work_queue_remove(WorkQueue *q, const char *key);                        /* not wanted any more, timers included */
 size_t work_queue_depth(const WorkQueue *q);                                  /* dirty now */
+
+/* lost() is told of each key that is not noted for want of memory: whoever marks it may not know what to do about it.
+ * It must not free the queue. */
+void work_queue_set_lost(WorkQueue *q, void (*lost)(void *userdata));
+void work_queue_note_lost(WorkQueue *q); /* of a key that its owner could not even write */

@@ -8,24 +8,22 @@
 
 #include <cmocka.h>
 
-#include "alloc-fault.h"
+#include "alloc-sweep.h"
 #include "coordinator-rig.h"
 
 /*
- * One whole life of a node with the coordinator: adopted, deleted, drained against a budget, its volume and
- * its machine (EC2's provider) gone, and let go; again and again, each time with another of the
- * coordinator's allocations failing. It may be late by a retry, and it may exit and be started again, but
- * the node and its claim go, the machine was ended, and no pod was deleted past its budget.
+ * One coordinator's whole work, again and again, each time without another one of its allocations: three
+ * nodes adopted; one of them deleted, with pods, a budget and a volume; one whose Node vanishes and whose
+ * claim is deleted; the pool deleted, which lets go of the third. It may exit, or not start at all, and be
+ * started again (the kubelet does that), and be late by a retry; but machines end, finalizers go, no pod is
+ * deleted past its budget, and nothing of ours is left.
  *
- * What is counted and how samples are drawn: see test-alloc-agent.c. The start itself is not failed.
+ * Only what the coordinator asks for is counted: the cluster and the cloud answer from wrapped calls that
+ * pause the count, as what is due in the world's own loop does.
  */
 
-#define SAMPLES 500u
-#define RESTART_USEC (2 * USEC_PER_SEC)
-#define ADOPTED_BY_USEC (2 * USEC_PER_MINUTE)
-#define GONE_BY_USEC (5 * USEC_PER_MINUTE)
-
-/* -- whose memory it is ------------------------------------------------------------------------- */
+#define RESTART_USEC (10 * USEC_PER_SEC)
+#define CALM_USEC (60 * USEC_PER_SEC) /* as a dead leader's lease has to run out first */
 
 void __wrap_fake_cluster_handle(HttpExchange *x, void *userdata);
 void __real_fake_cluster_handle(HttpExchange *x, void *userdata);
@@ -44,167 +42,154 @@ void __wrap_fake_ec2_handle(HttpExchange *x, void *userdata) {
         alloc_fault_resume();
 }
 
-/* -- one run ------------------------------------------------------------------------------------ */
+/* -- one run ------------------------------------------------------------------------------------------- */
 
-/* It has given up, as it should where it could not go on: its pod starts it again. */
-static void start_again(CoordinatorRig *r) {
-        usec_t until = usec_add(virtual_time_now(r->w.time), RESTART_USEC);
+static void start(CoordinatorRig *r);
 
-        assert_true(alloc_fault_fired());
-        alloc_fault_pause();
-        rig_kill(r, 0);
-        while (virtual_time_step(r->w.time, until) > 0)
-                ;
-        rig_start(r, 0);
-        alloc_fault_resume();
-}
-
-/* One timer of the world. False: nothing is due until then. */
-static bool step(CoordinatorRig *r, usec_t until) {
-        const Loop *next = virtual_time_next(r->w.time, until);
-        bool ours = next == r->coordinators[0]->loop;
+/* Paused but for what is due in the coordinator. If it gives up, as it should where it cannot go on, it is
+ * started again. */
+static void run(CoordinatorRig *r, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(r->w.time), usec);
+        const Loop *next;
         int code;
 
-        if (!ours)
-                alloc_fault_pause();
-        virtual_time_step(r->w.time, until);
-        if (!ours)
-                alloc_fault_resume();
-        if (loop_has_exited(r->coordinators[0]->loop, &code)) {
-                assert_true(code < 0);
-                start_again(r);
+        while ((next = virtual_time_next(r->w.time, until))) {
+                bool ours = r->coordinators[0] && next == r->coordinators[0]->loop;
+
+                if (ours)
+                        alloc_fault_resume();
+                virtual_time_step(r->w.time, until);
+                if (ours)
+                        alloc_fault_pause();
+                if (ours && loop_has_exited(next, &code)) {
+                        assert_true(code < 0 && alloc_fault_fired());
+                        rig_kill(r, 0);
+                        run(r, RESTART_USEC);
+                        start(r);
+                }
         }
-        return next;
+        virtual_time_step(r->w.time, until); /* time stands at the limit now */
 }
 
-static bool is_adopted(CoordinatorRig *r) {
-        return rig_is_adopted(r, "n0");
+static bool is_settled(CoordinatorRig *r, const char *node) {
+        return !rig_node(r, node) && !rig_claim(r, node);
 }
 
-static bool is_gone(CoordinatorRig *r) {
-        return !rig_node(r, "n0") && !rig_claim(r, "n0");
+static void run_until_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec) {
+        for (usec_t t = 0; t < at_most_usec && !is_settled(r, node); t += USEC_PER_SEC)
+                run(r, USEC_PER_SEC);
 }
 
-static bool wait_for(CoordinatorRig *r, bool (*is_so)(CoordinatorRig *r), usec_t at_most_usec) {
-        usec_t until = usec_add(virtual_time_now(r->w.time), at_most_usec);
-        bool due = true, so = false;
+static void start(CoordinatorRig *r) {
+        unsigned lives = 0;
+        int k;
 
-        while (due && !so) {
-                due = step(r, until);
-                alloc_fault_pause();
-                so = is_so(r);
+        do {
+                assert_true(lives == 0 || alloc_fault_fired()); /* only for want of memory */
+                assert_true(lives++ < 3);
+                rig_make(r, 0);
                 alloc_fault_resume();
-        }
-        return so;
+                k = rig_try_start(r, 0);
+                alloc_fault_pause();
+                if (k < 0)
+                        run(r, RESTART_USEC);
+        } while (k < 0);
 }
 
 static CoordinatorRig *make_world(void) {
         CoordinatorRig *r = coordinator_rig_new();
 
         r->use_ec2 = true;
-        fake_add_nodepool(r->cluster, POOL, "10m", NULL);
+        fake_add_nodepool(r->cluster, POOL, "1h", NULL);
         rig_add_node(r, "n0");
         rig_add_node(r, "n1");
-        fake_add_pod(r->cluster, &(FakePod){ .name = "web-0", .node = "n0", .app = "web", .stop_sec = 3 });
-        fake_add_pod(r->cluster, &(FakePod){ .name = "db-0", .node = "n0", .app = "db", .stop_sec = 3 });
-        fake_add_pod(r->cluster, &(FakePod){ .name = "db-1", .node = "n0", .app = "db", .stop_sec = 3 });
-        fake_add_pod(r->cluster, &(FakePod){ .name = "db-2", .node = "n1", .app = "db", .stop_sec = 3 });
-        fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "1");
+        rig_add_node(r, "n2");
+        for (int i = 0; i < 3; i++) {
+                _cleanup_free_ char *web = MUST(strf("web-%d", i)), *db = MUST(strf("db-%d", i));
+
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = web, .node = "n0", .app = "web", .stop_sec = 3 });
+                fake_add_pod(r->cluster, &(FakePod){ .name = db, .node = "n0", .app = "db", .stop_sec = 3 });
+        }
+        fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+        fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
+                 fj_parse("{'metadata':{'name':'a'},'spec':{'nodeName':'n0','attacher':'x','source':"
+                          "{'persistentVolumeName':'pv1'}},'status':{'attached':true}}"));
         return r;
 }
 
-static const char *play(CoordinatorRig *r) {
-        if (!wait_for(r, is_adopted, ADOPTED_BY_USEC))
-                return "it was not adopted";
-        alloc_fault_pause();
-        rig_delete_node(r, "n0");
-        alloc_fault_resume();
-        return wait_for(r, is_gone, GONE_BY_USEC) ? NULL : "it did not go";
+/* Not rig_delete_node(): what asks waits in steps of every loop. */
+static void ask_to_delete(CoordinatorRig *r, FakeResourceId id, const char *name) {
+        (void) fake_delete(r->cluster, id, NULL, name, -1);
 }
 
-static const char *look(CoordinatorRig *r) {
-        _cleanup_free_ char *instance = rig_instance("n0");
+static bool is_alive(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *instance = rig_instance(node);
 
-        if (fake_ec2_n_terminations(r->ec2, instance) == 0)
-                return "its machine was not ended";
-        if (fake_ec2_n_alive(r->ec2) != 1)
-                return "not exactly the other machine lives";
-        if (!rig_is_adopted(r, "n1"))
-                return "the other node is not adopted any more";
-        if (rig_evictions(r, 201) != 3)
-                return "not exactly three evictions were accepted";
+        return streq_ptr(fake_ec2_state(r->ec2, instance), "running");
+}
+
+/* NULL, or what was not as it should be. */
+static const char *look(CoordinatorRig *r) {
+        if (!is_settled(r, "n0") || is_alive(r, "n0"))
+                return "the deleted node, its claim or its machine is still there";
+        if (rig_evictions(r, 201) != 6 || fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL) > 0)
+                return "not exactly six evictions were accepted, or a pod was deleted";
+        if (!is_settled(r, "n2") || is_alive(r, "n2"))
+                return "the claim without Node or its machine is still there";
+        if (fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL))
+                return "the deleted pool is still there";
+        if (!rig_node(r, "n1") || rig_has_finalizer(rig_node(r, "n1")) || rig_claim(r, "n1"))
+                return "the node of the deleted pool is not let go";
+        if (!is_alive(r, "n1"))
+                return "the machine of the deleted pool's node was ended";
         return NULL;
 }
 
-static const char *terminate(size_t fails_at, size_t *ret_n, char **ret_log) {
+static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
+        _cleanup_free_ char *name = NULL;
         CoordinatorRig *r = make_world();
         const char *wrong;
 
-        rig_start(r, 0);
         alloc_fault_arm(fails_at);
-        wrong = play(r);
+        alloc_fault_pause();
+        start(r);
+        run(r, CALM_USEC);
+        ask_to_delete(r, FAKE_NODES, "n0");
+        run(r, CALM_USEC);
+        fake_remove(r->cluster, FAKE_PDBS, "default", "db-budget");
+        run(r, CALM_USEC);
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+        run_until_gone(r, "n0", 3 * USEC_PER_MINUTE);
+
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n2");
+        run(r, CALM_USEC);
+        if (rig_claim(r, "n2")) {
+                name = MUST(strdup(fj_string(rig_claim(r, "n2"), "metadata", "name", NULL)));
+                ask_to_delete(r, FAKE_NODECLAIMS, name);
+        }
+        run_until_gone(r, "n2", 5 * USEC_PER_MINUTE);
+
+        ask_to_delete(r, FAKE_NODEPOOLS, POOL);
+        for (int i = 0; i < 90 && fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL); i++)
+                run(r, USEC_PER_SEC);
+        alloc_fault_resume();
         *ret_n = alloc_fault_disarm();
-        if (!wrong)
-                wrong = look(r);
+
+        wrong = look(r);
         *ret_log = strdup(strbuf_str(&r->coordinators[0]->said));
         coordinator_rig_free(r);
         return wrong;
 }
 
-/* -- the sweep ---------------------------------------------------------------------------------- */
-
-static uint64_t number_from_environment(const char *name, uint64_t otherwise) {
-        const char *text = getenv(name);
-
-        return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static void test_termination(void **state) {
-        _cleanup_free_ char *log = NULL;
-        _cleanup_(random_freep) Random *random = NULL;
-        size_t total, n, stride, n_failed = 0, n_wrong = 0;
-        const char *wrong;
-
-        wrong = terminate(0, &total,
-                          &log); /* nothing fails; what libraries make once is there from now on */
-        if (!wrong) {
-                log = mfree(log);
-                wrong = terminate(0, &total, &log);
-        }
-        if (wrong)
-                fail_msg("with all memory: %s:\n%s", wrong, log);
-        assert_true(total > 100);
-        assert_return_code(random_new(number_from_environment("VESPER_ALLOC_SEED", 1), &random), 0);
-        stride = getenv("VESPER_ALLOC_ALL") ? 1 : MAX(total / SAMPLES, (size_t) 1);
-
-        if (getenv("VESPER_ALLOC_AT")) { /* one alone, to look at */
-                log = mfree(log);
-                wrong = terminate(number_from_environment("VESPER_ALLOC_AT", 0), &n, &log);
-                printf("%s\n", log);
-                fail_msg("%s", wrong ? wrong : "all is well");
-        }
-        for (size_t at = 1; at <= total; at += stride) {
-                size_t fails_at = stride == 1 ? at : at + random_below(random, stride);
-                _cleanup_free_ char *lines = NULL;
-
-                wrong = terminate(fails_at, &n, &lines);
-                n_failed += alloc_fault_fired();
-                if (!wrong)
-                        continue;
-                n_wrong++;
-                print_message("allocation %zu of %zu failing: expected a node that goes, but %s; the "
-                              "coordinator said:\n",
-                              fails_at, total, wrong);
-                printf("%s", lines);
-        }
-        print_message("%zu allocations of the coordinator, %zu of them failed, one in each run\n", total,
-                      n_failed);
-        assert_int_equal(n_wrong, 0);
-        assert_true(n_failed >= total / stride);
+static void test_work(void **state) {
+        alloc_sweep(work, NULL, "every node removed or let go");
 }
 
 int main(void) {
-        static const struct CMUnitTest tests[] = { cmocka_unit_test(test_termination) };
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_work),
+        };
 
         return cmocka_run_group_tests_name("alloc-coordinator", tests, NULL, NULL);
 }

@@ -256,9 +256,8 @@ static void make_client(RigCoordinator *c, unsigned seed) {
                            0);
 }
 
-void rig_start(CoordinatorRig *r, size_t i) {
+void rig_make(CoordinatorRig *r, size_t i) {
         RigCoordinator *c = MUST(new0(RigCoordinator, 1));
-        _cleanup_free_ char *identity = NULL;
 
         assert_null(r->coordinators[i]);
         if (!r->config.lease_name)
@@ -269,11 +268,25 @@ void rig_start(CoordinatorRig *r, size_t i) {
         c->name = (char) ('a' + i);
         make_client(c, ++r->n_started);
         make_provider(c);
-        identity = MUST(strf("%c-%u", c->name, r->n_started));
-        assert_return_code(
-                coordinator_new(&c->env, &r->config, c->client, c->provider, identity, &c->coordinator), 0);
-        assert_return_code(coordinator_start(c->coordinator), 0);
+        c->identity = MUST(strf("%c-%u", c->name, r->n_started));
         r->coordinators[i] = c;
+}
+
+int rig_try_start(CoordinatorRig *r, size_t i) {
+        RigCoordinator *c = r->coordinators[i];
+        int k;
+
+        k = coordinator_new(&c->env, &r->config, c->client, c->provider, c->identity, &c->coordinator);
+        if (k >= 0)
+                k = coordinator_start(c->coordinator);
+        if (k < 0)
+                rig_kill(r, i);
+        return k;
+}
+
+void rig_start(CoordinatorRig *r, size_t i) {
+        rig_make(r, i);
+        assert_return_code(rig_try_start(r, i), 0);
 }
 
 void rig_kill(CoordinatorRig *r, size_t i) {
@@ -290,6 +303,7 @@ void rig_kill(CoordinatorRig *r, size_t i) {
         random_free(c->random);
         loop_free(c->loop);
         strbuf_done(&c->said);
+        free(c->identity);
         free(c);
 }
 

@@ -41,7 +41,7 @@ typedef struct CoordinatorRig CoordinatorRig;
 
 typedef struct RigCoordinator {
         CoordinatorRig *rig;
-        char name;
+        char name, *identity;
         Loop *loop;
         Random *random;
         Log *log;
@@ -74,6 +74,10 @@ DEFINE_FREEP(CoordinatorRig, coordinator_rig_free);
 
 /* The i-th coordinator starts, with a new identity; not running before. */
 void rig_start(CoordinatorRig *r, size_t i);
+/* The same in two steps, where starting may fail: the process, then its coordinator; 0, or how it did, and
+ * the process is gone again. */
+void rig_make(CoordinatorRig *r, size_t i);
+int rig_try_start(CoordinatorRig *r, size_t i);
 /* Frees it without shutdown actions. */
 void rig_kill(CoordinatorRig *r, size_t i);
 void rig_stop(CoordinatorRig *r, size_t i);    /* cleanly */
