@@ -51,6 +51,14 @@ int config_load(Log *l, const ConfigItem *table, size_t n_table, const char *pat
 /* INI text that config_load() would read back to the same values (but for secrets, which stand in a comment), each key with
  * its help and its default. */
 int config_dump(FILE *f, const ConfigItem *table, size_t n_table, const void *target);
+/* Copies the file at template_path to f; in the place of a line that reads @KEYS@ comes the table, as
+ *      conf    an INI file that changes nothing: each key commented out, at its default, with its help
+ *      man     the keys of a manual page, in man(7)
+ * target_size: of the daemon's struct. -EINVAL: no such form, or a template without that line. */
+int config_reference(FILE *f, const char *form, const char *template_path, const ConfigItem *table, size_t n_table,
+                     size_t target_size);
+/* The main() of a program that does this: PROGRAM conf|man TEMPLATE. An exit status. */
+int config_reference_main(int argc, char **argv, const ConfigItem *table, size_t n_table, size_t target_size);
 /* Frees what string parsers allocated. */
 void config_done(const ConfigItem *table, size_t n_table, void *target);
 

@@ -465,13 +465,83 @@ static void test_dump_fails(void **state) {
         fclose(f);
 }
 
+static char *reference(const Place *p, const char *form, const char *template, int expected) {
+        _cleanup_free_ char *path = strf("%s/template", p->folder);
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        put_file(p, "template", template, strlen(template));
+        assert_non_null(f);
+        assert_int_equal(config_reference(f, form, path, table, ELEMENTSOF(table), sizeof(Settings)),
+                         expected);
+        assert_int_equal(fclose(f), 0);
+        return text;
+}
+
+/* The sample file changes nothing as it is, nor with every key switched on. */
+static void test_reference_conf(void **state) {
+        _cleanup_settings_ Settings plain = { 0 }, sample = { 0 }, switched_on = { 0 };
+        _cleanup_free_ char *text = NULL, *defaults = NULL, *seen = NULL, *seen_on = NULL;
+        _cleanup_(place_done) Place p;
+
+        place_init(&p);
+        assert_return_code(config_load(NULL, table, ELEMENTSOF(table), NULL, false, NULL, &plain), 0);
+        defaults = dump(&plain);
+
+        text = reference(&p, "conf", "# head\n@KEYS@\n# tail\n", 0);
+        assert_ptr_equal(strstr(text, "# head\n\n[Kubernetes]\n"), text);
+        assert_non_null(strstr(
+                text, "\n# How often to ask.\n# Takes a time span between 1s and 1min.\n#PollSec=2s\n"));
+        assert_non_null(strstr(
+                text, "\n# Where notices come from.\n# Takes one of auto, ec2, none.\n#Source=auto\n"));
+        assert_non_null(strstr(text, "\n#Zones=\n#Zones=a b\n# tail\n"));
+
+        put_file(&p, "agent.conf", text, strlen(text));
+        assert_return_code(load(&p, NULL, &sample), 0);
+        seen = dump(&sample);
+        assert_string_equal(seen, defaults);
+
+        for (char *c = text; (c = strstr(c, "\n#")); c++)
+                if (c[2] != ' ')
+                        c[1] = ' ';
+        put_file(&p, "agent.conf", text, strlen(text));
+        assert_return_code(load(&p, NULL, &switched_on), 0);
+        seen_on = dump(&switched_on);
+        assert_string_equal(seen_on, defaults);
+        assert_string_equal(strbuf_str(&p.seen), "");
+}
+
+static void test_reference_man(void **state) {
+        _cleanup_free_ char *text = NULL, *none = NULL, *unknown = NULL, *inside = NULL;
+        _cleanup_(place_done) Place p;
+
+        place_init(&p);
+        text = reference(&p, "man", ".SH OPTIONS\n@KEYS@\n.SH FILES\n", 0);
+        assert_ptr_equal(
+                strstr(text, ".SH OPTIONS\n.SS [Kubernetes]\n.TP\n.B NodeName=\nName of the node.\n"), text);
+        assert_non_null(strstr(text, ".TP\n.B PollSec=\nHow often to ask.\n"
+                                     "Takes a time span between 1s and 1min.\nDefault: 2s.\n"));
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *line = strf("\n.B %s=\n", table[i].key);
+
+                if (!strstr(text, line))
+                        fail_msg("%s= is not in the manual page:\n%s", table[i].key, text);
+        }
+
+        none = reference(&p, "man", ".SH OPTIONS\n", -EINVAL);
+        inside = reference(&p, "man", "see @KEYS@\n", -EINVAL);
+        unknown = reference(&p, "html", "@KEYS@\n", -EINVAL);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),        cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_nul_in_file),     cmocka_unit_test(test_order),
                 cmocka_unit_test(test_files_that_fail), cmocka_unit_test(test_drop_in_is_named),
                 cmocka_unit_test(test_settings),        cmocka_unit_test(test_dump),
-                cmocka_unit_test(test_dump_fails),
+                cmocka_unit_test(test_dump_fails),      cmocka_unit_test(test_reference_conf),
+                cmocka_unit_test(test_reference_man),
         };
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }
