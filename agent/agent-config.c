@@ -8,6 +8,7 @@
 #include "string-util.h"
 
 static const char *const source_choices[] = { "ec2", "none", NULL };
+static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 static const char *const target_choices[] = { "auto", "journal", "json", "text", "null", NULL };
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
 
@@ -21,6 +22,11 @@ static const char *const level_choices[] = { "error", "warning", "notice", "info
                 .section = s, .key = k, .parse = config_parse_usec, .format = config_format_usec, \
                 .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, .min = low, \
                 .max = high \
+        }
+#define ITEM_BOOL(s, k, member, def, text) \
+        { \
+                .section = s, .key = k, .parse = config_parse_bool, .format = config_format_bool, \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text \
         }
 #define ITEM_CHOICE(s, k, member, def, list, text) \
         { \
@@ -49,6 +55,15 @@ const ConfigItem agent_config_table[] = {
         ITEM_USEC("Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s", 0, 10 * USEC_PER_MINUTE,
                   "Between cordon and first eviction, so that load balancers let go; only for notices that "
                   "leave 5 minutes or more."),
+        ITEM_BOOL("Shutdown", "Drain", shutdown_drain, "yes",
+                  "Whether the node is drained before its machine is powered off or rebooted, whoever told "
+                  "it."),
+        ITEM_USEC("Shutdown", "MaxSec", shutdown_max_usec, "10min", USEC_PER_SEC, USEC_PER_HOUR,
+                  "The most time by which such a shutdown is delayed for that."),
+        ITEM_CHOICE("Shutdown", "TooShort", shutdown_too_short, "degrade", too_short_choices,
+                    "Where logind and systemd give less time than MaxSec=: drain in what there is, or drain "
+                    "nothing "
+                    "before a shutdown and say so."),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
                     "ADDRESS:PORT for Prometheus (/metrics) and /healthz. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,

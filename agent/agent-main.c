@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "fd-store.h"
 #include "file-util.h"
 #include "http-curl.h"
 #include "kubeconfig.h"
@@ -17,8 +18,9 @@
 #include "string-util.h"
 #include "strv.h"
 
-/* The process around an Agent: options, configuration, the real Env, signals. SIGTERM and SIGINT stop it
- * plainly: nothing is drained and nothing undone by a stop, a restart or an upgrade. */
+/* The process around an Agent: options, configuration, the real Env, signals. SIGTERM asks the agent, which
+ * ends at once unless the machine shuts down (shutdown.h): nothing is drained and nothing undone by a stop,
+ * a restart or an upgrade. SIGINT, from a person's terminal, ends it without a question. */
 
 #define DEFAULT_CONFIG "/etc/vesper/agent.conf"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -40,6 +42,7 @@ typedef struct Process {
         KubeConfig *kubeconfig;
         KubeAuth *auth;
         KubeClient *client;
+        FdStore fds;
         Agent *agent;
 } Process;
 
@@ -55,6 +58,7 @@ static void process_done(Process *p) {
         state_store_free(p->env.state);
         random_free(p->env.random);
         loop_free(p->loop);
+        fd_store_done(&p->fds);
         agent_config_done(&p->config);
         free(p->boot_id);
         log_free(p->log);
@@ -162,6 +166,22 @@ static void open_optional(Process *p) {
                 log_debug_errno(p->log, r, "No system bus, going on without: %m");
 }
 
+static void open_store(Process *p) {
+        int r;
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return; /* by hand, or in a container */
+        r = fd_store_init(&p->fds);
+        if (r < 0)
+                log_warning_errno(p->log, r,
+                                  "Failed to take what the service manager kept for us, ignoring: %m");
+        p->env.store_fd = fd_store_put;
+        p->env.take_stored_fd = fd_store_take;
+        p->env.forget_fd = fd_store_forget;
+        p->env.notify_userdata = &p->fds;
+        p->env.stop_extendable = true;
+}
+
 static int open_world(Process *p) {
         const HttpCurlOptions options = { .user_agent = "vesper-agent/" VESPER_VERSION };
         int r;
@@ -183,6 +203,7 @@ static int open_world(Process *p) {
         p->env.notify = notify;
         p->env.boot_id = p->boot_id;
         p->env.version = VESPER_VERSION;
+        open_store(p);
         open_optional(p);
         return 0;
 }
@@ -222,14 +243,22 @@ static int open_kube(Process *p) {
 
 /* -- running ------------------------------------------------------------------------------------ */
 
-static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+static void on_stopped(void *userdata) {
         Process *p = userdata;
 
         log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0,
-                 "Stopping on SIG%s: the node is left as it is.",
-                 strempty(sigabbrev_np((int) si->ssi_signo)));
+                 "Stopping: the node is left as it is.");
         notify("STOPPING=1", NULL);
         loop_exit(p->loop, 0);
+}
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        Process *p = userdata;
+
+        if (si->ssi_signo == SIGTERM && p->agent)
+                agent_ask_stop(p->agent, on_stopped, p);
+        else
+                on_stopped(p);
         return 0;
 }
 

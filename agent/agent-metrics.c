@@ -80,6 +80,16 @@ static const MetricFamily families[_AGENT_METRIC_MAX] = {
         [AGENT_METRIC_API_ERRORS] = { "vesper_agent_api_errors_total", METRIC_COUNTER,
                                       "Writes to the Node object that failed.", "kind", error_values, NULL,
                                       0 },
+        [AGENT_METRIC_SHUTDOWN_BUDGET] = { "vesper_agent_shutdown_budget_seconds", METRIC_GAUGE,
+                                           "The most time by which a shutdown of this machine is delayed "
+                                           "for the drain "
+                                           "of its node; 0: none.",
+                                           NULL, NULL, NULL, 0 },
+        [AGENT_METRIC_KUBELET_INHIBITS] = { "vesper_agent_kubelet_inhibits_shutdown", METRIC_GAUGE,
+                                            "1: the kubelet's own graceful node shutdown is on, and kills "
+                                            "pods while they "
+                                            "are evicted.",
+                                            NULL, NULL, NULL, 0 },
 };
 
 int agent_metrics_new(Metrics **ret) {

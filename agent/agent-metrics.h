@@ -17,6 +17,8 @@ typedef enum AgentMetric {
         AGENT_METRIC_NOTICE_TO_CORDON, /* seconds */
         AGENT_METRIC_NOTICE_TO_DRAINED,
         AGENT_METRIC_API_ERRORS, /* by kind */
+        AGENT_METRIC_SHUTDOWN_BUDGET, /* seconds */
+        AGENT_METRIC_KUBELET_INHIBITS,
         _AGENT_METRIC_MAX,
 } AgentMetric;
 

@@ -10,6 +10,7 @@
 #include "notice-ec2.h"
 #include "reflex.h"
 #include "resume.h"
+#include "shutdown.h"
 #include "string-util.h"
 
 /*
@@ -21,9 +22,6 @@
 
 #define WARM_USEC (30 * USEC_PER_SEC)
 #define SOURCE_FAILING_LOOKS 3u
-#define LOGIND_NAME "org.freedesktop.login1"
-#define LOGIND_PATH "/org/freedesktop/login1"
-#define LOGIND_INTERFACE "org.freedesktop.login1.Manager"
 
 /* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within
  * 3 MB. */
@@ -42,10 +40,13 @@ struct Agent {
         Informer *nodes, *pods;
         Reflex *reflex;
         NoticeSource *source;
-        BusSlot *shutdown_slot;
+        Shutdown *shutdown;
+        agent_stopped_t on_stopped;
+        void *stopped_userdata;
 
         bool settled;         /* the own Node has been seen, and what it said was dealt with */
         bool undo_when_ready; /* marks of an earlier boot */
+        bool resume_waits;    /* for whether the machine's shutdown is still under way */
         const char *undo_why;
         Notice *early; /* seen before that */
         usec_t early_usec;
@@ -151,7 +152,7 @@ static void act_on_none(Agent *a) {
         i = intent_log_find_if(a->intents, intent_is_over, a);
         if (i)
                 intent_log_forget(a->intents, i->notice->id);
-        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready)
+        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready && !a->resume_waits)
                 reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 
@@ -207,11 +208,36 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
 
 /* -- the start ---------------------------------------------------------------------------------- */
 
+/* A shutdown that was begun before this start goes on only if the machine does so. */
+static void doubt(Agent *a, Resumption *found) {
+        if (found->act != RESUME_CONTINUE || found->notice->kind != NOTICE_SHUTDOWN)
+                return;
+        switch (shutdown_power(a->shutdown)) {
+        case POWER_ENDS:
+                return;
+        case POWER_STAYS:
+                found->act = RESUME_CLEAN;
+                found->why = "the shutdown that they are of was cancelled";
+                intent_log_forget(a->intents, found->notice->id);
+                return;
+        case POWER_UNKNOWN:
+                found->act = RESUME_NOTHING;
+                a->resume_waits = true;
+                return;
+        case _POWER_STATE_MAX:
+                break;
+        }
+        assert(false && "a machine in no state");
+}
+
 static void resume(Agent *a, const KubeNode *node) {
         _cleanup_(resumption_done) Resumption found = { 0 };
         int r;
 
+        a->resume_waits = false;
         r = resume_decide(node, a->intents, a->env->boot_id, &found);
+        if (r >= 0)
+                doubt(a, &found);
         switch (r < 0 ? RESUME_NOTHING : found.act) {
         case RESUME_NOTHING:
                 break;
@@ -242,6 +268,7 @@ static void settle(Agent *a, const KubeNode *node) {
         resume(a, node);
         if (early)
                 act_on_notice(a, early, a->early_usec);
+        shutdown_wake(a->shutdown);
         node_voice_ready(a->voice);
         node_voice_set_status(a->voice, reflex_pods_left(a->reflex));
 }
@@ -309,11 +336,46 @@ static void on_link(void *userdata) {
         informer_kick(a->pods);
 }
 
-static void on_prepare_for_shutdown(int error, const char *value, void *userdata) {
+/* -- the machine -------------------------------------------------------------------------------- */
+
+/* Not while marks are being taken off: once they are, it finds the reflex idle. */
+static bool on_shutdown_notice(const Notice *n, void *userdata) {
         Agent *a = userdata;
 
-        if (error >= 0 && streq(value, "true"))
-                reflex_machine_ends(a->reflex);
+        if (!a->settled || a->resume_waits || reflex_state(a->reflex) == REFLEX_CANCELLED)
+                return false;
+        act_on_notice(a, n, loop_now(a->env->loop));
+        return true;
+}
+
+static void on_power(PowerState state, void *userdata) {
+        const KubeNode *node;
+        Agent *a = userdata;
+
+        node = reflex_node(a->reflex);
+        if (a->resume_waits && node && reflex_state(a->reflex) == REFLEX_IDLE)
+                resume(a, node);
+}
+
+static void on_shutdown_stop(void *userdata) {
+        Agent *a = userdata;
+
+        if (a->on_stopped)
+                a->on_stopped(a->stopped_userdata);
+}
+
+void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata) {
+        assert(fn);
+        a->on_stopped = fn;
+        a->stopped_userdata = userdata;
+        shutdown_ask_stop(a->shutdown);
+}
+
+static void on_reflex(void *userdata) {
+        Agent *a = userdata;
+
+        if (a->shutdown)
+                shutdown_wake(a->shutdown);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -367,9 +429,32 @@ static int make_reflex(Agent *a) {
                 .voice = a->voice,
                 .metrics = a->metrics,
                 .pods = a->pods,
+                .on_state = on_reflex,
+                .userdata = a,
         };
 
         return reflex_new(&context, &a->reflex);
+}
+
+static int make_shutdown(Agent *a) {
+        const ShutdownContext context = {
+                .env = a->env,
+                .config = a->config,
+                .client = a->client,
+                .reflex = a->reflex,
+                .intents = a->intents,
+                .voice = a->voice,
+                .metrics = a->metrics,
+                .pods = a->pods,
+        };
+        const ShutdownHandler handler = {
+                .on_notice = on_shutdown_notice,
+                .on_power = on_power,
+                .on_stop = on_shutdown_stop,
+                .userdata = a,
+        };
+
+        return shutdown_new(&context, &handler, &a->shutdown);
 }
 
 static int agent_init(Agent *a) {
@@ -393,6 +478,9 @@ static int agent_init(Agent *a) {
         if (r < 0)
                 return r;
         r = make_reflex(a);
+        if (r < 0)
+                return r;
+        r = make_shutdown(a);
         if (r < 0)
                 return r;
         return make_source(a);
@@ -422,7 +510,7 @@ Agent *agent_free(Agent *a) {
                 return NULL;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
-        bus_slot_free(a->shutdown_slot);
+        a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->server);
         notice_source_free(a->source);
         reflex_free(a->reflex);
@@ -452,14 +540,7 @@ int agent_start(Agent *a) {
                                         "Failed to listen on %s for metrics, going on without: %m",
                                         a->config->metrics_listen);
         }
-        if (a->env->bus) {
-                r = a->env->bus->ops->match_signal(a->env->bus, LOGIND_NAME, LOGIND_PATH, LOGIND_INTERFACE,
-                                                   "PrepareForShutdown", on_prepare_for_shutdown, a,
-                                                   &a->shutdown_slot);
-                if (r < 0)
-                        log_warning_errno(a->env->log, r,
-                                          "Failed to hear of shutdowns from logind, going on without: %m");
-        }
+        shutdown_start(a->shutdown);
         if (a->source)
                 a->source->ops->start(a->source);
         return 0;

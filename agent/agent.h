@@ -9,7 +9,7 @@
  *                                                |---> intent-log.c                  |
  *                                                +---> node/: marks, conditions, Events
  *
- * agent.c ties them together: one source, one informer of the own Node, one of the own pods, one reflex per
+ * agent.c ties them together, and shutdown.c with logind and PID 1: one source, one informer of the own Node, one of the own pods, one reflex per
  * notice that is acted on (one at a time; a second one can only bring the deadline nearer). Everything it
  * touches comes in by the Env.
  */
@@ -28,6 +28,11 @@ Agent *agent_free(Agent *a);
 DEFINE_FREEP(Agent, agent_free);
 /* Starts the source and the informers; sd_notify READY=1 follows when the own Node has been seen. */
 int agent_start(Agent *a);
+
+/* Asked to end (SIGTERM). fn is called when the process is to end: soon, unless the machine shuts down; then when its
+ * node is drained, or its time is up (shutdown.h). Without a D-Bus: inside. */
+typedef void (*agent_stopped_t)(void *userdata);
+void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata);
 
 /* For tests and STATUS=: the present phase ("Idle", "Draining", ...) and the pods still to go. */
 const char *agent_phase(const Agent *a);

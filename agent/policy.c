@@ -2,8 +2,6 @@
 #include "policy.h"
 
 #define LONG_NOTICE_USEC (5 * USEC_PER_MINUTE)
-/* Kept for the deletes at the end and for the last report. */
-#define MARGIN_USEC (2 * USEC_PER_SEC)
 
 static bool kind_drains(NoticeKind k) {
         switch (k) {
@@ -33,6 +31,9 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_
         if (!kind_drains(n->kind))
                 return (Plan){ .why = "this kind of notice is only reported" };
 
+        if (n->kind == NOTICE_SHUTDOWN)
+                return (Plan){ .drain = true, .why = "the machine waits for it" };
+
         is_long = usec_sub(n->deadline_usec, wall_now_usec) >= LONG_NOTICE_USEC;
         return (Plan){
                 .drain = true,
@@ -46,5 +47,5 @@ usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec) {
 
         if (claim_deadline_usec > 0)
                 deadline = MIN(deadline, claim_deadline_usec);
-        return usec_sub(deadline, MARGIN_USEC);
+        return usec_sub(deadline, POLICY_MARGIN_USEC);
 }

@@ -6,10 +6,14 @@
  *
  *      advisory, rebalance            an Event: the machine may live on for hours (seed 002)
  *      everything certain             drained, against the deadline
+ *      a shutdown                     drained at once: somebody waits for the machine
  *      ... leaving 5 minutes or more  first [Drain] LoadBalancerWaitSec= for load balancers to let go
  */
 
 #include "notice.h"
+
+/* Kept of the time for the deletes at the end and for the last report. */
+#define POLICY_MARGIN_USEC (2 * USEC_PER_SEC)
 
 typedef struct PolicySettings {
         usec_t lb_wait_usec;

@@ -25,6 +25,7 @@ struct Reflex {
         Timer *timer;     /* LB_WAIT, VOLUMES */
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
+        usec_t machine_deadline_usec; /* wall clock: of a shutdown under way; USEC_INFINITY: none */
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
@@ -44,6 +45,7 @@ static const unsigned edges[_REFLEX_STATE_MAX] = {
         [REFLEX_DRAINING] = TO(VOLUMES) | TO(CANCELLED),
         [REFLEX_VOLUMES] = TO(DRAINING) | TO(DRAINED) | TO(CANCELLED),
         [REFLEX_DRAINED] = TO(ENDING) | TO(CANCELLED),
+        [REFLEX_ENDING] = TO(DRAINED),
         [REFLEX_CANCELLED] = TO(IDLE),
 };
 
@@ -78,6 +80,8 @@ static void reflex_set_state(Reflex *r, ReflexState to, const char *reason) {
         timer_disarm(r->timer);
         r->state = to;
         node_voice_set_phase(r->c.voice, state_table[to]);
+        if (r->c.on_state)
+                r->c.on_state(r->c.userdata);
 }
 
 /* -- pods --------------------------------------------------------------------------------------- */
@@ -132,12 +136,20 @@ static void reflex_report(Reflex *r) {
                             w.phase, r->c.config->node_name);
         metrics_set(r->c.metrics, AGENT_METRIC_PODS_LEFT, 0, (double) w.pods_left);
         node_voice_set_status(r->c.voice, w.pods_left);
+        if (r->c.on_state)
+                r->c.on_state(r->c.userdata);
+}
+
+bool reflex_is_reported(const Reflex *r) {
+        return node_report_is_done(r->report);
 }
 
 /* -- the drain ---------------------------------------------------------------------------------- */
 
 static usec_t drain_deadline(const Reflex *r) {
-        return policy_drain_deadline(r->notice, r->claim_deadline_usec);
+        usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec);
+
+        return MIN(deadline, usec_sub(r->machine_deadline_usec, POLICY_MARGIN_USEC));
 }
 
 static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
@@ -402,6 +414,8 @@ void reflex_notice(Reflex *r, const Notice *n) {
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return;
         before = r->notice->deadline_usec;
+        if (!streq(r->notice->id, n->id) && n->kind == NOTICE_SHUTDOWN)
+                return; /* reflex_machine_ends() has said by when, and that may be taken back */
         if (!streq(r->notice->id, n->id))
                 r->notice->deadline_usec = MIN(before, n->deadline_usec);
         else if (notice_merge(r->notice, n, &changed) < 0)
@@ -487,13 +501,36 @@ static void on_api(NodeReport *report, const ApiError *error, bool first, void *
                 node_voice_api_lost(r->c.voice, error);
 }
 
-void reflex_machine_ends(Reflex *r) {
+void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending)
                 return;
         r->ending = true;
+        r->machine_deadline_usec = deadline_usec;
         node_voice_ending(r->c.voice);
         if (r->state == REFLEX_DRAINED)
                 reflex_set_state(r, REFLEX_ENDING, "the machine goes down");
+        else if (r->state == REFLEX_LB_WAIT)
+                reflex_enter_draining(r); /* the machine waits for it */
+        else if (r->notice && r->state != REFLEX_CANCELLED)
+                reflex_deadline_changed(r);
+}
+
+void reflex_machine_stays(Reflex *r) {
+        if (!r->ending)
+                return;
+        r->ending = false;
+        r->machine_deadline_usec = USEC_INFINITY;
+        if (r->state == REFLEX_ENDING)
+                reflex_set_state(r, REFLEX_DRAINED, "the machine stays");
+        if (!r->notice || r->state == REFLEX_CANCELLED)
+                return;
+        if (r->notice->kind == NOTICE_SHUTDOWN)
+                reflex_cancel(r, "the shutdown was cancelled");
+        else if (r->drain) {
+                /* A drain never takes a later deadline: this one goes on with its own. */
+                r->drain = node_drain_free(r->drain);
+                reflex_start_drain(r);
+        }
 }
 
 void reflex_see_node(Reflex *r, const KubeNode *n) {
@@ -569,6 +606,7 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         if (!r)
                 return -ENOMEM;
         r->c = *context;
+        r->machine_deadline_usec = USEC_INFINITY;
         handler.userdata = r;
         k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
         if (k < 0)

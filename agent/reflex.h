@@ -13,6 +13,7 @@
  *                        +--let go, or not in time--> DRAINED --the machine goes down--> ENDING
  *
  *      any before ENDING --withdrawn, or a person un-cordoned--> CANCELLED --our marks are off--> IDLE
+ *      ENDING --the shutdown was cancelled--> DRAINED
  *
  * After a restart it begins in the state in which it was left. A drain whose time is up before the node is
  * empty stays DRAINING: what is left is named, and it goes on for as long as the machine lives. ENDING
@@ -57,6 +58,8 @@ typedef struct ReflexContext {
         NodeVoice *voice;
         Metrics *metrics;
         const Informer *pods; /* of this node */
+        void (*on_state)(void *userdata); /* it changed, or something was reported; may be NULL */
+        void *userdata;
 } ReflexContext;
 
 int reflex_new(const ReflexContext *context, Reflex **ret);
@@ -76,8 +79,11 @@ void reflex_clean(Reflex *r, bool released, const char *why);
 void reflex_notice(Reflex *r, const Notice *n);
 /* Positively withdrawn: undone, if it is not too late. why: static. */
 void reflex_cancel(Reflex *r, const char *why);
-/* The machine goes down, whatever becomes of the notice. */
-void reflex_machine_ends(Reflex *r);
+/* The machine goes down by then (wall clock; USEC_INFINITY: not said), whatever becomes of the notice: nothing is undone
+ * any more. */
+void reflex_machine_ends(Reflex *r, usec_t deadline_usec);
+/* It does not, after all: what was done for that alone is undone. */
+void reflex_machine_stays(Reflex *r);
 
 /* What the informers bring. */
 void reflex_see_node(Reflex *r, const KubeNode *n); /* NULL: gone */
@@ -89,3 +95,4 @@ ReflexState reflex_state(const Reflex *r);
 const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
 size_t reflex_pods_left(const Reflex *r);
+bool reflex_is_reported(const Reflex *r); /* the Node says all that is to be said */

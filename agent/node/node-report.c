@@ -516,3 +516,11 @@ void node_report_kick(NodeReport *r) {
         r->retry_usec = 0;
         timer_arm_earlier(r->timer, 0);
 }
+
+bool node_report_is_done(const NodeReport *r) {
+        if (r->goal == GOAL_NONE)
+                return true;
+        return r->goal == GOAL_MARK && r->cordoned && !r->call && r->view && phase_due(r) == USEC_INFINITY &&
+               (r->wanted_conditions == NODE_CONDITIONS_NONE ||
+                node_conditions(r->view) == r->wanted_conditions);
+}

@@ -64,5 +64,7 @@ int node_report_resume(NodeReport *r, const NodeWish *w);
 void node_report_unmark(NodeReport *r);
 /* The same after a person un-cordoned: spec.unschedulable is that person's from now on. */
 void node_report_release(NodeReport *r);
+/* All that was wished stands on the Node (so far as it is known), and nothing is under way. */
+bool node_report_is_done(const NodeReport *r);
 /* A path came back: what waits for its retry goes now. */
 void node_report_kick(NodeReport *r);

@@ -131,6 +131,19 @@ static const char *action_of(const Notice *n) {
         return n->action ? n->action : "end";
 }
 
+static const char *why_of(const Notice *n) {
+        if (n->kind == NOTICE_SHUTDOWN)
+                return "The machine of this node shuts down";
+        return n->kind == NOTICE_MANUAL ? "Somebody on this node takes it out of service"
+                                        : "The cloud takes this node back";
+}
+
+static const char *event_of(const Notice *n) {
+        if (n->kind == NOTICE_SHUTDOWN)
+                return "Shutdown";
+        return n->kind == NOTICE_SPOT ? "SpotInterruption" : "Interruption";
+}
+
 /* -- agent and API server ----------------------------------------------------------------------- */
 
 void node_voice_ready(NodeVoice *v) {
@@ -180,9 +193,8 @@ void node_voice_notice_seen(NodeVoice *v, const Plan *plan) {
 
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN, "%s Taking node %s out of service now: %s.",
             strempty(text), v->node, plan->why);
-        kind = strf("The cloud takes this node back: %s", strempty(text));
-        tell_node(v, EVENT_WARNING, v->notice->kind == NOTICE_SPOT ? "SpotInterruption" : "Interruption",
-                  kind);
+        kind = strf("%s: %s", why_of(v->notice), strempty(text));
+        tell_node(v, EVENT_WARNING, event_of(v->notice), kind);
 }
 
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
@@ -247,7 +259,7 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
                 return;
         line = strf("Evicted pod %s.", key);
         say_full(v, LOG_LEVEL_INFO, NULL, key, NULL, NULL, line);
-        text = strf("Node %s is being taken back by the cloud (%s notice, %s at %s).", v->node,
+        text = strf("%s: node %s (%s notice, %s at %s).", why_of(v->notice), v->node,
                     notice_kind_to_string(v->notice->kind), action_of(v->notice),
                     v->deadline[0] ? v->deadline : "a time not said");
         tell_pod(v, pod, EVENT_NORMAL, "Evicted", text);
@@ -367,5 +379,69 @@ void node_voice_undone(NodeVoice *v, bool uncordoned) {
 }
 
 void node_voice_ending(NodeVoice *v) {
-        say(v, LOG_LEVEL_NOTICE, NULL, "The machine is going down: from here on nothing is undone.");
+        say(v, LOG_LEVEL_NOTICE, NULL,
+            "The machine is going down: from here on nothing is undone, unless that is cancelled.");
+}
+
+/* -- the machine's own shutdown ----------------------------------------------------------------- */
+
+void node_voice_shutdown_limits(NodeVoice *v, const PowerLimits *l, const PowerBudget *b, bool refused,
+                                bool kubelet_inhibits) {
+        char total[DURATION_MAX], delay[DURATION_MAX], job[DURATION_MAX];
+
+        duration_format(b->total_usec, total);
+        duration_format(l->inhibit_delay_usec, delay);
+        duration_format(l->job_timeout_usec, job);
+        if (refused)
+                say(v, LOG_LEVEL_ERROR, MESSAGE_SHUTDOWN_LIMITS,
+                    "The machine gives a shutdown only %s (logind's InhibitDelayMaxSec=%s), less than "
+                    "[Shutdown] MaxSec=; "
+                    "as TooShort=refuse, node %s is not drained before a shutdown. %s",
+                    total, delay, v->node, b->remedy);
+        else if (b->too_short)
+                say(v, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_LIMITS,
+                    "A shutdown of node %s is delayed for its drain by %s at most, less than [Shutdown] "
+                    "MaxSec= (logind's "
+                    "InhibitDelayMaxSec=%s, JobTimeoutSec=%s of its target%s). %s",
+                    v->node, total, delay, job,
+                    l->stop_extendable ? "" : ", no unit whose stop could be extended", b->remedy);
+        else
+                say(v, LOG_LEVEL_INFO, MESSAGE_SHUTDOWN_LIMITS,
+                    "A shutdown of node %s is delayed for its drain by %s at most (logind's "
+                    "InhibitDelayMaxSec=%s, then "
+                    "the ordered stop, JobTimeoutSec=%s of its target).",
+                    v->node, total, delay, job);
+        if (kubelet_inhibits)
+                say(v, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_LIMITS,
+                    "The kubelet's own graceful node shutdown is on: at a shutdown it kills pods while "
+                    "vesper evicts them. "
+                    "Set shutdownGracePeriod: 0s in the kubelet's configuration.");
+}
+
+void node_voice_shutdown_began(NodeVoice *v, const Notice *n, usec_t budget_usec) {
+        char text[DURATION_MAX];
+
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_SHUTDOWN_BEGAN,
+            "This machine shuts down (%s, said by %s); %s at most for node %s.", action_of(n), n->source,
+            duration_format(budget_usec, text), v->node);
+}
+
+void node_voice_shutdown_alone(NodeVoice *v, const char *why) {
+        say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
+            "The API server does not answer while this machine shuts down: %s. Nothing can be evicted "
+            "without it; what is "
+            "stopping gets its time, the rest is stopped by systemd in order.",
+            strempty(why));
+}
+
+void node_voice_shutdown_let_go(NodeVoice *v, const char *why, size_t pods_left, usec_t after_usec) {
+        char text[DURATION_MAX];
+
+        say(v, pods_left > 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, MESSAGE_SHUTDOWN_LET_GO,
+            "The shutdown goes on, %s after it began: %s. Pods left on node %s: %zu.",
+            duration_format(after_usec, text), why, v->node, pods_left);
+}
+
+void node_voice_shutdown_cancelled(NodeVoice *v) {
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_SHUTDOWN_CANCELLED, "The shutdown of this machine was cancelled.");
 }

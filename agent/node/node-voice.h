@@ -10,6 +10,7 @@
 #include "kube-kinds.h"
 #include "node-drain.h"
 #include "policy.h"
+#include "power.h"
 
 typedef struct NodeVoice NodeVoice;
 
@@ -56,3 +57,11 @@ void node_voice_released(NodeVoice *v);
 void node_voice_left_over(NodeVoice *v, const char *why);
 void node_voice_undone(NodeVoice *v, bool uncordoned);
 void node_voice_ending(NodeVoice *v);
+
+/* The machine's own shutdown. */
+void node_voice_shutdown_limits(NodeVoice *v, const PowerLimits *l, const PowerBudget *b, bool refused,
+                                bool kubelet_inhibits);
+void node_voice_shutdown_began(NodeVoice *v, const Notice *n, usec_t budget_usec);
+void node_voice_shutdown_alone(NodeVoice *v, const char *why);
+void node_voice_shutdown_let_go(NodeVoice *v, const char *why, size_t pods_left, usec_t after_usec);
+void node_voice_shutdown_cancelled(NodeVoice *v);

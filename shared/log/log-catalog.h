@@ -52,3 +52,13 @@
 #define MESSAGE_READY "aba7501ff7679c2e2f1b9117cae88daf"
 /* The process ends. */
 #define MESSAGE_STOPPING "351a564c17110524097d06cd46b31c30"
+/* How long a shutdown of this machine may be delayed for its node's drain; the message says what limits it. */
+#define MESSAGE_SHUTDOWN_LIMITS "0d2b3f0f6a4e4a1c9b7e5d8c2f61a3b7"
+/* logind does not let us inhibit shutdowns. */
+#define MESSAGE_SHUTDOWN_NOT_INHIBITED "5c1e9a7d3b8f4f60a2d4c6e8f0917b35"
+/* The machine is shutting down; its node is drained first. */
+#define MESSAGE_SHUTDOWN_BEGAN "b7f3d1c5e9a24867936bc0ad5f4e2819"
+/* The shutdown goes on: we delay it no longer. */
+#define MESSAGE_SHUTDOWN_LET_GO "e4a86c2f7d9043b5b1f5c3e7a9d80264"
+/* The shutdown was cancelled; what was done for it is undone. */
+#define MESSAGE_SHUTDOWN_CANCELLED "93c7e5b1f0d84a26a8e2d6f4b9c1370f"

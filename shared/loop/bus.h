@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* D-Bus, as far as vesper needs it: read one property, hear one signal. A seam; the real one is sd-bus on the system bus. */
+/*
+ * D-Bus, as far as vesper needs it: read one property, call one method, hear one signal. A seam; the real one is sd-bus on
+ * the system bus.
+ *
+ * When the connection is lost, what was asked ends with an error, and the bus is dialled again every second. Signals are
+ * listened for on the new connection as on the old one; what was sent meanwhile is lost, and their slots hear -ESTALE.
+ */
 
 #include <stddef.h>
 
@@ -11,14 +17,34 @@ typedef struct Bus Bus;
 typedef struct BusSlot BusSlot;
 
 /* error: 0 or a negative errno; value: the property as text (strings as they are, booleans "true"/"false", integers in
- * decimal), borrowed for the callback. For a signal: its first argument in the same form, or "". */
+ * decimal), borrowed for the callback. For a signal: its first argument in the same form, or "". error of a signal:
+ * -ESTALE: some may have been missed, ask for what they would have said; else it will never be heard. */
 typedef void (*bus_value_t)(int error, const char *value, void *userdata);
+
+/* One method call. types: of "sobiut"; args: one text for each, in the form of values. timeout_usec: USEC_INFINITY waits for
+ * as long as the connection lives. */
+typedef struct BusCall {
+        const char *service, *path, *interface, *member, *types;
+        const char *const *args;
+        usec_t timeout_usec;
+} BusCall;
+
+/* What came of it, borrowed for the callback. */
+typedef struct BusReply {
+        int error;              /* 0 or a negative errno */
+        const char *error_name; /* D-Bus' own, or "" */
+        char *const *values;    /* all basic values in their order, out of whatever they are wrapped in; NULL: none */
+        int fd;                 /* the first one; dup it to keep it. -EBADF: none */
+} BusReply;
+
+typedef void (*bus_reply_t)(const BusReply *reply, void *userdata);
 
 typedef struct BusOps {
         int (*get_property)(Bus *b, const char *service, const char *path, const char *interface, const char *property,
                             bus_value_t fn, void *userdata, BusSlot **ret);
         int (*match_signal)(Bus *b, const char *service, const char *path, const char *interface, const char *signal,
                             bus_value_t fn, void *userdata, BusSlot **ret);
+        int (*call)(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret);
         void (*slot_free)(BusSlot *s);
         void (*free)(Bus *b);
 } BusOps;

@@ -80,6 +80,7 @@ static void on_notify(const char *text, void *userdata) {
                 (void) snprintf(r->status, sizeof(r->status), "%s", status);
         if (streq(text, "READY=1"))
                 r->ready = true;
+        fake_power_notify(r->power, text);
 }
 
 static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
@@ -90,6 +91,50 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         if (!r->dead && request->method == HTTP_PATCH)
                 strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size,
                             (const char *) request->body);
+}
+
+static int rig_store_fd(const char *name, int fd, void *userdata) {
+        AgentRig *r = userdata;
+
+        return fake_power_store_fd(name, fd, r->power);
+}
+
+static int rig_take_fd(const char *name, void *userdata) {
+        AgentRig *r = userdata;
+
+        return fake_power_take_fd(name, r->power);
+}
+
+static void rig_forget_fd(const char *name, void *userdata) {
+        AgentRig *r = userdata;
+
+        fake_power_forget_fd(name, r->power);
+}
+
+static void on_stopped(void *userdata) {
+        AgentRig *r = userdata;
+
+        r->stopped = r->dead = true;
+}
+
+static void on_sigterm(void *userdata) {
+        AgentRig *r = userdata;
+
+        if (r->agent)
+                agent_ask_stop(r->agent, on_stopped, r);
+}
+
+static void on_sigkill(void *userdata) {
+        AgentRig *r = userdata;
+
+        r->dead = true;
+}
+
+static void on_off(void *userdata) {
+}
+
+void agent_rig_stop(AgentRig *r) {
+        on_sigterm(r);
 }
 
 static int make_client(AgentRig *r) {
@@ -103,7 +148,11 @@ static int make_client(AgentRig *r) {
                 .log = r->log,
                 .transport = r->transport,
                 .state = &r->store,
-                .bus = fake_bus_ops(r->bus),
+                .bus = r->bus,
+                .store_fd = rig_store_fd,
+                .take_stored_fd = rig_take_fd,
+                .forget_fd = rig_forget_fd,
+                .stop_extendable = true,
                 .netlink = &r->netlink.netlink,
                 .notify = on_notify,
                 .notify_userdata = r,
@@ -121,6 +170,8 @@ static int make_process(AgentRig *r) {
         int k;
 
         k = loop_new_virtual(r->world.time, &r->loop);
+        if (k >= 0 && !r->no_bus)
+                r->bus = fake_power_bus(r->power, r->loop);
         if (k >= 0)
                 k = random_new(r->lives, &r->random);
         if (k >= 0)
@@ -141,7 +192,8 @@ int agent_rig_try_start(AgentRig *r) {
 
         assert_null(r->agent);
         r->lives++;
-        r->dead = r->ready = false;
+        r->dead = r->ready = r->stopped = false;
+        fake_power_unit_started(r->power);
         k = make_process(r);
         if (k >= 0)
                 k = agent_new(&r->env, &r->config, r->client, &r->agent);
@@ -157,7 +209,10 @@ void agent_rig_start(AgentRig *r) {
 }
 
 void agent_rig_kill(AgentRig *r) {
+        if (r->loop)
+                fake_power_unit_ended(r->power, true);
         r->agent = agent_free(r->agent);
+        r->bus = bus_free(r->bus);
         r->client = kube_client_free(r->client);
         r->auth = kube_auth_free(r->auth);
         r->transport = http_transport_free(r->transport);
@@ -187,12 +242,14 @@ AgentRig *agent_rig_new(void) {
         r->cluster = r->world.cluster;
         r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
         r->store.ops = &disk_ops;
-        r->bus = fake_bus_new();
+        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, r });
         fake_netlink_init(&r->netlink);
         r->config = (AgentConfig){
                 .node_name = strdup(RIG_NODE),
                 .poll_usec = 2 * USEC_PER_SEC,
                 .lb_wait_usec = 30 * USEC_PER_SEC,
+                .shutdown_drain = true,
+                .shutdown_max_usec = 10 * USEC_PER_MINUTE,
         };
         fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
         fake_add_node(r->cluster, "n2", NULL, NULL, NULL);
@@ -205,10 +262,10 @@ AgentRig *agent_rig_free(AgentRig *r) {
         if (!r)
                 return NULL;
         agent_rig_kill(r);
+        fake_power_free(r->power);
         fake_imds_free(r->imds);
         fake_world_done(&r->world);
         agent_config_done(&r->config);
-        fake_bus_free(r->bus);
         free(r->record);
         strbuf_done(&r->lines);
         strbuf_done(&r->patches);

@@ -10,6 +10,7 @@
 #include "fake-client.h"
 #include "fake-imds.h"
 #include "fake-machine.h"
+#include "fake-power.h"
 #include "log.h"
 
 #define RIG_NODE "n1"
@@ -34,7 +35,10 @@ typedef struct AgentRig {
         RigDeath death;
         int disk_error; /* of each write; 0: fine */
 
-        FakeBus *bus;
+        FakePower *power; /* logind and PID 1 */
+        Bus *bus;         /* of the process */
+        bool stopped;     /* it has ended by itself, asked to */
+        bool no_bus;      /* it is started without one */
         FakeNetlink netlink;
 
         /* the process; NULL while it does not run */
@@ -66,6 +70,8 @@ void agent_rig_start(AgentRig *r);
 /* The same, where starting may fail: 0, or how it did; then it does not run. */
 int agent_rig_try_start(AgentRig *r);
 void agent_rig_kill(AgentRig *r);
+/* SIGTERM. */
+void agent_rig_stop(AgentRig *r);
 /* Another boot; the Node gets its id, as the kubelet would report it. */
 void agent_rig_reboot(AgentRig *r);
 /* Lets time pass. True: the agent died at the write that was chosen, and has been buried. */

@@ -24,6 +24,7 @@
 #include "file-util.h"
 #include "netlink.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define S USEC_PER_SEC
 #define MS USEC_PER_MSEC
@@ -126,6 +127,31 @@ static int on_emit(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
         return sd_bus_reply_method_return(m, "");
 }
 
+/* All that a reply may be made of: (ss)s, a variant, a descriptor. */
+static int on_lend(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
+        const char *who;
+        uint32_t number;
+        int flag, signed_number, fds[2], r;
+        uint64_t large;
+
+        r = sd_bus_message_read(m, "sbiut", &who, &flag, &signed_number, &number, &large);
+        if (r < 0)
+                return r;
+        if (pipe(fds) < 0)
+                return -errno;
+        if (write(fds[1], who, strlen(who)) < 0)
+                return -errno;
+        (void) close(fds[1]);
+        r = sd_bus_reply_method_return(m, "a(sb)viuth", 2, "kubelet", flag, "other", 0, "s", "wrapped",
+                                       signed_number, number, large, fds[0]);
+        (void) close(fds[0]);
+        return r;
+}
+
+static int on_refuse(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
+        return sd_bus_error_set(reterr, "sh.vesper.Test.InProgress", "not now");
+}
+
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Text", "s", get_property, 0, 0),
@@ -134,6 +160,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Negative", "i", get_property, 0, 0),
         SD_BUS_PROPERTY("List", "as", get_property, 0, 0),
         SD_BUS_METHOD("Emit", "", "", on_emit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Lend", "sbiut", "a(sb)viuth", on_lend, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Refuse", "", "", on_refuse, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 
@@ -284,6 +312,222 @@ static void test_signal(void **state) {
         world_done(&w);
 }
 
+typedef struct Answer {
+        Loop *loop;
+        int error;
+        char *name, *values;
+        char lent[20];
+} Answer;
+
+static void on_answer(const BusReply *reply, void *userdata) {
+        Answer *a = userdata;
+
+        a->error = reply->error;
+        a->name = strdup(reply->error_name);
+        a->values = strv_join(reply->values, " ");
+        if (reply->fd >= 0)
+                assert_true(read(reply->fd, a->lent, sizeof(a->lent) - 1) >= 0);
+        loop_exit(a->loop, 0);
+}
+
+/* Arguments of each type go, whatever is wrapped comes flat, and a descriptor with it. */
+static void test_call(void **state) {
+        static const struct {
+                const char *member, *types, *args[5];
+                int error; /* 1: any */
+                const char *name, *values, *lent;
+        } rows[] = {
+                { "Lend",
+                  "sbiut",
+                  { "me", "true", "-7", "7", "18446744073709551615" },
+                  0,
+                  "",
+                  "kubelet true other false wrapped -7 7 18446744073709551615",
+                  "me" },
+                { "Refuse", "", { NULL }, 1, "sh.vesper.Test.InProgress", NULL, "" },
+                { "Absent", "s", { "x" }, 1, "org.freedesktop.DBus.Error.UnknownMethod", NULL, "" },
+        };
+        const Broker *b = *state;
+
+        if (!b->there)
+                skip();
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                BusCall call = {
+                        SERVICE, PATH, INTERFACE, rows[i].member, rows[i].types, rows[i].args, 5 * S
+                };
+                BusSlot *slot = NULL;
+                Answer a = { 0 };
+                World w;
+
+                print_message("%s\n", rows[i].member);
+                world_init(&w, 20 * S);
+                a.loop = w.loop;
+                assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+                assert_return_code(w.bus->ops->call(w.bus, &call, on_answer, &a, &slot), 0);
+                assert_int_equal(loop_run(w.loop), 0);
+                if (rows[i].error > 0)
+                        assert_true(a.error < 0);
+                else
+                        assert_int_equal(a.error, rows[i].error);
+                assert_string_equal(a.name, rows[i].name);
+                if (rows[i].values)
+                        assert_string_equal(a.values, rows[i].values);
+                assert_string_equal(a.lent, rows[i].lent);
+                bus_slot_free(slot);
+                free(a.name);
+                free(a.values);
+                world_done(&w);
+        }
+}
+
+/* What is none of its type never leaves. */
+static void test_bad_arguments(void **state) {
+        static const struct {
+                const char *types, *arg;
+        } rows[] = { { "b", "maybe" }, { "i", "2147483648" }, { "u", "-1" }, { "t", "x" }, { "h", "3" } };
+        const Broker *b = *state;
+        World w;
+
+        if (!b->there)
+                skip();
+        world_init(&w, 20 * S);
+        assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                BusCall call = { SERVICE, PATH, INTERFACE, "Lend", rows[i].types, &rows[i].arg, S };
+                BusSlot *slot = NULL;
+
+                assert_true(w.bus->ops->call(w.bus, &call, on_answer, NULL, &slot) < 0);
+                assert_null(slot);
+        }
+        world_done(&w);
+}
+
+/* -- a bus that goes away ----------------------------------------------------------------------- */
+
+typedef struct Outage {
+        World w;
+        char folder[40], address[80];
+        pid_t daemon;
+        unsigned n_stale, n_signals;
+        int error; /* of the question that was open */
+        BusSlot *match, *question;
+        Timer *restart;
+} Outage;
+
+static void outage_start_daemon(Outage *o) {
+        char ready;
+        int fds[2];
+
+        assert_return_code(pipe(fds), 0);
+        o->daemon = fork();
+        assert_true(o->daemon >= 0);
+        if (o->daemon == 0) {
+                char address[100], argument[32];
+
+                (void) snprintf(address, sizeof(address), "--address=%s", o->address);
+                (void) snprintf(argument, sizeof(argument), "--print-address=%d", fds[1]);
+                (void) close(fds[0]);
+                (void) execlp("dbus-daemon", "dbus-daemon", "--session", "--nofork", "--nopidfile", address,
+                              argument, NULL);
+                _exit(127);
+        }
+        (void) close(fds[1]);
+        assert_int_equal(read(fds[0], &ready, 1), 1);
+        (void) close(fds[0]);
+}
+
+static void outage_stop_daemon(Outage *o) {
+        char path[100];
+
+        (void) kill(o->daemon, SIGKILL);
+        (void) waitpid(o->daemon, NULL, 0);
+        (void) snprintf(path, sizeof(path), "%s/bus", o->folder);
+        (void) unlink(path);
+}
+
+static void outage_emit(Outage *o) {
+        sd_bus *bus = NULL;
+
+        assert_return_code(sd_bus_open_system(&bus), 0);
+        assert_return_code(sd_bus_request_name(bus, SERVICE, 0), 0);
+        assert_return_code(sd_bus_emit_signal(bus, PATH, INTERFACE, "Prepare", "b", 1), 0);
+        sd_bus_flush_close_unref(bus);
+}
+
+static void on_outage_signal(int error, const char *value, void *userdata) {
+        Outage *o = userdata;
+
+        if (error == -ESTALE) {
+                o->n_stale++;
+                timer_arm_in(o->restart, 200 * MS); /* the match is on its way */
+                return;
+        }
+        assert_int_equal(error, 0);
+        assert_string_equal(value, "true");
+        o->n_signals++;
+        loop_exit(o->w.loop, 0);
+}
+
+static void on_outage_answer(const BusReply *reply, void *userdata) {
+        Outage *o = userdata;
+
+        o->error = reply->error;
+}
+
+/* Down, up again after a while, then the signal. */
+static void on_outage_step(Timer *t, void *userdata) {
+        Outage *o = userdata;
+
+        if (o->n_stale > 0)
+                outage_emit(o);
+        else if (o->daemon > 0) {
+                outage_stop_daemon(o);
+                o->daemon = 0;
+                timer_arm_in(t, 1500 * MS);
+        } else
+                outage_start_daemon(o);
+}
+
+static void test_bus_comes_back(void **state) {
+        static const char *const args[] = { NULL };
+        const BusCall ask = { "org.freedesktop.DBus",
+                              "/org/freedesktop/DBus",
+                              "org.freedesktop.DBus.Peer",
+                              "Ping",
+                              "",
+                              args,
+                              USEC_INFINITY };
+        const Broker *b = *state;
+        Outage o = { .folder = "/tmp/test-bus-XXXXXX" };
+
+        if (!b->there)
+                skip();
+        assert_non_null(mkdtemp(o.folder));
+        (void) snprintf(o.address, sizeof(o.address), "unix:path=%s/bus", o.folder);
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", o.address, 1), 0);
+        outage_start_daemon(&o);
+        world_init(&o.w, 20 * S);
+        assert_return_code(bus_new_system(o.w.loop, &o.w.bus), 0);
+        assert_return_code(o.w.bus->ops->match_signal(o.w.bus, SERVICE, PATH, INTERFACE, "Prepare",
+                                                      on_outage_signal, &o, &o.match),
+                           0);
+        assert_return_code(timer_new(o.w.loop, "step", on_outage_step, &o, &o.restart), 0);
+        timer_arm_in(o.restart, 300 * MS);
+        assert_return_code(kill(o.daemon, SIGSTOP), 0); /* so that no answer comes before the end */
+        assert_return_code(o.w.bus->ops->call(o.w.bus, &ask, on_outage_answer, &o, &o.question), 0);
+        assert_int_equal(loop_run(o.w.loop), 0);
+        assert_true(o.error < 0); /* what was asked has ended */
+        assert_int_equal(o.n_stale, 1);
+        assert_int_equal(o.n_signals, 1);
+        bus_slot_free(o.question);
+        bus_slot_free(o.match);
+        timer_free(o.restart);
+        world_done(&o.w);
+        outage_stop_daemon(&o);
+        (void) rmdir(o.folder);
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", b->address, 1), 0);
+}
+
 static void test_no_bus(void **state) {
         const Broker *b = *state;
         World w;
@@ -361,11 +605,10 @@ static void test_burst_is_one_change(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_property),
-                cmocka_unit_test(test_dropped_slot_is_silent),
-                cmocka_unit_test(test_signal),
-                cmocka_unit_test(test_no_bus),
-                cmocka_unit_test(test_burst_is_one_change),
+                cmocka_unit_test(test_property),      cmocka_unit_test(test_dropped_slot_is_silent),
+                cmocka_unit_test(test_signal),        cmocka_unit_test(test_call),
+                cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_bus_comes_back),
+                cmocka_unit_test(test_no_bus),        cmocka_unit_test(test_burst_is_one_change),
         };
         return cmocka_run_group_tests_name("bus-netlink", tests, broker_start, broker_stop);
 }

@@ -31,6 +31,7 @@ static void test_decide(void **state) {
                 { "maintenance", NOTICE_MAINTENANCE, NOTICE_CERTAIN, IN(3600), true, 30 },
                 { "scale-in", NOTICE_SCALE_IN, NOTICE_CERTAIN, IN(60), true, 0 },
                 { "a shutdown", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(5), true, 0 },
+                { "a shutdown that may take long", NOTICE_SHUTDOWN, NOTICE_CERTAIN, IN(600), true, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

@@ -200,6 +200,27 @@ static void test_cancelled_on_the_way(void **state) {
         }
 }
 
+/* A machine that goes down waits for no load balancer; when it stays, the notice has its own deadline again. */
+static void test_machine_ends_and_stays(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        begin(&b, 10 * USEC_PER_MINUTE, 30 * USEC_PER_SEC);
+        agent_rig_run(b.rig, USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_LB_WAIT);
+        reflex_machine_ends(b.reflex, usec_add(loop_wall(b.rig->loop), 9 * USEC_PER_MINUTE));
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+        agent_rig_run(b.rig, 20 * USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_ENDING);
+        reflex_machine_stays(b.reflex);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED); /* for the notice, which stands */
+        assert_true(agent_rig_unschedulable(b.rig));
+        reflex_cancel(b.reflex, "it was withdrawn");
+        agent_rig_run(b.rig, USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_IDLE);
+        assert_false(agent_rig_unschedulable(b.rig));
+}
+
 /* Once the machine goes down nothing is undone, whenever that was seen. */
 static void test_machine_ends(void **state) {
         static const usec_t seen_after[] = { USEC_PER_SEC, 20 * USEC_PER_SEC };
@@ -210,8 +231,8 @@ static void test_machine_ends(void **state) {
                 bench_init(&b);
                 begin(&b, 2 * USEC_PER_MINUTE, 0);
                 agent_rig_run(b.rig, seen_after[i]);
-                reflex_machine_ends(b.reflex);
-                reflex_machine_ends(b.reflex);
+                reflex_machine_ends(b.reflex, USEC_INFINITY);
+                reflex_machine_ends(b.reflex, USEC_INFINITY);
                 agent_rig_run(b.rig, 20 * USEC_PER_SEC);
                 assert_int_equal(reflex_state(b.reflex), REFLEX_ENDING);
                 reflex_cancel(b.reflex, "it was withdrawn");
@@ -255,6 +276,7 @@ int main(void) {
                 cmocka_unit_test(test_lb_wait_cut_short),
                 cmocka_unit_test(test_cancelled_on_the_way),
                 cmocka_unit_test(test_machine_ends),
+                cmocka_unit_test(test_machine_ends_and_stays),
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_names),
         };

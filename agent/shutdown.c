@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shutdown.h"
+
+#include "agent-metrics.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "string-util.h"
+
+#define PROBE_USEC (3 * USEC_PER_SEC)
+#define PROBE_AGAIN_USEC (10 * USEC_PER_SEC)
+/* For the last report, once the node is drained. */
+#define REPORT_USEC (500 * USEC_PER_MSEC)
+#define REPORT_LOOK_USEC (20 * USEC_PER_MSEC)
+/* A container is killed this long after its pod's time, at most. */
+#define KILL_USEC (2 * USEC_PER_SEC)
+#define EXTEND_EVERY_USEC (5 * USEC_PER_SEC)
+#define EXTEND_BY_USEC (20 * USEC_PER_SEC)
+
+typedef enum ApiState { API_ASKED, API_ANSWERS, API_AWAY, API_NO_NODE } ApiState;
+
+struct Shutdown {
+        ShutdownContext c;
+        ShutdownHandler handler;
+        Power *power;
+        PowerState told;
+        PowerLimits limits;
+        bool limits_known, refused;
+
+        ShutdownState state;
+        Notice *notice; /* of the shutdown under way */
+        usec_t began_usec, deadline_usec;
+        usec_t drained_usec; /* since when; 0: not yet */
+        bool pending;        /* the notice is not yet acted upon */
+        bool stop_asked, stopped;
+
+        ApiState api;
+        KubeCall *probe;
+        usec_t probe_usec; /* when to ask again */
+        usec_t extend_usec;
+        Timer *timer;
+};
+
+ShutdownState shutdown_state(const Shutdown *s) {
+        return s->state;
+}
+
+PowerState shutdown_power(const Shutdown *s) {
+        return power_state(s->power);
+}
+
+usec_t shutdown_local_wait(const Informer *pods) {
+        usec_t until = 0;
+        KubeObject *o;
+
+        INFORMER_FOREACH (o, pods) {
+                const KubePod *pod = (const KubePod *) o;
+
+                /* For pods this is when their grace ends. */
+                until = MAX(until, pod->object.meta.deletion_usec);
+        }
+        return until > 0 ? usec_add(until, KILL_USEC) : 0;
+}
+
+static usec_t now(const Shutdown *s) {
+        return loop_now(s->c.env->loop);
+}
+
+static void stop_now(Shutdown *s) {
+        if (s->stopped)
+                return;
+        s->stopped = true;
+        s->handler.on_stop(s->handler.userdata);
+}
+
+static bool drains(const Shutdown *s) {
+        return s->c.config->shutdown_drain && !s->refused;
+}
+
+static void hold(Shutdown *s) {
+        power_hold(s->power, drains(s) && s->state != SHUTDOWN_LET_GO);
+}
+
+/* -- the API server ----------------------------------------------------------------------------- */
+
+static void on_probe(const KubeReply *reply, void *userdata) {
+        Shutdown *s = userdata;
+        ApiState before = s->api;
+
+        s->probe = kube_call_free(s->probe);
+        if (reply->error && reply->error->http == 0)
+                s->api = API_AWAY;
+        else
+                s->api = reply->error && reply->error->http == 404 ? API_NO_NODE : API_ANSWERS;
+        s->probe_usec = usec_add(now(s), s->api == API_AWAY ? PROBE_USEC : PROBE_AGAIN_USEC);
+        if (s->api == API_AWAY && before != API_AWAY)
+                node_voice_shutdown_alone(s->c.voice, reply->error->message);
+        shutdown_wake(s);
+}
+
+static void probe(Shutdown *s) {
+        const KubeTarget target = { .kind = &kube_node_kind, .name = s->c.config->node_name };
+        const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = PROBE_USEC };
+
+        if (s->probe || now(s) < s->probe_usec)
+                return;
+        if (kube_get(s->c.client, &target, &options, on_probe, s, &s->probe) < 0)
+                s->probe_usec = usec_add(now(s), USEC_PER_SEC);
+}
+
+/* -- is it over --------------------------------------------------------------------------------- */
+
+/* Why we need not delay it any longer; NULL: we do. *ret_next: when to look again by time alone. */
+static const char *over(Shutdown *s, usec_t *ret_next) {
+        ReflexState r = reflex_state(s->c.reflex);
+        usec_t wait;
+
+        *ret_next = s->deadline_usec;
+        if (!s->c.config->shutdown_drain)
+                return "[Shutdown] Drain=no";
+        if (s->refused)
+                return "the machine gives less than [Shutdown] MaxSec=, and TooShort=refuse";
+        if (now(s) >= s->deadline_usec)
+                return "the time is up";
+        if (r == REFLEX_DRAINED || r == REFLEX_ENDING) {
+                if (s->drained_usec == 0)
+                        s->drained_usec = now(s);
+                if (reflex_is_reported(s->c.reflex) || now(s) >= usec_add(s->drained_usec, REPORT_USEC) ||
+                    s->api == API_AWAY)
+                        return "the node is drained";
+                *ret_next = usec_add(now(s), REPORT_LOOK_USEC);
+                return NULL;
+        }
+        s->drained_usec = 0;
+        if (s->api == API_NO_NODE && !reflex_node(s->c.reflex))
+                return "there is no Node of this machine";
+        if (s->api == API_ANSWERS && r == REFLEX_IDLE && !s->pending)
+                return "the notice of it is not acted upon";
+        if (s->api != API_AWAY)
+                return NULL;
+        wait = shutdown_local_wait(s->c.pods);
+        wait = wait > 0 ? loop_from_wall(s->c.env->loop, wait) : 0;
+        if (now(s) >= wait)
+                return "the API server does not answer, and no container has time left by it";
+        *ret_next = MIN(*ret_next, wait);
+        return NULL;
+}
+
+static void extend(Shutdown *s) {
+        _cleanup_free_ char *text = NULL;
+
+        if (!s->stop_asked || now(s) < s->extend_usec)
+                return;
+        s->extend_usec = usec_add(now(s), EXTEND_EVERY_USEC);
+        text = strf("EXTEND_TIMEOUT_USEC=%llu", (unsigned long long) EXTEND_BY_USEC);
+        if (text && s->c.env->notify)
+                s->c.env->notify(text, s->c.env->notify_userdata);
+}
+
+static void look(Shutdown *s) {
+        const char *why;
+        usec_t next;
+
+        if (s->state != SHUTDOWN_DRAINING)
+                return;
+        if (s->pending)
+                s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
+        why = over(s, &next);
+        if (why) {
+                s->state = SHUTDOWN_LET_GO;
+                s->probe = kube_call_free(s->probe);
+                timer_disarm(s->timer);
+                node_voice_shutdown_let_go(s->c.voice, why, reflex_pods_left(s->c.reflex),
+                                           usec_sub(now(s), s->began_usec));
+                hold(s);
+                if (s->stop_asked)
+                        stop_now(s);
+                return;
+        }
+        probe(s);
+        extend(s);
+        if (!s->probe)
+                next = MIN(next, s->probe_usec);
+        if (s->stop_asked)
+                next = MIN(next, s->extend_usec);
+        timer_arm_earlier(s->timer, next);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        look(userdata);
+}
+
+void shutdown_wake(Shutdown *s) {
+        if (s->state == SHUTDOWN_DRAINING)
+                timer_arm_earlier(s->timer, 0);
+}
+
+/* -- its beginning and its cancelling ----------------------------------------------------------- */
+
+/* The deadline that was given out before a crash holds on; so it is noted before anything else is. */
+static void keep_earlier_deadline(Shutdown *s) {
+        const Intent *known = intent_log_find(s->c.intents, s->notice->id);
+
+        if (!known && drains(s))
+                intent_log_note_soon(s->c.intents, s->notice, INTENT_CORDONED, 0);
+        if (!known || known->notice->deadline_usec >= s->notice->deadline_usec)
+                return;
+        s->notice->deadline_usec = known->notice->deadline_usec;
+        s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
+}
+
+static int make_notice(Shutdown *s) {
+        bool announced = power_is_announced(s->power);
+        PowerBudget b = power_budget(&s->limits, announced, s->c.config->shutdown_max_usec);
+        _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
+
+        if (!n)
+                return -ENOMEM;
+        n->id = strf("shutdown-%s", s->c.env->boot_id);
+        n->kind = NOTICE_SHUTDOWN;
+        n->deadline_usec = usec_add(loop_wall(s->c.env->loop), b.total_usec);
+        if (!n->id || free_and_strdup(&n->source, announced ? "logind" : "systemd") < 0 ||
+            free_and_strdup(&n->action, power_kind(s->power)) < 0)
+                return -ENOMEM;
+        notice_free(s->notice);
+        s->notice = TAKE_PTR(n);
+        s->deadline_usec = usec_add(s->began_usec, b.total_usec);
+        keep_earlier_deadline(s);
+        return 0;
+}
+
+static void begin(Shutdown *s) {
+        if (s->state != SHUTDOWN_STAYS || !s->limits_known)
+                return;
+        s->state = SHUTDOWN_DRAINING;
+        s->pending = false;
+        s->began_usec = now(s);
+        s->deadline_usec = s->drained_usec = s->probe_usec = s->extend_usec = 0;
+        s->api = API_ASKED;
+        if (make_notice(s) < 0)
+                log_error(s->c.env->log, "Failed to drain node %s before its shutdown: out of memory",
+                          s->c.config->node_name);
+        else {
+                reflex_machine_ends(s->c.reflex, drains(s) ? s->notice->deadline_usec : USEC_INFINITY);
+                node_voice_shutdown_began(s->c.voice, s->notice, usec_sub(s->deadline_usec, s->began_usec));
+                s->pending = drains(s);
+        }
+        look(s);
+}
+
+static void cancel(Shutdown *s) {
+        if (s->state == SHUTDOWN_STAYS)
+                return;
+        s->state = SHUTDOWN_STAYS;
+        s->probe = kube_call_free(s->probe);
+        timer_disarm(s->timer);
+        node_voice_shutdown_cancelled(s->c.voice);
+        reflex_machine_stays(s->c.reflex);
+        if (s->notice && s->pending) /* noted, but never acted upon */
+                intent_log_forget(s->c.intents, s->notice->id);
+        s->notice = notice_free(s->notice);
+}
+
+static void on_looked(Power *p, PowerState state, void *userdata) {
+        Shutdown *s = userdata;
+
+        switch (state) {
+        case POWER_ENDS:
+                begin(s);
+                break;
+        case POWER_STAYS:
+                cancel(s);
+                hold(s);
+                break;
+        case POWER_UNKNOWN:
+        case _POWER_STATE_MAX:
+                break;
+        }
+        if (s->told != state) {
+                s->told = state;
+                s->handler.on_power(state, s->handler.userdata);
+        }
+        if (!s->stop_asked || s->stopped)
+                return;
+        if (s->state == SHUTDOWN_DRAINING)
+                shutdown_wake(s);
+        else
+                stop_now(s);
+}
+
+static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata) {
+        Shutdown *s = userdata;
+        PowerBudget announced = power_budget(l, true, s->c.config->shutdown_max_usec);
+
+        s->limits = *l;
+        s->limits_known = true;
+        s->refused = announced.too_short && s->c.config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE;
+        metrics_set(s->c.metrics, AGENT_METRIC_SHUTDOWN_BUDGET, 0,
+                    drains(s) ? (double) announced.total_usec / USEC_PER_SEC : 0);
+        metrics_set(s->c.metrics, AGENT_METRIC_KUBELET_INHIBITS, 0, kubelet_inhibits);
+        if (s->c.config->shutdown_drain && s->c.env->bus)
+                node_voice_shutdown_limits(s->c.voice, l, &announced, s->refused, kubelet_inhibits);
+        hold(s);
+        if (power_state(p) == POWER_ENDS)
+                begin(s); /* it came first */
+        shutdown_wake(s);
+}
+
+void shutdown_ask_stop(Shutdown *s) {
+        s->stop_asked = true;
+        if (s->state == SHUTDOWN_LET_GO || !s->c.env->bus) {
+                stop_now(s);
+                return;
+        }
+        if (s->state == SHUTDOWN_DRAINING)
+                shutdown_wake(s);
+        else
+                power_look(s->power);
+}
+
+/* -- new, free ---------------------------------------------------------------------------------- */
+
+int shutdown_new(const ShutdownContext *context, const ShutdownHandler *h, Shutdown **ret) {
+        _cleanup_(shutdown_freep) Shutdown *s = NULL;
+        PowerHandler handler = { .on_looked = on_looked, .on_limits = on_limits };
+        int r;
+
+        assert(context && h && h->on_notice && h->on_power && h->on_stop && ret);
+        s = new0(Shutdown, 1);
+        if (!s)
+                return -ENOMEM;
+        s->c = *context;
+        s->handler = *h;
+        s->told = POWER_UNKNOWN;
+        handler.userdata = s;
+        r = power_new(s->c.env, &handler, &s->power);
+        if (r >= 0)
+                r = timer_new(s->c.env->loop, "shutdown", on_timer, s, &s->timer);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+Shutdown *shutdown_free(Shutdown *s) {
+        if (!s)
+                return NULL;
+        kube_call_free(s->probe);
+        power_free(s->power);
+        timer_free(s->timer);
+        notice_free(s->notice);
+        return mfree(s);
+}
+
+void shutdown_start(Shutdown *s) {
+        hold(s); /* what is in the store is taken before anything is asked */
+        power_start(s->power);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * shutdown.c: the machine's own shutdown, from its beginning to the moment from which we delay it no longer.
+ *
+ *      STAYS --logind announces it, or SIGTERM while PID 1 is stopping--> DRAINING --over--> LET_GO
+ *        ^                                                                   |                  |
+ *        +--------------------------cancelled--------------------------------+------------------+
+ *
+ * Beginning, it makes a notice of kind "shutdown" with the time that the machine gives, which the reflex
+ * acts upon as upon any other. In DRAINING we hold logind's inhibitor, and extend our own stop once it has
+ * been asked for. Over is over when
+ *
+ *      the node is drained, and has been told so
+ *      the time is up
+ *      the API server does not answer within 3 s: nothing can be evicted without it. What is terminating
+ * already has its time (its kubelet needs no API server for that); then the ordered stop ends the containers
+ *      there is no Node, or nothing is to be done about it: a person opened it, or Drain=no
+ *
+ * A stop of our unit while the machine stays (restart, upgrade, crash) ends us at once and drains nothing.
+ */
+
+#include "agent-config.h"
+#include "informer.h"
+#include "kube-client.h"
+#include "metrics.h"
+#include "node-voice.h"
+#include "power.h"
+#include "reflex.h"
+
+typedef struct Shutdown Shutdown;
+
+typedef enum ShutdownState {
+        SHUTDOWN_STAYS,
+        SHUTDOWN_DRAINING,
+        SHUTDOWN_LET_GO,
+        _SHUTDOWN_STATE_MAX,
+} ShutdownState;
+
+/* All borrowed. */
+typedef struct ShutdownContext {
+        Env *env;
+        const AgentConfig *config;
+        KubeClient *client;
+        Reflex *reflex;
+        IntentLog *intents;
+        NodeVoice *voice;
+        Metrics *metrics;
+        const Informer *pods;
+} ShutdownContext;
+
+typedef struct ShutdownHandler {
+        /* To be acted upon. False: not yet; it is said again after shutdown_wake(). */
+        bool (*on_notice)(const Notice *n, void *userdata);
+        /* Whether the machine stays is known, or changed. */
+        void (*on_power)(PowerState s, void *userdata);
+        /* The process is to end now. */
+        void (*on_stop)(void *userdata);
+        void *userdata;
+} ShutdownHandler;
+
+int shutdown_new(const ShutdownContext *context, const ShutdownHandler *h, Shutdown **ret);
+Shutdown *shutdown_free(Shutdown *s); /* the inhibitor stays in the store */
+DEFINE_FREEP(Shutdown, shutdown_free);
+void shutdown_start(Shutdown *s);
+
+/* SIGTERM: on_stop() follows, at once unless the machine ends. */
+void shutdown_ask_stop(Shutdown *s);
+/* Something changed in reflex or view: looks again, in the next iteration. */
+void shutdown_wake(Shutdown *s);
+
+ShutdownState shutdown_state(const Shutdown *s);
+PowerState shutdown_power(const Shutdown *s);
+
+/* Pure: until when (wall clock) the pods that are terminating already have their time; 0: there are none. */
+usec_t shutdown_local_wait(const Informer *pods);

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake-power.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "list.h"
+#include "parse-util.h"
+#include "string-util.h"
+
+#define LOOK_USEC (10 * USEC_PER_MSEC)
+#define ANSWER_USEC USEC_PER_MSEC
+#define REST_USEC USEC_PER_SEC /* everything that stops after the unit */
+#define INHIBITORS_MAX 8u
+#define QUEUE_MAX 8u
+
+struct FakePower {
+        Loop *loop;
+        FakePowerHooks hooks;
+        FakePowerLimits limits;
+        List buses;
+        Timer *timer;
+
+        FakePowerPhase phase;
+        const char *kind;
+        bool kubelet_inhibits, no_logind, no_bus, runs, forced;
+        int inhibitors[INHIBITORS_MAX]; /* our ends */
+        size_t n_inhibitors;
+        char *stored_name;
+        int stored_fd;
+        usec_t began_usec, off_usec, stop_usec, job_usec, rest_usec;
+};
+
+typedef struct PowerBus {
+        Bus bus;
+        ListNode node;
+        FakePower *power;
+        Loop *loop;
+        List slots;
+} PowerBus;
+
+/* A question (on_reply or on_value), or a signal that is listened for. */
+typedef struct PowerSlot {
+        BusSlot slot;
+        ListNode node;
+        Timer *timer;
+        bus_value_t on_value;
+        bus_reply_t on_reply;
+        void *userdata;
+        char *member, *object, *argument;
+        bool is_signal;
+        const char *queue[QUEUE_MAX]; /* of a signal; NULL: -ESTALE */
+        size_t n_queued;
+} PowerSlot;
+
+static PowerBus *bus_of(BusSlot *s) {
+        return CONTAINER_OF(s->bus, PowerBus, bus);
+}
+
+/* -- inhibitors and descriptors ----------------------------------------------------------------- */
+
+bool fake_power_is_inhibited(const FakePower *p) {
+        for (size_t i = 0; i < p->n_inhibitors; i++) {
+                struct pollfd pfd = { .fd = p->inhibitors[i] };
+
+                if (poll(&pfd, 1, 0) >= 0 && !(pfd.revents & POLLHUP))
+                        return true;
+        }
+        return false;
+}
+
+static void drop_inhibitors(FakePower *p) {
+        while (p->n_inhibitors > 0)
+                (void) close(p->inhibitors[--p->n_inhibitors]);
+}
+
+/* Those that are held no more make room. */
+static void sweep_inhibitors(FakePower *p) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < p->n_inhibitors; i++) {
+                struct pollfd pfd = { .fd = p->inhibitors[i] };
+
+                (void) poll(&pfd, 1, 0);
+                if (pfd.revents & POLLHUP)
+                        (void) close(p->inhibitors[i]);
+                else
+                        p->inhibitors[n++] = p->inhibitors[i];
+        }
+        p->n_inhibitors = n;
+}
+
+void fake_power_forget_fd(const char *name, void *power) {
+        FakePower *p = power;
+
+        if (!streq_ptr(p->stored_name, name))
+                return;
+        (void) close(p->stored_fd);
+        p->stored_name = mfree(p->stored_name);
+}
+
+/* FileDescriptorStoreMax=1 */
+int fake_power_store_fd(const char *name, int fd, void *power) {
+        FakePower *p = power;
+
+        if (p->stored_name)
+                return -ENOBUFS;
+        p->stored_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        assert(p->stored_fd >= 0);
+        p->stored_name = strdup(name);
+        assert(p->stored_name);
+        return 0;
+}
+
+int fake_power_take_fd(const char *name, void *power) {
+        FakePower *p = power;
+
+        return streq_ptr(p->stored_name, name) ? fcntl(p->stored_fd, F_DUPFD_CLOEXEC, 3) : -ENOENT;
+}
+
+/* -- answers ------------------------------------------------------------------------------------ */
+
+static void reply_texts(PowerSlot *s, const char *const *texts) {
+        s->on_reply(&(BusReply){ .error_name = "", .values = (char *const *) texts, .fd = -EBADF },
+                    s->userdata);
+}
+
+static void reply_number(PowerSlot *s, usec_t v) {
+        char text[32];
+
+        (void) snprintf(text, sizeof(text), "%llu", (unsigned long long) v);
+        reply_texts(s, (const char *const[]){ text, NULL });
+}
+
+static void reply_error(PowerSlot *s, int error, const char *name) {
+        s->on_reply(&(BusReply){ .error = error, .error_name = name, .fd = -EBADF }, s->userdata);
+}
+
+static void answer_inhibit(FakePower *p, PowerSlot *s) {
+        int fds[2], r;
+
+        if (p->phase != FAKE_POWER_UP) {
+                reply_error(s, -EALREADY, "org.freedesktop.login1.OperationInProgress");
+                return;
+        }
+        sweep_inhibitors(p);
+        assert(p->n_inhibitors < INHIBITORS_MAX);
+        r = pipe2(fds, O_CLOEXEC);
+        assert(r >= 0);
+        p->inhibitors[p->n_inhibitors++] = fds[0];
+        s->on_reply(&(BusReply){ .error_name = "", .fd = fds[1] }, s->userdata);
+        (void) close(fds[1]);
+}
+
+static void answer_property(FakePower *p, PowerSlot *s) {
+        if (streq_ptr(s->argument, "PreparingForShutdown"))
+                reply_texts(s,
+                            (const char *const[]){ p->phase == FAKE_POWER_DELAY ? "true" : "false", NULL });
+        else if (streq_ptr(s->argument, "SystemState"))
+                reply_texts(s, (const char *const[]){
+                                       p->phase == FAKE_POWER_STOPPING ? "stopping" : "running", NULL });
+        else if (streq_ptr(s->argument, "InhibitDelayMaxUSec"))
+                reply_number(s, p->limits.inhibit_delay_usec);
+        else if (streq_ptr(s->argument, "JobTimeoutUSec"))
+                reply_number(s, p->limits.job_timeout_usec);
+        else
+                reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownProperty");
+}
+
+static void answer(PowerSlot *s) {
+        FakePower *p = bus_of(&s->slot)->power;
+        _cleanup_free_ char *unit = strf("%s.target", p->kind);
+        const char *job[] = { "7", unit, "start", "waiting", "/job", "/unit", NULL };
+        const char *inhibitor[] = { "shutdown", "kubelet", "", "delay", "0", "7", NULL };
+        const char *none[] = { NULL };
+
+        if (p->no_bus)
+                reply_error(s, -ETIMEDOUT, "org.freedesktop.DBus.Error.NoReply");
+        else if (p->no_logind && strstr(s->object, "login1"))
+                reply_error(s, -EHOSTUNREACH, "org.freedesktop.DBus.Error.ServiceUnknown");
+        else if (streq(s->member, "Get"))
+                answer_property(p, s);
+        else if (streq(s->member, "Inhibit"))
+                answer_inhibit(p, s);
+        else if (streq(s->member, "ListInhibitors"))
+                reply_texts(s, p->kubelet_inhibits ? inhibitor : none);
+        else if (streq(s->member, "ListJobs"))
+                reply_texts(s, p->phase == FAKE_POWER_STOPPING ? job : none);
+        else
+                reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownMethod");
+}
+
+static void on_slot(Timer *t, void *userdata) {
+        PowerSlot *s = userdata;
+        const char *value;
+
+        if (!s->is_signal) {
+                answer(s); /* may free the slot */
+                return;
+        }
+        value = s->queue[0];
+        memmove(s->queue, s->queue + 1, sizeof(s->queue) - sizeof(s->queue[0]));
+        if (--s->n_queued > 0)
+                timer_arm_in(t, 0);
+        s->on_value(value ? 0 : -ESTALE, strempty(value), s->userdata);
+}
+
+static void tell(FakePower *p, const char *value) {
+        LIST_FOREACH (b, &p->buses, PowerBus, node)
+                LIST_FOREACH (s, &b->slots, PowerSlot, node) {
+                        if (!s->is_signal)
+                                continue;
+                        assert(s->n_queued < QUEUE_MAX);
+                        s->queue[s->n_queued++] = value;
+                        timer_arm_earlier(s->timer, 0);
+                }
+}
+
+/* -- the bus of one process --------------------------------------------------------------------- */
+
+static void slot_done(BusSlot *slot) {
+        PowerSlot *s = CONTAINER_OF(slot, PowerSlot, slot);
+
+        list_remove(&bus_of(slot)->slots, &s->node);
+        timer_free(s->timer);
+        free(s->member);
+        free(s->object);
+        free(s->argument);
+        free(s);
+}
+
+static PowerSlot *slot_new(Bus *b, const char *object, const char *member, const char *argument,
+                           void *userdata) {
+        PowerBus *bus = CONTAINER_OF(b, PowerBus, bus);
+        PowerSlot *s = new0(PowerSlot, 1);
+        int r;
+
+        assert(s);
+        s->slot.bus = b;
+        s->userdata = userdata;
+        r = timer_new(bus->loop, "fake-power", on_slot, s, &s->timer);
+        assert(r >= 0);
+        r = free_and_strdup(&s->object, object);
+        assert(r >= 0);
+        r = free_and_strdup(&s->member, member);
+        assert(r >= 0);
+        r = free_and_strdup(&s->argument, argument);
+        assert(r >= 0);
+        list_append(&bus->slots, &s->node);
+        return s;
+}
+
+static int power_get_property(Bus *b, const char *service, const char *path, const char *interface,
+                              const char *property, bus_value_t fn, void *userdata, BusSlot **ret) {
+        return -EOPNOTSUPP;
+}
+
+static int power_match_signal(Bus *b, const char *service, const char *path, const char *interface,
+                              const char *signal, bus_value_t fn, void *userdata, BusSlot **ret) {
+        PowerSlot *s = slot_new(b, path, signal, NULL, userdata);
+
+        s->is_signal = true;
+        s->on_value = fn;
+        *ret = &s->slot;
+        return 0;
+}
+
+static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret) {
+        FakePower *p = CONTAINER_OF(b, PowerBus, bus)->power;
+        const char *argument = streq(call->member, "Get") ? call->args[1] : NULL;
+        PowerSlot *s;
+
+        if (p->phase == FAKE_POWER_OFF)
+                return -ENOTCONN;
+        s = slot_new(b, call->path, call->member, argument, userdata);
+        s->on_reply = fn;
+        timer_arm_in(s->timer, p->no_bus ? call->timeout_usec : ANSWER_USEC);
+        *ret = &s->slot;
+        return 0;
+}
+
+static void power_bus_done(Bus *b) {
+        PowerBus *bus = CONTAINER_OF(b, PowerBus, bus);
+
+        assert(bus->slots.size == 0);
+        list_remove(&bus->power->buses, &bus->node);
+        free(bus);
+}
+
+Bus *fake_power_bus(FakePower *p, Loop *loop) {
+        static const BusOps ops = {
+                .get_property = power_get_property,
+                .match_signal = power_match_signal,
+                .call = power_call,
+                .slot_free = slot_done,
+                .free = power_bus_done,
+        };
+        PowerBus *b = new0(PowerBus, 1);
+
+        assert(b);
+        b->bus.ops = &ops;
+        b->power = p;
+        b->loop = loop;
+        list_append(&p->buses, &b->node);
+        return &b->bus;
+}
+
+void fake_power_set_bus(FakePower *p, bool there) {
+        bool back = p->no_bus && there;
+
+        p->no_bus = !there;
+        if (back)
+                tell(p, NULL);
+}
+
+/* -- the machine -------------------------------------------------------------------------------- */
+
+static void go_off(FakePower *p) {
+        p->phase = FAKE_POWER_OFF;
+        p->off_usec = loop_now(p->loop);
+        timer_disarm(p->timer);
+        p->hooks.on_off(p->hooks.userdata);
+}
+
+static void force(FakePower *p) {
+        p->forced = true;
+        if (p->runs)
+                p->hooks.on_sigkill(p->hooks.userdata); /* ends the unit */
+}
+
+static void arm(FakePower *p) {
+        usec_t next = MIN(p->job_usec, p->rest_usec);
+
+        if (p->runs)
+                next = MIN(next, p->stop_usec);
+        timer_arm(p->timer, next);
+}
+
+static void begin_stop(FakePower *p) {
+        usec_t now = loop_now(p->loop);
+
+        p->phase = FAKE_POWER_STOPPING;
+        p->job_usec = usec_add(now, p->limits.job_timeout_usec);
+        p->stop_usec = usec_add(now, p->limits.stop_timeout_usec);
+        p->rest_usec = p->runs ? USEC_INFINITY : usec_add(now, REST_USEC);
+        arm(p);
+        if (p->runs)
+                p->hooks.on_sigterm(p->hooks.userdata);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        FakePower *p = userdata;
+        usec_t now = loop_now(p->loop);
+
+        if (p->phase == FAKE_POWER_DELAY) {
+                if (!fake_power_is_inhibited(p) ||
+                    now >= usec_add(p->began_usec, p->limits.inhibit_delay_usec))
+                        begin_stop(p);
+                else
+                        timer_arm_in(t, LOOK_USEC);
+                return;
+        }
+        if (p->phase != FAKE_POWER_STOPPING)
+                return;
+        if (p->runs && (now >= p->stop_usec || now >= p->job_usec))
+                force(p);
+        if (now >= p->rest_usec || now >= p->job_usec)
+                go_off(p);
+        else
+                arm(p);
+}
+
+void fake_power_notify(FakePower *p, const char *text) {
+        const char *extend = strstr(text, "EXTEND_TIMEOUT_USEC=");
+        _cleanup_free_ char *digits = NULL;
+        uint64_t usec;
+
+        if (!extend || p->phase != FAKE_POWER_STOPPING)
+                return;
+        extend += strlen("EXTEND_TIMEOUT_USEC=");
+        digits = memdup_str(extend, strspn(extend, "0123456789"));
+        if (digits && parse_uint64(digits, &usec) >= 0) {
+                p->stop_usec = MAX(p->stop_usec, usec_add(loop_now(p->loop), usec));
+                arm(p);
+        }
+}
+
+void fake_power_unit_started(FakePower *p) {
+        p->runs = true;
+}
+
+void fake_power_unit_ended(FakePower *p, bool restarts) {
+        p->runs = false;
+        if (!restarts)
+                fake_power_forget_fd(strempty(p->stored_name), p);
+        if (p->phase != FAKE_POWER_STOPPING)
+                return;
+        p->rest_usec = usec_add(loop_now(p->loop), REST_USEC);
+        arm(p);
+}
+
+bool fake_power_shutdown(FakePower *p, const char *kind, bool announced) {
+        if (p->phase != FAKE_POWER_UP)
+                return false;
+        p->kind = kind;
+        p->began_usec = loop_now(p->loop);
+        p->off_usec = USEC_INFINITY;
+        p->forced = false;
+        if (!announced || p->no_logind) {
+                begin_stop(p);
+                return true;
+        }
+        p->phase = FAKE_POWER_DELAY;
+        if (!p->no_bus)
+                tell(p, "true");
+        timer_arm_in(p->timer, LOOK_USEC);
+        return true;
+}
+
+bool fake_power_cancel(FakePower *p) {
+        if (p->phase != FAKE_POWER_DELAY)
+                return false;
+        p->phase = FAKE_POWER_UP;
+        timer_disarm(p->timer);
+        if (!p->no_bus)
+                tell(p, "false");
+        return true;
+}
+
+void fake_power_boot(FakePower *p) {
+        assert(!p->runs);
+        p->phase = FAKE_POWER_UP;
+        p->no_bus = false;
+        timer_disarm(p->timer);
+        fake_power_forget_fd(strempty(p->stored_name), p);
+        drop_inhibitors(p);
+}
+
+FakePowerPhase fake_power_phase(const FakePower *p) {
+        return p->phase;
+}
+
+usec_t fake_power_began(const FakePower *p) {
+        return p->began_usec;
+}
+
+usec_t fake_power_off(const FakePower *p) {
+        return p->off_usec;
+}
+
+bool fake_power_was_forced(const FakePower *p) {
+        return p->forced;
+}
+
+void fake_power_set_limits(FakePower *p, const FakePowerLimits *l) {
+        p->limits = *l;
+}
+
+void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits) {
+        p->kubelet_inhibits = inhibits;
+}
+
+void fake_power_set_logind(FakePower *p, bool there) {
+        p->no_logind = !there;
+}
+
+FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks) {
+        FakePower *p = new0(FakePower, 1);
+        int r;
+
+        assert(p);
+        p->loop = loop;
+        p->hooks = *hooks;
+        p->kind = "poweroff";
+        p->limits = (FakePowerLimits){ 5 * USEC_PER_SEC, 30 * USEC_PER_MINUTE, 90 * USEC_PER_SEC };
+        p->began_usec = p->off_usec = USEC_INFINITY;
+        r = timer_new(loop, "fake-power", on_timer, p, &p->timer);
+        assert(r >= 0);
+        return p;
+}
+
+FakePower *fake_power_free(FakePower *p) {
+        if (!p)
+                return NULL;
+        assert(p->buses.size == 0);
+        fake_power_forget_fd(strempty(p->stored_name), p);
+        drop_inhibitors(p);
+        timer_free(p->timer);
+        return mfree(p);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * logind and PID 1 of one machine, as far as a shutdown of it touches one service:
+ *
+ *      UP --announced (logind)--> DELAY --no inhibitor left, or InhibitDelayMaxSec--> STOPPING --unit
+ * ended--> OFF |                           +--cancelled--> UP                                  ^
+ *       +--past logind (systemctl start poweroff.target, signals to PID 1)--------------+
+ *
+ * In DELAY PreparingForShutdown is true and SystemState still "running"; in STOPPING the unit gets SIGTERM,
+ * is killed when its stop timed out (unless it extends that), and when the job of the target did. New
+ * inhibitors are refused from DELAY on. Inhibitors are pipes, the store of descriptors holds copies, as the
+ * real ones do. Measured: systemd 252.
+ */
+
+#include "bus.h"
+
+typedef enum FakePowerPhase {
+        FAKE_POWER_UP,
+        FAKE_POWER_DELAY,
+        FAKE_POWER_STOPPING,
+        FAKE_POWER_OFF
+} FakePowerPhase;
+
+typedef struct FakePowerHooks {
+        void (*on_sigterm)(void *userdata); /* the unit is being stopped */
+        void (*on_sigkill)(void *userdata); /* it took too long */
+        void (*on_off)(void *userdata);     /* the machine is off */
+        void *userdata;
+} FakePowerHooks;
+
+typedef struct FakePowerLimits {
+        usec_t inhibit_delay_usec, job_timeout_usec, stop_timeout_usec;
+} FakePowerLimits;
+
+typedef struct FakePower FakePower;
+
+/* loop: the world's. As the distribution has it: 5 s, 30 min, 90 s. */
+FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks);
+FakePower *fake_power_free(FakePower *p); /* no bus of it may be left */
+void fake_power_set_limits(FakePower *p, const FakePowerLimits *l);
+void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits);
+void fake_power_set_logind(FakePower *p, bool there);
+
+/* The system bus as one process sees it; bus_free() it after the process is gone. */
+Bus *fake_power_bus(FakePower *p, Loop *loop);
+/* Nothing is answered, and nothing heard; when it comes back, all who listen are told. */
+void fake_power_set_bus(FakePower *p, bool there);
+
+/* What the unit's process says to its manager, and Env's store of descriptors (userdata is the FakePower).
+ */
+void fake_power_notify(FakePower *p, const char *text);
+int fake_power_store_fd(const char *name, int fd, void *power);
+int fake_power_take_fd(const char *name, void *power);
+void fake_power_forget_fd(const char *name, void *power);
+/* Its process runs; it has ended. restarts: the manager starts it again, and keeps its descriptors. */
+void fake_power_unit_started(FakePower *p);
+void fake_power_unit_ended(FakePower *p, bool restarts);
+
+/* kind: "poweroff", "reboot". Refused (false) unless the machine is up. */
+bool fake_power_shutdown(FakePower *p, const char *kind, bool announced);
+/* Only in DELAY. */
+bool fake_power_cancel(FakePower *p);
+/* Off, or broken down, and up again: without descriptors and inhibitors. */
+void fake_power_boot(FakePower *p);
+
+FakePowerPhase fake_power_phase(const FakePower *p);
+bool fake_power_is_inhibited(const FakePower *p);
+/* loop_now() at which the last shutdown began, and the machine was off; USEC_INFINITY: not yet. */
+usec_t fake_power_began(const FakePower *p);
+usec_t fake_power_off(const FakePower *p);
+/* The unit was killed because its stop, or the target's job, took too long. */
+bool fake_power_was_forced(const FakePower *p);

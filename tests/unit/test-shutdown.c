@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+
+/* A whole agent on a machine that shuts down: logind and PID 1 of fake-power.h, and a cluster. */
+
+#define S USEC_PER_SEC
+#define MS USEC_PER_MSEC
+
+/* Goes on when the agent has ended. */
+static void run(AgentRig *r, usec_t usec) {
+        usec_t until = virtual_time_now(r->world.time) + usec;
+
+        while (agent_rig_run(r, until - virtual_time_now(r->world.time)))
+                ;
+}
+
+static AgentRig *running_rig(unsigned n_pods) {
+        AgentRig *r = agent_rig_new();
+
+        /* What our drop-in of logind asks for. */
+        fake_power_set_limits(r->power, &(FakePowerLimits){ 600 * S, 30 * USEC_PER_MINUTE, 90 * S });
+        agent_rig_add_pods(r, "web", n_pods);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_true(r->ready);
+        assert_true(fake_power_is_inhibited(r->power));
+        return r;
+}
+
+static unsigned evictions(AgentRig *r) {
+        const FakeApi *api = fake_cluster_api(r->cluster);
+        const FakeLogEntry *e;
+        unsigned n = 0;
+
+        for (size_t i = 0; (e = fake_api_log_at(api, i)); i++)
+                n += strstr(e->path, "/eviction") != NULL;
+        return n;
+}
+
+/* From the beginning of the shutdown to the machine being off. */
+static usec_t took(AgentRig *r) {
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_false(fake_power_was_forced(r->power));
+        return fake_power_off(r->power) - fake_power_began(r->power);
+}
+
+static void boot(AgentRig *r) {
+        agent_rig_kill(r);
+        fake_power_boot(r->power);
+        agent_rig_reboot(r);
+        agent_rig_start(r);
+}
+
+/* Whoever told it: logind, or PID 1 alone. Pods of 3 s leave first; then the machine is off at once. */
+static void test_drained_first(void **state) {
+        for (unsigned announced = 0; announced <= 1; announced++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(5);
+
+                print_message("announced: %u\n", announced);
+                assert_true(fake_power_shutdown(r->power, "poweroff", announced > 0));
+                run(r, 2 * S);
+                assert_true(agent_rig_unschedulable(r));
+                assert_int_equal(agent_rig_n_pods(r), 5); /* they stop */
+                assert_int_equal(fake_power_phase(r->power),
+                                 announced ? FAKE_POWER_DELAY : FAKE_POWER_STOPPING);
+                run(r, 20 * S);
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                assert_true(took(r) < 5 * S);
+                assert_true(r->stopped);
+
+                boot(r);
+                run(r, 30 * S);
+                assert_false(agent_rig_unschedulable(r));
+                assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+                assert_true(fake_power_is_inhibited(r->power));
+        }
+}
+
+/* Stop, restart, crash: nothing is cordoned, nothing evicted, the inhibitor is there at every instant. */
+static void test_plain_ends_never_drain(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+
+        for (unsigned i = 0; i < 20; i++) {
+                if (i % 3 == 2)
+                        agent_rig_kill(r);
+                else {
+                        agent_rig_stop(r);
+                        run(r, 100 * MS);
+                        assert_true(r->stopped);
+                }
+                assert_true(fake_power_is_inhibited(r->power));
+                agent_rig_start(r);
+                run(r, i % 2 ? 0 : 3 * S);
+                assert_true(fake_power_is_inhibited(r->power));
+        }
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(evictions(r), 0);
+}
+
+/* The API server does not answer: 3 s, and what is stopping already has its time. */
+static void test_api_away(void **state) {
+        static const struct {
+                const char *what;
+                usec_t before; /* it is lost so long after the beginning; 0: before */
+                bool announced;
+                usec_t at_least, at_most;
+        } rows[] = {
+                { "before, by logind", 0, true, 0, 5 * S },
+                { "before, past logind", 0, false, 0, 5 * S },
+                /* The kubelet of the fake goes on in its own time; their grace of 30 s is what we know of.
+                 */
+                { "in the middle", 500 * MS, true, 25 * S, 40 * S },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+                usec_t away = virtual_time_now(r->world.time) + USEC_PER_HOUR;
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].before == 0)
+                        fake_api_away_until(fake_cluster_api(r->cluster), away);
+                assert_true(fake_power_shutdown(r->power, "poweroff", rows[i].announced));
+                if (rows[i].before > 0) {
+                        run(r, rows[i].before);
+                        assert_int_equal(evictions(r), 3);
+                        fake_api_away_until(fake_cluster_api(r->cluster), away);
+                }
+                run(r, 60 * S);
+                assert_true(took(r) >= rows[i].at_least);
+                assert_true(took(r) <= rows[i].at_most);
+                assert_true(
+                        agent_rig_said(r, "The API server does not answer while this machine shuts down"));
+        }
+}
+
+/* What will not go does not hold the machine: at the end of the budget it is off, in order. */
+static void test_budget_ends(void **state) {
+        static const struct {
+                const char *what;
+                FakePowerLimits limits;
+                usec_t max, at_least, at_most;
+        } rows[] = {
+                { "MaxSec=", { 600 * S, 1800 * S, 90 * S }, 60 * S, 55 * S, 63 * S },
+                { "logind's delay, and then the stop, extended",
+                  { 5 * S, 1800 * S, 90 * S },
+                  300 * S,
+                  290 * S,
+                  303 * S },
+                { "the job of the target", { 5 * S, 300 * S, 90 * S }, 3600 * S, 110 * S, 127 * S },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+                print_message("%s\n", rows[i].what);
+                fake_power_set_limits(r->power, &rows[i].limits);
+                r->config.shutdown_max_usec = rows[i].max;
+                fake_add_pod(
+                        r->cluster,
+                        &(FakePod){ .name = "slow", .node = RIG_NODE, .app = "slow", .stop_sec = 9999 });
+                fake_merge(r->cluster, FAKE_PODS, "default", "slow",
+                           "{'spec':{'terminationGracePeriodSeconds':9999}}");
+                agent_rig_start(r);
+                run(r, 10 * S);
+                assert_true(fake_power_shutdown(r->power, "reboot", true));
+                run(r, 2 * USEC_PER_HOUR);
+                assert_true(took(r) >= rows[i].at_least);
+                assert_true(took(r) <= rows[i].at_most);
+        }
+}
+
+/* Cancelled at any moment of the window: undone, inhibited again; a second one is drained as the first. */
+static void test_cancelled(void **state) {
+        static const usec_t moments[] = { 0, 5 * MS, 100 * MS, 500 * MS, 2900 * MS, 3100 * MS };
+
+        for (size_t i = 0; i < ELEMENTSOF(moments); i++)
+                for (usec_t between = 0; between <= 5 * S; between += 5 * S) {
+                        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+
+                        print_message("after %llu us, again after %llu us\n",
+                                      (unsigned long long) moments[i], (unsigned long long) between);
+                        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                        run(r, moments[i]);
+                        if (!fake_power_cancel(r->power))
+                                continue;
+                        run(r, between);
+                        if (between > 0) {
+                                assert_false(agent_rig_unschedulable(r));
+                                assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+                                assert_true(fake_power_is_inhibited(r->power));
+                                assert_string_equal(agent_phase(r->agent), "Idle");
+                        }
+                        agent_rig_add_pods(r, "more", 2);
+                        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                        run(r, 30 * S);
+                        assert_int_equal(agent_rig_n_pods(r), 0);
+                        assert_true(took(r) < 10 * S);
+                }
+}
+
+/* Crashed in the middle: goes on if the machine does, with the time that was given out first; else undone.
+ */
+static void test_crash_in_the_middle(void **state) {
+        for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+
+                print_message("cancelled meanwhile: %u\n", cancelled);
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, S);
+                assert_true(agent_rig_unschedulable(r));
+                agent_rig_kill(r);
+                run(r, 500 * MS);
+                assert_true(fake_power_is_inhibited(r->power)); /* by its store */
+                if (cancelled)
+                        assert_true(fake_power_cancel(r->power));
+                agent_rig_start(r);
+                run(r, 20 * S);
+                if (cancelled) {
+                        assert_false(agent_rig_unschedulable(r));
+                        assert_true(fake_power_is_inhibited(r->power));
+                } else {
+                        assert_int_equal(agent_rig_n_pods(r), 0);
+                        assert_true(took(r) < 8 * S);
+                }
+        }
+}
+
+/* A pod that never goes, and an agent that crashes every minute: still off in the time that was given first.
+ */
+static void test_crashes_win_no_time(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+
+        fake_add_pod(r->cluster,
+                     &(FakePod){ .name = "slow", .node = RIG_NODE, .app = "slow", .stop_sec = 9999 });
+        fake_merge(r->cluster, FAKE_PODS, "default", "slow",
+                   "{'spec':{'terminationGracePeriodSeconds':9999}}");
+        r->config.shutdown_max_usec = 300 * S;
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        for (unsigned i = 0; i < 4; i++) {
+                run(r, 60 * S);
+                agent_rig_kill(r);
+                run(r, S);
+                agent_rig_start(r);
+        }
+        run(r, 300 * S);
+        assert_true(took(r) <= 305 * S);
+}
+
+/* Spot notice and shutdown: the earlier end counts; a shutdown that is cancelled gives the notice its own
+ * back. */
+static void test_notice_and_shutdown(void **state) {
+        for (unsigned shutdown_first = 0; shutdown_first <= 1; shutdown_first++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+                char *phase;
+
+                print_message("shutdown first: %u\n", shutdown_first);
+                if (shutdown_first)
+                        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                agent_rig_notice(r, 120 * S);
+                run(r, 2500 * MS);
+                if (!shutdown_first)
+                        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, 100 * MS);
+                assert_true(fake_power_cancel(r->power));
+                run(r, 30 * S);
+                phase = agent_rig_phase(r);
+                assert_string_equal(phase, "Drained"); /* the notice stands */
+                free(phase);
+                assert_true(agent_rig_unschedulable(r));
+                assert_string_equal(agent_phase(r->agent), "Drained");
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, 10 * S);
+                assert_true(took(r) < 3 * S);
+        }
+}
+
+/* A person's cordon is not ours: neither claimed nor taken off after the boot. */
+static void test_cordon_of_a_person(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        run(r, 20 * S);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_true(took(r) < 5 * S);
+        boot(r);
+        run(r, 30 * S);
+        assert_true(agent_rig_unschedulable(r));
+        assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+}
+
+/* A second shutdown before the first one's marks are off. */
+static void test_again_before_ready(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        run(r, 20 * S);
+        assert_true(took(r) < 5 * S);
+        agent_rig_kill(r);
+        fake_power_boot(r->power);
+        agent_rig_reboot(r);
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+        run(r, 60 * S); /* not ready */
+        agent_rig_start(r);
+        run(r, 5 * S);
+        assert_true(agent_rig_unschedulable(r));
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, true);
+        agent_rig_add_pods(r, "more", 2);
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        run(r, 20 * S);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_true(took(r) < 8 * S);
+        boot(r);
+        run(r, 30 * S);
+        assert_false(agent_rig_unschedulable(r));
+}
+
+/* What is configured, and what the machine does not give. */
+static void test_settings(void **state) {
+        static const struct {
+                const char *what;
+                bool drain;
+                int too_short;
+                usec_t job;
+                bool drains, inhibits;
+                const char *said;
+        } rows[] = {
+                { "Drain=no", false, SHUTDOWN_TOO_SHORT_DEGRADE, 1800 * S, false, false, NULL },
+                { "TooShort=degrade", true, SHUTDOWN_TOO_SHORT_DEGRADE, 300 * S, true, true,
+                  "Lower [Shutdown] MaxSec=" },
+                { "TooShort=refuse", true, SHUTDOWN_TOO_SHORT_REFUSE, 300 * S, false, false,
+                  "is not drained before" },
+                { "enough, refuse or not", true, SHUTDOWN_TOO_SHORT_REFUSE, 1800 * S, true, true,
+                  "by 10min at most" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+                print_message("%s\n", rows[i].what);
+                fake_power_set_limits(r->power, &(FakePowerLimits){ 5 * S, rows[i].job, 90 * S });
+                r->config.shutdown_drain = rows[i].drain;
+                r->config.shutdown_too_short = rows[i].too_short;
+                agent_rig_add_pods(r, "web", 2);
+                agent_rig_start(r);
+                run(r, 10 * S);
+                if (rows[i].said && !agent_rig_said(r, rows[i].said))
+                        fail_msg("'%s' was not said, but:\n%s", rows[i].said, strbuf_str(&r->lines));
+                assert_int_equal(fake_power_is_inhibited(r->power), rows[i].inhibits);
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, 20 * S);
+                assert_int_equal(evictions(r) > 0, rows[i].drains);
+                assert_int_equal(agent_rig_n_pods(r), rows[i].drains ? 0 : 2);
+                assert_true(took(r) < 8 * S);
+        }
+}
+
+static void test_kubelet_inhibits(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        fake_power_set_kubelet_inhibits(r->power, true);
+        agent_rig_start(r);
+        run(r, 5 * S);
+        assert_true(agent_rig_said(r, "shutdownGracePeriod: 0s"));
+}
+
+/* No bus answers: a stop is a plain stop, after 2 s. */
+static void test_silent_bus(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+
+        fake_power_set_bus(r->power, false);
+        agent_rig_stop(r);
+        run(r, 5 * S);
+        assert_true(r->stopped);
+        assert_int_equal(evictions(r), 0);
+}
+
+/* There is no Node of this machine: nothing to wait for. */
+static void test_no_node(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        (void) fake_delete(r->cluster, FAKE_NODES, NULL, RIG_NODE, -1);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        run(r, 20 * S);
+        assert_true(took(r) < 5 * S);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_drained_first),
+                cmocka_unit_test(test_plain_ends_never_drain),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_budget_ends),
+                cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_crash_in_the_middle),
+                cmocka_unit_test(test_crashes_win_no_time),
+                cmocka_unit_test(test_notice_and_shutdown),
+                cmocka_unit_test(test_cordon_of_a_person),
+                cmocka_unit_test(test_again_before_ready),
+                cmocka_unit_test(test_settings),
+                cmocka_unit_test(test_kubelet_inhibits),
+                cmocka_unit_test(test_silent_bus),
+                cmocka_unit_test(test_no_node),
+        };
+
+        return cmocka_run_group_tests_name("shutdown", tests, NULL, NULL);
+}
