@@ -15,6 +15,7 @@
 #include "kubeconfig.h"
 #include "log-catalog.h"
 #include "node-identity.h"
+#include "node-release.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -24,12 +25,14 @@
 
 #define DEFAULT_CONFIG "/etc/vesper/agent.conf"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define RELEASE_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define EXIT_USAGE 2
 
 typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
         char **settings;
         bool dump_config;
+        bool release;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -73,6 +76,8 @@ static void print_help(FILE *f) {
               "  --set SECTION.KEY=VALUE  one setting, over what the files say; may be repeated\n"
               "  --dump-config            print the configuration in force, with an explanation of each "
               "key, and exit\n"
+              "  --release                take everything of ours off this machine's Node, and exit: before "
+              "the agent is removed, and while it does not run\n"
               "  --version                print the version and exit\n"
               "  --help                   print this and exit\n",
               f);
@@ -80,11 +85,12 @@ static void print_help(FILE *f) {
 
 /* 1: exit with success; 0: go on; -EINVAL: said why. */
 static int parse_options(Options *o, int argc, char **argv) {
-        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_VERSION };
+        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_RELEASE, OPTION_VERSION };
         static const struct option table[] = {
                 { "config", required_argument, NULL, OPTION_CONFIG },
                 { "set", required_argument, NULL, OPTION_SET },
                 { "dump-config", no_argument, NULL, OPTION_DUMP },
+                { "release", no_argument, NULL, OPTION_RELEASE },
                 { "version", no_argument, NULL, OPTION_VERSION },
                 { "help", no_argument, NULL, 'h' },
                 {},
@@ -102,6 +108,9 @@ static int parse_options(Options *o, int argc, char **argv) {
                         break;
                 case OPTION_DUMP:
                         o->dump_config = true;
+                        break;
+                case OPTION_RELEASE:
+                        o->release = true;
                         break;
                 case OPTION_VERSION:
                         puts("vesper-agent " VESPER_VERSION);
@@ -304,6 +313,41 @@ static int process_run(Process *p) {
         return r < 0 ? log_error_errno(p->log, r, "The event loop failed: %m") : 0;
 }
 
+/* -- leaving this machine ----------------------------------------------------------------------- */
+
+static void on_released(const NodeReleased *result, void *userdata) {
+        Process *p = userdata;
+
+        if (result->error < 0)
+                log_error_errno(p->log, result->error, "Failed to take our marks off node %s: %m%s%s",
+                                p->config.node_name, result->message ? ": " : "", strempty(result->message));
+        else
+                printf("Node %s: %s\n", p->config.node_name,
+                       !result->found       ? "nothing of vesper-agent is there."
+                       : result->uncordoned ? "our marks are off, and it is schedulable."
+                                            : "our marks are off.");
+        loop_exit(p->loop, result->error);
+}
+
+static int process_release(Process *p) {
+        _cleanup_(node_release_freep) NodeRelease *release = NULL;
+        int r;
+
+        if (!agent_config_find_kubeconfig(&p->config)) {
+                puts("No kubelet credential on this machine: it is no node, nothing is to be taken off.");
+                return 0;
+        }
+        r = open_world(p);
+        if (r >= 0)
+                r = open_kube(p);
+        if (r < 0)
+                return r;
+        r = node_release_new(p->client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p, &release);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to begin: %m");
+        return loop_run(p->loop);
+}
+
 /* What is wrong with the configuration goes to where the default says, as the configuration itself is not
  * known yet. */
 static int load_config(Process *p, const Options *o) {
@@ -321,6 +365,8 @@ static int load_config(Process *p, const Options *o) {
         if (r < 0)
                 return r;
         p->log = log_free(p->log);
+        if (o->release) /* somebody waits for it and reads */
+                return log_new(LOG_TARGET_TEXT, LOG_LEVEL_WARNING, "vesper-agent", &p->log);
         return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config),
                        "vesper-agent", &p->log);
 }
@@ -351,5 +397,6 @@ int main(int argc, char **argv) {
         strv_free(o.settings);
         if (r != 0)
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-        return process_run(&p) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = o.release ? process_release(&p) : process_run(&p);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
