@@ -422,7 +422,3 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
         measure_evictor(l);
 }
-
-size_t leading_n_terminations(const Leading *l) {
-        return hashmap_size(l->removals);
-}

@@ -40,4 +40,3 @@ void leading_view_health(Leading *l, bool stands);
 
 /* Brings the gauges up to date, for one scrape. */
 void leading_measure(Leading *l);
-size_t leading_n_terminations(const Leading *l);

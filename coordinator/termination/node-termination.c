@@ -87,13 +87,6 @@ const char *node_termination_state_to_string(NodeTerminationState s) {
         return s >= 0 && s < _NODE_TERMINATION_STATE_MAX ? state_table[s] : NULL;
 }
 
-NodeTerminationState node_termination_state_from_string(const char *s) {
-        for (NodeTerminationState i = 0; s && i < _NODE_TERMINATION_STATE_MAX; i++)
-                if (streq(s, state_table[i]))
-                        return i;
-        return _NODE_TERMINATION_STATE_INVALID;
-}
-
 static bool deadline_passed(const NodeTermination *t);
 
 /* The only writer of the state. */

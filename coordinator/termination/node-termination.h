@@ -44,7 +44,6 @@ typedef enum NodeTerminationState {
 } NodeTerminationState;
 
 const char *node_termination_state_to_string(NodeTerminationState s); /* the claim's phase: "Draining" */
-NodeTerminationState node_termination_state_from_string(const char *s);
 
 /* What every termination of one leader shares. Borrowed by each. */
 typedef struct TerminationContext {
