@@ -170,16 +170,17 @@ static void on_terminated(const CloudResult *result, void *userdata) {
 
         m->call = cloud_call_free(m->call);
         set_problem(m, outcome_reason(result->outcome), result->message);
-        if (result->outcome == CLOUD_OK) {
+        if (result->outcome == CLOUD_OK && result->state == INSTANCE_UNKNOWN) {
+                /* "not found" where it may only not be visible: proves nothing, and may be said for ever */
+                m->accepted_usec = 0;
+                m->state = MACHINE_UNKNOWN;
+                m->first_gone = false;
+                set_problem(m, "CloudUnknown", result->message);
+        } else if (result->outcome == CLOUD_OK) {
                 m->accepted_usec = loop_now(m->env->loop);
                 backoff_reset(&m->fast);
                 backoff_reset(&m->slow);
-                if (result->state == INSTANCE_UNKNOWN)
-                        /* "not found" where it may only not be visible: proves nothing */
-                        m->accepted_usec = 0;
                 note_state(m, result->state);
-                if (result->state == INSTANCE_UNKNOWN)
-                        set_problem(m, "CloudUnknown", result->message);
         }
         if (m->state != MACHINE_ENDING && m->state != MACHINE_GONE)
                 retry_later(m, result);

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+/* What happens seldom to nodes, claims and pools of a coordinator: turns in between, names that come back,
+ * clouds that say one thing and then another. */
+
+static const char *phase(CoordinatorRig *r, const char *node) {
+        return strempty(fj_string(rig_claim(r, node), "status", "phase", NULL));
+}
+
+static char *claim_name(CoordinatorRig *r, const char *node) {
+        return MUST(strdup(fj_string(rig_claim(r, node), "metadata", "name", NULL)));
+}
+
+static void delete_claim(CoordinatorRig *r, const char *node) {
+        _cleanup_free_ char *name = claim_name(r, node);
+
+        assert_true(fake_delete(r->cluster, FAKE_NODECLAIMS, NULL, name, -1));
+}
+
+static void attach(CoordinatorRig *r, const char *name, const char *node) {
+        fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
+                 fj_parse("{'metadata':{'name':'%s'},'spec':{'attacher':'x','nodeName':'%s','source':"
+                          "{'persistentVolumeName':'pv-%s'}},'status':{'attached':true}}",
+                          name, node, name));
+}
+
+/* -- one node ------------------------------------------------------------------------------------------- */
+
+static void test_pod_comes_while_volumes_are_waited_for(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        attach(r, "a", "n0");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Volumes");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 20 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_int_equal(rig_evictions(r, 201), 1);
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
+}
+
+static void test_load_balancers(void **state) {
+        static const struct {
+                const char *what, *tgp;
+                usec_t nothing_for_usec;
+                bool evicted;
+        } rows[] = {
+                { "without a deadline", NULL, 29 * USEC_PER_SEC, true },
+                { "with a far one", "1h", 29 * USEC_PER_SEC, true },
+                { "with one so near that the wait ends where the pod's grace begins", "40s",
+                  9 * USEC_PER_SEC, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                r->settings[0] = (char *) (uintptr_t) "Drain.LoadBalancerWaitSec=30s";
+                rig_begin(r, 1, rows[i].tgp);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 2 });
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, rows[i].nothing_for_usec);
+                assert_string_equal(phase(r, "n0"), "LoadBalancers");
+                assert_int_equal(rig_evictions(r, 0), 0);
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), rows[i].evicted);
+                assert_int_equal(fake_api_count_status(r->api, FAKE_DELETE, FAKE_PODS, NULL, 200),
+                                 !rows[i].evicted);
+                assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+        }
+}
+
+/* What ends it is that there is no machine; the kubelet of a cloud without controller says nothing of it. */
+static void test_no_provider_id(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_node(r->cluster, "bare", ZONE, NULL, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "bare", .stop_sec = 2 });
+        fake_merge(r->cluster, FAKE_NODES, NULL, "bare",
+                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+        rig_delete_node(r, "bare");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_null(rig_node(r, "bare"));
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
+/* A new leader that finds T passed and a protected pod there: it is deleted, with the grace of none. */
+static void test_leader_after_the_deadline(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "1m");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                             .node = "n0",
+                                             .stuck = true,
+                                             .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "WaitingForProtected");
+        rig_kill(r, 0);
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+        rig_start(r, 0);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(fake_api_count_status(r->api, FAKE_DELETE, FAKE_PODS, NULL, 200), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+static void test_many_pods_left(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "1m");
+        for (int i = 0; i < 12; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "p%d", i);
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = "n0", .stuck = true });
+        }
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_event_says(r, "n0", "DeadlinePassed", " and 2 more"));
+}
+
+/* Its name is another Node's while it is being removed: the machine of the first still ends. */
+static void test_name_comes_back(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *uid = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        fake_add_node(r->cluster, "n0", ZONE, "i-another", POOL);
+        uid = MUST(strdup(fj_string(rig_node(r, "n0"), "metadata", "uid", NULL)));
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_null(rig_claim(r, "n0")); /* of the first one's machine */
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_string_equal(fj_string(rig_node(r, "n0"), "metadata", "uid", NULL), uid);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_null(fj_string(rig_node(r, "n0"), "metadata", "deletionTimestamp", NULL));
+}
+
+/* The cloud takes the order and knows nothing of the machine: that proves nothing. */
+static void test_terminate_of_unknown(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_machine(r, "n0")->state = INSTANCE_UNKNOWN;
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        assert_true(rig_event_says(r, "n0", "TerminationBlocked", "CloudUnknown"));
+        assert_in_range(rig_machine(r, "n0")->n_terminated, 3, 20);
+        rig_machine(r, "n0")->state = INSTANCE_TERMINATING;
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+}
+
+/* -- claims --------------------------------------------------------------------------------------------- */
+
+static void test_twins(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0"), *claim = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        claim = claim_name(r, "n0");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        fake_add_node(r->cluster, "twin-a", ZONE, instance, NULL);
+        fake_add_node(r->cluster, "twin-b", ZONE, instance, NULL);
+        delete_claim(r, "n0");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_true(rig_has_event(r, claim, "SeveralNodes"));
+        assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+        assert_null(fj_string(rig_node(r, "twin-a"), "metadata", "deletionTimestamp", NULL));
+        assert_null(fj_string(rig_node(r, "twin-b"), "metadata", "deletionTimestamp", NULL));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+
+        print_message("  one of them goes: it is the other\n");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "twin-a");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        rig_run(r, USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_null(rig_node(r, "twin-b"));
+}
+
+/* The finalizer was taken off its Node: before the Node is deleted it is there again. */
+static void test_cascade_holds_the_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+        rig_run(r, USEC_PER_SEC);
+        delete_claim(r, "n0");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':null}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_non_null(fj_string(rig_node(r, "n0"), "metadata", "deletionTimestamp", NULL));
+        assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* Deleted and made anew in one breath: how long its Node is absent counts from there. */
+static void test_claim_of_the_same_name(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *name = NULL;
+        cJSON *again;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        name = claim_name(r, "n0");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, USEC_PER_MINUTE);
+        again = fj_copy(rig_claim(r, "n0"));
+        fj_remove(fj_object(again, "metadata"), "uid");
+        fake_remove(r->cluster, FAKE_NODECLAIMS, NULL, name);
+        fake_put(r->cluster, FAKE_NODECLAIMS, again);
+        rig_run(r, 119 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_described, 0);
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_in_range(rig_machine(r, "n0")->n_described, 1, 3);
+}
+
+/* A machine that must be there, to look at: that of a Node that reports. */
+static void test_sibling_is_ready(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 3, NULL);
+        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
+                   "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n1")->n_described, 0);
+        assert_in_range(rig_machine(r, "n2")->n_described, 1, 5);
+}
+
+/* It took the order, did nothing, and then refuses. */
+static void test_cloud_changes_its_mind(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        claim = claim_name(r, "n0");
+        rig_machine(r, "n0")->after = INSTANCE_PRESENT;
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        delete_claim(r, "n0");
+        rig_run(r, 130 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        rig_machine(r, "n0")->outcome = CLOUD_DENIED;
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(rig_has_event(r, claim, "CloudDenied"));
+        assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+        rig_machine(r, "n0")->outcome = CLOUD_OK;
+        rig_machine(r, "n0")->after = INSTANCE_TERMINATING;
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_MINUTE));
+}
+
+/* 200 machines at once, then one a second. */
+static void test_rate_of_orphans(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        size_t left;
+        (void) state;
+
+        rig_begin(r, 205, NULL);
+        for (unsigned i = 0; i < 205; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                fake_remove(r->cluster, FAKE_NODES, NULL, name);
+                delete_claim(r, name);
+        }
+        while (fake_count(r->cluster, FAKE_NODECLAIMS) == 205)
+                assert_int_equal(virtual_time_step(r->w.time, USEC_INFINITY), 1);
+        rig_run(r, 2500 * MSEC);
+        left = fake_count(r->cluster, FAKE_NODECLAIMS);
+        assert_in_range(left, 1, 4);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+}
+
+/* Conditions that others keep on a claim are said again with ours. */
+static void test_others_conditions(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *name = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        name = claim_name(r, "n0");
+        fake_merge(
+                r->cluster, FAKE_NODECLAIMS, NULL, name,
+                "{'status':{'phase':null,'conditions':[{'type':'Audited','status':'True','reason':'Theirs',"
+                "'message':'by them','lastTransitionTime':'2026-01-01T00:00:00Z'}]}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Adopted");
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), "Audited"), "True");
+        assert_string_equal(rig_condition_reason(rig_claim(r, "n0"), "Audited"), "Theirs");
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_REGISTERED), "True");
+}
+
+/* -- pools ---------------------------------------------------------------------------------------------- */
+
+static void on_node_write(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (request->verb == FAKE_PATCH && request->resource && request->resource->id == FAKE_NODES &&
+            *n > 0) {
+                (*n)--;
+                ret_fault->status = 500;
+        }
+}
+
+static unsigned count(const char *text, const char *part) {
+        unsigned n = 0;
+
+        for (const char *p = text; (p = strstr(p, part)); p += strlen(part))
+                n++;
+        return n;
+}
+
+/* No pool selects it any more; another pool that is there has no say in it. */
+static void test_release_is_tried_again(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned n = 2;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_put(r->cluster, FAKE_NODEPOOLS,
+                 fj_parse("{'metadata':{'name':'gpu'},'spec':{'selector':{'matchLabels':{'gpu':'yes'}}}}"));
+        rig_run(r, USEC_PER_SEC);
+        fake_api_set_fault(r->api, on_node_write, &n);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        fake_api_set_fault(r->api, NULL, NULL);
+        assert_int_equal(n, 0);
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_null(rig_claim(r, "n0"));
+        assert_int_equal(count(strbuf_str(&r->coordinators[0]->said), "was released"), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
+/* A deleted pool waits for a Node that has our finalizer and no claim. */
+static void test_pool_and_bare_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *name = NULL;
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        name = claim_name(r, "n1");
+        fake_remove(r->cluster, FAKE_NODECLAIMS, NULL, name);
+        assert_true(fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1));
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_false(rig_has_finalizer(rig_node(r, "n1")));
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated + rig_machine(r, "n1")->n_terminated, 0);
+}
+
+/* -- the process ---------------------------------------------------------------------------------------- */
+
+static void test_nowhere_to_listen(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->settings[0] = (char *) (uintptr_t) "Metrics.Listen=nowhere";
+        rig_make(r, 0);
+        assert_int_equal(rig_try_start(r, 0), -EINVAL);
+        assert_null(r->coordinators[0]);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
+                cmocka_unit_test(test_load_balancers),
+                cmocka_unit_test(test_no_provider_id),
+                cmocka_unit_test(test_leader_after_the_deadline),
+                cmocka_unit_test(test_many_pods_left),
+                cmocka_unit_test(test_name_comes_back),
+                cmocka_unit_test(test_terminate_of_unknown),
+                cmocka_unit_test(test_twins),
+                cmocka_unit_test(test_cascade_holds_the_node),
+                cmocka_unit_test(test_claim_of_the_same_name),
+                cmocka_unit_test(test_sibling_is_ready),
+                cmocka_unit_test(test_cloud_changes_its_mind),
+                cmocka_unit_test(test_rate_of_orphans),
+                cmocka_unit_test(test_others_conditions),
+                cmocka_unit_test(test_release_is_tried_again),
+                cmocka_unit_test(test_pool_and_bare_node),
+                cmocka_unit_test(test_nowhere_to_listen),
+        };
+        return cmocka_run_group_tests_name("termination-edges", tests, NULL, NULL);
+}
