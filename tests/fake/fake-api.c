@@ -326,7 +326,7 @@ static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCa
         FakeLogEntry entry = { 0 };
         FakeRequest r;
 
-        if (fault->drop || loop_now(a->loop) < a->away_until_usec) {
+        if ((fault->drop && !fault->takes_effect) || loop_now(a->loop) < a->away_until_usec) {
                 break_off(x);
                 return false;
         }
@@ -353,7 +353,10 @@ static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCa
         }
         fake_log_end(a, &r, &entry, reply.code);
         fake_request_done(&r);
-        send_reply(x, &reply, fake_callout_warnings(*callout));
+        if (fault->drop)
+                break_off(x);
+        else
+                send_reply(x, &reply, fake_callout_warnings(*callout));
         return false;
 }
 

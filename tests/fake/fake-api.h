@@ -30,7 +30,7 @@ typedef struct FakeApiFault {
         const char *reason; /* Status.reason; NULL: the usual one of that code */
         const char *message;
         bool plain;        /* no Status body, as from something in between */
-        bool drop;         /* the connection breaks before an answer */
+        bool drop;         /* the connection breaks before an answer (takes_effect: and after the act) */
         usec_t delay_usec; /* before the server looks at it */
 } FakeApiFault;
 
