@@ -177,6 +177,31 @@ static void test_expired(void **state) {
         assert_phase(r, "Drained");
 }
 
+/* Long lists are cut short. */
+static void test_many_of_them(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'status':{'volumesInUse':['v1','v2','v3','v4','v5','v6','v7']}}");
+        for (unsigned i = 0; i < 8; i++) {
+                _cleanup_free_ char *name = strf("stuck-%u", i);
+
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = RIG_NODE, .stuck = true });
+        }
+        agent_rig_run(r, USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 125 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "with 8 pods still on it"));
+        assert_true(agent_rig_said(r, " and 3 more."));
+        for (unsigned i = 0; i < 8; i++) {
+                _cleanup_free_ char *name = strf("stuck-%u", i);
+
+                fake_delete(r->cluster, FAKE_PODS, "default", name, 0);
+        }
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "waiting for volumes to be let go: v1, v2, v3, v4, v5 and 2 more."));
+}
+
 static void test_volumes(void **state) {
         static const struct {
                 const char *what;
@@ -733,6 +758,36 @@ static void test_notice_before_node(void **state) {
         assert_true(agent_rig_unschedulable(r));
 }
 
+/* A cordon of ours without its reason, found at a start: what is announced will be announced again. */
+static void test_reason_removed_while_down(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        fake_imds_clear_action(r->imds);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':null}}}");
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "somebody removed or changed their reason"));
+        assert_false(agent_rig_unschedulable(r));
+        assert_no_marks(r);
+        assert_string_equal(agent_phase(r->agent), "Idle");
+}
+
+static void test_metrics_port(void **state) {
+        _cleanup_(loop_freep) Loop *loop = NULL;
+        AgentMetricsPage page = { 0 };
+        HttpServer *server = NULL;
+
+        assert_return_code(loop_new(&loop), 0);
+        assert_return_code(agent_metrics_serve(loop, ":0", &page, &server), 0);
+        assert_true(http_server_port(server) > 0);
+        http_server_free(server);
+        assert_int_equal(agent_metrics_serve(loop, "no port", &page, &server), -EINVAL);
+}
+
 /* What a scraper reads. */
 static void test_metrics_page(void **state) {
         static const struct {
@@ -779,6 +834,9 @@ int main(void) {
                 cmocka_unit_test(test_blocked_until_deadline),
                 cmocka_unit_test(test_claim_deadline),
                 cmocka_unit_test(test_expired),
+                cmocka_unit_test(test_many_of_them),
+                cmocka_unit_test(test_reason_removed_while_down),
+                cmocka_unit_test(test_metrics_port),
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_person_uncordons),
                 cmocka_unit_test(test_person_uncordons_while_down),

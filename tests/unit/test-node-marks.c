@@ -213,6 +213,34 @@ static void test_boot_id(void **state) {
         }
 }
 
+static void test_boot_of_marks(void **state) {
+        static const struct {
+                const char *what, *annotations, *boot_id;
+        } rows[] = {
+                { "no marks", "'a':'b'", NULL },
+                { "the cordon alone", "'vesper.sh/cordoned-by-agent':'{\\\"bootID\\\":\\\"b2\\\"}'", "b2" },
+                { "both", "'vesper.sh/interruption':'{\\\"bootID\\\":\\\"b1\\\"}'," MARK, "b1" },
+                { "a reason that cannot be read",
+                  INTERRUPTION ",'vesper.sh/cordoned-by-agent':'{\\\"bootID\\\":\\\"b2\\\"}'", "b2" },
+                { "a reason without a boot",
+                  "'vesper.sh/interruption':'{}','vesper.sh/"
+                  "cordoned-by-agent':'{\\\"bootID\\\":\\\"b2\\\"}'",
+                  "b2" },
+                { "neither says", INTERRUPTION "," MARK, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{" META ",'annotations':{%s}}}", rows[i].annotations),
+                                    *found = NULL;
+                _cleanup_fixture_ Fixture f = { 0 };
+                KubeNode *n = decode(&f, text);
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(node_marks_boot_id(n, &found), 0);
+                assert_true(streq_ptr(found, rows[i].boot_id));
+        }
+}
+
 static void test_reading(void **state) {
         static const struct {
                 const char *what, *node;
@@ -247,7 +275,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_mark),       cmocka_unit_test(test_undo),
                 cmocka_unit_test(test_conditions), cmocka_unit_test(test_conditions_patch),
-                cmocka_unit_test(test_boot_id),    cmocka_unit_test(test_reading),
+                cmocka_unit_test(test_boot_id),    cmocka_unit_test(test_boot_of_marks),
+                cmocka_unit_test(test_reading),
         };
         return cmocka_run_group_tests_name("node-marks", tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ typedef struct Lookout {
         char why[512];
         usec_t answered_usec, at_usec, gap_usec;
         char warning[512];
+        bool refused; /* nobody listens there */
 } Lookout;
 
 static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
@@ -71,6 +72,12 @@ static void run(Lookout *l, usec_t usec) {
                 ;
 }
 
+static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        const Lookout *l = userdata;
+
+        ret_fault->refuse = l->refused;
+}
+
 static Lookout *lookout_new(void) {
         const NoticeEc2Options options = { .endpoint = ENDPOINT, .poll_usec = POLL_USEC };
         Lookout *l = new0(Lookout, 1);
@@ -81,7 +88,10 @@ static Lookout *lookout_new(void) {
         assert_return_code(random_new(1, &l->random), 0);
         assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l->log), 0);
         log_set_hook(l->log, on_log, l);
-        assert_return_code(http_inproc_new(l->loop, NULL, NULL, &l->transport), 0);
+        assert_return_code(http_inproc_new(l->loop, NULL,
+                                           &(HttpInprocHooks){ .on_request = on_request, .userdata = l },
+                                           &l->transport),
+                           0);
         l->imds = fake_imds_new(l->loop, INSTANCE);
         assert_return_code(http_inproc_route(l->transport, ENDPOINT, fake_imds_handle, l->imds), 0);
         l->env = (Env){ .loop = l->loop,
@@ -403,6 +413,33 @@ static void test_token_life(void **state) {
         assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
 }
 
+/* A token that lives no longer than the pause between two looks is asked for anew, and not used up. */
+static void test_short_tokens(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+        size_t tokens;
+
+        fake_imds_set_max_ttl(l->imds, 1);
+        run(l, 5 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        tokens = fake_imds_n_tokens(l->imds);
+        run(l, 10 * POLL_USEC);
+        assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 10);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+}
+
+static void test_nobody_listens(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = lookout_new();
+
+        l->refused = true;
+        run(l, 3 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_non_null(strstr(l->why, "no session token: "));
+        assert_null(strstr(l->why, "HttpPutResponseHopLimit")); /* that is for answers that get lost */
+        l->refused = false;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+}
+
 /* 404 says "none" only where an instance says who it is. */
 static void test_stranger(void **state) {
         static const char *const ids[] = { NULL, "", "host-17", "<html>" };
@@ -489,13 +526,14 @@ static void test_may_cancel(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_deadline),     cmocka_unit_test(test_parse),
-                cmocka_unit_test(test_instance_id),  cmocka_unit_test(test_steady),
-                cmocka_unit_test(test_notice),       cmocka_unit_test(test_clock),
-                cmocka_unit_test(test_answers),      cmocka_unit_test(test_token_trouble),
-                cmocka_unit_test(test_revoked),      cmocka_unit_test(test_token_life),
-                cmocka_unit_test(test_stranger),     cmocka_unit_test(test_backoff),
-                cmocka_unit_test(test_start_jitter), cmocka_unit_test(test_may_cancel),
+                cmocka_unit_test(test_deadline),       cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_instance_id),    cmocka_unit_test(test_steady),
+                cmocka_unit_test(test_notice),         cmocka_unit_test(test_clock),
+                cmocka_unit_test(test_answers),        cmocka_unit_test(test_token_trouble),
+                cmocka_unit_test(test_revoked),        cmocka_unit_test(test_token_life),
+                cmocka_unit_test(test_stranger),       cmocka_unit_test(test_short_tokens),
+                cmocka_unit_test(test_nobody_listens), cmocka_unit_test(test_backoff),
+                cmocka_unit_test(test_start_jitter),   cmocka_unit_test(test_may_cancel),
         };
         return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);
 }

@@ -243,6 +243,48 @@ static void test_machine_ends(void **state) {
         }
 }
 
+/* Nothing may come any more, and something does: a static pod's mirror, or a binding that was on its way. */
+static void test_pod_comes_while_volumes_are_waited_for(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-1']}}");
+        begin(&b, 5 * USEC_PER_MINUTE, 0);
+        agent_rig_run(b.rig, 10 * USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_VOLUMES);
+        agent_rig_add_pods(b.rig, "late", 1);
+        agent_rig_run(b.rig, USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+        assert_int_equal(n_evictions(&b), 4);
+        agent_rig_run(b.rig, 10 * USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_VOLUMES);
+        assert_int_equal(agent_rig_n_pods(b.rig), 0);
+
+        /* The end comes nearer: so does the end of this wait. */
+        nearer(&b, NOTICE_ID, 15 * USEC_PER_SEC);
+        agent_rig_run(b.rig, USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_VOLUMES);
+        agent_rig_run(b.rig, 14 * USEC_PER_SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
+}
+
+/* A notice that nothing is done about is told. */
+static void test_told_only(void **state) {
+        _cleanup_bench_ Bench b;
+        const Notice n = {
+                .id = (char *) (uintptr_t) "rebalance-1",
+                .kind = NOTICE_REBALANCE,
+                .source = (char *) (uintptr_t) "test",
+                .deadline_usec = USEC_INFINITY,
+        };
+
+        bench_init(&b);
+        node_voice_notice_only(b.voice, &n, "it is a recommendation");
+        agent_rig_run(b.rig, 2 * USEC_PER_SEC);
+        assert_true(agent_rig_said(b.rig, "nothing is moved, as it is a recommendation."));
+        assert_true(agent_rig_has_event(b.rig, "Node", "RebalanceRecommendation"));
+}
+
 static void test_kick(void **state) {
         _cleanup_bench_ Bench b;
         usec_t back;
@@ -278,6 +320,8 @@ int main(void) {
                 cmocka_unit_test(test_machine_ends),
                 cmocka_unit_test(test_machine_ends_and_stays),
                 cmocka_unit_test(test_kick),
+                cmocka_unit_test(test_told_only),
+                cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
                 cmocka_unit_test(test_names),
         };
         return cmocka_run_group_tests_name("reflex", tests, NULL, NULL);

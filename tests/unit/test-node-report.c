@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+#include "json.h"
+#include "node-report.h"
+
+/* A report of its own beside an agent that has nothing to do: what it makes of answers that come late, of a
+ * Node that is another or none, and of news while it waits. */
+
+#define LEAD_USEC (120 * USEC_PER_SEC)
+
+typedef struct Bench {
+        AgentRig *rig;
+        NodeReport *report;
+        unsigned n_cordoned, n_errors;
+        bool claimed;
+} Bench;
+
+static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
+        Bench *b = userdata;
+
+        b->n_cordoned++;
+        b->claimed = claimed;
+}
+
+static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {
+        fail();
+}
+
+static void on_api(NodeReport *report, const ApiError *error, bool first, void *userdata) {
+        Bench *b = userdata;
+
+        b->n_errors += error != NULL;
+}
+
+static KubeNode *node_now(AgentRig *r) {
+        _cleanup_free_ char *text = cJSON_PrintUnformatted(agent_rig_node(r));
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o = NULL;
+
+        assert_return_code(json_parse(text, strlen(text), 1 << 20, &doc, NULL), 0);
+        assert_return_code(
+                kube_object_decode(&kube_node_kind, json_root(doc), kube_client_pool(r->client), &o), 0);
+        return (KubeNode *) o;
+}
+
+static void see(Bench *b) {
+        KubeNode *n = node_now(b->rig);
+
+        node_report_see(b->report, n);
+        kube_object_unref(&n->object);
+}
+
+static void bench_init(Bench *b) {
+        const NodeReportHandler handler = { on_cordoned, on_undone, on_api, b };
+
+        *b = (Bench){ .rig = agent_rig_new() };
+        b->rig->config.metadata_source = METADATA_SOURCE_NONE;
+        agent_rig_start(b->rig);
+        agent_rig_run(b->rig, USEC_PER_SEC);
+        assert_return_code(node_report_new(b->rig->client, RIG_NODE, &handler, &b->report), 0);
+        see(b);
+        fake_api_log_reset(fake_cluster_api(b->rig->cluster));
+}
+
+static void bench_done(Bench *b) {
+        fake_api_set_fault(fake_cluster_api(b->rig->cluster), NULL, NULL);
+        node_report_free(b->report);
+        agent_rig_free(b->rig);
+}
+#define _cleanup_bench_ _cleanup_(bench_done)
+
+static void mark(Bench *b, const char *phase) {
+        Notice n = { .id = (char *) (uintptr_t) "x",
+                     .kind = NOTICE_SPOT,
+                     .source = (char *) (uintptr_t) "ec2",
+                     .deadline_usec = usec_add(loop_wall(b->rig->loop), LEAD_USEC) };
+        const NodeWish wish = { .notice = &n,
+                                .phase = phase,
+                                .conditions = streq(phase, "Draining") ? NODE_CONDITIONS_DRAINING
+                                                                       : NODE_CONDITIONS_NONE };
+
+        assert_return_code(node_report_mark(b->report, &wish), 0);
+}
+
+static uint64_t n_gets(Bench *b, unsigned status) {
+        return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_GET, FAKE_NODES, NULL, status);
+}
+
+/* What was cordoned was another Node of that name. */
+static void test_node_made_anew(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(b.n_cordoned, 1);
+        fake_remove(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE);
+        fake_add_node(b.rig->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        assert_false(agent_rig_unschedulable(b.rig));
+        mark(&b, "Draining");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_in_range(n_gets(&b, 200), 1, 3);
+        assert_int_equal(b.n_cordoned, 2);
+        assert_true(agent_rig_unschedulable(b.rig));
+}
+
+/* At a patch of the Node. */
+typedef struct Meddling {
+        AgentRig *rig;
+        unsigned n_patches;
+        bool removes;      /* the first is refused, and then the Node is gone */
+        bool busy;         /* the second is told to come back in 20 s */
+        bool loses_answer; /* the first lands, its answer is lost; before the second a person un-cordons */
+} Meddling;
+
+static void on_patch(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        Meddling *m = userdata;
+
+        if (request->verb != FAKE_PATCH || !request->resource || request->resource->id != FAKE_NODES ||
+            request->subresource)
+                return;
+        m->n_patches++;
+        if (m->removes && m->n_patches == 1) {
+                ret_fault->status = 409;
+                fake_remove(m->rig->cluster, FAKE_NODES, NULL, RIG_NODE);
+        } else if (m->loses_answer && m->n_patches == 1)
+                *ret_fault = (FakeApiFault){ .drop = true, .takes_effect = true };
+        else if (m->busy && m->n_patches == 2)
+                *ret_fault = (FakeApiFault){ .status = 429, .retry_after_sec = 20 };
+        else if (m->loses_answer && m->n_patches == 2)
+                fake_merge(m->rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+}
+
+static void test_node_goes(void **state) {
+        _cleanup_bench_ Bench b;
+        Meddling m = { .removes = true };
+
+        bench_init(&b);
+        m.rig = b.rig;
+        fake_api_set_fault(fake_cluster_api(b.rig->cluster), on_patch, &m);
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(n_gets(&b, 404), 1);
+        assert_null(node_report_view(b.report));
+        agent_rig_run(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(m.n_patches, 1); /* nothing to write on */
+
+        fake_add_node(b.rig->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);
+        see(&b);
+        agent_rig_run(b.rig, USEC_PER_SEC);
+        assert_int_equal(b.n_cordoned, 1);
+        assert_true(agent_rig_unschedulable(b.rig));
+}
+
+/* What else falls due while it waits as the server asked it to is no reason to try sooner. */
+static void test_due_in_a_wait(void **state) {
+        _cleanup_bench_ Bench b;
+        Meddling m = { .busy = true };
+
+        bench_init(&b);
+        m.rig = b.rig;
+        fake_api_set_fault(fake_cluster_api(b.rig->cluster), on_patch, &m);
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, USEC_PER_MSEC);
+        assert_int_equal(b.n_cordoned, 1);
+        mark(&b, "Draining");
+        agent_rig_run(b.rig, 19 * USEC_PER_SEC);
+        assert_int_equal(m.n_patches, 2);
+        agent_rig_run(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(m.n_patches, 3);
+        assert_non_null(strstr(agent_rig_annotation(b.rig, "vesper.sh/interruption"), "Draining"));
+}
+
+/* The cordon landed, its answer was lost, and the watch is late: when the Node is read again, a person has
+ * un-cordoned it. Their word holds. */
+static void test_uncordoned_before_the_answer(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+        Meddling m = { .rig = r, .loses_answer = true };
+
+        agent_rig_add_pods(r, "web", 2);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(r->cluster), on_patch, &m);
+        fake_api_stall_watches(fake_cluster_api(r->cluster),
+                               usec_add(virtual_time_now(r->world.time), 5 * USEC_PER_SEC));
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(r->cluster), NULL, NULL);
+        assert_true(m.n_patches >= 2);
+        assert_false(agent_rig_unschedulable(r));
+        assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+        assert_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        assert_non_null(strstr(r->record, "Released"));
+        assert_int_equal(agent_rig_n_pods(r), 2);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_node_made_anew),
+                cmocka_unit_test(test_node_goes),
+                cmocka_unit_test(test_due_in_a_wait),
+                cmocka_unit_test(test_uncordoned_before_the_answer),
+        };
+        return cmocka_run_group_tests_name("node-report", tests, NULL, NULL);
+}
