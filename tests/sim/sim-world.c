@@ -183,6 +183,8 @@ static void make_servers(SimWorld *w) {
 
 static void set_boot_id(SimWorld *w, SimMachine *m) {
         m->n_boots++;
+        if (m->noticed) /* this one sees it, too */
+                m->noticed_boot = m->n_boots;
         snprintf(m->boot_id, sizeof(m->boot_id), "%016" PRIx64 "%016" PRIx64,
                  sim_world_derive(w, m->node, m->n_boots), hash64(m->node, strlen(m->node)));
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
