@@ -4,6 +4,7 @@
 #include "config.h"
 #include "log-catalog.h"
 #include "sim-check.h"
+#include "sim-power.h"
 
 /* -- making ------------------------------------------------------------------------------------ */
 
@@ -82,6 +83,8 @@ static void on_notify(const char *text, void *userdata) {
 
         if (strstr(text, "READY=1"))
                 l->ready = true;
+        if (l->process->machine && l->process->machine->power)
+                sim_power_notify(l->process->machine->power, text);
         sim_trace_add(l->process->world->trace, l->process->name, "notify %s", text);
 }
 
@@ -172,6 +175,8 @@ static void life_make_client(SimLife *l) {
                 .boot_id = l->process->machine ? l->process->machine->boot_id : "",
                 .version = VESPER_VERSION,
         };
+        if (l->process->machine && l->process->machine->power)
+                sim_power_equip(l->process->machine->power, l);
         r = kubeconfig_plain(SIM_API, &config);
         assert(r >= 0);
         r = kube_auth_new(l->loop, l->log, NULL, config, NULL, NULL, &l->auth, &message);
@@ -240,6 +245,8 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
         sim_trace_add(p->world->trace, p->name, "is killed in step %llu", (unsigned long long) l->n_steps);
         p->kill = (SimKill){ 0 };
         l->agent = agent_free(l->agent);
+        if (p->machine && p->machine->power)
+                sim_power_unequip(p->machine->power, l);
         l->coordinator = coordinator_free(l->coordinator);
         l->provider = cloud_provider_free(l->provider);
         l->client = kube_client_free(l->client);

@@ -5,6 +5,7 @@
 
 #include "fake-controllers.h"
 #include "sim-check.h"
+#include "sim-power.h"
 #include "sim-process.h"
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
@@ -199,6 +200,8 @@ static void on_boot(Timer *t, void *userdata) {
         if (!sim_world_node(w, (size_t) (m - w->machines)))
                 return;
         m->crashed_for_good = false;
+        if (m->power)
+                sim_power_booted(m->power);
         set_boot_id(w, m);
         fake_cluster_set_kubelet(w->cluster, m->node, true);
         if (m->agent && !m->agent->life)
@@ -346,6 +349,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
 static void free_machines(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 timer_free(w->machines[i].boot);
+                sim_power_free(w->machines[i].power);
                 timer_free(w->machines[i].end);
                 timer_free(w->machines[i].kubelet);
                 timer_free(w->machines[i].taken);

@@ -43,6 +43,7 @@ typedef struct SimMachine {
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
         SimProcess *agent;    /* NULL: none */
         bool crashed_for_good;
+        struct SimPower *power; /* its logind and PID 1; NULL: nothing is known of them */
         Timer *boot, *end, *kubelet, *taken, *deleted;
         struct SimWorld *world;
 } SimMachine;
