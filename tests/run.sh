@@ -6,6 +6,7 @@
 #   bash tests/run.sh unit sim           only these
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
+#   bash tests/run.sh packages           build the packages and try them (not part of "every suite"; about five minutes)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, e2e.
@@ -128,6 +129,12 @@ suite_e2e() {
     with_cluster e2e tests/e2e/run.py
 }
 
+# Where the machine has no debhelper, cannot make a system in a folder and so on, cases are skipped and say why.
+suite_packages() {
+    bash tests/setup.sh packages || echo "what builds packages could not be installed whole"
+    counted packages python3 tests/packages/run.py
+}
+
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 
 # with_cluster SUITE SCRIPT ARGUMENTS...: what needs the real control plane. The script prints "N passed, N failed, N skipped"
@@ -176,10 +183,10 @@ bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|coverage|e2e) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|coverage|e2e|packages) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e packages; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

@@ -5,6 +5,7 @@
 #
 #   setup.sh build   packages to build vesper and to play the demo    (root, if any is missing)
 #   setup.sh test    those, and the packages of the tests             (root, if any is missing)
+#   setup.sh packages   those to build, and what suite packages needs    (root, if any is missing)
 #   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
 #   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment for it once
 #
@@ -23,6 +24,7 @@ build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-c
     libnghttp2-dev"
 test_packages="clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git
     python3-venv valgrind=valgrind"
+package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian debootstrap=debootstrap"
 
 say() { echo "$*" >&2; }
 
@@ -173,10 +175,11 @@ install_go() {
 case ${1:-} in
 build) install_packages $build_packages ;;
 test) install_packages $build_packages $test_packages ;;
+packages) install_packages $build_packages $package_packages ;;
 go) find_go || install_go ;;
 moto) dir=$(venv moto) && echo "$dir/bin/python" ;;
 *)
-    sed -n '4,12p' "$0" | cut -c3- >&2
+    sed -n '4,13p' "$0" | cut -c3- >&2
     exit 2
     ;;
 esac
