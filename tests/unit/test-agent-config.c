@@ -3,8 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -109,6 +110,26 @@ static void test_certificate(void **state) {
         }
 }
 
+static void test_node_name_from_file(void **state) {
+        _cleanup_(test_cert_freep) TestCert *ca = test_cert_new(NULL, NULL, "ca", NULL);
+        _cleanup_(test_cert_freep) TestCert *c = test_cert_new(ca, "system:nodes", "system:node:n7", NULL);
+        char path[] = "/tmp/test-agent-config.XXXXXX";
+        KubeConfig config = { .cert_file = path };
+        _cleanup_free_ char *name = NULL, *other = NULL;
+        const char *from = NULL;
+        int fd = mkstemp(path);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, c->cert_pem, strlen(c->cert_pem)), strlen(c->cert_pem));
+        close(fd);
+        assert_return_code(node_identity_find(&config, NULL, &name, &from), 0);
+        assert_string_equal(from, "the client certificate");
+        assert_string_equal(name, "n7");
+        unlink(path);
+        assert_return_code(node_identity_find(&config, NULL, &other, &from), 0);
+        assert_string_equal(from, "the host name");
+}
+
 static void test_node_name(void **state) {
         static const char *const junk[] = { "",
                                             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
@@ -181,8 +202,10 @@ static void test_log_target(void **state) {
         static const struct {
                 const char *setting;
                 LogTarget target;
-        } rows[] = { { "Log.Target=journal", LOG_TARGET_JOURNAL }, { "Log.Target=json", LOG_TARGET_JSON },
-                     { "Log.Target=text", LOG_TARGET_TEXT },       { "Log.Target=null", LOG_TARGET_NULL } };
+        } rows[] = { { "Log.Target=journal", LOG_TARGET_JOURNAL },
+                     { "Log.Target=json", LOG_TARGET_JSON },
+                     { "Log.Target=text", LOG_TARGET_TEXT },
+                     { "Log.Target=null", LOG_TARGET_NULL } };
         _cleanup_(log_freep) Log *l = NULL;
 
         assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l), 0);
@@ -219,10 +242,14 @@ static void test_api_error_kinds(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_settings),     cmocka_unit_test(test_node_name),
+                cmocka_unit_test(test_settings),
+                cmocka_unit_test(test_node_name),
+                cmocka_unit_test(test_node_name_from_file),
                 cmocka_unit_test(test_certificate),
-                cmocka_unit_test(test_kubeconfig),   cmocka_unit_test(test_log_target),
-                cmocka_unit_test(test_metric_names), cmocka_unit_test(test_api_error_kinds),
+                cmocka_unit_test(test_kubeconfig),
+                cmocka_unit_test(test_log_target),
+                cmocka_unit_test(test_metric_names),
+                cmocka_unit_test(test_api_error_kinds),
         };
         return cmocka_run_group_tests_name("agent-config", tests, NULL, NULL);
 }

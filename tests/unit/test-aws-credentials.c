@@ -31,6 +31,8 @@ typedef struct World {
         const char *role;
         const char *key_id;       /* in every answer */
         usec_t expires_wall_usec; /* in every answer */
+        const char *garbage;      /* NULL: none; with status 200, what comes instead of keys */
+        bool silent;              /* nobody answers */
         bool forget_token;        /* the next metadata request is answered with 401 */
         char *sts_body, *container_authorization;
 
@@ -54,6 +56,10 @@ static void sts_handle(HttpExchange *x, void *userdata) {
         assert_int_equal(x->method, HTTP_POST);
         assert_string_equal(x->path, "/");
         assert_null(http_header_find(x->headers, x->n_headers, "Authorization"));
+        if (w->silent)
+                return;
+        if (w->garbage)
+                return reply(x, w->sts_status, w->garbage);
         if (w->sts_status != 200) {
                 reply(x, w->sts_status,
                       "<ErrorResponse "
@@ -90,6 +96,10 @@ static void container_handle(HttpExchange *x, void *userdata) {
         _cleanup_free_ char *body = json_keys(w, "\"AccountId\":\"123456789012\",");
 
         w->n_container++;
+        if (w->silent)
+                return;
+        if (w->garbage)
+                return reply(x, w->container_status, w->garbage);
         assert_return_code(free_and_strdup(&w->container_authorization,
                                            http_header_find(x->headers, x->n_headers, "Authorization")),
                            0);
@@ -100,6 +110,8 @@ static void imds_handle(HttpExchange *x, void *userdata) {
         World *w = userdata;
         _cleanup_free_ char *body = NULL;
 
+        if (w->silent && w->n_imds_tokens > 0)
+                return;
         if (x->method == HTTP_PUT) {
                 assert_string_equal(x->path, "/latest/api/token");
                 assert_non_null(
@@ -118,6 +130,8 @@ static void imds_handle(HttpExchange *x, void *userdata) {
                 return reply(x, 200, w->role);
         assert_string_equal(x->path, "/latest/meta-data/iam/security-credentials/node-role");
         w->n_imds_keys++;
+        if (w->garbage)
+                return reply(x, 200, w->garbage);
         free(body);
         body = json_keys(
                 w, "\"Code\":\"Success\",\"LastUpdated\":\"2026-01-01T00:00:00Z\",\"Type\":\"AWS-HMAC\",");
@@ -636,6 +650,91 @@ static void test_key_texts(void **state) {
         }
 }
 
+/* What is no keys, from each source: an error that says whose answer it was, and keys when they come. */
+static void test_no_keys(void **state) {
+        static const struct {
+                const char *what;
+                enum { STS, CONTAINER, METADATA } from;
+                bool silent;
+                unsigned status;
+                const char *garbage;
+                int error;
+                const char *says;
+        } rows[] = {
+                { "STS is silent", STS, true, 200, NULL, -ETIMEDOUT,
+                  "STS AssumeRoleWithWebIdentity failed: " },
+                { "STS: an error that is no XML", STS, false, 502, "bad gateway", -EACCES,
+                  "was answered with HTTP 502" },
+                { "STS: an answer that is no XML", STS, false, 200, "<html>", -EBADMSG, "cannot be read" },
+                { "the container's endpoint is silent", CONTAINER, true, 200, NULL, -ETIMEDOUT,
+                  "The container credentials endpoint failed: " },
+                { "... gives a page", CONTAINER, false, 200, "<html>", -EBADMSG, "gave no keys: " },
+                { "... gives a reason", CONTAINER, false, 200,
+                  "{\"Code\":\"Failed\",\"Message\":\"no such role\"}", -ENOKEY, "gave no keys: " },
+                { "metadata falls silent after its token", METADATA, true, 200, NULL, -ETIMEDOUT, "" },
+                { "metadata gives a page", METADATA, false, 200, "<html>", -EBADMSG,
+                  "Instance metadata gave no keys for role 'node-role': " },
+        };
+        World *w = *state;
+
+        write_file(w, "token", "JWT");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].what);
+                w->role = rows[i].from == METADATA ? "node-role" : NULL;
+                w->expires_wall_usec = usec_add(loop_wall(w->env.loop), USEC_PER_HOUR);
+                w->n_imds_tokens = 0;
+                world_start(w, rows[i].from == STS
+                                       ? V("AWS_ROLE_ARN", "arn:r", "AWS_WEB_IDENTITY_TOKEN_FILE", "@/token")
+                               : rows[i].from == CONTAINER
+                                       ? V("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x")
+                                       : V());
+                w->silent = rows[i].silent;
+                w->garbage = rows[i].garbage;
+                w->sts_status = w->container_status = rows[i].status;
+                (void) get(w);
+                if (w->error != rows[i].error || !strstr(w->message, rows[i].says))
+                        fail_msg("expected %d and '%s', got %d: %s", rows[i].error, rows[i].says, w->error,
+                                 w->message);
+                w->silent = false;
+                w->garbage = NULL;
+                w->sts_status = w->container_status = 200;
+                run_for(w, 2 * USEC_PER_MINUTE);
+                assert_int_equal(get(w), 0);
+                assert_string_equal(w->got_key, "ASIA1");
+        }
+}
+
+/* STS has an address per region. */
+static void test_no_region(void **state) {
+        World *w = *state;
+
+        write_file(w, "token", "JWT");
+        world_clear(w);
+        w->variables[0] = "AWS_ROLE_ARN";
+        w->variables[1] = "arn:r";
+        w->variables[2] = "AWS_WEB_IDENTITY_TOKEN_FILE";
+        w->variables[3] = "@/token";
+        assert_return_code(aws_settings_new(world_getenv, w, &w->settings), 0);
+        assert_return_code(aws_imds_new(&w->env, w->settings->imds_endpoint, &w->imds), 0);
+        assert_return_code(aws_credentials_new(&w->env, w->settings, w->imds, &w->credentials), 0);
+        assert_int_equal(get(w), -EINVAL);
+        assert_non_null(strstr(w->message, "set AWS_REGION"));
+}
+
+/* An address that is none; a profile that is asked for and absent. */
+static void test_wrong_places(void **state) {
+        World *w = *state;
+
+        write_file(w, "token", "JWT");
+        world_start(w, V("AWS_ROLE_ARN", "arn:r", "AWS_WEB_IDENTITY_TOKEN_FILE", "@/token",
+                         "AWS_ENDPOINT_URL_STS", "no url"));
+        assert_int_equal(get(w), -EINVAL);
+        assert_non_null(strstr(w->message, "Cannot ask STS"));
+        world_start(w, V("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://10.0.0.1/keys"));
+        assert_int_equal(get(w), -EINVAL);
+        assert_non_null(strstr(w->message, "must be https, or http to loopback"));
+}
+
 static void test_error_texts(void **state) {
         static const struct {
                 const char *what, *xml, *code, *message; /* NULL: refused */
@@ -771,6 +870,9 @@ int main(void) {
                 WORLD_TEST(test_expired_keys),
                 WORLD_TEST(test_metadata_token),
                 WORLD_TEST(test_hop_limit),
+                WORLD_TEST(test_no_keys),
+                WORLD_TEST(test_no_region),
+                WORLD_TEST(test_wrong_places),
                 cmocka_unit_test(test_container_uris),
                 cmocka_unit_test(test_key_texts),
                 cmocka_unit_test(test_error_texts),

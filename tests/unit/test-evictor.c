@@ -434,6 +434,62 @@ static void test_probe(void **state) {
         assert_int_equal(b->peak, 1);
 }
 
+/* Refused though its status said yes, it rests; a status that says yes again ends that. */
+static void test_status_ends_a_rest(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 429, BLOCKED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        wish(b, 0, "web");
+        run_for(b, 100 * MSEC);
+        assert_int_equal(b->n_requests, 1);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, ANSWER_USEC + MSEC);
+        assert_int_equal(n_accepted(b), 1);
+}
+
+/* One pod's own trouble lets the next of its PDB go, and comes back behind it. */
+static void test_own_trouble(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}", NULL,
+                           false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 2), 0);
+        wish(b, 0, "web");
+        wish(b, 1, "web");
+        run_for(b, ANSWER_USEC + MSEC);
+        assert_int_equal(b->reports[0].answer, EVICTION_FORBIDDEN);
+        assert_int_equal(b->n_requests, 2); /* the other one left at once */
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(n_accepted(b), 2);
+}
+
+/* No answer, and the network comes back: at once, but one of a PDB at a time. */
+static void test_kick(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        unsigned before;
+        (void) state;
+
+        b->now = (Answer){ .lost = true };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 5), 0);
+        for (size_t i = 0; i < 3; i++)
+                wish(b, i, i < 2 ? "web" : NULL);
+        run_for(b, 3 * USEC_PER_MINUTE);
+        while (evictor_stats(b->evictor).in_flight > 0) /* now each waits for some seconds */
+                run_for(b, 100 * MSEC);
+        before = b->n_requests;
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        evictor_kick(b->evictor);
+        run_for(b, ANSWER_USEC / 2);
+        assert_int_equal(b->n_requests, before + 2);
+        run_for(b, 3 * ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 3);
+}
+
 static void test_moving_between_pdbs(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         (void) state;
@@ -550,6 +606,9 @@ int main(void) {
                 cmocka_unit_test(test_gate_closes),
                 cmocka_unit_test(test_probe),
                 cmocka_unit_test(test_moving_between_pdbs),
+                cmocka_unit_test(test_status_ends_a_rest),
+                cmocka_unit_test(test_own_trouble),
+                cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_dropping),
                 cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_guard),
