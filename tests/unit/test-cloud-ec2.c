@@ -416,6 +416,24 @@ static void test_garbage(void **state) {
         expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_UNKNOWN, "not known here");
 }
 
+/* What stands between answers with no code of EC2's. */
+static void test_no_code(void **state) {
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        fake_ec2_fail(w->ec2, 1, 502, "a b", "");
+        expect(answered(w, describe(w, A)), CLOUD_RETRY, INSTANCE_UNKNOWN, "HTTP 502");
+        fake_ec2_garble(
+                w->ec2, 1,
+                "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-0a"
+                "</instanceId><instanceState><name>running</name></instanceState></item><item>"
+                "<instanceId>i-0a</instanceId><instanceState><name>terminated</name></instanceState>"
+                "</item></instancesSet></item></reservationSet><nextToken></nextToken>"
+                "</DescribeInstancesResponse>");
+        print_message("of two that contradict each other, not the one that is gone\n");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_PRESENT, "");
+}
+
 /* 250 questions for 240 instances in one iteration: three requests. */
 static void test_coalescing(void **state) {
         World *w = *state;
@@ -785,6 +803,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_foreign_endpoint, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_zone_contradiction, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_garbage, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_no_code, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_coalescing, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_pages, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_protection, world_setup, world_teardown),

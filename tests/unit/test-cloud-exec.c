@@ -257,6 +257,15 @@ static void test_request(void **state) {
 }
 
 /* A command that does not read its input is no failure. */
+/* What the command is asked about is for the command to say; without a providerID there is nothing to ask.
+ */
+static void test_owns(void **state) {
+        World *w = *state;
+
+        assert_true(w->provider->ops->owns(w->provider, "rack:7"));
+        assert_false(w->provider->ops->owns(w->provider, ""));
+}
+
 static void test_input_unread(void **state) {
         World *w = *state;
         _cleanup_free_ char *id = new0(char, 200001);
@@ -355,9 +364,9 @@ static void test_configuration(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                WORLD_TEST(test_answers),       WORLD_TEST(test_request), WORLD_TEST(test_input_unread),
-                WORLD_TEST(test_not_run),       WORLD_TEST(test_many),    WORLD_TEST(test_cancel),
-                WORLD_TEST(test_configuration),
+                WORLD_TEST(test_answers),      WORLD_TEST(test_request),       WORLD_TEST(test_owns),
+                WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run),       WORLD_TEST(test_many),
+                WORLD_TEST(test_cancel),       WORLD_TEST(test_configuration),
         };
         return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
 }

@@ -256,6 +256,20 @@ static void away(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         fault->drop = true;
 }
 
+static void ill(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->resource && r->resource->id == FAKE_NODES)
+                *fault = (FakeApiFault){ .status = 500, .message = "etcd has no leader" };
+}
+
+static void stranger(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        *fault = (FakeApiFault){ .status = 401, .message = "Unauthorized" };
+}
+
+static void no_lease(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->resource && r->resource->id == FAKE_LEASES)
+                fault->status = 404;
+}
+
 static void test_fetch(void **state) {
         static const struct {
                 const char *what, *user, *rights;
@@ -270,6 +284,11 @@ static void test_fetch(void **state) {
                 { "no rights at all", "nobody", "leases", NULL, -EACCES, "you may not list", "somebody" },
                 { "CRDs are not installed", "admin", NULL, not_found, -ENOENT,
                   "install vesper's CustomResourceDefinitions", "somebody" },
+                { "a server that is ill", "admin", NULL, ill, -EREMOTEIO,
+                  "failed to list nodes: etcd has no leader", "somebody" },
+                { "a credential of another cluster", "admin", NULL, stranger, -EACCES,
+                  "does not accept this credential: Unauthorized", NULL },
+                { "nobody ever led", "admin", NULL, no_lease, 0, NULL, "" },
                 { "no API server", "admin", NULL, away, -ECONNRESET, "does not answer", NULL },
         };
         (void) state;
@@ -340,12 +359,9 @@ static void test_fetch(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test(test_plain),
-                cmocka_unit_test(test_interrupted),
-                cmocka_unit_test(test_blocked_condition),
-                cmocka_unit_test(test_leader_line),
-                cmocka_unit_test(test_json),
+                cmocka_unit_test(test_table),       cmocka_unit_test(test_plain),
+                cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
+                cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),
         };
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);

@@ -243,6 +243,12 @@ static void test_bad(void **state) {
                   HEAD CLUSTER USER
                   "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, args: b c}\n",
                   -EBADMSG, "kubeconfig:14: exec.args is no list" },
+                { "exec with an argument that is a list",
+                  HEAD CLUSTER USER
+                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, args: [b, [c]]}\n",
+                  -EBADMSG, "kubeconfig:14: an element of exec.args is no text" },
+                { "a certificate that is a list", HEAD CLUSTER USER "    client-certificate-data: [a]\n",
+                  -EBADMSG, "kubeconfig:14: client-certificate-data is no text" },
                 { "exec with a variable without a name",
                   HEAD CLUSTER USER
                   "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, env: [{value: b}]}\n",
@@ -344,6 +350,7 @@ static void test_load(void **state) {
         assert_int_equal(kubeconfig_load(missing, &none, &second), -ENOENT);
         assert_non_null(strstr(second, "missing: No such file"));
         assert_int_equal(kubeconfig_load(missing, &none, NULL), -ENOENT);
+        assert_int_equal(kubeconfig_load("/no-such-kubeconfig", &none, NULL), -ENOENT);
 }
 
 static void test_in_cluster(void **state) {

@@ -806,20 +806,29 @@ static void test_release_comes_to_an_end(void **state) {
                 const char *what;
                 bool started;
                 HttpFault fault;
+                bool at_puts;      /* only */
                 const char *other; /* who holds it by then */
                 const char *trace;
                 usec_t after_usec;
         } rows[] = {
-                { "never stood for election", false, { 0 }, NULL, "", 0 },
+                { "never stood for election", false, { 0 }, false, NULL, "", 0 },
                 { "another holds it",
                   true,
                   { 0 },
+                  false,
                   "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":15}",
                   "G<x>",
                   0 },
-                { "no answer", true, { .lose_request = true }, NULL, "G", 2 * SEC },
-                { "nobody there", true, { .refuse = true }, NULL, NULL, 2 * SEC },
-                { "the server is ill", true, { .status = 500 }, NULL, "GGGGGGGGGG", 2 * SEC },
+                { "no answer", true, { .lose_request = true }, false, NULL, "G", 2 * SEC },
+                { "nobody there", true, { .refuse = true }, false, NULL, NULL, 2 * SEC },
+                { "the server is ill", true, { .status = 500 }, false, NULL, "GGGGGGGGGG", 2 * SEC },
+                { "its write is refused",
+                  true,
+                  { .status = 500 },
+                  true,
+                  NULL,
+                  "GPGPGPGPGPGPGPGPGPGP",
+                  2 * SEC },
         };
         (void) state;
 
@@ -832,6 +841,8 @@ static void test_release_comes_to_an_end(void **state) {
                 if (rows[i].other)
                         put_lease(w, rows[i].other);
                 w->a.fault = rows[i].fault;
+                if (rows[i].at_puts)
+                        w->a.fault_method = HTTP_PUT;
                 asked = world_now(w);
                 leader_elector_release(w->a.elector, on_released, &w->a);
                 assert_int_equal(w->a.n_released, 0);
