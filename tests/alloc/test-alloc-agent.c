@@ -44,6 +44,57 @@ void __wrap_fake_imds_handle(HttpExchange *x, void *userdata) {
         alloc_fault_resume();
 }
 
+int __wrap_fake_power_store_fd(const char *name, int fd, void *power);
+int __real_fake_power_store_fd(const char *name, int fd, void *power);
+
+int __wrap_fake_power_store_fd(const char *name, int fd, void *power) {
+        int r;
+
+        alloc_fault_pause();
+        r = __real_fake_power_store_fd(name, fd, power);
+        alloc_fault_resume();
+        return r;
+}
+
+Bus *__wrap_fake_power_bus(FakePower *p, Loop *loop);
+Bus *__real_fake_power_bus(FakePower *p, Loop *loop);
+
+static const BusOps *machine_bus; /* of the rig */
+
+static int quiet_match_signal(Bus *b, const char *service, const char *path, const char *interface,
+                              const char *signal, bus_value_t fn, void *userdata, BusSlot **ret) {
+        int r;
+
+        alloc_fault_pause();
+        r = machine_bus->match_signal(b, service, path, interface, signal, fn, userdata, ret);
+        alloc_fault_resume();
+        return r;
+}
+
+static int quiet_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret) {
+        int r;
+
+        alloc_fault_pause();
+        r = machine_bus->call(b, call, fn, userdata, ret);
+        alloc_fault_resume();
+        return r;
+}
+
+Bus *__wrap_fake_power_bus(FakePower *p, Loop *loop) {
+        static BusOps quiet;
+        Bus *b;
+
+        alloc_fault_pause();
+        b = __real_fake_power_bus(p, loop);
+        alloc_fault_resume();
+        machine_bus = b->ops;
+        quiet = *machine_bus;
+        quiet.match_signal = quiet_match_signal;
+        quiet.call = quiet_call;
+        b->ops = &quiet;
+        return b;
+}
+
 static const StateStoreOps *disk; /* of the rig */
 
 static int quiet_read(StateStore *s, const char *name, char **ret, size_t *ret_size) {
@@ -152,6 +203,33 @@ static const char *interrupt(Window window, size_t fails_at, size_t *ret_n, char
         return wrong;
 }
 
+/* The agent was killed in the middle of the drain: its next start takes it up. */
+static const char *take_up(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
+        AgentRig *r = make_world();
+        const char *wrong;
+
+        agent_rig_start(r);
+        agent_rig_run(r, CALM_USEC);
+        agent_rig_notice(r, LEAD_USEC);
+        while (!agent_rig_annotation(r, "vesper.sh/interruption"))
+                agent_rig_run(r, 100 * USEC_PER_MSEC);
+        agent_rig_run(r, 100 * USEC_PER_MSEC);
+        agent_rig_kill(r);
+        alloc_fault_arm(fails_at);
+        while (agent_rig_try_start(r) < 0) {
+                assert_true(alloc_fault_fired());
+                assert_true(r->lives < 5);
+                run(r, RESTART_USEC);
+        }
+        run(r, LEAD_USEC);
+        *ret_n = alloc_fault_disarm();
+
+        wrong = look(r);
+        *ret_log = strdup(strbuf_str(&r->lines));
+        agent_rig_free(r);
+        return wrong;
+}
+
 /* -- the sweep ---------------------------------------------------------------------------------- */
 
 static const char *interrupt_whole(size_t fails_at, size_t *ret_n, char **ret_log, void *userdata) {
@@ -170,10 +248,15 @@ static void test_end(void **state) {
         alloc_sweep(interrupt_end, NULL, "a drained node");
 }
 
+static void test_take_up(void **state) {
+        alloc_sweep(take_up, NULL, "a drained node");
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_interruption),
                 cmocka_unit_test(test_end),
+                cmocka_unit_test(test_take_up),
         };
 
         return cmocka_run_group_tests_name("alloc-agent", tests, NULL, NULL);
