@@ -18,7 +18,7 @@ static int describe_value(const ConfigItem *item, void *scratch, char **ret) {
         const char *phrase = NULL;
         int r;
 
-        r = item->parse(item, "\001", scratch, &phrase);
+        r = item->parse(item, "\001", (char *) scratch + item->offset, &phrase);
         config_done(item, 1, scratch);
         if (r == -ENOMEM)
                 return r;
@@ -33,7 +33,8 @@ static int describe_value(const ConfigItem *item, void *scratch, char **ret) {
 static char *format_default(const ConfigItem *item, const void *scratch) {
         if (item->flags & CONFIG_SECRET)
                 return strdup("");
-        return item->default_value ? strdup(item->default_value) : item->format(item, scratch);
+        return item->default_value ? strdup(item->default_value)
+                                   : item->format(item, (const char *) scratch + item->offset);
 }
 
 static int print_conf(FILE *f, const ConfigItem *item, const char *value, const void *scratch) {
