@@ -16,10 +16,13 @@ from nodeserver import NodeServer
 TOP = os.path.dirname(debroot.TESTS)
 DOC = ["/usr/share/doc/{p}/changelog.gz", "/usr/share/doc/{p}/copyright"]
 HOLDS = {
-    "vesper-agent": ["/etc/vesper/agent.conf", "/usr/bin/vesper-agent", "/usr/lib/systemd/system/vesper-agent.service"] + DOC,
+    "vesper-agent": ["/etc/vesper/agent.conf", "/usr/bin/vesper-agent", "/usr/lib/systemd/system/vesper-agent.service",
+                     "/usr/share/man/man5/agent.conf.5.gz", "/usr/share/man/man8/vesper-agent.8.gz"] + DOC,
     "vesper-coordinator": ["/etc/vesper/coordinator.conf", "/usr/bin/vesper-coordinator",
-                           "/usr/lib/systemd/system/vesper-coordinator.service", "/usr/lib/sysusers.d/vesper.conf"] + DOC,
-    "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl"] + DOC,
+                           "/usr/lib/systemd/system/vesper-coordinator.service", "/usr/lib/sysusers.d/vesper.conf",
+                           "/usr/share/man/man5/coordinator.conf.5.gz", "/usr/share/man/man8/vesper-coordinator.8.gz"] + DOC,
+    "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
+                   "/usr/share/man/man1/vesperctl.1.gz"] + DOC,
 }
 NODE = "n1"
 KUBECONFIG = """apiVersion: v1
