@@ -8,6 +8,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#include "agent-client.h"
 #include "agent.h"
 #include "fd-store.h"
 #include "file-util.h"
@@ -32,7 +33,7 @@ typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
         char **settings;
         bool dump_config;
-        bool release;
+        bool release, drain, cancel;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -78,6 +79,9 @@ static void print_help(FILE *f) {
               "key, and exit\n"
               "  --release                take everything of ours off this machine's Node, and exit: before "
               "the agent is removed, and while it does not run\n"
+              "  --drain                  ask the agent of this machine to take its node out of service, and wait "
+              "until it is drained\n"
+              "  --cancel                 undo that\n"
               "  --version                print the version and exit\n"
               "  --help                   print this and exit\n",
               f);
@@ -85,12 +89,14 @@ static void print_help(FILE *f) {
 
 /* 1: exit with success; 0: go on; -EINVAL: said why. */
 static int parse_options(Options *o, int argc, char **argv) {
-        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_RELEASE, OPTION_VERSION };
+        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_RELEASE, OPTION_DRAIN, OPTION_CANCEL, OPTION_VERSION };
         static const struct option table[] = {
                 { "config", required_argument, NULL, OPTION_CONFIG },
                 { "set", required_argument, NULL, OPTION_SET },
                 { "dump-config", no_argument, NULL, OPTION_DUMP },
                 { "release", no_argument, NULL, OPTION_RELEASE },
+                { "drain", no_argument, NULL, OPTION_DRAIN },
+                { "cancel", no_argument, NULL, OPTION_CANCEL },
                 { "version", no_argument, NULL, OPTION_VERSION },
                 { "help", no_argument, NULL, 'h' },
                 {},
@@ -112,6 +118,12 @@ static int parse_options(Options *o, int argc, char **argv) {
                 case OPTION_RELEASE:
                         o->release = true;
                         break;
+                case OPTION_DRAIN:
+                        o->drain = true;
+                        break;
+                case OPTION_CANCEL:
+                        o->cancel = true;
+                        break;
                 case OPTION_VERSION:
                         puts("vesper-agent " VESPER_VERSION);
                         return 1;
@@ -122,6 +134,10 @@ static int parse_options(Options *o, int argc, char **argv) {
                         fputs("Try 'vesper-agent --help'.\n", stderr);
                         return -EINVAL;
                 }
+        if (o->drain + o->cancel + o->release > 1) {
+                fputs("vesper-agent: --drain, --cancel and --release exclude each other\n", stderr);
+                return -EINVAL;
+        }
         if (optind < argc) {
                 fprintf(stderr, "vesper-agent: '%s' is not an option\nTry 'vesper-agent --help'.\n",
                         argv[optind]);
@@ -397,6 +413,11 @@ int main(int argc, char **argv) {
         strv_free(o.settings);
         if (r != 0)
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-        r = o.release ? process_release(&p) : process_run(&p);
+        if (o.drain)
+                r = agent_client_drain(p.log);
+        else if (o.cancel)
+                r = agent_client_cancel(p.log);
+        else
+                r = o.release ? process_release(&p) : process_run(&p);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include "agent-face.h"
 #include "agent-metrics.h"
 #include "informer.h"
 #include "log-catalog.h"
@@ -40,6 +41,7 @@ struct Agent {
         Informer *nodes, *pods;
         Reflex *reflex;
         NoticeSource *source;
+        AgentFace *face;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
         void *stopped_userdata;
@@ -376,6 +378,64 @@ static void on_reflex(void *userdata) {
 
         if (a->shutdown)
                 shutdown_wake(a->shutdown);
+        if (a->face)
+                agent_face_changed(a->face);
+}
+
+/* -- asked by people on this machine ------------------------------------------------------------ */
+
+/* A notice without an end: evicted, never deleted past a budget. */
+static int make_manual(Agent *a, Notice **ret) {
+        _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
+
+        if (!n)
+                return -ENOMEM;
+        n->id = strf("manual-%s", a->env->boot_id);
+        n->kind = NOTICE_MANUAL;
+        n->deadline_usec = USEC_INFINITY;
+        if (!n->id || free_and_strdup(&n->source, "D-Bus") < 0 || free_and_strdup(&n->action, "drain") < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(n);
+        return 0;
+}
+
+static int on_drain(const char **reterr_message, void *userdata) {
+        _cleanup_(notice_freep) Notice *n = NULL;
+        Agent *a = userdata;
+        int r;
+
+        if (!a->settled) {
+                *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or "
+                                  "the kubelet has "
+                                  "not registered it";
+                return -EAGAIN;
+        }
+        if (reflex_state(a->reflex) == REFLEX_CANCELLED) {
+                *reterr_message =
+                        "the marks of the last drain are still being taken off: try again in a moment";
+                return -EAGAIN;
+        }
+        if (reflex_state(a->reflex) != REFLEX_IDLE)
+                return 0; /* it is being drained */
+        r = make_manual(a, &n);
+        if (r < 0)
+                return r;
+        /* Whoever un-cordoned during an earlier one has been heard; this is a new wish. */
+        intent_log_forget(a->intents, n->id);
+        act_on_notice(a, n, loop_now(a->env->loop));
+        if (reflex_state(a->reflex) != REFLEX_IDLE)
+                return 0;
+        *reterr_message = "out of memory";
+        return -ENOMEM;
+}
+
+static int on_cancel(const char **reterr_message, void *userdata) {
+        Agent *a = userdata;
+        const Notice *n = reflex_notice_now(a->reflex);
+
+        if (n && n->kind == NOTICE_MANUAL)
+                reflex_cancel(a->reflex, "whoever asked for it has taken it back");
+        return 0;
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -483,6 +543,9 @@ static int agent_init(Agent *a) {
         r = make_shutdown(a);
         if (r < 0)
                 return r;
+        r = agent_face_new(a->env, a->reflex, &(AgentFaceHandler){ on_drain, on_cancel, a }, &a->face);
+        if (r < 0)
+                return r;
         return make_source(a);
 }
 
@@ -510,6 +573,7 @@ Agent *agent_free(Agent *a) {
                 return NULL;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
+        a->face = agent_face_free(a->face);
         a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->server);
         notice_source_free(a->source);

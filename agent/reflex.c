@@ -152,6 +152,10 @@ static usec_t drain_deadline(const Reflex *r) {
         return MIN(deadline, usec_sub(r->machine_deadline_usec, POLICY_MARGIN_USEC));
 }
 
+usec_t reflex_deadline(const Reflex *r) {
+        return r->notice ? drain_deadline(r) : USEC_INFINITY;
+}
+
 static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                          const EvictionReport *report, void *userdata) {
         Reflex *r = userdata;

@@ -95,4 +95,5 @@ ReflexState reflex_state(const Reflex *r);
 const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
 size_t reflex_pods_left(const Reflex *r);
+usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */
 bool reflex_is_reported(const Reflex *r); /* the Node says all that is to be said */

@@ -2,6 +2,7 @@
 #include "bus.h"
 
 #include "bus-message.h"
+#include "bus-object.h"
 #include "list.h"
 #include "string-util.h"
 #include "strv.h"
@@ -30,7 +31,8 @@ typedef struct SystemBusSlot {
         bus_value_t fn;
         bus_reply_t on_reply;
         void *userdata;
-        Match *match; /* NULL: a question */
+        Match *match;       /* NULL: a question, or */
+        PublishedObject *object;
 } SystemBusSlot;
 
 static SystemBus *to_system(Bus *b) {
@@ -141,6 +143,7 @@ static void system_slot_free(BusSlot *slot) {
         sd_bus_slot_unref(s->slot);
         list_remove(&to_system(slot->bus)->slots, &s->node);
         match_free(s->match);
+        published_object_free(s->object);
         free(s);
 }
 
@@ -228,14 +231,43 @@ static int system_match_signal(Bus *b, const char *service, const char *path, co
         return 0;
 }
 
+static int system_publish(Bus *b, const BusObject *o, void *userdata, BusSlot **ret) {
+        _cleanup_(bus_slot_freep) BusSlot *slot = NULL;
+        SystemBusSlot *s;
+        int r;
+
+        assert(o);
+        r = slot_new(b, userdata, &s);
+        if (r < 0)
+                return r;
+        slot = &s->base;
+        r = published_object_new(o, userdata, &s->object);
+        if (r >= 0 && to_system(b)->connection)
+                r = published_object_install(s->object, to_system(b)->connection);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(slot);
+        return 0;
+}
+
+static void system_emit(BusSlot *object, const char *text) {
+        SystemBusSlot *s = CONTAINER_OF(object, SystemBusSlot, base);
+
+        if (to_system(object->bus)->connection)
+                published_object_emit(s->object, to_system(object->bus)->connection, text);
+}
+
 /* -- the connection ----------------------------------------------------------------------------- */
 
 /* Closed without flushing: a flush may block, and nothing we send is worth that. */
 static void hang_up(SystemBus *b) {
         if (!b->connection)
                 return;
-        LIST_FOREACH (s, &b->slots, SystemBusSlot, node)
+        LIST_FOREACH (s, &b->slots, SystemBusSlot, node) {
                 s->slot = sd_bus_slot_unref(s->slot);
+                if (s->object)
+                        published_object_uninstall(s->object);
+        }
         (void) sd_bus_detach_event(b->connection);
         b->connection = sd_bus_close_unref(b->connection);
 }
@@ -270,7 +302,9 @@ static SystemBusSlot *find_stale(SystemBus *b) {
 
 static int listen_again(SystemBus *b) {
         LIST_FOREACH (s, &b->slots, SystemBusSlot, node) {
-                int r = s->match ? match_install(b, s) : 0;
+                int r = s->match    ? match_install(b, s)
+                        : s->object ? published_object_install(s->object, b->connection)
+                                    : 0;
 
                 if (r < 0)
                         return r;
@@ -314,6 +348,8 @@ static const BusOps system_ops = {
         .get_property = system_get_property,
         .match_signal = system_match_signal,
         .call = system_call,
+        .publish = system_publish,
+        .emit = system_emit,
         .slot_free = system_slot_free,
         .free = system_free,
 };

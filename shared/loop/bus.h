@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * D-Bus, as far as vesper needs it: read one property, call one method, hear one signal. A seam; the real one is sd-bus on
+ * D-Bus, as far as vesper needs it: read one property, call one method, hear one signal, be one object. A seam; the real one is sd-bus on
  * the system bus.
  *
  * When the connection is lost, what was asked ends with an error, and the bus is dialled again every second. Signals are
@@ -39,12 +39,36 @@ typedef struct BusReply {
 
 typedef void (*bus_reply_t)(const BusReply *reply, void *userdata);
 
+/* An object of ours, under a name of ours: static, and so is what it points to. Methods take and give nothing, and are
+ * root's; there is one signal, with one text. */
+typedef struct BusProperty {
+        const char *name;
+        char type; /* one of "stb" */
+} BusProperty;
+
+typedef struct BusObject {
+        const char *name, *path, *interface;
+        const BusProperty *properties; /* all that change, and say so */
+        size_t n_properties;
+        const char *const *methods; /* NULL-terminated */
+        const char *signal;
+        /* The present value as text, in the form of values; free it. NULL: out of memory. */
+        char *(*get)(const char *property, void *userdata);
+        /* 0, or a negative errno with *reterr_message (static) for whoever called. */
+        int (*call)(const char *method, const char **reterr_message, void *userdata);
+} BusObject;
+
 typedef struct BusOps {
         int (*get_property)(Bus *b, const char *service, const char *path, const char *interface, const char *property,
                             bus_value_t fn, void *userdata, BusSlot **ret);
         int (*match_signal)(Bus *b, const char *service, const char *path, const char *interface, const char *signal,
                             bus_value_t fn, void *userdata, BusSlot **ret);
         int (*call)(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret);
+        /* The name is asked for, and asked for again on a new connection; whether it is got is only logged by the broker. */
+        int (*publish)(Bus *b, const BusObject *o, void *userdata, BusSlot **ret);
+        /* object: of publish(). Tells whoever listens that all properties may have changed, and the signal with that text
+         * (NULL: not the signal). Silently nothing while the bus is away. */
+        void (*emit)(BusSlot *object, const char *text);
         void (*slot_free)(BusSlot *s);
         void (*free)(Bus *b);
 } BusOps;

@@ -28,6 +28,7 @@ struct FakePower {
         bool kubelet_inhibits, no_logind, no_bus, runs, forced;
         int inhibitors[INHIBITORS_MAX]; /* our ends */
         size_t n_inhibitors;
+        StrBuf emitted;
         char *stored_name;
         int stored_fd;
         usec_t began_usec, off_usec, stop_usec, job_usec, rest_usec;
@@ -51,6 +52,7 @@ typedef struct PowerSlot {
         void *userdata;
         char *member, *object, *argument;
         bool is_signal;
+        const BusObject *object_of;   /* the unit's own */
         const char *queue[QUEUE_MAX]; /* of a signal; NULL: -ESTALE */
         size_t n_queued;
 } PowerSlot;
@@ -281,6 +283,47 @@ static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdat
         return 0;
 }
 
+/* Who calls is the test: fake_power_call_unit(). */
+static int power_publish(Bus *b, const BusObject *o, void *userdata, BusSlot **ret) {
+        PowerSlot *s = slot_new(b, o->path, o->name, NULL, userdata);
+
+        s->object_of = o;
+        *ret = &s->slot;
+        return 0;
+}
+
+static void power_emit(BusSlot *object, const char *text) {
+        FakePower *p = bus_of(object)->power;
+
+        if (text)
+                strbuf_addf(&p->emitted, "%s ", text);
+}
+
+static PowerSlot *find_object(FakePower *p) {
+        LIST_FOREACH (b, &p->buses, PowerBus, node)
+                LIST_FOREACH (s, &b->slots, PowerSlot, node)
+                        if (s->object_of)
+                                return s;
+        return NULL;
+}
+
+int fake_power_call_unit(FakePower *p, const char *method) {
+        PowerSlot *s = find_object(p);
+        const char *message = NULL;
+
+        return s ? s->object_of->call(method, &message, s->userdata) : -EHOSTUNREACH;
+}
+
+char *fake_power_get_unit(FakePower *p, const char *property) {
+        PowerSlot *s = find_object(p);
+
+        return s ? s->object_of->get(property, s->userdata) : NULL;
+}
+
+const char *fake_power_emitted(const FakePower *p) {
+        return strbuf_str(&p->emitted);
+}
+
 static void power_bus_done(Bus *b) {
         PowerBus *bus = CONTAINER_OF(b, PowerBus, bus);
 
@@ -294,6 +337,8 @@ Bus *fake_power_bus(FakePower *p, Loop *loop) {
                 .get_property = power_get_property,
                 .match_signal = power_match_signal,
                 .call = power_call,
+                .publish = power_publish,
+                .emit = power_emit,
                 .slot_free = slot_done,
                 .free = power_bus_done,
         };
@@ -488,5 +533,6 @@ FakePower *fake_power_free(FakePower *p) {
         fake_power_forget_fd(strempty(p->stored_name), p);
         drop_inhibitors(p);
         timer_free(p->timer);
+        strbuf_done(&p->emitted);
         return mfree(p);
 }

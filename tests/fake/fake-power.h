@@ -58,6 +58,12 @@ void fake_power_forget_fd(const char *name, void *power);
 void fake_power_unit_started(FakePower *p);
 void fake_power_unit_ended(FakePower *p, bool restarts);
 
+/* A call to the object that the unit's process publishes, by root; and one of its properties (free it).
+ * -EHOSTUNREACH, NULL: there is none. What its signal has said, each with a space behind it. */
+int fake_power_call_unit(FakePower *p, const char *method);
+char *fake_power_get_unit(FakePower *p, const char *property);
+const char *fake_power_emitted(const FakePower *p);
+
 /* kind: "poweroff", "reboot". Refused (false) unless the machine is up. */
 bool fake_power_shutdown(FakePower *p, const char *kind, bool announced);
 /* Only in DELAY. */

@@ -73,6 +73,92 @@ static void test_no_bus(void **state) {
         assert_true(r->stopped); /* nobody could be asked */
 }
 
+static void assert_property(AgentRig *r, const char *property, const char *expected) {
+        char *text = fake_power_get_unit(r->power, property);
+
+        assert_string_equal(text, expected);
+        free(text);
+}
+
+/* systemctl start vesper-drain, and stop: drained as for a notice without an end, and undone. */
+static void test_drain_by_hand(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), -EAGAIN); /* the Node is not seen yet */
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_property(r, "State", "Idle");
+        assert_property(r, "Notice", "");
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+                assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0); /* it is */
+                agent_rig_run(r, 31 * USEC_PER_SEC); /* load balancers first */
+                assert_property(r, "State", i == 0 ? "Draining" : "Drained");
+                assert_property(r, "PodsLeft", i == 0 ? "3" : "0");
+                assert_property(r, "Deadline", "0");
+                agent_rig_kill(r); /* a crash changes nothing */
+                agent_rig_start(r);
+                agent_rig_run(r, 10 * USEC_PER_SEC);
+                assert_property(r, "State", "Drained");
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_true(agent_rig_unschedulable(r));
+                assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+                agent_rig_run(r, USEC_PER_SEC);
+                assert_property(r, "State", "Idle");
+                assert_false(agent_rig_unschedulable(r));
+                assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+        }
+        assert_non_null(strstr(fake_power_emitted(r->power), "Planned"));
+        assert_non_null(strstr(fake_power_emitted(r->power), "Drained "));
+        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* nothing to undo */
+}
+
+/* Cancel undoes what was asked for by hand, and no announcement. */
+static void test_cancel_is_not_for_notices(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        assert_drained_by_notice(r);
+        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
+/* A person's un-cordon ends one drain; who asks for another is heard. */
+static void test_drain_again_after_release(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, 40 * USEC_PER_SEC);
+        assert_property(r, "State", "Drained");
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_property(r, "State", "Idle");
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, 40 * USEC_PER_SEC);
+        assert_property(r, "State", "Drained");
+}
+
+/* Drained by hand, then restarted: at once, and after the boot the node serves again. */
+static void test_drain_and_shutdown(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, 40 * USEC_PER_SEC);
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        agent_rig_run(r, USEC_PER_MSEC);
+        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* too late, and no harm */
+        assert_true(agent_rig_run(r, USEC_PER_SEC));
+        assert_true(agent_rig_unschedulable(r));
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        fake_power_boot(r->power);
+        agent_rig_reboot(r);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_false(agent_rig_unschedulable(r));
+}
+
 /* Somebody may have taken the port: the agent goes on. */
 static void test_no_metrics(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
@@ -88,6 +174,10 @@ int main(void) {
                 cmocka_unit_test(test_link_returns),
                 cmocka_unit_test(test_machine_goes_down),
                 cmocka_unit_test(test_no_bus),
+                cmocka_unit_test(test_drain_by_hand),
+                cmocka_unit_test(test_cancel_is_not_for_notices),
+                cmocka_unit_test(test_drain_again_after_release),
+                cmocka_unit_test(test_drain_and_shutdown),
                 cmocka_unit_test(test_no_metrics),
         };
 
