@@ -402,6 +402,120 @@ static void test_bad_arguments(void **state) {
         world_done(&w);
 }
 
+/* -- an object of our own ----------------------------------------------------------------------- */
+
+typedef struct Owner {
+        World w;
+        BusSlot *object;
+        unsigned n_drains;
+        pid_t caller;
+        Timer *look;
+        int status;
+} Owner;
+
+static char *owner_get(const char *property, void *userdata) {
+        return strdup(streq(property, "Left") ? "18446744073709551615" : "Idle");
+}
+
+static int owner_call(const char *method, const char **reterr_message, void *userdata) {
+        Owner *o = userdata;
+
+        if (streq(method, "Refuse")) {
+                *reterr_message = "not now";
+                return -EBUSY;
+        }
+        o->n_drains++;
+        o->w.bus->ops->emit(o->object, "Draining");
+        return 0;
+}
+
+static const BusProperty owner_properties[] = { { "State", 's' }, { "Left", 't' } };
+static const char *const owner_methods[] = { "Drain", "Refuse", NULL };
+static const BusObject owner_object = { .name = "sh.vesper.Own",
+                                        .path = "/own",
+                                        .interface = "sh.vesper.Own",
+                                        .properties = owner_properties,
+                                        .n_properties = ELEMENTSOF(owner_properties),
+                                        .methods = owner_methods,
+                                        .signal = "Changed",
+                                        .get = owner_get,
+                                        .call = owner_call };
+#define OWN "sh.vesper.Own", "/own", "sh.vesper.Own"
+
+static int on_caller_signal(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
+        const char *text;
+
+        if (sd_bus_message_read(m, "s", &text) >= 0 && streq(text, "Draining"))
+                (*(unsigned *) userdata)++;
+        return 0;
+}
+
+/* In a process of its own: which step failed, or 0. */
+static int call_owner(void) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        unsigned n_signals = 0, tries = 0;
+        char *state = NULL;
+        uint64_t left = 0;
+        sd_bus *bus = NULL;
+
+        if (sd_bus_open_system(&bus) < 0 || sd_bus_match_signal(bus, NULL, NULL, "/own", "sh.vesper.Own",
+                                                                "Changed", on_caller_signal, &n_signals) < 0)
+                return 1;
+        while (sd_bus_get_property_string(bus, OWN, "State", NULL, &state) < 0) {
+                if (tries++ > 50)
+                        return 2;
+                (void) usleep(100 * 1000);
+        }
+        if (!streq(state, "Idle"))
+                return 3;
+        if (sd_bus_get_property_trivial(bus, OWN, "Left", NULL, 't', &left) < 0 || left != UINT64_MAX)
+                return 4;
+        if (sd_bus_call_method(bus, OWN, "Refuse", &error, NULL, "") >= 0 ||
+            !streq_ptr(error.message, "not now"))
+                return 5;
+        if (sd_bus_call_method(bus, OWN, "Drain", NULL, NULL, "") < 0)
+                return 6;
+        for (tries = 0; n_signals == 0 && tries < 50; tries++) {
+                while (sd_bus_process(bus, NULL) > 0)
+                        ;
+                (void) sd_bus_wait(bus, 100 * MS);
+        }
+        return n_signals == 1 ? 0 : 7;
+}
+
+static void on_caller_look(Timer *t, void *userdata) {
+        Owner *o = userdata;
+
+        if (waitpid(o->caller, &o->status, WNOHANG) == o->caller)
+                loop_exit(o->w.loop, 0);
+        else
+                timer_arm_in(t, 50 * MS);
+}
+
+static void test_own_object(void **state) {
+        const Broker *b = *state;
+        Owner o = { 0 };
+
+        if (!b->there)
+                skip();
+        world_init(&o.w, 20 * S);
+        assert_return_code(bus_new_system(o.w.loop, &o.w.bus), 0);
+        assert_return_code(o.w.bus->ops->publish(o.w.bus, &owner_object, &o, &o.object), 0);
+        assert_return_code(timer_new(o.w.loop, "look", on_caller_look, &o, &o.look), 0);
+        o.caller = fork();
+        assert_true(o.caller >= 0);
+        if (o.caller == 0)
+                _exit(call_owner());
+        timer_arm_in(o.look, 50 * MS);
+        assert_int_equal(loop_run(o.w.loop), 0);
+        assert_true(WIFEXITED(o.status));
+        assert_int_equal(WEXITSTATUS(o.status), 0);
+        assert_int_equal(o.n_drains, 1);
+        bus_slot_free(o.object);
+        timer_free(o.look);
+        world_done(&o.w);
+}
+
 /* -- a bus that goes away ----------------------------------------------------------------------- */
 
 typedef struct Outage {
@@ -605,10 +719,15 @@ static void test_burst_is_one_change(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_property),      cmocka_unit_test(test_dropped_slot_is_silent),
-                cmocka_unit_test(test_signal),        cmocka_unit_test(test_call),
-                cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_bus_comes_back),
-                cmocka_unit_test(test_no_bus),        cmocka_unit_test(test_burst_is_one_change),
+                cmocka_unit_test(test_property),
+                cmocka_unit_test(test_dropped_slot_is_silent),
+                cmocka_unit_test(test_signal),
+                cmocka_unit_test(test_call),
+                cmocka_unit_test(test_bad_arguments),
+                cmocka_unit_test(test_own_object),
+                cmocka_unit_test(test_bus_comes_back),
+                cmocka_unit_test(test_no_bus),
+                cmocka_unit_test(test_burst_is_one_change),
         };
         return cmocka_run_group_tests_name("bus-netlink", tests, broker_start, broker_stop);
 }
