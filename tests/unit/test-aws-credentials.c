@@ -27,7 +27,7 @@ typedef struct World {
         const char *variables[20]; /* name, value, ... */
 
         unsigned n_sts, n_container, n_imds_keys, n_imds_tokens;
-        unsigned sts_status, container_status;
+        unsigned sts_status, container_status, keys_status, token_status; /* of metadata: the last two */
         const char *role;
         const char *key_id;       /* in every answer */
         usec_t expires_wall_usec; /* in every answer */
@@ -118,7 +118,7 @@ static void imds_handle(HttpExchange *x, void *userdata) {
                         http_header_find(x->headers, x->n_headers, "X-aws-ec2-metadata-token-ttl-seconds"));
                 body = strf("TOKEN%u", ++w->n_imds_tokens);
                 w->forget_token = false;
-                return reply(x, 200, body);
+                return reply(x, w->token_status, body);
         }
         body = strf("TOKEN%u", w->n_imds_tokens);
         if (w->forget_token ||
@@ -131,7 +131,7 @@ static void imds_handle(HttpExchange *x, void *userdata) {
         assert_string_equal(x->path, "/latest/meta-data/iam/security-credentials/node-role");
         w->n_imds_keys++;
         if (w->garbage)
-                return reply(x, 200, w->garbage);
+                return reply(x, w->keys_status, w->garbage);
         free(body);
         body = json_keys(
                 w, "\"Code\":\"Success\",\"LastUpdated\":\"2026-01-01T00:00:00Z\",\"Type\":\"AWS-HMAC\",");
@@ -143,6 +143,8 @@ static int world_setup(void **state) {
 
         *w = (World){ .sts_status = 200,
                       .container_status = 200,
+                      .keys_status = 200,
+                      .token_status = 200,
                       .key_id = "ASIA1",
                       .expires_wall_usec = START_USEC + USEC_PER_HOUR,
                       .folder = "/tmp/test-aws-credentials.XXXXXX" };
@@ -654,7 +656,7 @@ static void test_key_texts(void **state) {
 static void test_no_keys(void **state) {
         static const struct {
                 const char *what;
-                enum { STS, CONTAINER, METADATA } from;
+                enum { STS, CONTAINER, METADATA, METADATA_TOKEN } from;
                 bool silent;
                 unsigned status;
                 const char *garbage;
@@ -672,6 +674,10 @@ static void test_no_keys(void **state) {
                 { "... gives a reason", CONTAINER, false, 200,
                   "{\"Code\":\"Failed\",\"Message\":\"no such role\"}", -ENOKEY, "gave no keys: " },
                 { "metadata falls silent after its token", METADATA, true, 200, NULL, -ETIMEDOUT, "" },
+                { "metadata fails at the keys", METADATA, false, 500, "oops", -EREMOTEIO,
+                  "was answered with HTTP 500" },
+                { "metadata fails at its token", METADATA_TOKEN, false, 503, NULL, -EREMOTEIO,
+                  "token request was answered with HTTP 503" },
                 { "metadata gives a page", METADATA, false, 200, "<html>", -EBADMSG,
                   "Instance metadata gave no keys for role 'node-role': " },
         };
@@ -680,7 +686,7 @@ static void test_no_keys(void **state) {
         write_file(w, "token", "JWT");
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 print_message("%s\n", rows[i].what);
-                w->role = rows[i].from == METADATA ? "node-role" : NULL;
+                w->role = rows[i].from >= METADATA ? "node-role" : NULL;
                 w->expires_wall_usec = usec_add(loop_wall(w->env.loop), USEC_PER_HOUR);
                 w->n_imds_tokens = 0;
                 world_start(w, rows[i].from == STS
@@ -690,14 +696,15 @@ static void test_no_keys(void **state) {
                                        : V());
                 w->silent = rows[i].silent;
                 w->garbage = rows[i].garbage;
-                w->sts_status = w->container_status = rows[i].status;
+                w->sts_status = w->container_status = w->keys_status = rows[i].status;
+                w->token_status = rows[i].from == METADATA_TOKEN ? rows[i].status : 200;
                 (void) get(w);
                 if (w->error != rows[i].error || !strstr(w->message, rows[i].says))
                         fail_msg("expected %d and '%s', got %d: %s", rows[i].error, rows[i].says, w->error,
                                  w->message);
                 w->silent = false;
                 w->garbage = NULL;
-                w->sts_status = w->container_status = 200;
+                w->sts_status = w->container_status = w->keys_status = w->token_status = 200;
                 run_for(w, 2 * USEC_PER_MINUTE);
                 assert_int_equal(get(w), 0);
                 assert_string_equal(w->got_key, "ASIA1");

@@ -468,6 +468,20 @@ static void test_own_trouble(void **state) {
         assert_int_equal(n_accepted(b), 2);
 }
 
+/* The pod is seen gone while its eviction is under way, and then the process ends. */
+static void test_freed_before_an_answer(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        wish(b, 0, NULL);
+        run_for(b, ANSWER_USEC / 2);
+        assert_true(eviction_is_under_way(b->wishes[0]));
+        b->wishes[0] = eviction_release(b->wishes[0]);
+        b->evictor = evictor_free(b->evictor);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_reports[0], 0);
+}
+
 /* No answer, and the network comes back: at once, but one of a PDB at a time. */
 static void test_kick(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
@@ -609,6 +623,7 @@ int main(void) {
                 cmocka_unit_test(test_status_ends_a_rest),
                 cmocka_unit_test(test_own_trouble),
                 cmocka_unit_test(test_kick),
+                cmocka_unit_test(test_freed_before_an_answer),
                 cmocka_unit_test(test_dropping),
                 cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_guard),

@@ -759,6 +759,22 @@ static void test_exec_environment(void **state) {
         assert_int_equal(strv_length(w->children->environment), 4);
 }
 
+static void test_exec_of_a_server_unverified(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        const KubeConfig c = {
+                .server = (char *) "https://api:6443",
+                .insecure_skip_tls_verify = true,
+                .exec_command = (char *) "/bin/login",
+                .exec_api_version = (char *) V1,
+                .exec_provide_cluster_info = true,
+        };
+        (void) state;
+
+        assert_return_code(start(w, &c), 0);
+        assert_non_null(strstr(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"),
+                               "\"insecure-skip-tls-verify\":true"));
+}
+
 static void test_exec_without_cluster_info(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         (void) state;
@@ -895,6 +911,7 @@ int main(void) {
                 cmocka_unit_test(test_exec_bad_answers),
                 cmocka_unit_test(test_exec_certificate),
                 cmocka_unit_test(test_exec_environment),
+                cmocka_unit_test(test_exec_of_a_server_unverified),
                 cmocka_unit_test(test_exec_without_cluster_info),
                 cmocka_unit_test(test_exec_superfluous),
                 cmocka_unit_test(test_exec_without_runner),
