@@ -40,10 +40,6 @@ struct Shutdown {
         Timer *timer;
 };
 
-ShutdownState shutdown_state(const Shutdown *s) {
-        return s->state;
-}
-
 PowerState shutdown_power(const Shutdown *s) {
         return power_state(s->power);
 }

@@ -70,7 +70,6 @@ void shutdown_ask_stop(Shutdown *s);
 /* Something changed in reflex or view: looks again, in the next iteration. */
 void shutdown_wake(Shutdown *s);
 
-ShutdownState shutdown_state(const Shutdown *s);
 PowerState shutdown_power(const Shutdown *s);
 
 /* Pure: until when (wall clock) the pods that are terminating already have their time; 0: there are none. */

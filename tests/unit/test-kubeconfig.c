@@ -351,6 +351,7 @@ static void test_load(void **state) {
         assert_non_null(strstr(second, "missing: No such file"));
         assert_int_equal(kubeconfig_load(missing, &none, NULL), -ENOENT);
         assert_int_equal(kubeconfig_load("/no-such-kubeconfig", &none, NULL), -ENOENT);
+        assert_int_equal(kubeconfig_load("no-such-kubeconfig", &none, NULL), -ENOENT);
 
         print_message("a file that is none: more than anybody writes\n");
         assert_return_code(truncate(path, 2 << 20), errno);

@@ -392,6 +392,21 @@ static void test_pool_and_bare_node(void **state) {
         assert_int_equal(rig_machine(r, "n0")->n_terminated + rig_machine(r, "n1")->n_terminated, 0);
 }
 
+/* A deleted pool lets go of a claim whose Node left a moment ago, too: its machine is nobody's business. */
+static void test_pool_and_claim_without_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1));
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
 /* -- the process ---------------------------------------------------------------------------------------- */
 
 static void test_nowhere_to_listen(void **state) {
@@ -422,6 +437,7 @@ int main(void) {
                 cmocka_unit_test(test_others_conditions),
                 cmocka_unit_test(test_release_is_tried_again),
                 cmocka_unit_test(test_pool_and_bare_node),
+                cmocka_unit_test(test_pool_and_claim_without_node),
                 cmocka_unit_test(test_nowhere_to_listen),
         };
         return cmocka_run_group_tests_name("termination-edges", tests, NULL, NULL);
