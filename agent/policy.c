@@ -45,7 +45,8 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_
 usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec) {
         usec_t deadline = n->deadline_usec;
 
-        if (claim_deadline_usec > 0)
+        /* Both by clocks that are not ours: if T is no earlier than what was announced, the notice says it all. */
+        if (claim_deadline_usec > 0 && claim_deadline_usec < notice_announced(n))
                 deadline = MIN(deadline, claim_deadline_usec);
         return usec_sub(deadline, POLICY_MARGIN_USEC);
 }

@@ -28,5 +28,5 @@ typedef struct Plan {
 Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_now_usec);
 
 /* When the drain has to be over (wall clock): what was announced, or the coordinator's T (0: none) if that
- * is earlier, less what the last calls need. USEC_INFINITY: never. */
+ * is earlier than what was announced, less what the last calls need. USEC_INFINITY: never. */
 usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec);

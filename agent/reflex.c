@@ -421,7 +421,7 @@ void reflex_notice(Reflex *r, const Notice *n) {
         if (!streq(r->notice->id, n->id) && n->kind == NOTICE_SHUTDOWN)
                 return; /* reflex_machine_ends() has said by when, and that may be taken back */
         if (!streq(r->notice->id, n->id))
-                r->notice->deadline_usec = MIN(before, n->deadline_usec);
+                changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
                 return;
         if (r->notice->deadline_usec >= before && !changed)
@@ -441,7 +441,7 @@ static void see_claim_deadline(Reflex *r, const KubeNode *n) {
         if (deadline == 0 || (r->claim_deadline_usec > 0 && deadline >= r->claim_deadline_usec))
                 return;
         r->claim_deadline_usec = deadline;
-        if (deadline < r->notice->deadline_usec)
+        if (deadline < notice_announced(r->notice))
                 node_voice_notice_nearer(r->c.voice, deadline);
         reflex_deadline_changed(r);
 }

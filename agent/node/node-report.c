@@ -32,7 +32,7 @@ typedef enum ReportWrite {
 typedef struct ReportText {
         const char *phase; /* static */
         size_t pods_left;
-        usec_t deadline_usec;
+        usec_t deadline_usec, announced_usec;
 } ReportText;
 
 struct NodeReport {
@@ -340,7 +340,8 @@ static void send_conditions(NodeReport *r, NodeConditions wanted) {
 
 /* When the annotation is to be written; USEC_INFINITY: it is right. */
 static usec_t phase_due(const NodeReport *r) {
-        if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec)
+        if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec ||
+            r->wanted.announced_usec != r->acked.announced_usec)
                 return 0;
         return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC)
                                                          : USEC_INFINITY;
@@ -432,12 +433,14 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
         } else if (r->goal == GOAL_MARK && r->notice && streq(r->notice->id, w->notice->id)) {
                 /* What changes while it is reported needs no memory: only the action may be an older one. */
                 r->notice->deadline_usec = w->notice->deadline_usec;
+                r->notice->announced_usec = w->notice->announced_usec;
                 r->notice->not_before_usec = w->notice->not_before_usec;
         } else
                 return k;
         r->wanted = (ReportText){ .phase = w->phase,
                                   .pods_left = w->pods_left,
-                                  .deadline_usec = w->notice->deadline_usec };
+                                  .deadline_usec = w->notice->deadline_usec,
+                                  .announced_usec = notice_announced(w->notice) };
         r->wanted_conditions = w->conditions;
         r->message = w->message;
         return 0;
@@ -481,7 +484,8 @@ static void take_standing_text(NodeReport *r) {
                 return;
         r->acked = (ReportText){ .phase = r->wanted.phase,
                                  .pods_left = (size_t) i.pods_left,
-                                 .deadline_usec = i.notice->deadline_usec };
+                                 .deadline_usec = i.notice->deadline_usec,
+                                 .announced_usec = notice_announced(i.notice) };
 }
 
 int node_report_resume(NodeReport *r, const NodeWish *w) {

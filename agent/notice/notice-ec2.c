@@ -174,6 +174,7 @@ static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
                 warn_about_clock(s, verdict, time_usec, now);
         } else
                 n->deadline_usec = s->notice->deadline_usec;
+        n->announced_usec = time_usec == n->deadline_usec ? 0 : time_usec;
 
         notice_free(s->notice);
         s->notice = TAKE_PTR(n);

@@ -61,6 +61,20 @@ bool notice_ends_machine(const Notice *n) {
                streq_ptr(n->action, "hibernate");
 }
 
+usec_t notice_announced(const Notice *n) {
+        return n->announced_usec > 0 ? n->announced_usec : n->deadline_usec;
+}
+
+bool notice_take_nearer(Notice *known, const Notice *seen) {
+        usec_t before = notice_announced(known), announced = MIN(before, notice_announced(seen)),
+               deadline = MIN(known->deadline_usec, seen->deadline_usec);
+        bool changed = announced != before || deadline != known->deadline_usec;
+
+        known->deadline_usec = deadline;
+        known->announced_usec = announced == deadline ? 0 : announced;
+        return changed;
+}
+
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
         bool changed = false;
         int r;
@@ -72,10 +86,7 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
-        if (seen->deadline_usec < known->deadline_usec) {
-                known->deadline_usec = seen->deadline_usec;
-                changed = true;
-        }
+        changed = notice_take_nearer(known, seen) || changed;
         if (seen->not_before_usec != known->not_before_usec) {
                 known->not_before_usec = seen->not_before_usec;
                 changed = true;
@@ -98,9 +109,13 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 rfc3339_format(n->not_before_usec, text);
                 json_add_string(w, "notBefore", text);
         }
-        if (n->deadline_usec != USEC_INFINITY) {
-                rfc3339_format(n->deadline_usec, text);
+        if (notice_announced(n) != USEC_INFINITY) {
+                rfc3339_format(notice_announced(n), text);
                 json_add_string(w, "deadline", text);
+        }
+        if (n->deadline_usec != notice_announced(n) && n->deadline_usec != USEC_INFINITY) {
+                rfc3339_format(n->deadline_usec, text);
+                json_add_string(w, "ownDeadline", text);
         }
         if (n->certainty == NOTICE_ADVISORY)
                 json_add_bool(w, "advisory", true);
@@ -134,6 +149,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "action", json_parse_strdup, offsetof(Notice, action), false },
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, deadline_usec), false },
+                { "ownDeadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
         };
         _cleanup_(notice_freep) Notice *n = NULL;
@@ -151,6 +167,12 @@ int notice_from_json(const Json *o, Notice **ret) {
         if (isempty(n->id) || strlen(n->id) > ID_BYTES_MAX || isempty(n->source) ||
             strlen(n->source) > WORD_BYTES_MAX || strlen(strempty(n->action)) > WORD_BYTES_MAX)
                 return -EINVAL;
+        if (n->announced_usec > 0) { /* read there: which is which */
+                usec_t own = n->announced_usec;
+
+                n->announced_usec = n->deadline_usec;
+                n->deadline_usec = own;
+        }
         *ret = TAKE_PTR(n);
         return 0;
 }

@@ -35,13 +35,19 @@ typedef struct Notice {
         char *source;           /* "ec2" */
         char *action;           /* "terminate", "stop", "hibernate", "reboot" */
         usec_t not_before_usec; /* wall clock; 0: now */
-        usec_t deadline_usec;   /* wall clock: when the machine may be gone; USEC_INFINITY: not said */
+        usec_t deadline_usec;   /* wall clock: when the machine may be gone, as this machine's clock lets it
+                                   believe; USEC_INFINITY: not said */
+        usec_t announced_usec;  /* the same as its giver said it, by the giver's clock; 0: deadline_usec is that */
         NoticeCertainty certainty;
 } Notice;
 
 int notice_copy(const Notice *n, Notice **ret);
 Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
+/* What others are told: their clocks are not ours. USEC_INFINITY: not said. */
+usec_t notice_announced(const Notice *n);
+/* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
+bool notice_take_nearer(Notice *known, const Notice *seen);
 /* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
  * itself? */
 bool notice_ends_machine(const Notice *n);
@@ -50,7 +56,8 @@ bool notice_ends_machine(const Notice *n);
  * deadline wins; action and not_before are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). */
+ * (fuzzed). "deadline" is what was announced; "ownDeadline", for the agent alone, stands where it keeps to
+ * another. */
 typedef struct JsonWriter JsonWriter;
 typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

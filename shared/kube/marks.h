@@ -21,7 +21,8 @@
  * the node stays open. A cordon found before ours is never claimed. */
 #define ANNOTATION_CORDONED_BY_AGENT "vesper.sh/cordoned-by-agent"
 #define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
-/* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. */
+/* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
+ * said it; "ownDeadline" beside it is what an agent keeps to whose clock cannot be right, and nobody else's. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
 #define ANNOTATION_DEADLINE "vesper.sh/deadline"

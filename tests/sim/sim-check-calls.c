@@ -244,7 +244,7 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
                     *claim = sim_world_claim(c->world, sim_check_index(c, m));
         usec_t end = sim_check_deadline(c, m);
-        bool early = (!p || sim_process_knows_time(p)) && !sim_check_has_wrong_word(m) &&
+        bool early = (!p || sim_process_knows_time(p)) &&
                      (end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end);
         size_t left = sim_world_pods_alive(c->world, sim_check_index(c, m));
 

@@ -73,9 +73,6 @@ static inline bool sim_check_was_rebooted(const SimMachine *m) {
         return !m->noticed && m->noticed_boot > 0 && m->n_boots > m->noticed_boot;
 }
 
-/* The deadline on its Node may be by an agent's wrong clock: whoever believes it is as wrong. */
-bool sim_check_has_wrong_word(const SimMachine *m);
-
 /* sim-check-pods.c */
 void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_budgets(SimCheck *c);

@@ -141,7 +141,7 @@ static void check_grace(SimCheck *c, const End *e) {
          * fault of its. */
         if (e->again && sim_faults_by_chance(c->world->faults))
                 return;
-        if (sim_process_knows_time(sim_check_actor(c)) && !sim_check_has_wrong_word(e->machine) &&
+        if (sim_process_knows_time(sim_check_actor(c)) &&
             usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
                                  " s are left, and it asks for %" PRIi64,
@@ -193,9 +193,8 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
                 .again = sim_check_is_deleting(old),
         };
 
-        /* Who has the time wrong is early or late for that reason; and, so far, whoever believes the deadline that
-         * an agent with a wrong clock wrote on its Node. */
-        e.forced = !sim_process_knows_time(sim_check_actor(c)) || sim_check_has_wrong_word(m) ||
+        /* Who has the time wrong is early or late for that reason. */
+        e.forced = !sim_process_knows_time(sim_check_actor(c)) ||
                    (e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline);
         check_place(c, &e);
         check_kind(c, &e);

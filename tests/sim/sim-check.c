@@ -134,11 +134,6 @@ usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
         return MIN(m->deadline_usec, at + c->world->options.tgp_sec * USEC_PER_SEC);
 }
 
-bool sim_check_has_wrong_word(const SimMachine *m) {
-        return m->deadline_usec != USEC_INFINITY && m->agent &&
-               (!sim_process_knows_time(m->agent) || m->agent->clock_wrong_usec > 0);
-}
-
 /* -- what is in the way ------------------------------------------------------------------------ */
 
 void sim_check_promise(SimCheck *c) {

@@ -123,6 +123,40 @@ static void test_long_stop(void **state) {
         }
 }
 
+/* An agent's clock is wrong, by hours or by seconds: its pods, and a coordinator that takes over, have the time
+ * that the cloud gave all the same. */
+static void test_wrong_clock(void **state) {
+        static const int64_t off_sec[] = { -7200, 7200, -70, 70 };
+        SimOptions o = together;
+        (void) state;
+
+        o.stop_sec = 15;
+        o.grace_sec = 30;
+        o.pdb_min = 0;
+        for (uint64_t seed = 1; seed <= 2 * ELEMENTSOF(off_sec); seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                const char *text;
+                char end[RFC3339_MAX];
+
+                rfc3339_format(sim_world_wall(w) + 120 * SEC, end);
+                sim_process_set_clock(sim_world_agent(w, 1), off_sec[seed % ELEMENTSOF(off_sec)] * (int64_t) SEC);
+                sim_world_notice(w, 1, 120);
+                require_within(w, 10, is_cordoned, 1);
+                text = sim_world_annotation(w, 1, "vesper.sh/interruption");
+                end[strlen("2027-01-15T08:00:00")] = 0; /* in whole seconds */
+                require(w, text && strstr(text, end));
+                if (seed > ELEMENTSOF(off_sec))
+                        sim_process_pause(sim_world_agent(w, 1), 90 * SEC);
+                sim_world_delete_node(w, 1);
+                require_within(w, 30, a_pod_is_going, 1); /* at once, or when the agent is silent */
+                require_runs(w, 10 * SEC);
+                require(w, sim_world_pods_going(w, 1) > 0);
+                require(w, sim_world_instance_alive(w, 1));
+                require_within(w, 60, is_gone, 1);
+                require_runs(w, 30 * SEC);
+        }
+}
+
 /* What can be seen from outside of where an agent's drain stands. */
 static const struct {
         const char *what;
@@ -413,7 +447,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),           cmocka_unit_test(test_undone),
                 cmocka_unit_test(test_budget_blocks),       cmocka_unit_test(test_long_stop),
-                cmocka_unit_test(test_agent_killed),        cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_agent_killed), cmocka_unit_test(test_wrong_clock),        cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_watches_cut),         cmocka_unit_test(test_late_pod),
                 cmocka_unit_test(test_person_opens),        cmocka_unit_test(test_person_opens_early),
                 cmocka_unit_test(test_person_had_cordoned), cmocka_unit_test(test_person_cordons_again),

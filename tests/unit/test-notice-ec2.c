@@ -286,6 +286,9 @@ static void test_clock(void **state) {
                 deadline = l->notice->deadline_usec;
                 assert_in_range(deadline, now + rows[i].low_sec * USEC_PER_SEC,
                                 now + rows[i].high_sec * USEC_PER_SEC + POLL_USEC);
+                /* Whoever has the right time is told what the cloud said. */
+                assert_true(notice_announced(l->notice) ==
+                            now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
                 assert_non_null(strstr(l->warning, rows[i].warning));
                 assert_non_null(strstr(l->warning, "check the time service"));
                 l->warning[0] = 0;

@@ -86,6 +86,31 @@ static void test_merge(void **state) {
         }
 }
 
+/* What was announced and what our clock makes of it are two times; the earlier wins for each. */
+static void test_announced(void **state) {
+        static const struct {
+                const char *what;
+                usec_t known[2], seen[2], deadline, announced; /* deadline_usec, announced_usec */
+                bool changed;
+        } rows[] = {
+                { "none is apart", { T0, 0 }, { T0 + 9, 0 }, T0, T0, false },
+                { "the same again, by a slow clock", { T0, T0 + 7200 }, { T0, T0 + 7200 }, T0, T0 + 7200, false },
+                { "the giver's moves", { T0, T0 + 7200 }, { T0, T0 + 7100 }, T0, T0 + 7100, true },
+                { "a clock was put right", { T0, T0 + 7200 }, { T0 + 7200, 0 }, T0, T0 + 7200, false },
+                { "a fast clock after one that was right", { T0, 0 }, { T0 + 30, T0 - 3600 }, T0, T0 - 3600, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Notice known = { .deadline_usec = rows[i].known[0], .announced_usec = rows[i].known[1] },
+                       seen = { .deadline_usec = rows[i].seen[0], .announced_usec = rows[i].seen[1] };
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(notice_take_nearer(&known, &seen), rows[i].changed);
+                assert_true(known.deadline_usec == rows[i].deadline);
+                assert_true(notice_announced(&known) == rows[i].announced);
+        }
+}
+
 static char *format(const Notice *n) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
@@ -108,6 +133,7 @@ static void test_json(void **state) {
                 usec_t not_before, deadline;
                 NoticeCertainty certainty;
                 const char *text;
+                usec_t announced;
         } rows[] = {
                 { 0, T0, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
@@ -115,6 +141,10 @@ static void test_json(void **state) {
                 { T0, USEC_INFINITY, NOTICE_ADVISORY,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"notBefore\":\"2027-01-15T08:00:00Z\",\"advisory\":true}" },
+                { 0, T0, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\"}",
+                  T0 + 7200 * USEC_PER_SEC },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -123,12 +153,15 @@ static void test_json(void **state) {
                 _cleanup_free_ char *text = NULL, *again = NULL;
 
                 n->certainty = rows[i].certainty;
+                n->announced_usec = rows[i].announced;
                 text = format(n);
                 assert_string_equal(text, rows[i].text);
                 assert_return_code(parse(text, &back), 0);
                 again = format(back);
                 assert_string_equal(again, text);
                 assert_int_equal(back->certainty, n->certainty);
+                assert_true(back->deadline_usec == n->deadline_usec);
+                assert_true(notice_announced(back) == notice_announced(n));
         }
 }
 
@@ -160,7 +193,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),        cmocka_unit_test(test_ends_machine),
                 cmocka_unit_test(test_merge),        cmocka_unit_test(test_json),
-                cmocka_unit_test(test_json_refused),
+                cmocka_unit_test(test_json_refused), cmocka_unit_test(test_announced),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void test_decide(void **state) {
 static void test_drain_deadline(void **state) {
         static const struct {
                 const char *what;
-                usec_t notice, claim, deadline;
+                usec_t notice, claim, deadline, announced;
         } rows[] = {
                 { "the notice alone", IN(120), 0, IN(118) },
                 { "an earlier T of the claim", IN(120), IN(60), IN(58) },
@@ -58,10 +58,13 @@ static void test_drain_deadline(void **state) {
                 { "T alone", USEC_INFINITY, IN(60), IN(58) },
                 { "neither", USEC_INFINITY, 0, USEC_INFINITY },
                 { "no time at all", 1, 0, 0 },
+                { "our clock is behind, T is that of the notice", IN(120), IN(7320), IN(118), IN(7320) },
+                { "our clock is ahead, T is that of the notice", IN(30), 5, IN(28), 5 },
+                { "our clock is ahead, T is earlier still", IN(30), IN(10), IN(8), IN(11) },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                const Notice n = { .deadline_usec = rows[i].notice };
+                const Notice n = { .deadline_usec = rows[i].notice, .announced_usec = rows[i].announced };
 
                 print_message("%s\n", rows[i].what);
                 assert_true(policy_drain_deadline(&n, rows[i].claim) == rows[i].deadline);
