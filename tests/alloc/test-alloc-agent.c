@@ -80,6 +80,21 @@ static int quiet_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdat
         return r;
 }
 
+static int quiet_publish(Bus *b, const BusObject *o, void *userdata, BusSlot **ret) {
+        int r;
+
+        alloc_fault_pause();
+        r = machine_bus->publish(b, o, userdata, ret);
+        alloc_fault_resume();
+        return r;
+}
+
+static void quiet_emit(BusSlot *object, const char *text) {
+        alloc_fault_pause();
+        machine_bus->emit(object, text);
+        alloc_fault_resume();
+}
+
 Bus *__wrap_fake_power_bus(FakePower *p, Loop *loop) {
         static BusOps quiet;
         Bus *b;
@@ -91,6 +106,8 @@ Bus *__wrap_fake_power_bus(FakePower *p, Loop *loop) {
         quiet = *machine_bus;
         quiet.match_signal = quiet_match_signal;
         quiet.call = quiet_call;
+        quiet.publish = quiet_publish;
+        quiet.emit = quiet_emit;
         b->ops = &quiet;
         return b;
 }
