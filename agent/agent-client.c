@@ -52,18 +52,29 @@ static int ask(sd_bus *bus, const char *method, sd_bus_error *error) {
                                   NULL, "");
 }
 
-/* 1: drained; 0: not yet. */
-static int judge(const AgentView *v, bool *begun) {
+typedef enum ClientWish { WISH_DRAIN, WISH_REBOOT } ClientWish;
+
+/* 1: drained; 0: not yet. A reboot is done when we are not there any more. */
+static int judge(ClientWish wish, const AgentView *v, bool *begun) {
         if (streq(v->state, "Drained") || streq(v->state, "Ending"))
-                return 1;
+                return wish == WISH_DRAIN;
         if (streq(v->state, "Cancelled") || streq(v->state, "Idle"))
                 return *begun ? -ECANCELED : 0;
         *begun = true;
         return 0;
 }
 
+static bool machine_is_stopping(sd_bus *bus) {
+        _cleanup_free_ char *state = NULL;
+
+        return sd_bus_get_property_string(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                                          "org.freedesktop.systemd1.Manager", "SystemState", NULL,
+                                          &state) >= 0 &&
+               streq(state, "stopping");
+}
+
 /* Every change wakes it: the signal, and that of the properties. */
-static int wait_for_drained(Log *l, sd_bus *bus) {
+static int wait_for(Log *l, sd_bus *bus, ClientWish wish) {
         _cleanup_free_ char *shown = NULL;
         unsigned absent = 0;
         bool begun = false;
@@ -77,6 +88,8 @@ static int wait_for_drained(Log *l, sd_bus *bus) {
 
                 r = read_view(bus, &v);
                 if (r < 0) {
+                        if (machine_is_stopping(bus))
+                                return 0; /* the agent has ended before us */
                         if (++absent > ABSENT_LOOKS_MAX)
                                 return log_error_errno(
                                         l, r,
@@ -85,11 +98,14 @@ static int wait_for_drained(Log *l, sd_bus *bus) {
                 } else {
                         absent = 0;
                         show(&v, &shown);
-                        r = judge(&v, &begun);
+                        r = judge(wish, &v, &begun);
                         if (r == -ECANCELED)
-                                return log_error_errno(l, r,
-                                                       "The drain was cancelled, or somebody made the node "
-                                                       "schedulable again: see journalctl -u vesper-agent.");
+                                return log_error_errno(
+                                        l, r, "%s: see journalctl -u vesper-agent.",
+                                        wish == WISH_REBOOT
+                                                ? "The request for a reboot was withdrawn, or not granted"
+                                                : "The drain was cancelled, or somebody made the node "
+                                                  "schedulable again");
                         if (r > 0)
                                 return 0;
                 }
@@ -107,7 +123,7 @@ static int open_bus(Log *l, sd_bus **ret) {
         return r < 0 ? log_error_errno(l, r, "Failed to reach the agent, as there is no system bus: %m") : 0;
 }
 
-int agent_client_drain(Log *l) {
+static int ask_and_wait(Log *l, const char *method, const char *what, ClientWish wish) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;
@@ -115,23 +131,21 @@ int agent_client_drain(Log *l) {
         r = open_bus(l, &bus);
         if (r < 0)
                 return r;
-        r = ask(bus, "Drain", &error);
+        r = ask(bus, method, &error);
         if (r < 0)
                 return log_error_errno(
                         l, r,
-                        "The agent of this machine does not take the node out of service: %s. See "
-                        "systemctl status vesper-agent.",
-                        strempty(error.message));
-        return wait_for_drained(l, bus);
+                        "The agent of this machine does not %s: %s. See systemctl status vesper-agent.",
+                        what, strempty(error.message));
+        return wait_for(l, bus, wish);
 }
 
-static bool machine_is_stopping(sd_bus *bus) {
-        _cleanup_free_ char *state = NULL;
+int agent_client_drain(Log *l) {
+        return ask_and_wait(l, "Drain", "take the node out of service", WISH_DRAIN);
+}
 
-        return sd_bus_get_property_string(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-                                          "org.freedesktop.systemd1.Manager", "SystemState", NULL,
-                                          &state) >= 0 &&
-               streq(state, "stopping");
+int agent_client_reboot(Log *l) {
+        return ask_and_wait(l, "RequestReboot", "ask for a reboot", WISH_REBOOT);
 }
 
 int agent_client_cancel(Log *l) {

@@ -60,6 +60,9 @@ const ConfigItem agent_config_table[] = {
                   "it."),
         ITEM_USEC("Shutdown", "MaxSec", shutdown_max_usec, "10min", USEC_PER_SEC, USEC_PER_HOUR,
                   "The most time by which such a shutdown is delayed for that."),
+        ITEM_USEC("Shutdown", "RebootPatienceSec", reboot_patience_usec, "1h", USEC_PER_SEC, USEC_PER_DAY,
+                  "How long vesper-reboot.service waits for the coordinator to grant a reboot; then it "
+                  "fails."),
         ITEM_CHOICE("Shutdown", "TooShort", shutdown_too_short, "degrade", too_short_choices,
                     "Where logind and systemd give less time than MaxSec=: drain in what there is, or drain "
                     "nothing "

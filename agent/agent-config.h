@@ -16,16 +16,17 @@ typedef struct AgentConfig {
         char *kubeconfig;    /* [Kubernetes] Kubeconfig=; NULL: agent_config_find_kubeconfig() */
         char *node_name;     /* [Kubernetes] NodeName=; NULL: from the credential. Set before agent_new() */
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
-        char *metadata_endpoint;  /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
-        usec_t poll_usec;         /* [Metadata] PollSec= */
-        char *state_directory;    /* [Agent] StateDirectory= */
-        usec_t lb_wait_usec;      /* [Drain] LoadBalancerWaitSec= */
-        bool shutdown_drain;      /* [Shutdown] Drain= */
-        usec_t shutdown_max_usec; /* [Shutdown] MaxSec= */
-        int shutdown_too_short;   /* [Shutdown] TooShort=: a ShutdownTooShort */
-        char *metrics_listen;     /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
-        int log_target;           /* [Log] Target=: agent_config_log_target() */
-        int log_level;            /* [Log] Level=: agent_config_log_level() */
+        char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
+        usec_t poll_usec;            /* [Metadata] PollSec= */
+        char *state_directory;       /* [Agent] StateDirectory= */
+        usec_t lb_wait_usec;         /* [Drain] LoadBalancerWaitSec= */
+        bool shutdown_drain;         /* [Shutdown] Drain= */
+        usec_t shutdown_max_usec;    /* [Shutdown] MaxSec= */
+        usec_t reboot_patience_usec; /* [Shutdown] RebootPatienceSec= */
+        int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
+        char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
+        int log_target;              /* [Log] Target=: agent_config_log_target() */
+        int log_level;               /* [Log] Level=: agent_config_log_level() */
 } AgentConfig;
 
 extern const ConfigItem agent_config_table[];

@@ -7,10 +7,11 @@
 struct AgentFace {
         Env *env;
         const Reflex *reflex;
+        const Reboot *reboot;
         AgentFaceHandler handler;
         BusSlot *object;
         Timer *timer;
-        ReflexState told_state;
+        const char *told_state;
         size_t told_pods;
         usec_t told_deadline_usec;
 };
@@ -21,12 +22,19 @@ static usec_t deadline_of(const AgentFace *f) {
         return deadline == USEC_INFINITY ? 0 : deadline;
 }
 
+static const char *state_of(const AgentFace *f) {
+        static const char *const reboots[_REBOOT_STATE_MAX] = { "Idle", "RebootRequested", "Rebooting" };
+        ReflexState s = reflex_state(f->reflex);
+
+        return s == REFLEX_IDLE ? reboots[reboot_state(f->reboot)] : reflex_state_to_string(s);
+}
+
 static char *get(const char *property, void *userdata) {
         const AgentFace *f = userdata;
         const Notice *n = reflex_notice_now(f->reflex);
 
         if (streq(property, "State"))
-                return strdup(reflex_state_to_string(reflex_state(f->reflex)));
+                return strdup(state_of(f));
         if (streq(property, "Notice"))
                 return strdup(n ? n->id : "");
         if (streq(property, "PodsLeft"))
@@ -40,6 +48,8 @@ static int call(const char *method, const char **reterr_message, void *userdata)
 
         if (streq(method, "Drain"))
                 return f->handler.on_drain(reterr_message, f->handler.userdata);
+        if (streq(method, "RequestReboot"))
+                return f->handler.on_reboot(reterr_message, f->handler.userdata);
         assert(streq(method, "Cancel"));
         return f->handler.on_cancel(reterr_message, f->handler.userdata);
 }
@@ -51,7 +61,7 @@ static const BusProperty properties[] = {
         { "Deadline", 't' },
 };
 
-static const char *const methods[] = { "Drain", "Cancel", NULL };
+static const char *const methods[] = { "Drain", "Cancel", "RequestReboot", NULL };
 
 static const BusObject object = {
         .name = AGENT_BUS_NAME,
@@ -67,13 +77,13 @@ static const BusObject object = {
 
 static void on_timer(Timer *t, void *userdata) {
         AgentFace *f = userdata;
-        ReflexState state = reflex_state(f->reflex);
+        const char *state = state_of(f);
         size_t pods = reflex_pods_left(f->reflex);
         usec_t deadline = deadline_of(f);
 
         if (state == f->told_state && pods == f->told_pods && deadline == f->told_deadline_usec)
                 return;
-        f->env->bus->ops->emit(f->object, state == f->told_state ? NULL : reflex_state_to_string(state));
+        f->env->bus->ops->emit(f->object, state == f->told_state ? NULL : state);
         f->told_state = state;
         f->told_pods = pods;
         f->told_deadline_usec = deadline;
@@ -84,16 +94,19 @@ void agent_face_changed(AgentFace *f) {
                 timer_arm_earlier(f->timer, 0);
 }
 
-int agent_face_new(Env *env, const Reflex *reflex, const AgentFaceHandler *h, AgentFace **ret) {
+int agent_face_new(Env *env, const Reflex *reflex, const Reboot *reboot, const AgentFaceHandler *h,
+                   AgentFace **ret) {
         _cleanup_(agent_face_freep) AgentFace *f = NULL;
         int r;
 
-        assert(env && reflex && h && h->on_drain && h->on_cancel && ret);
+        assert(env && reflex && reboot && h && h->on_drain && h->on_cancel && h->on_reboot && ret);
         f = new0(AgentFace, 1);
         if (!f)
                 return -ENOMEM;
         f->env = env;
         f->reflex = reflex;
+        f->reboot = reboot;
+        f->told_state = reflex_state_to_string(REFLEX_IDLE);
         f->handler = *h;
         r = timer_new(env->loop, "agent-face", on_timer, f, &f->timer);
         if (r < 0)

@@ -33,7 +33,7 @@ typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
         char **settings;
         bool dump_config;
-        bool release, drain, cancel;
+        bool release, drain, cancel, reboot;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -79,9 +79,12 @@ static void print_help(FILE *f) {
               "key, and exit\n"
               "  --release                take everything of ours off this machine's Node, and exit: before "
               "the agent is removed, and while it does not run\n"
-              "  --drain                  ask the agent of this machine to take its node out of service, and wait "
+              "  --drain                  ask the agent of this machine to take its node out of service, "
+              "and wait "
               "until it is drained\n"
-              "  --cancel                 undo that\n"
+              "  --reboot                 ask for a slot to reboot this node, wait for it, drain and "
+              "reboot\n"
+              "  --cancel                 undo either\n"
               "  --version                print the version and exit\n"
               "  --help                   print this and exit\n",
               f);
@@ -89,7 +92,16 @@ static void print_help(FILE *f) {
 
 /* 1: exit with success; 0: go on; -EINVAL: said why. */
 static int parse_options(Options *o, int argc, char **argv) {
-        enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_DUMP, OPTION_RELEASE, OPTION_DRAIN, OPTION_CANCEL, OPTION_VERSION };
+        enum {
+                OPTION_CONFIG = 256,
+                OPTION_SET,
+                OPTION_DUMP,
+                OPTION_RELEASE,
+                OPTION_DRAIN,
+                OPTION_CANCEL,
+                OPTION_REBOOT,
+                OPTION_VERSION
+        };
         static const struct option table[] = {
                 { "config", required_argument, NULL, OPTION_CONFIG },
                 { "set", required_argument, NULL, OPTION_SET },
@@ -97,6 +109,7 @@ static int parse_options(Options *o, int argc, char **argv) {
                 { "release", no_argument, NULL, OPTION_RELEASE },
                 { "drain", no_argument, NULL, OPTION_DRAIN },
                 { "cancel", no_argument, NULL, OPTION_CANCEL },
+                { "reboot", no_argument, NULL, OPTION_REBOOT },
                 { "version", no_argument, NULL, OPTION_VERSION },
                 { "help", no_argument, NULL, 'h' },
                 {},
@@ -121,6 +134,9 @@ static int parse_options(Options *o, int argc, char **argv) {
                 case OPTION_DRAIN:
                         o->drain = true;
                         break;
+                case OPTION_REBOOT:
+                        o->reboot = true;
+                        break;
                 case OPTION_CANCEL:
                         o->cancel = true;
                         break;
@@ -134,8 +150,9 @@ static int parse_options(Options *o, int argc, char **argv) {
                         fputs("Try 'vesper-agent --help'.\n", stderr);
                         return -EINVAL;
                 }
-        if (o->drain + o->cancel + o->release > 1) {
-                fputs("vesper-agent: --drain, --cancel and --release exclude each other\n", stderr);
+        if (o->drain + o->cancel + o->reboot + o->release > 1) {
+                fputs("vesper-agent: --drain, --reboot, --cancel and --release exclude each other\n",
+                      stderr);
                 return -EINVAL;
         }
         if (optind < argc) {
@@ -415,6 +432,8 @@ int main(int argc, char **argv) {
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
         if (o.drain)
                 r = agent_client_drain(p.log);
+        else if (o.reboot)
+                r = agent_client_reboot(p.log);
         else if (o.cancel)
                 r = agent_client_cancel(p.log);
         else

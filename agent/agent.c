@@ -9,6 +9,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "notice-ec2.h"
+#include "reboot.h"
 #include "reflex.h"
 #include "resume.h"
 #include "shutdown.h"
@@ -42,6 +43,7 @@ struct Agent {
         Reflex *reflex;
         NoticeSource *source;
         AgentFace *face;
+        Reboot *reboot;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
         void *stopped_userdata;
@@ -275,15 +277,25 @@ static void settle(Agent *a, const KubeNode *node) {
         node_voice_set_status(a->voice, reflex_pods_left(a->reflex));
 }
 
+/* While the machine goes down a request of before a crash is still in use: its slot must not be given away.
+ */
+static void show_reboot(Agent *a, const KubeNode *node) {
+        if (shutdown_power(a->shutdown) == POWER_STAYS || reboot_state(a->reboot) != REBOOT_NONE)
+                reboot_see_node(a->reboot, node);
+}
+
 static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
         const KubeNode *node = (const KubeNode *) new;
         Agent *a = userdata;
 
         reflex_see_node(a->reflex, node);
-        if (!node)
+        if (!node) {
+                reboot_see_node(a->reboot, NULL);
                 return;
+        }
         if (!a->settled)
                 settle(a, node);
+        show_reboot(a, node);
         if (a->undo_when_ready && reflex_state(a->reflex) == REFLEX_IDLE && resume_is_ready(node)) {
                 a->undo_when_ready = false;
                 reflex_clean(a->reflex, false, a->undo_why);
@@ -355,6 +367,10 @@ static void on_power(PowerState state, void *userdata) {
         Agent *a = userdata;
 
         node = reflex_node(a->reflex);
+        if (state == POWER_STAYS && reboot_state(a->reboot) == REBOOT_REBOOTING)
+                reboot_withdraw(a->reboot, "the shutdown was cancelled");
+        if (node)
+                show_reboot(a, node);
         if (a->resume_waits && node && reflex_state(a->reflex) == REFLEX_IDLE)
                 resume(a, node);
 }
@@ -429,10 +445,23 @@ static int on_drain(const char **reterr_message, void *userdata) {
         return -ENOMEM;
 }
 
+static int on_reboot(const char **reterr_message, void *userdata) {
+        Agent *a = userdata;
+
+        if (!a->settled) {
+                *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or "
+                                  "the kubelet has "
+                                  "not registered it";
+                return -EAGAIN;
+        }
+        return reboot_request(a->reboot);
+}
+
 static int on_cancel(const char **reterr_message, void *userdata) {
         Agent *a = userdata;
         const Notice *n = reflex_notice_now(a->reflex);
 
+        reboot_withdraw(a->reboot, "whoever asked for it has taken it back");
         if (n && n->kind == NOTICE_MANUAL)
                 reflex_cancel(a->reflex, "whoever asked for it has taken it back");
         return 0;
@@ -543,7 +572,11 @@ static int agent_init(Agent *a) {
         r = make_shutdown(a);
         if (r < 0)
                 return r;
-        r = agent_face_new(a->env, a->reflex, &(AgentFaceHandler){ on_drain, on_cancel, a }, &a->face);
+        r = reboot_new(a->env, a->config, a->client, on_reflex, a, &a->reboot);
+        if (r < 0)
+                return r;
+        r = agent_face_new(a->env, a->reflex, a->reboot,
+                           &(AgentFaceHandler){ on_drain, on_cancel, on_reboot, a }, &a->face);
         if (r < 0)
                 return r;
         return make_source(a);
@@ -574,6 +607,7 @@ Agent *agent_free(Agent *a) {
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
         a->face = agent_face_free(a->face);
+        a->reboot = reboot_free(a->reboot);
         a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->server);
         notice_source_free(a->source);

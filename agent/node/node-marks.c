@@ -210,12 +210,19 @@ char *node_patch_mark(const KubeNode *n, const char *interruption, const char *b
 }
 
 char *node_patch_interruption(const KubeNode *n, const char *interruption) {
+        return node_patch_annotation(n, ANNOTATION_INTERRUPTION, interruption);
+}
+
+char *node_patch_annotation(const KubeNode *n, const char *key, const char *value) {
         _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
 
         if (!w)
                 return NULL;
         json_open_object(w, "annotations");
-        json_add_string(w, ANNOTATION_INTERRUPTION, interruption);
+        if (value)
+                json_add_string(w, key, value);
+        else
+                json_add_null(w, key);
         json_close_object(w);
         json_close_object(w);
         json_close_object(w);

@@ -65,6 +65,8 @@ char *node_patch_mark(const KubeNode *n, const char *interruption, const char *b
                       bool *ret_claimed);
 /* Merge patch: the annotation alone. */
 char *node_patch_interruption(const KubeNode *n, const char *interruption);
+/* Merge patch: one annotation; value NULL takes it off. */
+char *node_patch_annotation(const KubeNode *n, const char *key, const char *value);
 /* Strategic merge patch of the status; NONE deletes those of ours that are there. */
 char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message,
                             usec_t wall_now_usec);

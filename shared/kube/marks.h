@@ -24,6 +24,10 @@
 /* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
  * said it; "ownDeadline" beside it is what an agent keeps to whose clock cannot be right, and nobody else's. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
+/* Agent: JSON {"id","bootID","kind":"reboot","until"}: asks for a slot before a reboot begins; gone when that is over. And the
+ * coordinator's answer, JSON {"id","until"}. */
+#define ANNOTATION_SHUTDOWN_REQUEST "vesper.sh/shutdown-request"
+#define ANNOTATION_SHUTDOWN_GRANTED "vesper.sh/shutdown-granted"
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
 #define ANNOTATION_DEADLINE "vesper.sh/deadline"
 

@@ -62,3 +62,9 @@
 #define MESSAGE_SHUTDOWN_LET_GO "e4a86c2f7d9043b5b1f5c3e7a9d80264"
 /* The shutdown was cancelled; what was done for it is undone. */
 #define MESSAGE_SHUTDOWN_CANCELLED "93c7e5b1f0d84a26a8e2d6f4b9c1370f"
+/* A slot to reboot this node was asked for. */
+#define MESSAGE_REBOOT_REQUESTED "f1d86b0e5c3a47929e0b7d4a6c28f513"
+/* The coordinator granted it: the machine reboots. */
+#define MESSAGE_REBOOT_GRANTED "2ea7c9f4b1d3450e8f6a0c5d7b92e138"
+/* The request is withdrawn; the message says why. */
+#define MESSAGE_REBOOT_WITHDRAWN "8c40d6e2a7f1493bb52e9c0f3d6a178e"

@@ -186,7 +186,12 @@ static void answer(PowerSlot *s) {
                 answer_property(p, s);
         else if (streq(s->member, "Inhibit"))
                 answer_inhibit(p, s);
-        else if (streq(s->member, "ListInhibitors"))
+        else if (streq(s->member, "Reboot")) {
+                if (fake_power_shutdown(p, "reboot", true))
+                        reply_texts(s, none);
+                else
+                        reply_error(s, -EALREADY, "org.freedesktop.login1.OperationInProgress");
+        } else if (streq(s->member, "ListInhibitors"))
                 reply_texts(s, p->kubelet_inhibits ? inhibitor : none);
         else if (streq(s->member, "ListJobs"))
                 reply_texts(s, p->phase == FAKE_POWER_STOPPING ? job : none);

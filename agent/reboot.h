@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * reboot.c: a reboot under a budget, asked for before it begins: once a shutdown has begun it waits for
+ * nobody.
+ *
+ *      NONE --asked for--> ASKED --granted--> REBOOTING: logind reboots, and shutdown.c drains as before any
+ * other ^                   |                    |
+ *        +----withdrawn------+--patience is over, taken back, or logind refuses
+ *
+ * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
+ * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
+ * its time has not passed. Ours goes when the request is over: withdrawn; after the boot, once the node is
+ * Ready; or at once where an agent finds one that it does not know (it crashed, and whoever waited has been
+ * told).
+ */
+
+#include "agent-config.h"
+#include "kube-client.h"
+#include "kube-kinds.h"
+
+typedef struct Reboot Reboot;
+
+typedef enum RebootState {
+        REBOOT_NONE,
+        REBOOT_ASKED,
+        REBOOT_REBOOTING,
+        _REBOOT_STATE_MAX,
+} RebootState;
+
+/* on_changed: the state did. */
+int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, void (*on_changed)(void *userdata),
+               void *userdata, Reboot **ret);
+Reboot *reboot_free(Reboot *r);
+DEFINE_FREEP(Reboot, reboot_free);
+
+/* -EOPNOTSUPP: no bus to reboot by; -ENOMEM. Asked again: the same request. */
+int reboot_request(Reboot *r);
+/* why: static. */
+void reboot_withdraw(Reboot *r, const char *why);
+/* What the informer brings; borrowed until the next one. NULL: gone. */
+void reboot_see_node(Reboot *r, const KubeNode *n);
+RebootState reboot_state(const Reboot *r);
+
+/* Pure: does the grant on this Node answer the request of that id, now (wall clock)? */
+bool reboot_is_granted(const KubeNode *n, const char *id, usec_t now_usec);

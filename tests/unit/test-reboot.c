@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent-rig.h"
+
+/* A reboot that is asked for: the request on the Node, the coordinator's answer (played by the test), and
+ * what follows. */
+
+#define S USEC_PER_SEC
+#define REQUEST "vesper.sh/shutdown-request"
+#define GRANTED "vesper.sh/shutdown-granted"
+
+static AgentRig *running_rig(void) {
+        AgentRig *r = agent_rig_new();
+
+        agent_rig_add_pods(r, "web", 3);
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * S);
+        assert_true(r->ready);
+        return r;
+}
+
+static void run(AgentRig *r, usec_t usec) {
+        usec_t until = virtual_time_now(r->world.time) + usec;
+
+        while (agent_rig_run(r, until - virtual_time_now(r->world.time)))
+                ;
+}
+
+static cJSON *request_of(AgentRig *r) {
+        const char *text = agent_rig_annotation(r, REQUEST);
+
+        return text ? cJSON_Parse(text) : NULL;
+}
+
+static void assert_state(AgentRig *r, const char *expected) {
+        char *text = fake_power_get_unit(r->power, "State");
+
+        assert_string_equal(text, expected);
+        free(text);
+}
+
+/* As the coordinator answers; in_sec: how long it counts from now. */
+static void grant(AgentRig *r, const char *id, int in_sec) {
+        char until[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->world.loop) + (usec_t) ((int64_t) in_sec * (int64_t) S), until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'" GRANTED
+                   "':'{\\\"id\\\":\\\"%s\\\",\\\"until\\\":\\\"%s\\\"}'}}}",
+                   id, until);
+}
+
+static char *asked_id(AgentRig *r) {
+        cJSON *request = request_of(r);
+        char *id;
+
+        assert_non_null(request);
+        assert_string_equal(fj_string(request, "kind", NULL), "reboot");
+        assert_string_equal(fj_string(request, "bootID", NULL), r->boot_id);
+        assert_non_null(fj_string(request, "until", NULL));
+        id = strdup(fj_string(request, "id", NULL));
+        cJSON_Delete(request);
+        return id;
+}
+
+static void test_granted(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        assert_state(r, "RebootRequested");
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0); /* the same */
+        run(r, 600 * S);
+        assert_false(agent_rig_unschedulable(r)); /* in service until it is granted */
+        assert_int_equal(agent_rig_n_pods(r), 3);
+
+        grant(r, id, 300);
+        run(r, S);
+        assert_true(agent_rig_unschedulable(r));
+        run(r, 20 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        free(id);
+
+        /* Off, up, not Ready yet: the slot is kept. Ready: free. */
+        fake_power_boot(r->power);
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, false);
+        run(r, 60 * S);
+        agent_rig_reboot(r);
+        agent_rig_start(r);
+        run(r, 5 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        fake_cluster_set_kubelet(r->cluster, RIG_NODE, true);
+        run(r, 30 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP); /* once */
+}
+
+/* What is no answer to this request does nothing. */
+static void test_not_granted(void **state) {
+        static const struct {
+                const char *what, *id; /* NULL: ours */
+                int in_sec;
+        } rows[] = {
+                { "a grant of another request", "another", 300 },
+                { "one that has run out", NULL, -1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                char *id;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 2 * S);
+                id = asked_id(r);
+                grant(r, rows[i].id ? rows[i].id : id, rows[i].in_sec);
+                run(r, 60 * S);
+                assert_state(r, "RebootRequested");
+                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                run(r, USEC_PER_HOUR); /* patience */
+                assert_state(r, "Idle");
+                assert_null(agent_rig_annotation(r, REQUEST));
+                assert_true(agent_rig_said(r, "RebootPatienceSec="));
+                grant(r, id, 300); /* too late */
+                run(r, 60 * S);
+                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                free(id);
+        }
+}
+
+static void test_taken_back(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+        run(r, 5 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+}
+
+/* A crash ends the request: whoever waits sees it, and no grant of it counts any more. */
+static void test_crash(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+}
+
+/* Crashed while the machine goes down: the slot is in use until the node is back. */
+static void test_crash_while_rebooting(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        grant(r, id, 300);
+        free(id);
+        run(r, S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_DELAY);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        run(r, 20 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+}
+
+/* A shutdown that is cancelled ends the request, too. */
+static void test_cancelled_reboot(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        grant(r, id, 300);
+        free(id);
+        run(r, S);
+        assert_true(fake_power_cancel(r->power));
+        run(r, 10 * S);
+        assert_state(r, "Idle");
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+}
+
+/* The API server is away when it is asked for, and somebody else removes it: it is written (again). */
+static void test_written_again(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        fake_api_away_until(fake_cluster_api(r->cluster), virtual_time_now(r->world.time) + 20 * S);
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 10 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        run(r, 60 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'" REQUEST "':null}}}");
+        run(r, 5 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_granted),          cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_taken_back),       cmocka_unit_test(test_crash),
+                cmocka_unit_test(test_written_again),    cmocka_unit_test(test_crash_while_rebooting),
+                cmocka_unit_test(test_cancelled_reboot),
+        };
+
+        return cmocka_run_group_tests_name("reboot", tests, NULL, NULL);
+}
