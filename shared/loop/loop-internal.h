@@ -53,7 +53,9 @@ struct Loop {
 
         /* Real: */
         sd_event *event;
-        sd_event_source *wakeup;
+        sd_event_source *wakeup, *soon;
+        int soon_fd;        /* an eventfd that is always readable */
+        usec_t wakeup_usec; /* what `wakeup` is set to; 0: it has fired */
         bool dispatching;
 
         /* Virtual: */
