@@ -10,7 +10,7 @@
 
 int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
         _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
-        HttpCurlOptions curl = { .user_agent = agent };
+        HttpCurlOptions curl = { .user_agent = agent, .keep_tls_buffers = true };
         sd_id128_t boot;
         int r;
 

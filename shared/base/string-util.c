@@ -158,6 +158,10 @@ static bool strbuf_reserve(StrBuf *b, size_t n) {
         return !b->failed;
 }
 
+void strbuf_make_room(StrBuf *b, size_t n) {
+        (void) strbuf_reserve(b, n);
+}
+
 void strbuf_add_n(StrBuf *b, const char *s, size_t n) {
         if (!strbuf_reserve(b, n))
                 return;

@@ -46,6 +46,8 @@ typedef struct StrBuf {
         bool failed;
 } StrBuf;
 
+/* Room for so many bytes more, in one step: for who knows what is to come. */
+void strbuf_make_room(StrBuf *b, size_t n);
 void strbuf_add(StrBuf *b, const char *s);
 void strbuf_add_n(StrBuf *b, const char *s, size_t n);
 void strbuf_add_char(StrBuf *b, char c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -360,12 +361,20 @@ static void call_set_blob(CurlCall *c, CURLoption option, const void *data, size
                 curl_easy_setopt(c->easy, option, &blob);
 }
 
+/* libcurl asks OpenSSL to give its buffers back after each read. */
+static CURLcode on_ssl_context(CURL *easy, void *context, void *userdata) {
+        SSL_CTX_clear_mode(context, SSL_MODE_RELEASE_BUFFERS);
+        return CURLE_OK;
+}
+
 static void call_set_tls(CurlCall *c) {
         const HttpTlsConfig *config = c->tls ? http_tls_config(c->tls) : NULL;
         char *bundle = NULL;
 
         curl_easy_setopt(c->easy, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(c->easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+        if (c->t->keep_tls_buffers)
+                curl_easy_setopt(c->easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
         if (!config || !config->ca_pem) {
                 if (curl_easy_getinfo(c->easy, CURLINFO_CAINFO, &bundle) == CURLE_OK && bundle)
                         curl_easy_setopt(c->easy, CURLOPT_CAPATH, NULL);

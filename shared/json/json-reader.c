@@ -150,9 +150,12 @@ static int doc_build(const char *data, size_t size, JsonDoc **ret, JsonError *re
 /* The text with null for each span. An error is told as it stands in the whole text. */
 static int build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         _cleanup_strbuf_ StrBuf b = { 0 };
-        size_t from = 0;
+        size_t from = 0, left = s->size;
         int r;
 
+        for (size_t i = 0; i < s->n_items; i++)
+                left -= s->items[i].size;
+        strbuf_make_room(&b, left + s->n_items * strlen("null"));
         for (size_t i = 0; i < s->n_items; i++) {
                 strbuf_add_n(&b, s->data + from, s->items[i].offset - from);
                 strbuf_add(&b, "null");
