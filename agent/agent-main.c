@@ -10,6 +10,7 @@
 
 #include "agent-client.h"
 #include "agent.h"
+#include "check.h"
 #include "fd-store.h"
 #include "file-util.h"
 #include "http-curl.h"
@@ -33,7 +34,7 @@ typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
         char **settings;
         bool dump_config;
-        bool release, drain, cancel, reboot;
+        bool release, drain, cancel, reboot, check;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -79,6 +80,9 @@ static void print_help(FILE *f) {
               "key, and exit\n"
               "  --release                take everything of ours off this machine's Node, and exit: before "
               "the agent is removed, and while it does not run\n"
+              "  --check                  print what this machine gives an agent, as a table of OK, WARN "
+              "and FAIL, "
+              "each with what to do; exit status 0, 3, 4\n"
               "  --drain                  ask the agent of this machine to take its node out of service, "
               "and wait "
               "until it is drained\n"
@@ -100,6 +104,7 @@ static int parse_options(Options *o, int argc, char **argv) {
                 OPTION_DRAIN,
                 OPTION_CANCEL,
                 OPTION_REBOOT,
+                OPTION_CHECK,
                 OPTION_VERSION
         };
         static const struct option table[] = {
@@ -107,6 +112,7 @@ static int parse_options(Options *o, int argc, char **argv) {
                 { "set", required_argument, NULL, OPTION_SET },
                 { "dump-config", no_argument, NULL, OPTION_DUMP },
                 { "release", no_argument, NULL, OPTION_RELEASE },
+                { "check", no_argument, NULL, OPTION_CHECK },
                 { "drain", no_argument, NULL, OPTION_DRAIN },
                 { "cancel", no_argument, NULL, OPTION_CANCEL },
                 { "reboot", no_argument, NULL, OPTION_REBOOT },
@@ -134,6 +140,9 @@ static int parse_options(Options *o, int argc, char **argv) {
                 case OPTION_DRAIN:
                         o->drain = true;
                         break;
+                case OPTION_CHECK:
+                        o->check = true;
+                        break;
                 case OPTION_REBOOT:
                         o->reboot = true;
                         break;
@@ -150,8 +159,9 @@ static int parse_options(Options *o, int argc, char **argv) {
                         fputs("Try 'vesper-agent --help'.\n", stderr);
                         return -EINVAL;
                 }
-        if (o->drain + o->cancel + o->reboot + o->release > 1) {
-                fputs("vesper-agent: --drain, --reboot, --cancel and --release exclude each other\n",
+        if (o->drain + o->cancel + o->reboot + o->release + o->check > 1) {
+                fputs("vesper-agent: --check, --drain, --reboot, --cancel and --release exclude each "
+                      "other\n",
                       stderr);
                 return -EINVAL;
         }
@@ -381,6 +391,28 @@ static int process_release(Process *p) {
         return loop_run(p->loop);
 }
 
+/* The exit status. */
+static int process_check(Process *p) {
+        const char *kube_error = NULL;
+        CheckTable table;
+        int r;
+
+        r = open_world(p);
+        if (r < 0)
+                return EXIT_FAILURE;
+        if (open_kube(p) < 0)
+                kube_error = "it cannot be used, the line above says why";
+        r = check_run(&p->env, &p->config, p->client, kube_error, &table);
+        if (r < 0) {
+                log_error_errno(p->log, r, "Failed to check: %m");
+                return EXIT_FAILURE;
+        }
+        check_print(&table, stdout);
+        r = check_exit_status(check_worst(&table));
+        check_table_done(&table);
+        return r;
+}
+
 /* What is wrong with the configuration goes to where the default says, as the configuration itself is not
  * known yet. */
 static int load_config(Process *p, const Options *o) {
@@ -398,7 +430,7 @@ static int load_config(Process *p, const Options *o) {
         if (r < 0)
                 return r;
         p->log = log_free(p->log);
-        if (o->release) /* somebody waits for it and reads */
+        if (o->release || o->check) /* somebody waits for it and reads */
                 return log_new(LOG_TARGET_TEXT, LOG_LEVEL_WARNING, "vesper-agent", &p->log);
         return log_new(agent_config_log_target(&p->config), agent_config_log_level(&p->config),
                        "vesper-agent", &p->log);
@@ -432,6 +464,8 @@ int main(int argc, char **argv) {
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
         if (o.drain)
                 r = agent_client_drain(p.log);
+        else if (o.check)
+                return process_check(&p);
         else if (o.reboot)
                 r = agent_client_reboot(p.log);
         else if (o.cancel)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "check.h"
+#include "kube-kinds.h"
+#include "log.h"
+#include "notice-ec2.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* Whoever has not answered by then does not. */
+#define LIMIT_USEC (6 * USEC_PER_SEC)
+#define ANSWER_USEC (5 * USEC_PER_SEC)
+#define UNIT_PATH "/org/freedesktop/systemd1/unit/vesper_2dagent_2eservice"
+
+typedef enum CheckAsk { ASK_ACTIVE, ASK_AFTER, ASK_INHIBITORS, _ASK_MAX } CheckAsk;
+
+typedef struct Check Check;
+
+typedef struct CheckQuestion {
+        Check *check;
+        CheckAsk which;
+        BusSlot *slot;
+} CheckQuestion;
+
+#define UNIT_PROPERTY(name) \
+        { \
+                "org.freedesktop.systemd1", UNIT_PATH, "org.freedesktop.DBus.Properties", "Get", "ss", \
+                        (const char *const[]){ "org.freedesktop.systemd1.Unit", name }, ANSWER_USEC \
+        }
+static const BusCall calls[_ASK_MAX] = {
+        [ASK_ACTIVE] = UNIT_PROPERTY("ActiveState"),
+        [ASK_AFTER] = UNIT_PROPERTY("After"),
+        [ASK_INHIBITORS] = { "org.freedesktop.login1", "/org/freedesktop/login1",
+                             "org.freedesktop.login1.Manager", "ListInhibitors", "", NULL, ANSWER_USEC },
+};
+
+struct Check {
+        Env *env;
+        KubeClient *client; /* NULL: none */
+        CheckFacts facts;
+        KubeCall *call;
+        NoticeSource *source;
+        Power *power;
+        CheckQuestion questions[_ASK_MAX];
+        Timer *limit, *end;
+        unsigned n_open;
+        char *api_error, *look_why, *unit_state;
+};
+
+static void closed(Check *c) {
+        assert(c->n_open > 0);
+        if (--c->n_open == 0)
+                timer_arm_in(c->end, 0);
+}
+
+static void on_end(Timer *t, void *userdata) {
+        Check *c = userdata;
+
+        loop_exit(c->env->loop, 0);
+}
+
+static void on_node(const KubeReply *reply, void *userdata) {
+        Check *c = userdata;
+        KubeObject *o;
+
+        c->call = kube_call_free(c->call);
+        c->facts.api_http = reply->error ? (int) reply->error->http : 200;
+        if (reply->error && free_and_strdup(&c->api_error, reply->error->message) >= 0)
+                c->facts.api_error = c->api_error;
+        if (reply->object &&
+            kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(c->client), &o) >= 0) {
+                c->facts.node_ready = kube_node_is_ready((const KubeNode *) o);
+                kube_object_unref(o);
+        }
+        closed(c);
+}
+
+static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+                    void *userdata) {
+        Check *c = userdata;
+        bool first = !c->facts.metadata_looked;
+
+        c->facts.metadata_looked = true;
+        c->facts.look = look;
+        if (why && free_and_strdup(&c->look_why, why) >= 0)
+                c->facts.look_why = c->look_why;
+        if (first)
+                closed(c);
+}
+
+static void on_looked(Power *p, PowerState s, void *userdata) {
+}
+
+static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata) {
+        Check *c = userdata;
+
+        if (c->facts.limits_known)
+                return;
+        c->facts.limits_known = true;
+        c->facts.limits = *l;
+        /* Asked by hand, for the unit. */
+        c->facts.limits.stop_extendable = true;
+        c->facts.kubelet_inhibits = kubelet_inhibits;
+        closed(c);
+}
+
+static bool any_kubelet(char *const *units) {
+        static const char *const names[] = { "kubelet.service", "k3s-agent.service", "rke2-agent.service" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strv_contains(units, names[i]))
+                        return true;
+        return false;
+}
+
+static void on_reply(const BusReply *reply, void *userdata) {
+        CheckQuestion *q = userdata;
+        Check *c = q->check;
+
+        q->slot = bus_slot_free(q->slot);
+        if (reply->error == 0)
+                switch (q->which) {
+                case ASK_ACTIVE:
+                        if (reply->values && free_and_strdup(&c->unit_state, reply->values[0]) >= 0)
+                                c->facts.unit_state = c->unit_state;
+                        break;
+                case ASK_AFTER:
+                        c->facts.after_kubelet = any_kubelet(reply->values);
+                        break;
+                case ASK_INHIBITORS:
+                        c->facts.inhibited = strv_contains(reply->values, "vesper-agent");
+                        break;
+                case _ASK_MAX:
+                        assert(false && "an answer to no question");
+                }
+        closed(c);
+}
+
+static void ask_bus(Check *c) {
+        for (CheckAsk a = 0; a < _ASK_MAX; a++) {
+                CheckQuestion *q = &c->questions[a];
+
+                *q = (CheckQuestion){ .check = c, .which = a };
+                if (c->env->bus->ops->call(c->env->bus, &calls[a], on_reply, q, &q->slot) >= 0)
+                        c->n_open++;
+        }
+}
+
+static int start(Check *c, const AgentConfig *config) {
+        const KubeTarget target = { .kind = &kube_node_kind, .name = config->node_name };
+        const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = ANSWER_USEC };
+        const NoticeEc2Options ec2 = { .endpoint = config->metadata_endpoint,
+                                       .poll_usec = config->poll_usec };
+        const PowerHandler handler = { on_looked, on_limits, c };
+        int r;
+
+        if (c->client) {
+                r = kube_get(c->client, &target, &options, on_node, c, &c->call);
+                if (r < 0)
+                        return r;
+                c->n_open++;
+        }
+        if (c->facts.metadata_wanted) {
+                r = notice_ec2_new(c->env, &ec2, on_look, c, &c->source);
+                if (r < 0)
+                        return r;
+                c->n_open++;
+                c->source->ops->start(c->source);
+        }
+        if (c->env->bus) {
+                r = power_new(c->env, &handler, &c->power);
+                if (r < 0)
+                        return r;
+                c->n_open++;
+                ask_bus(c);
+                power_start(c->power);
+        }
+        return 0;
+}
+
+static bool has_dropin(const char *scope) {
+        static const char *const places[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
+                                              "/lib/systemd/system" };
+
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                _cleanup_free_ char *path = strf("%s/%s.d/50-vesper.conf", places[i], scope);
+
+                if (path && access(path, R_OK) >= 0)
+                        return true;
+        }
+        return false;
+}
+
+static CheckFacts known_facts(const Env *env, const AgentConfig *config, const char *kube_error) {
+        return (CheckFacts){
+                .kubeconfig = agent_config_find_kubeconfig(config),
+                .kube_error = kube_error,
+                .node = config->node_name,
+                .api_http = -1,
+                .metadata_wanted = config->metadata_source != METADATA_SOURCE_NONE,
+                .bus = env->bus,
+                .shutdown_drain = config->shutdown_drain,
+                .refuse = config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE,
+                .shutdown_max_usec = config->shutdown_max_usec,
+                .scope_dropins = has_dropin("cri-containerd-.scope") && has_dropin("crio-.scope"),
+        };
+}
+
+static void check_done(Check *c) {
+        kube_call_free(c->call);
+        notice_source_free(c->source);
+        power_free(c->power);
+        for (CheckAsk a = 0; a < _ASK_MAX; a++)
+                bus_slot_free(c->questions[a].slot);
+        timer_free(c->limit);
+        timer_free(c->end);
+        free(c->api_error);
+        free(c->look_why);
+        free(c->unit_state);
+}
+
+int check_run(Env *env, const AgentConfig *config, KubeClient *client, const char *kube_error,
+              CheckTable *ret) {
+        _cleanup_(check_done)
+                Check c = { .env = env, .client = client, .facts = known_facts(env, config, kube_error) };
+        int r;
+
+        *ret = (CheckTable){ 0 };
+        r = timer_new(env->loop, "check-limit", on_end, &c, &c.limit);
+        if (r >= 0)
+                r = timer_new(env->loop, "check-end", on_end, &c, &c.end);
+        if (r >= 0)
+                r = start(&c, config);
+        if (r < 0)
+                return r;
+        timer_arm_in(c.n_open > 0 ? c.limit : c.end, c.n_open > 0 ? LIMIT_USEC : 0);
+        r = loop_run(env->loop);
+        if (r < 0)
+                return r;
+        if (c.call) {
+                c.facts.api_http = 0;
+                c.facts.api_error = "nothing within 5 s";
+        }
+        return check_judge(&c.facts, ret);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+
+#include "string-util.h"
+
+int check_exit_status(CheckLevel worst) {
+        static const int statuses[_CHECK_LEVEL_MAX] = { [CHECK_OK] = 0, [CHECK_WARN] = 3, [CHECK_FAIL] = 4 };
+
+        return statuses[worst];
+}
+
+/* Takes both texts. */
+static int add(CheckTable *t, CheckLevel level, const char *what, char *found, const char *fix) {
+        CheckRow *row = &t->rows[t->n_rows++];
+
+        assert(t->n_rows <= CHECK_ROWS_MAX);
+        *row = (CheckRow){ .level = level, .what = what, .found = found };
+        if (fix && found)
+                row->fix = strdup(fix);
+        return found && (!fix || row->fix) ? 0 : -ENOMEM;
+}
+
+static int judge_credential(const CheckFacts *f, CheckTable *t) {
+        if (!f->kubeconfig)
+                return add(t, CHECK_FAIL, "credential", strdup("no kubelet credential at its usual places"),
+                           "Set [Kubernetes] Kubeconfig= to the kubelet's kubeconfig.");
+        if (f->kube_error)
+                return add(t, CHECK_FAIL, "credential", strf("%s: %s", f->kubeconfig, f->kube_error),
+                           "The agent needs what the kubelet uses: see [Kubernetes] Kubeconfig= and "
+                           "NodeName=.");
+        return add(t, CHECK_OK, "credential", strf("%s, node %s", f->kubeconfig, strempty(f->node)), NULL);
+}
+
+static int judge_api(const CheckFacts *f, CheckTable *t) {
+        if (f->api_http < 0)
+                return 0;
+        if (f->api_http == 0)
+                return add(t, CHECK_FAIL, "API server", strf("no answer: %s", strempty(f->api_error)),
+                           "Check network, proxy and load balancer between this machine and the server of "
+                           "the kubeconfig.");
+        if (f->api_http == 404)
+                return add(
+                        t, CHECK_WARN, "API server", strf("there is no Node %s", strempty(f->node)),
+                        "Wait for the kubelet to register it, or set [Kubernetes] NodeName= to its name.");
+        if (f->api_http == 401 || f->api_http == 403)
+                return add(
+                        t, CHECK_FAIL, "API server", strf("refuses this credential: HTTP %d", f->api_http),
+                        "It must be that of this very node: user system:node:NAME in group system:nodes.");
+        if (f->api_http >= 300)
+                return add(t, CHECK_FAIL, "API server",
+                           strf("HTTP %d: %s", f->api_http, strempty(f->api_error)),
+                           "The server has trouble of its own: see its log.");
+        return f->node_ready ? add(t, CHECK_OK, "API server", strf("Node %s is Ready", f->node), NULL)
+                             : add(t, CHECK_WARN, "API server", strf("Node %s is not Ready", f->node),
+                                   "See kubectl describe node, and the kubelet's log.");
+}
+
+static int judge_metadata(const CheckFacts *f, CheckTable *t) {
+        if (!f->metadata_wanted)
+                return add(t, CHECK_OK, "metadata", strdup("not looked at ([Metadata] Source=none)"), NULL);
+        if (!f->metadata_looked || f->look == NOTICE_LOOK_UNKNOWN)
+                return add(t, CHECK_WARN, "metadata",
+                           strf("no answer: %s", f->look_why ? f->look_why : "within 5 s"),
+                           "An announced end would not be seen. Check the hop limit and firewalls before "
+                           "169.254.169.254, or "
+                           "set [Metadata] Source=none where there is no such service.");
+        return add(t, CHECK_OK, "metadata",
+                   strdup(f->look == NOTICE_LOOK_NOTICE ? "answers: the end of this machine is announced"
+                                                        : "answers"),
+                   NULL);
+}
+
+static int judge_budget(const CheckFacts *f, CheckTable *t) {
+        PowerBudget b = power_budget(&f->limits, true, f->shutdown_max_usec);
+        char total[DURATION_MAX], delay[DURATION_MAX];
+        char *found;
+
+        duration_format(b.total_usec, total);
+        duration_format(f->limits.inhibit_delay_usec, delay);
+        found = strf("a shutdown is delayed by %s at most (InhibitDelayMaxSec=%s)", total, delay);
+        if (!b.too_short)
+                return add(t, CHECK_OK, "shutdown", found, NULL);
+        return add(t, f->refuse ? CHECK_FAIL : CHECK_WARN, "shutdown", found, b.remedy);
+}
+
+static int judge_shutdown(const CheckFacts *f, CheckTable *t) {
+        if (!f->shutdown_drain)
+                return add(t, CHECK_OK, "shutdown", strdup("not drained before ([Shutdown] Drain=no)"),
+                           NULL);
+        if (!f->bus)
+                return add(t, CHECK_FAIL, "shutdown",
+                           strdup("there is no system bus: shutdowns are not seen"),
+                           "Install and start dbus and systemd-logind; in a container mount "
+                           "/run/dbus/system_bus_socket.");
+        if (!f->limits_known || f->limits.inhibit_delay_usec == 0)
+                return add(t, CHECK_WARN, "shutdown",
+                           strdup("logind does not answer: only the ordered stop leaves time"),
+                           "See systemctl status systemd-logind.");
+        return judge_budget(f, t);
+}
+
+static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
+        if (!f->limits_known || !f->shutdown_drain)
+                return 0;
+        return f->kubelet_inhibits
+                       ? add(t, CHECK_WARN, "kubelet",
+                             strdup("its own graceful node shutdown is on: it kills pods while they are "
+                                    "evicted"),
+                             "Set shutdownGracePeriod: 0s (and no shutdownGracePeriodByPodPriority) in its "
+                             "configuration.")
+                       : add(t, CHECK_OK, "kubelet", strdup("its own graceful node shutdown is off"), NULL);
+}
+
+static int judge_unit(const CheckFacts *f, CheckTable *t) {
+        int r;
+
+        if (!f->unit_state)
+                return 0;
+        if (!streq(f->unit_state, "active"))
+                return add(t, CHECK_WARN, "unit", strf("vesper-agent.service is %s", f->unit_state),
+                           "systemctl enable --now vesper-agent; if it fails: journalctl -u vesper-agent.");
+        r = f->after_kubelet
+                    ? add(t, CHECK_OK, "unit",
+                          strdup("vesper-agent.service is active, and stops before the kubelet"), NULL)
+                    : add(t, CHECK_WARN, "unit",
+                          strdup("vesper-agent.service is active, and is not ordered after the kubelet's "
+                                 "unit"),
+                          "By a drop-in, [Unit] After= the unit that runs the kubelet: else it ends before "
+                          "the drain does.");
+        if (r < 0 || !f->shutdown_drain || !f->limits_known)
+                return r;
+        return f->inhibited ? add(t, CHECK_OK, "inhibitor", strdup("held by the agent"), NULL)
+                            : add(t, CHECK_WARN, "inhibitor", strdup("the agent runs and holds none"),
+                                  "See journalctl -u vesper-agent; a shutdown may be under way, or "
+                                  "TooShort=refuse in force.");
+}
+
+static int judge_scopes(const CheckFacts *f, CheckTable *t) {
+        if (!f->shutdown_drain || !f->unit_state)
+                return 0;
+        return f->scope_dropins
+                       ? add(t, CHECK_OK, "containers", strdup("their scopes stop after the agent"), NULL)
+                       : add(t, CHECK_WARN, "containers",
+                             strdup("their scopes are not ordered: they may be stopped beside the drain"),
+                             "Install 50-vesper.conf into cri-containerd-.scope.d and crio-.scope.d (the "
+                             "package does), then "
+                             "systemctl daemon-reload.");
+}
+
+int check_judge(const CheckFacts *f, CheckTable *ret) {
+        static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
+                judge_credential, judge_api,  judge_metadata, judge_shutdown,
+                judge_kubelet,    judge_unit, judge_scopes,
+        };
+
+        assert(f && ret);
+        *ret = (CheckTable){ 0 };
+        for (size_t i = 0; i < ELEMENTSOF(judges); i++) {
+                int r = judges[i](f, ret);
+
+                if (r < 0) {
+                        check_table_done(ret);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+CheckLevel check_worst(const CheckTable *t) {
+        CheckLevel worst = CHECK_OK;
+
+        for (size_t i = 0; i < t->n_rows; i++)
+                worst = MAX(worst, t->rows[i].level);
+        return worst;
+}
+
+void check_print(const CheckTable *t, FILE *to) {
+        static const char *const levels[_CHECK_LEVEL_MAX] = { "OK", "WARN", "FAIL" };
+
+        for (size_t i = 0; i < t->n_rows; i++) {
+                const CheckRow *row = &t->rows[i];
+
+                fprintf(to, "%-4s  %-10s  %s\n", levels[row->level], row->what, row->found);
+                if (row->fix)
+                        fprintf(to, "                  -> %s\n", row->fix);
+        }
+}
+
+void check_table_done(CheckTable *t) {
+        for (size_t i = 0; i < t->n_rows; i++) {
+                free(t->rows[i].found);
+                free(t->rows[i].fix);
+        }
+        *t = (CheckTable){ 0 };
+}

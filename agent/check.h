@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * vesper-agent --check: what this machine gives an agent, as a table of OK, WARN and FAIL with what to do
+ * about it.
+ *
+ * check_judge() is pure: facts in, rows out. check_run() collects the facts by asking (the API server, the
+ * metadata service, logind, PID 1), each for some seconds at most, and changes nothing.
+ */
+
+#include <stdio.h>
+
+#include "agent-config.h"
+#include "kube-client.h"
+#include "notice.h"
+#include "power.h"
+
+typedef enum CheckLevel { CHECK_OK, CHECK_WARN, CHECK_FAIL, _CHECK_LEVEL_MAX } CheckLevel;
+
+/* Exit status of the program: 0, 3, 4. */
+int check_exit_status(CheckLevel worst);
+
+/* All borrowed. */
+typedef struct CheckFacts {
+        /* the credential */
+        const char *kubeconfig; /* NULL: none found */
+        const char *kube_error; /* why it cannot be used; NULL: it can */
+        const char *node;
+        /* GET of the own Node: -1: not asked; 0: no answer, and api_error says why */
+        int api_http;
+        const char *api_error;
+        bool node_ready;
+        /* the metadata service */
+        bool metadata_wanted;
+        bool metadata_looked;
+        NoticeLook look;
+        const char *look_why;
+        /* the machine */
+        bool bus;
+        bool limits_known;
+        PowerLimits limits;
+        bool kubelet_inhibits;
+        bool shutdown_drain, refuse;
+        usec_t shutdown_max_usec;
+        bool inhibited;         /* by an agent */
+        const char *unit_state; /* of vesper-agent.service, "active"; NULL: not known */
+        bool after_kubelet;     /* that unit stops before the kubelet */
+        bool scope_dropins;     /* both */
+} CheckFacts;
+
+typedef struct CheckRow {
+        CheckLevel level;
+        const char *what;
+        char *found; /* owned */
+        char *fix;   /* owned; NULL: nothing to do */
+} CheckRow;
+
+#define CHECK_ROWS_MAX 12u
+
+typedef struct CheckTable {
+        CheckRow rows[CHECK_ROWS_MAX];
+        size_t n_rows;
+} CheckTable;
+
+/* 0 or -ENOMEM. */
+int check_judge(const CheckFacts *f, CheckTable *ret);
+CheckLevel check_worst(const CheckTable *t);
+void check_print(const CheckTable *t, FILE *to);
+void check_table_done(CheckTable *t);
+
+/* client: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno; *ret is
+ * then empty. */
+int check_run(Env *env, const AgentConfig *config, KubeClient *client, const char *kube_error,
+              CheckTable *ret);

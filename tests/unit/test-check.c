@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "check.h"
+#include "string-util.h"
+
+#define S USEC_PER_SEC
+
+/* A machine on which all is well. */
+static CheckFacts good(void) {
+        return (CheckFacts){
+                .kubeconfig = "/etc/kubernetes/kubelet.conf",
+                .node = "n1",
+                .api_http = 200,
+                .node_ready = true,
+                .metadata_wanted = true,
+                .metadata_looked = true,
+                .look = NOTICE_LOOK_NONE,
+                .bus = true,
+                .limits_known = true,
+                .limits = { 600 * S, 1800 * S, true },
+                .shutdown_drain = true,
+                .shutdown_max_usec = 600 * S,
+                .inhibited = true,
+                .unit_state = "active",
+                .after_kubelet = true,
+                .scope_dropins = true,
+        };
+}
+
+static const CheckRow *find(const CheckTable *t, const char *what) {
+        for (size_t i = 0; i < t->n_rows; i++)
+                if (streq(t->rows[i].what, what))
+                        return &t->rows[i];
+        return NULL;
+}
+
+/* fix: a part of what is said to do; NULL: nothing. */
+static void assert_row(const CheckFacts *f, const char *title, const char *what, CheckLevel level,
+                       const char *fix) {
+        const CheckRow *row;
+        CheckTable t;
+
+        print_message("%s\n", title);
+        assert_return_code(check_judge(f, &t), 0);
+        row = find(&t, what);
+        if (!row)
+                fail_msg("%s: expected a row '%s', there is none", title, what);
+        if (row->level != level)
+                fail_msg("%s: expected level %d, got %d: %s", title, (int) level, (int) row->level,
+                         row->found);
+        if (fix && (!row->fix || !strstr(row->fix, fix)))
+                fail_msg("%s: expected a fix with '%s', got '%s'", title, fix, strempty(row->fix));
+        if (!fix)
+                assert_null(row->fix);
+        assert_int_equal(check_worst(&t), level);
+        check_table_done(&t);
+}
+
+static void test_all_is_well(void **state) {
+        CheckFacts f = good();
+        CheckTable t;
+
+        assert_return_code(check_judge(&f, &t), 0);
+        assert_int_equal(t.n_rows, 8);
+        assert_int_equal(check_worst(&t), CHECK_OK);
+        for (size_t i = 0; i < t.n_rows; i++)
+                assert_null(t.rows[i].fix);
+        check_table_done(&t);
+        assert_int_equal(check_exit_status(CHECK_OK), 0);
+        assert_int_equal(check_exit_status(CHECK_WARN), 3);
+        assert_int_equal(check_exit_status(CHECK_FAIL), 4);
+}
+
+static void test_cluster(void **state) {
+        static const struct {
+                const char *what;
+                int http;
+                bool ready;
+                CheckLevel level;
+                const char *fix;
+        } rows[] = {
+                { "Ready", 200, true, CHECK_OK, NULL },
+                { "not Ready", 200, false, CHECK_WARN, "kubectl describe node" },
+                { "no Node", 404, false, CHECK_WARN, "NodeName=" },
+                { "not let in", 401, false, CHECK_FAIL, "system:node:NAME" },
+                { "not allowed", 403, false, CHECK_FAIL, "system:node:NAME" },
+                { "no answer", 0, false, CHECK_FAIL, "load balancer" },
+                { "a server in trouble", 503, false, CHECK_FAIL, "its log" },
+        };
+        CheckFacts f;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                f = good();
+                f.api_http = rows[i].http;
+                f.node_ready = rows[i].ready;
+                assert_row(&f, rows[i].what, "API server", rows[i].level, rows[i].fix);
+        }
+        f = good();
+        f.kubeconfig = NULL;
+        assert_row(&f, "no credential", "credential", CHECK_FAIL, "Kubeconfig=");
+        f = good();
+        f.kube_error = "no such key";
+        assert_row(&f, "a bad credential", "credential", CHECK_FAIL, "NodeName=");
+}
+
+static void test_metadata(void **state) {
+        CheckFacts f = good();
+
+        f.look = NOTICE_LOOK_UNKNOWN;
+        f.look_why = "HTTP 403";
+        assert_row(&f, "unknown", "metadata", CHECK_WARN, "Source=none");
+        f.metadata_looked = false;
+        assert_row(&f, "silent", "metadata", CHECK_WARN, "hop limit");
+        f.metadata_wanted = false;
+        assert_row(&f, "not wanted", "metadata", CHECK_OK, NULL);
+        f = good();
+        f.look = NOTICE_LOOK_NOTICE;
+        assert_row(&f, "a notice stands", "metadata", CHECK_OK, NULL);
+}
+
+static void test_machine(void **state) {
+        CheckFacts f = good();
+
+        f.bus = false;
+        f.limits_known = false;
+        assert_row(&f, "no bus", "shutdown", CHECK_FAIL, "dbus");
+        f = good();
+        f.limits.inhibit_delay_usec = 0;
+        assert_row(&f, "no logind", "shutdown", CHECK_WARN, "systemd-logind");
+        f = good();
+        f.limits.job_timeout_usec = 200 * S;
+        f.limits.inhibit_delay_usec = 5 * S;
+        assert_row(&f, "too short, degrade", "shutdown", CHECK_WARN, "MaxSec=");
+        f.refuse = true;
+        assert_row(&f, "too short, refuse", "shutdown", CHECK_FAIL, "MaxSec=");
+        f = good();
+        f.kubelet_inhibits = true;
+        assert_row(&f, "the kubelet's own", "kubelet", CHECK_WARN, "shutdownGracePeriod: 0s");
+        f = good();
+        f.unit_state = "failed";
+        assert_row(&f, "the unit failed", "unit", CHECK_WARN, "journalctl -u vesper-agent");
+        f = good();
+        f.after_kubelet = false;
+        assert_row(&f, "stops too late", "unit", CHECK_WARN, "After=");
+        f = good();
+        f.inhibited = false;
+        assert_row(&f, "no inhibitor", "inhibitor", CHECK_WARN, "journalctl");
+        f = good();
+        f.scope_dropins = false;
+        assert_row(&f, "scopes", "containers", CHECK_WARN, "daemon-reload");
+        f.shutdown_drain = false;
+        f.inhibited = false;
+        f.kubelet_inhibits = true;
+        f.bus = false;
+        assert_row(&f, "shutdowns are not ours", "shutdown", CHECK_OK, NULL);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_all_is_well),
+                cmocka_unit_test(test_cluster),
+                cmocka_unit_test(test_metadata),
+                cmocka_unit_test(test_machine),
+        };
+
+        return cmocka_run_group_tests_name("check", tests, NULL, NULL);
+}
