@@ -12,6 +12,10 @@
 #define STATUS_USEC (100 * USEC_PER_MSEC)
 /* Whoever was told a deadline, or of a person's word, has acted upon it after so long. */
 #define HEARD_USEC (15 * USEC_PER_SEC)
+/* A request gets there within this, if it does ("requests crawl"). */
+#define WAY_USEC (6 * USEC_PER_SEC)
+/* How long daemons wait for the answer of an eviction or a delete, and a moment to ask again. */
+#define ANSWER_USEC (31 * USEC_PER_SEC)
 
 static bool closed_to_pods(const cJSON *node) {
         return fj_true(node, "spec", "unschedulable", NULL) ||
@@ -107,9 +111,14 @@ static void check_kind(SimCheck *c, const End *e) {
 static bool could_have_had_all(const SimCheck *c, const End *e) {
         const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
         usec_t ago = usec_sub(e->now, usec_sub(e->deadline, e->own_usec)), created;
+        usec_t since = seen->deadline_since_usec;
+
+        /* A coordinator has no business with a node before it is being deleted. */
+        if (sim_check_actor(c)->kind == SIM_COORDINATOR)
+                since = seen->deleted_usec > 0 ? MAX(since, seen->deleted_usec) : sim_world_now(c->world);
 
         return e->deadline != USEC_INFINITY && seen->deadline_usec == e->deadline && sim_check_was_calm(c, ago + HEARD_USEC) &&
-               seen->deadline_since_usec + HEARD_USEC + ago < sim_world_now(c->world) &&
+               since + HEARD_USEC + ago < sim_world_now(c->world) &&
                rfc3339_parse(strempty(fj_string(e->new, "metadata", "creationTimestamp", NULL)), &created) >= 0 &&
                created + HEARD_USEC + ago < e->now;
 }
@@ -131,15 +140,23 @@ static usec_t said_deadline(const SimCheck *c, const End *e) {
         return at;
 }
 
+/* ... and before this request left. */
+static bool has_been_said(const SimCheck *c, const End *e) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
+
+        return seen->deadline_usec <= said_deadline(c, e) &&
+               sim_world_now(c->world) > seen->deadline_since_usec + WAY_USEC;
+}
+
 static void check_grace(SimCheck *c, const End *e) {
         usec_t given_usec = (usec_t) e->given * USEC_PER_SEC, left = usec_sub(e->deadline, e->now);
 
         if ((!e->eviction || e->again || e->given < e->own) && !e->forced)
                 sim_check_broken(c, "grace", "%s %s pod %s with %" PRIi64 " s of %" PRIi64 " s before its time",
                                  e->user, e->eviction ? "evicts" : "deletes", e->name, e->given, e->own);
-        /* Who was not told that the pod is going already, and asks again, counts from the wrong moment: no
-         * fault of its. */
-        if (e->again && sim_faults_by_chance(c->world->faults))
+        /* Who was not told that the pod is going already, and asks again when he has waited for the answer, counts
+         * from the wrong moment: no fault of its. */
+        if (e->again && c->chance_usec > 0 && sim_world_now(c->world) < c->chance_usec + ANSWER_USEC)
                 return;
         if (sim_process_knows_time(sim_check_actor(c)) &&
             usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
@@ -147,7 +164,7 @@ static void check_grace(SimCheck *c, const End *e) {
                                  " s are left, and it asks for %" PRIi64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
         left = usec_sub(said_deadline(c, e), e->now);
-        if (e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC) &&
+        if (has_been_said(c, e) && e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC) &&
             sim_process_knows_time(sim_check_actor(c)))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and by its own word the node ends in %" PRIu64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC);

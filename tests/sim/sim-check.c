@@ -223,6 +223,8 @@ static void on_change(const FakeChange *change, void *userdata) {
 }
 
 void sim_check_after_step(SimCheck *c, unsigned status) {
+        if (sim_faults_by_chance(c->world->faults))
+                c->chance_usec = sim_world_now(c->world);
         sim_check_budgets(c);
         sim_check_answered(c, status);
         sim_check_look(c);
