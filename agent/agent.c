@@ -140,6 +140,14 @@ static bool intent_is_over(const Intent *i, void *userdata) {
         return a->source->ops->may_cancel(a->source, i->notice, loop_wall(a->env->loop));
 }
 
+/* What a person overruled stands on the Node until it is over. */
+static bool intent_stands_released(const Intent *i, void *userdata) {
+        Agent *a = userdata;
+
+        return i->phase == INTENT_RELEASED &&
+               node_is_released(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
+}
+
 /* Positively none. */
 static void act_on_none(Agent *a) {
         const Notice *n = reflex_notice_now(a->reflex);
@@ -156,7 +164,8 @@ static void act_on_none(Agent *a) {
         i = intent_log_find_if(a->intents, intent_is_over, a);
         if (i)
                 intent_log_forget(a->intents, i->notice->id);
-        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready && !a->resume_waits)
+        if (node && node_has_marks_to_undo(node) && !a->undo_when_ready && !a->resume_waits &&
+            !intent_log_find_if(a->intents, intent_stands_released, a))
                 reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 
@@ -251,6 +260,9 @@ static void resume(Agent *a, const KubeNode *node) {
         case RESUME_RELEASE:
                 intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
                 reflex_clean(a->reflex, true, found.why);
+                break;
+        case RESUME_REMEMBER:
+                intent_log_note(a->intents, found.notice, INTENT_RELEASED, 0);
                 break;
         case RESUME_CLEAN:
                 reflex_clean(a->reflex, false, found.why);

@@ -13,7 +13,11 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
         IntentPhase phase = intent_phase_from_string(i->phase);
 
         ret->notice = TAKE_PTR(i->notice);
-        if (known && known->phase == INTENT_RELEASED) {
+        if (phase == INTENT_RELEASED && !node_has_marks(node) && node_conditions(node) == NODE_CONDITIONS_NONE) {
+                ret->act = RESUME_REMEMBER;
+                return 0;
+        }
+        if (phase == INTENT_RELEASED || (known && known->phase == INTENT_RELEASED)) {
                 ret->act = RESUME_RELEASE;
                 ret->why = "somebody made the node schedulable again";
                 return 0;
@@ -39,7 +43,7 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
         int r;
 
         *ret = (Resumption){ .act = RESUME_NOTHING };
-        if (!node_has_marks(node)) {
+        if (!node_has_marks_to_undo(node) && !node_has_marks(node)) {
                 /* They go last: whoever undid the marks did not come to it. */
                 if (node_conditions(node) != NODE_CONDITIONS_NONE) {
                         ret->act = RESUME_CLEAN;

@@ -7,6 +7,7 @@
  *
  *      marks of another boot                       over: once the node is Ready, exactly our marks go
  *      marks of this boot, released in the log     a person un-cordoned; only the clean-up was missing
+ *      an interruption of this boot, Released      a person un-cordoned: remembered, whatever the log says
  *      marks of this boot, node schedulable        a person un-cordoned while nobody looked
  *      annotation of this boot                     go on, in the later phase of annotation and log
  *      no marks, but conditions of ours            only their clean-up was missing
@@ -20,6 +21,7 @@ typedef enum ResumeAct {
         RESUME_NOTHING,
         RESUME_CONTINUE, /* notice, phase, since */
         RESUME_RELEASE,  /* notice: remember that a person overruled it; then clean */
+        RESUME_REMEMBER, /* notice: remember that a person overruled it; there is nothing to clean */
         RESUME_CLEAN,    /* at once */
         RESUME_UNDO,     /* once the node is Ready */
 } ResumeAct;

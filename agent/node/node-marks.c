@@ -9,6 +9,7 @@
 #define ANNOTATION_BYTES_MAX 16384u
 #define PHASE_BYTES_MAX 64u
 #define BOOT_ID_BYTES_MAX 64u
+#define PHASE_RELEASED "Released"
 
 /* -- reading ------------------------------------------------------------------------------------ */
 
@@ -79,8 +80,29 @@ static const char *annotation(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
 
+static bool read_interruption(const KubeNode *n, Interruption *ret) {
+        const char *text = annotation(n, ANNOTATION_INTERRUPTION);
+
+        return text && interruption_parse(text, ret) >= 0;
+}
+
+static bool says_released(const Interruption *i) {
+        return streq(i->phase, PHASE_RELEASED);
+}
+
+bool node_is_released(const KubeNode *n, const char *notice_id, const char *boot_id) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        return read_interruption(n, &i) && says_released(&i) && boot_id_equal(i.boot_id, boot_id) &&
+               (!notice_id || streq(i.notice->id, notice_id));
+}
+
 bool node_has_marks(const KubeNode *n) {
-        return annotation(n, ANNOTATION_CORDONED_BY_AGENT) || annotation(n, ANNOTATION_INTERRUPTION);
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        if (annotation(n, ANNOTATION_CORDONED_BY_AGENT))
+                return true;
+        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) && says_released(&i));
 }
 
 bool node_has_marks_to_undo(const KubeNode *n) {
@@ -116,10 +138,9 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
 }
 
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
-        const char *text = annotation(n, ANNOTATION_INTERRUPTION);
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return text && interruption_parse(text, &i) >= 0 && streq_ptr(i.notice->id, notice_id) &&
+        return read_interruption(n, &i) && !says_released(&i) && streq_ptr(i.notice->id, notice_id) &&
                boot_id_equal(i.boot_id, boot_id);
 }
 
@@ -290,8 +311,23 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
         return json_writer_steal(w, NULL);
 }
 
-static int patch_off(const KubeNode *n, bool keep_cordon, char **ret, bool *ret_uncordons) {
+/* What the interruption becomes when a person overrules it. 1: *ret (NULL: it goes); 0: it says so already. */
+static int release_text(const KubeNode *n, char **ret) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        *ret = NULL;
+        if (!read_interruption(n, &i) || i.notice->kind == NOTICE_SHUTDOWN)
+                return 1;
+        if (says_released(&i))
+                return 0;
+        *ret = interruption_format(i.notice, PHASE_RELEASED, 0, i.boot_id);
+        return *ret ? 1 : -ENOMEM;
+}
+
+/* released: by a person. */
+static int patch_off(const KubeNode *n, bool released, char **ret, bool *ret_uncordons) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *text = NULL;
         bool interruption = annotation(n, ANNOTATION_INTERRUPTION),
              cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT);
         bool shared = annotation(n, ANNOTATION_CORDONED_BY_COORDINATOR),
@@ -301,13 +337,22 @@ static int patch_off(const KubeNode *n, bool keep_cordon, char **ret, bool *ret_
                      streq_ptr(object_meta_label(&n->object.meta, LABEL_EXCLUDE_FROM_LB),
                                LABEL_EXCLUDE_FROM_LB_VALUE);
 
+        if (interruption && released) {
+                int r = release_text(n, &text);
+
+                if (r < 0)
+                        return r;
+                interruption = r > 0;
+        }
         if (!interruption && !takes_cordon)
                 return 0;
         w = begin_patch(n);
         if (!w)
                 return -ENOMEM;
         json_open_object(w, "annotations");
-        if (interruption)
+        if (text)
+                json_add_string(w, ANNOTATION_INTERRUPTION, text);
+        else if (interruption)
                 json_add_null(w, ANNOTATION_INTERRUPTION);
         if (takes_cordon)
                 json_add_null(w, ANNOTATION_CORDONED_BY_AGENT);
@@ -318,7 +363,7 @@ static int patch_off(const KubeNode *n, bool keep_cordon, char **ret, bool *ret_
                 json_close_object(w);
         }
         json_close_object(w);
-        *ret_uncordons = takes_cordon && !keep_cordon && !shared && n->unschedulable;
+        *ret_uncordons = takes_cordon && !released && !shared && n->unschedulable;
         if (*ret_uncordons) {
                 json_open_object(w, "spec");
                 json_add_null(w, "unschedulable");

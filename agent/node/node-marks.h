@@ -18,7 +18,7 @@
 /* The annotation vesper.sh/interruption. */
 typedef struct Interruption {
         Notice *notice;
-        char *phase;       /* "Cordoned", "Draining", "Drained" */
+        char *phase;       /* "Cordoned", "Draining", "Drained", "Released" */
         int64_t pods_left; /* -1: not said */
         char *boot_id;
 } Interruption;
@@ -32,13 +32,16 @@ void interruption_done(Interruption *i);
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);
 
-/* Our cordon or our interruption stands on this Node. */
+/* Our cordon or our interruption stands on this Node; one that a person overruled is none. */
 bool node_has_marks(const KubeNode *n);
 /* Among them one that node_patch_undo() takes off. */
 bool node_has_marks_to_undo(const KubeNode *n);
+/* A person overruled an interruption of this boot: it stands there as Released until the notice is over, for an agent
+ * whose disk lost it. id: of its notice; NULL: of any. */
+bool node_is_released(const KubeNode *n, const char *notice_id, const char *boot_id);
 /* The boot in which they were made, or NULL where it cannot be read; free it. */
 int node_marks_boot_id(const KubeNode *n, char **ret);
-/* The interruption of this notice, in this boot, stands on the Node. */
+/* The interruption of this notice, in this boot, stands on the Node, and nobody has overruled it. */
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id);
 /* Unschedulable, and neither we nor the coordinator did it: never claimed, never undone. */
 bool node_is_cordoned_by_stranger(const KubeNode *n);
@@ -75,5 +78,6 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
  * schedulable by it; 0: nothing is there to take off; -ENOMEM. A node that is being deleted keeps its
  * cordon, as does one that the coordinator has cordoned too. */
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);
-/* The same after a person un-cordoned: whoever has cordoned the node since then, it was not us. */
+/* The same after a person un-cordoned: whoever has cordoned the node since then, it was not us. The interruption stays,
+ * as Released; but not that of a shutdown, which ends with this boot or is called off. */
 int node_patch_release(const KubeNode *n, char **ret);

@@ -103,6 +103,8 @@ static int describe_interruption(StatusRow *row, const KubeNode *n) {
                 return -ENOMEM;
         mark = doc ? json_root(doc) : NULL;
         phase = json_string_or_null(json_get(mark, "phase"));
+        if (streq_ptr(phase, "Released") && row->phase)
+                return 0; /* a person overruled it */
         deadline = json_string_or_null(json_get(mark, "deadline"));
         if (row->pods_left < 0)
                 (void) json_int64(json_get(mark, "podsLeft"), &row->pods_left);

@@ -306,7 +306,7 @@ static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNod
                              "its NodeClaim's terminationGracePeriod");
         if (interruption_mark_parse(n, &mark) >= 0) {
                 if (mark.ends_machine && mark.deadline_usec != USEC_INFINITY &&
-                    !streq(mark.phase, "Cancelled"))
+                    !interruption_mark_is_over(&mark))
                         set_deadline(t, mark.deadline_usec, "the interruption its agent saw");
                 interruption_mark_done(&mark);
         }

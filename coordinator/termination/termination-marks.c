@@ -258,13 +258,17 @@ void interruption_mark_done(InterruptionMark *m) {
         m->phase = mfree(m->phase);
 }
 
-bool interruption_mark_is_draining(const InterruptionMark *m) {
-        static const char *const over[] = { "Volumes", "Drained", "Ending", "Cancelled" };
+bool interruption_mark_is_over(const InterruptionMark *m) {
+        return streq_ptr(m->phase, "Cancelled") || streq_ptr(m->phase, "Released");
+}
 
-        if (isempty(m->phase))
+bool interruption_mark_is_draining(const InterruptionMark *m) {
+        static const char *const done[] = { "Volumes", "Drained", "Ending" };
+
+        if (isempty(m->phase) || interruption_mark_is_over(m))
                 return false;
-        for (size_t i = 0; i < ELEMENTSOF(over); i++)
-                if (streq(m->phase, over[i]))
+        for (size_t i = 0; i < ELEMENTSOF(done); i++)
+                if (streq(m->phase, done[i]))
                         return false;
         return true;
 }

@@ -46,5 +46,7 @@ typedef struct InterruptionMark {
  * -ENOMEM. */
 int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret);
 void interruption_mark_done(InterruptionMark *m);
-/* Its drain is under way: begun, and neither done nor cancelled. */
+/* Withdrawn, or overruled by a person: nothing goes on. */
+bool interruption_mark_is_over(const InterruptionMark *m);
+/* Its drain is under way: begun, and neither done nor over. */
 bool interruption_mark_is_draining(const InterruptionMark *m);

@@ -36,9 +36,7 @@ static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, con
         if (was && !is && m->cordoned_by_admin)
                 sim_check_broken(c, "cordon", "%s undoes a person's cordon of %s", c->world->request->user,
                                  m->node);
-        /* What could not be written is known only as long as its agent lives. */
-        if (!was && is && m->opened_by_admin && !(m->agent && m->agent->lost_writes) &&
-            !sim_check_is_deleting(new))
+        if (!was && is && m->opened_by_admin && !sim_check_is_deleting(new))
                 sim_check_broken(c, "cordon", "%s cordons %s again, which a person opened",
                                  c->world->request->user, m->node);
 }
@@ -75,7 +73,7 @@ static void check_again(SimCheck *c, const SimMachine *m, const cJSON *is, const
         if (streq(phase, "Drained")) {
                 free(seen->drained);
                 seen->drained = TAKE_PTR(key);
-        } else if (streq_ptr(seen->drained, key))
+        } else if (!streq(phase, "Released") && streq_ptr(seen->drained, key))
                 sim_check_broken(c, "notice", "%s drains %s again (%s) for a notice it was drained for",
                                  c->world->request->user, m->node, phase);
 }

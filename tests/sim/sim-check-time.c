@@ -19,6 +19,22 @@ static const char *annotation(SimCheck *c, size_t i, const char *key) {
         return sim_world_annotation(c->world, i, key);
 }
 
+static const char *phase_of(SimCheck *c, size_t i, cJSON **ret) {
+        const char *text = annotation(c, i, "vesper.sh/interruption");
+
+        *ret = text ? cJSON_Parse(text) : NULL;
+        return strempty(fj_string(*ret, "phase", NULL));
+}
+
+/* An interruption stands on the Node, and no person has overruled it. */
+static bool goes_on(SimCheck *c, size_t i) {
+        cJSON *interruption;
+        bool released = streq(phase_of(c, i, &interruption), "Released");
+
+        cJSON_Delete(interruption);
+        return !released && annotation(c, i, "vesper.sh/interruption");
+}
+
 /* The deadline that stands on the Node, where both daemons read it. */
 static usec_t told_deadline(SimCheck *c, size_t i) {
         const SimMachine *m = &c->world->machines[i];
@@ -27,7 +43,7 @@ static usec_t told_deadline(SimCheck *c, size_t i) {
 
         if (copy && rfc3339_parse(copy, &at) >= 0)
                 deadline = at;
-        if (m->noticed && annotation(c, i, "vesper.sh/interruption"))
+        if (m->noticed && goes_on(c, i))
                 deadline = MIN(deadline, m->deadline_usec);
         return deadline;
 }
@@ -44,7 +60,7 @@ static void learn(SimCheck *c, size_t i, usec_t now) {
         SimSeen *seen = &c->seen[i];
         usec_t deadline = told_deadline(c, i);
 
-        if (m->noticed && seen->noticed_usec == 0)
+        if (m->noticed && seen->noticed_usec == 0 && !m->opened_by_admin)
                 seen->opened_usec = 0;
         note_since(&seen->noticed_usec, m->noticed, now);
         note_since(&seen->deleted_usec, sim_check_is_deleting(sim_world_node(c->world, i)), now);
@@ -58,13 +74,6 @@ static void learn(SimCheck *c, size_t i, usec_t now) {
 
 static bool agent_is_well(const SimMachine *m) {
         return m->agent && m->agent->life && m->agent->life->ready && !m->ended && !timer_is_armed(m->boot);
-}
-
-static const char *phase_of(SimCheck *c, size_t i, cJSON **ret) {
-        const char *text = annotation(c, i, "vesper.sh/interruption");
-
-        *ret = text ? cJSON_Parse(text) : NULL;
-        return strempty(fj_string(*ret, "phase", NULL));
 }
 
 static void check_notice(SimCheck *c, size_t i, usec_t now) {
@@ -95,7 +104,7 @@ static void check_opened(SimCheck *c, size_t i, usec_t now) {
         const SimSeen *seen = &c->seen[i];
 
         if (m->opened_by_admin && seen->opened_usec > 0 && now > seen->opened_usec + SEEN_USEC &&
-            sim_check_was_calm(c, SEEN_USEC) && agent_is_well(m) && annotation(c, i, "vesper.sh/interruption"))
+            sim_check_was_calm(c, SEEN_USEC) && agent_is_well(m) && goes_on(c, i))
                 sim_check_broken(c, "cordon", "a person opened %s %" PRIu64 " s ago, and its agent's drain still stands there",
                                  m->node, (now - seen->opened_usec) / USEC_PER_SEC);
 }

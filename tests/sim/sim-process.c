@@ -110,7 +110,6 @@ static SimDiskFate on_write(const char *name, void *userdata) {
                 l->dying = true;
         } else if (p->failing_writes > 0) {
                 p->failing_writes--;
-                p->lost_writes = true;
                 fate = SIM_DISK_FAIL;
         }
         sim_trace_add(p->world->trace, p->name, "writes %s: fate %d", name, (int) fate);

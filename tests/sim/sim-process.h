@@ -56,7 +56,6 @@ struct SimProcess {
         SimLife *life; /* NULL: it does not run */
         unsigned n_lives;
         unsigned failing_writes; /* the next so many writes fail */
-        bool lost_writes;        /* the disk refused one; from then on it may forget */
         int64_t clock_off_usec;   /* its wall clock is wrong by so much, in each of its lives */
         usec_t clock_ahead_usec;  /* at most, so far */
         usec_t clock_wrong_usec;  /* it was wrong last; 0: never */

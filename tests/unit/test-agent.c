@@ -33,6 +33,19 @@
                                       "node.kubernetes.io/exclude-from-external-load-balancers", NULL)); \
         } while (0)
 
+/* All is off but what a person's word is remembered by. */
+static void assert_released(AgentRig *r) {
+        const char *text = agent_rig_annotation(r, "vesper.sh/interruption");
+
+        assert_non_null(text);
+        assert_non_null(strstr(text, "\"phase\":\"Released\""));
+        assert_null(agent_rig_annotation(r, "vesper.sh/cordoned-by-agent"));
+        assert_null(agent_rig_condition(r, "DrainInProgress"));
+        assert_null(agent_rig_condition(r, "Drained"));
+        assert_null(fj_string(agent_rig_node(r), "metadata", "labels",
+                              "node.kubernetes.io/exclude-from-external-load-balancers", NULL));
+}
+
 static uint64_t n_evictions(AgentRig *r) {
         return fake_api_count_status(fake_cluster_api(r->cluster), FAKE_CREATE, FAKE_PODS, "eviction", 201);
 }
@@ -242,7 +255,7 @@ static void test_person_uncordons(void **state) {
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
         agent_rig_run(r, 2 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Idle");
-        assert_no_marks(r);
+        assert_released(r);
         assert_non_null(strstr(r->record, "Released"));
 
         /* The notice still stands, for hours: the person's word holds, also after a restart. */
@@ -251,9 +264,52 @@ static void test_person_uncordons(void **state) {
         agent_rig_start(r);
         agent_rig_run(r, 5 * USEC_PER_MINUTE);
         assert_false(agent_rig_unschedulable(r));
-        assert_no_marks(r);
+        assert_released(r);
         assert_int_equal(agent_rig_n_pods(r), 2);
         assert_true(agent_rig_said(r, "is not acted upon"));
+}
+
+/* What the disk lost stands on the Node; and it goes when the notice is over. */
+static void test_person_uncordons_no_disk(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        r->disk_error = -EIO;
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 2 * USEC_PER_SEC);
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        agent_rig_run(r, USEC_PER_MINUTE);
+        assert_false(agent_rig_unschedulable(r));
+        assert_released(r);
+        assert_int_equal(agent_rig_n_pods(r), 2);
+
+        /* Gone before its time says nothing: as for any other. */
+        fake_imds_clear_action(r->imds);
+        agent_rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_released(r);
+        agent_rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_no_marks(r);
+        assert_false(agent_rig_unschedulable(r));
+
+        /* Another one is acted upon. */
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+}
+
+/* Of an earlier boot: it goes with it. */
+static void test_released_before_reboot(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 2 * USEC_PER_SEC);
+        assert_released(r);
+        agent_rig_kill(r);
+        fake_imds_clear_action(r->imds);
+        agent_rig_reboot(r);
+        agent_rig_start(r);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_no_marks(r);
 }
 
 static void test_person_uncordons_while_down(void **state) {
@@ -264,7 +320,7 @@ static void test_person_uncordons_while_down(void **state) {
         agent_rig_start(r);
         agent_rig_run(r, 30 * USEC_PER_SEC);
         assert_false(agent_rig_unschedulable(r));
-        assert_no_marks(r);
+        assert_released(r);
         assert_non_null(strstr(r->record, "Released"));
 }
 
@@ -839,6 +895,8 @@ int main(void) {
                 cmocka_unit_test(test_metrics_port),
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_person_uncordons),
+                cmocka_unit_test(test_person_uncordons_no_disk),
+                cmocka_unit_test(test_released_before_reboot),
                 cmocka_unit_test(test_person_uncordons_while_down),
                 cmocka_unit_test(test_cordon_found),
                 cmocka_unit_test(test_coordinator_cordoned_too),

@@ -274,6 +274,7 @@ static void test_interruption(void **state) {
                 { "waiting for volumes", "{~phase~:~Volumes~}", 0, false, false, USEC_INFINITY },
                 { "ending", "{~phase~:~Ending~}", 0, false, false, USEC_INFINITY },
                 { "cancelled", "{~phase~:~Cancelled~}", 0, false, false, USEC_INFINITY },
+                { "overruled by a person", "{~phase~:~Released~}", 0, false, false, USEC_INFINITY },
                 { "empty", "{}", 0, false, false, USEC_INFINITY },
                 { "of other types", "{~phase~:7,~action~:[]}", 0, false, false, USEC_INFINITY },
         };
