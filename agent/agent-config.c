@@ -68,7 +68,7 @@ const ConfigItem agent_config_table[] = {
                     "nothing "
                     "before a shutdown and say so."),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
-                    "ADDRESS:PORT for Prometheus (/metrics) and /healthz. Unset: none."),
+                    "ADDRESS:PORT or unix:/PATH for Prometheus (/metrics) and /healthz. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,
                     "auto: text on a terminal, the journal under systemd, else JSON lines."),
         ITEM_CHOICE("Log", "Level", log_level, "info", level_choices,
@@ -128,15 +128,15 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         if (r < 0)
                 return r;
 
-        if (!c->metrics_listen)
+        if (!c->metrics_listen || listen_address_unix_path(c->metrics_listen))
                 return 0;
         r = listen_address_parse(c->metrics_listen, "127.0.0.1", &address, &port);
         if (r >= 0 && port == 0)
                 r = -EINVAL;
         if (r == -EINVAL)
                 log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
-                         "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101 "
-                         "or [::1]:9101.",
+                         "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101, "
+                         "[::1]:9101 or unix:/run/vesper-agent/metrics.",
                          c->metrics_listen);
         return r;
 }

@@ -24,7 +24,7 @@ typedef struct AgentConfig {
         usec_t shutdown_max_usec;    /* [Shutdown] MaxSec= */
         usec_t reboot_patience_usec; /* [Shutdown] RebootPatienceSec= */
         int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
-        char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
+        char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
         int log_target;              /* [Log] Target=: agent_config_log_target() */
         int log_level;               /* [Log] Level=: agent_config_log_level() */
 } AgentConfig;

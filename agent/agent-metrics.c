@@ -143,9 +143,15 @@ void agent_metrics_handle(HttpExchange *x, void *page) {
 int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret) {
         _cleanup_free_ char *address = NULL;
         HttpServerOptions options = { .listen_fd = -EBADF, .max_body_bytes = 1024, .max_connections = 8 };
+        const char *path = listen_address_unix_path(listen);
         int r;
 
-        r = listen_address_parse(listen, "127.0.0.1", &address, &options.port);
+        if (path) {
+                r = listen_unix(path);
+                if (r >= 0)
+                        options.listen_fd = r;
+        } else
+                r = listen_address_parse(listen, "127.0.0.1", &address, &options.port);
         if (r < 0)
                 return r;
         options.address = address;

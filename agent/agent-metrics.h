@@ -41,5 +41,5 @@ typedef struct AgentMetricsPage {
 } AgentMetricsPage;
 
 void agent_metrics_handle(HttpExchange *x, void *page); /* an http_handler_t */
-/* listen: of listen-address.h, on loopback if it names no address; page is borrowed. */
+/* listen: of listen-address.h, on loopback if it names no address, or "unix:/path"; page is borrowed. */
 int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret);

@@ -3,11 +3,17 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "file-util.h"
 #include "parse-util.h"
 #include "string-util.h"
 
-int listen_address_parse(const char *s, const char *default_address, char **ret_address, uint16_t *ret_port) {
+int listen_address_parse(const char *s, const char *default_address, char **ret_address,
+                         uint16_t *ret_port) {
         const char *colon = strrchr(s, ':'), *begin = s, *end = colon;
         uint64_t port;
         char *address;
@@ -28,4 +34,31 @@ int listen_address_parse(const char *s, const char *default_address, char **ret_
         *ret_address = address;
         *ret_port = (uint16_t) port;
         return 0;
+}
+
+const char *listen_address_unix_path(const char *s) {
+        const char *path = startswith(s, "unix:");
+
+        return path && path[0] == '/' && strlen(path) < sizeof(((struct sockaddr_un *) NULL)->sun_path)
+                       ? path
+                       : NULL;
+}
+
+int listen_unix(const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        assert(path && strlen(path) < sizeof(address.sun_path));
+        strcpy(address.sun_path, path);
+        if (lstat(path, &st) >= 0) {
+                if (!S_ISSOCK(st.st_mode))
+                        return -EEXIST;
+                (void) unlink(path);
+        }
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
+            listen(fd, SOMAXCONN) < 0)
+                return -errno;
+        return TAKE_FD(fd);
 }

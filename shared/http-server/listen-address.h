@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -9,3 +10,9 @@
  * -ENOMEM. *ret_address is the caller's to free.
  */
 int listen_address_parse(const char *s, const char *default_address, char **ret_address, uint16_t *ret_port);
+/* "unix:/run/vesper-agent/metrics": the path behind it, if it is absolute and fits into an address; NULL:
+ * not such a text. */
+const char *listen_address_unix_path(const char *s);
+/* Listens there; a socket that an earlier process left is replaced, anything else is not: -EEXIST. The
+ * descriptor, or a negative errno. The mode is the umask's. */
+int listen_unix(const char *path);

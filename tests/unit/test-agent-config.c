@@ -52,6 +52,10 @@ static void test_settings(void **state) {
                 { "too seldom", "Metadata.PollSec=2min", NULL, NULL, 0, "between 1s and 1min" },
                 { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", NULL, NULL, 0, "a time span" },
                 { "metrics nowhere", "Metrics.Listen=9101", NULL, NULL, 0, "must look like 127.0.0.1:9101" },
+                { "metrics on a path that is none", "Metrics.Listen=unix:metrics", NULL, NULL, 0,
+                  "must look like" },
+                { "metrics on a socket", "Metrics.Listen=unix:/run/vesper-agent/metrics", NULL,
+                  AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
                 { "metrics on loopback", "Metrics.Listen=:9101", NULL, AGENT_METADATA_ENDPOINT,
                   METADATA_SOURCE_EC2, "" },
         };

@@ -3,6 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -44,9 +52,50 @@ static void test_parse(void **state) {
         }
 }
 
+static void test_unix_path(void **state) {
+        char longest[120] = "unix:/", *end = longest + strlen(longest);
+
+        assert_string_equal(listen_address_unix_path("unix:/run/vesper-agent/metrics"),
+                            "/run/vesper-agent/metrics");
+        assert_null(listen_address_unix_path("unix:relative"));
+        assert_null(listen_address_unix_path("127.0.0.1:9101"));
+        memset(end, 'x', 106); /* with the slash 107: what an address has room for, and its NUL */
+        assert_non_null(listen_address_unix_path(longest));
+        end[106] = 'x';
+        assert_null(listen_address_unix_path(longest));
+}
+
+/* What an earlier process left is replaced; a file of somebody else is not. */
+static void test_listen_unix(void **state) {
+        char folder[] = "/tmp/test-listen-XXXXXX";
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int first, second, client;
+
+        assert_non_null(mkdtemp(folder));
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+        first = listen_unix(address.sun_path);
+        assert_return_code(first, 0);
+        second = listen_unix(address.sun_path);
+        assert_return_code(second, 0);
+        client = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_return_code(connect(client, (const struct sockaddr *) &address, sizeof(address)), errno);
+        assert_return_code(close(accept(second, NULL, NULL)), errno); /* it is the second that is asked */
+        (void) close(client);
+        (void) close(first);
+        (void) close(second);
+        (void) unlink(address.sun_path);
+        assert_return_code(close(open(address.sun_path, O_CREAT | O_WRONLY, 0600)), errno);
+        assert_int_equal(listen_unix(address.sun_path), -EEXIST);
+        (void) unlink(address.sun_path);
+        assert_int_equal(listen_unix("/nonexistent/folder/socket"), -ENOENT);
+        (void) rmdir(folder);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_unix_path),
+                cmocka_unit_test(test_listen_unix),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
