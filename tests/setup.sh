@@ -25,7 +25,7 @@ build_packages="gcc=gcc libc6-dev meson=meson ninja-build=ninja pkg-config=pkg-c
 test_packages="clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev git=git
     python3-venv valgrind=valgrind"
 package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian debootstrap=debootstrap
-    groff-base=groff mandoc=mandoc"
+    groff-base=groff mandoc=mandoc rpm=rpmbuild rpmlint=rpmlint"
 
 say() { echo "$*" >&2; }
 

@@ -106,7 +106,11 @@ class Root:
 
     def run(self, *command):
         """Runs a command in it, with /proc; the completed process, output and errors together."""
-        script = 'mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && root=$1 && shift && exec chroot "$root" "$@"'
+        return self.run_outside("chroot", self.path, *command)
+
+    def run_outside(self, *command):
+        """Runs a command of this machine while the root has its /proc and /dev."""
+        script = 'mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" && shift && exec "$@"'
         return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", self.path] + list(command),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive",

@@ -6,6 +6,37 @@ import json
 import threading
 
 
+NODE = "n1"
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "%s"}}]
+users: [{name: u, user: {token: none}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+
+
+def marked_node():
+    """A Node with all that the agent leaves on it, and something that is not its own."""
+    return {"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": NODE, "uid": "u1", "resourceVersion": "10",
+                         "labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "vesper", "role": "worker"},
+                         "annotations": {"vesper.sh/cordoned-by-agent": '{"bootID":"b","why":"test"}',
+                                         "vesper.sh/interruption": "{}", "own": "stays"}},
+            "spec": {"unschedulable": True},
+            "status": {"conditions": [{"type": "Drained", "status": "True", "reason": "VesperAgent", "message": "m"},
+                                      {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "m"}]}}
+
+
+def is_clean(node):
+    """Asserts that of marked_node() only what is not the agent's is left."""
+    meta, conditions = node["metadata"], [c["type"] for c in node["status"]["conditions"]]
+    assert not node["spec"].get("unschedulable"), f"the node is cordoned still: {node['spec']}"
+    assert meta["annotations"] == {"own": "stays"}, f"annotations: {meta['annotations']}"
+    assert meta["labels"] == {"role": "worker"}, f"labels: {meta['labels']}"
+    assert conditions == ["Ready"], f"conditions: {conditions}"
+
+
 def merge(into, patch):
     for key, value in patch.items():
         if value is None:
@@ -17,8 +48,8 @@ def merge(into, patch):
 
 
 class NodeServer:
-    def __init__(self, node):
-        self.node = node
+    def __init__(self):
+        self.node = marked_node()
         self.requests = []
         outer = self
 
@@ -57,6 +88,9 @@ class NodeServer:
     @property
     def address(self):
         return "http://127.0.0.1:%d" % self.server.server_address[1]
+
+    def kubeconfig(self):
+        return KUBECONFIG % self.address
 
     def patch(self, patch):
         for condition in patch.get("status", {}).pop("conditions", []):

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import debroot
-from nodeserver import NodeServer
+from nodeserver import NODE, NodeServer, is_clean
 
 TOP = os.path.dirname(debroot.TESTS)
 DOC = ["/usr/share/doc/{p}/changelog.gz", "/usr/share/doc/{p}/copyright"]
@@ -28,16 +28,6 @@ HOLDS = {
     "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
                    "/usr/share/man/man1/vesperctl.1.gz"] + DOC,
 }
-NODE = "n1"
-KUBECONFIG = """apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "%s"}}]
-users: [{name: u, user: {token: none}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-"""
-
-
 def run(*command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
                           **options)
@@ -156,29 +146,20 @@ class Packages:
         assert done.returncode == 0, f"dpkg {' '.join(inside)} failed:\n{done.stdout}"
         return done.stdout
 
-    def marked_node(self):
-        return {"apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": NODE, "uid": "u1", "resourceVersion": "10",
-                             "labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "vesper", "role": "worker"},
-                             "annotations": {"vesper.sh/cordoned-by-agent": '{"bootID":"b","why":"test"}',
-                                             "vesper.sh/interruption": "{}", "own": "stays"}},
-                "spec": {"unschedulable": True},
-                "status": {"conditions": [{"type": "Drained", "status": "True", "reason": "VesperAgent", "message": "m"},
-                                          {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "m"}]}}
-
     def test_install_starts_nothing(self):
         self.root = debroot.Root(self.folder)
         probe = self.root.run("true")
         if probe.returncode != 0:
             raise debroot.Unavailable("this machine lets us mount nothing: " + probe.stdout.strip())
         self.before = self.root.files()
-        self.server = NodeServer(self.marked_node())
-        self.root.write("etc/kubernetes/kubelet.conf", KUBECONFIG % self.server.address, 0o600)
+        self.server = NodeServer()
+        self.root.write("etc/kubernetes/kubelet.conf", self.server.kubeconfig(), 0o600)
         self.dpkg("-i", self.deb("vesper-agent"), self.deb("vesper-coordinator"), self.deb("vesper-ctl"))
         asked = self.root.asked_of_systemd()
         acts = [line for line in asked if re.search(r"\b(start|restart|try-restart|reload-or-restart|isolate)\b", line)]
         assert not acts, f"installing asked systemd to {acts}"
-        assert asked, "installing did not make systemd read the new units"
+        for wanted in ("--system daemon-reload", "kill --signal=HUP systemd-logind.service"):
+            assert wanted in asked, f"installing did not say '{wanted}' to systemctl, but {asked}"
         assert self.server.requests == [], f"installing asked the API server: {self.server.requests}"
         wants = "etc/systemd/system/multi-user.target.wants/"
         assert self.root.exists(wants + "vesper-agent.service"), "the agent is not enabled for the next boot"
@@ -215,16 +196,13 @@ class Packages:
         assert not self.root.exists(wants), "the upgrade enabled a service that a person had disabled"
 
     def test_remove_releases(self):
+        assert not self.root.exists("var/lib/vesper-agent"), "something made the state folder while no agent ran"
         self.root.write("var/lib/vesper-agent/intents", "{}")
         said = self.dpkg("-r", "vesper-agent")
         acts = [line for line in self.root.asked_of_systemd() if "vesper" in line]
-        assert acts == ["stop vesper-agent.service"], f"removal asked systemd to {acts}"
+        assert acts == ["stop vesper-drain.service vesper-agent.service"], f"removal asked systemd to {acts}"
         assert f"Node {NODE}: our marks are off, and it is schedulable." in said, f"dpkg said:\n{said}"
-        node, meta = self.server.node, self.server.node["metadata"]
-        assert not node["spec"].get("unschedulable"), f"the node is cordoned still: {node['spec']}"
-        assert meta["annotations"] == {"own": "stays"}, f"annotations: {meta['annotations']}"
-        assert meta["labels"] == {"role": "worker"}, f"labels: {meta['labels']}"
-        assert [c["type"] for c in node["status"]["conditions"]] == ["Ready"], f"conditions: {node['status']['conditions']}"
+        is_clean(self.server.node)
         assert not self.root.exists("usr/bin/vesper-agent"), "the program is there still"
         assert "a person's line" in self.root.read("etc/vesper/agent.conf"), "removal took the configuration away"
         assert self.root.exists("etc/vesper/agent.conf.d/node.conf"), "removal took agent.conf.d away"
