@@ -6,7 +6,7 @@
 #   bash tests/run.sh unit sim           only these
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
-#   bash tests/run.sh packages           build .deb and .rpm packages and try them (not part of "every suite"; about five minutes)
+#   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; about six minutes)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (which

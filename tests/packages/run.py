@@ -12,13 +12,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import debroot  # noqa: E402
 import test_deb  # noqa: E402
+import test_image  # noqa: E402
 import test_man  # noqa: E402
 import test_rpm  # noqa: E402
 
 # Kinds of packages: the class of their cases, and the commands without which they are skipped.
 KINDS = ((test_man.ManualPages, ("groff", "mandoc")),
          (test_deb.Packages, ("dpkg-buildpackage", "dh", "lintian")),
-         (test_rpm.Packages, ("rpmbuild", "rpm", "rpmlint")))
+         (test_rpm.Packages, ("rpmbuild", "rpm", "rpmlint")),
+         (test_image.Images, ("ldd", "strip")))
 
 
 def run_kind(kind, tools, counts):

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes container images of the agent and the coordinator, as OCI layouts, without a daemon.
+
+    build.py BUILD OUT        OUT/vesper-agent.oci.tar, OUT/vesper-coordinator.oci.tar
+
+An image holds one program, the libraries that it loads, the loader, and what glibc and TLS need besides (nsswitch.conf, the
+certificates of public authorities of this machine): no shell, no package manager. The libraries are this machine's, so BUILD (a
+meson build folder) must be of the same kind. The same inputs give the same bytes: no time, no user, names in order.
+
+`podman load -i FILE`, `skopeo copy oci-archive:FILE docker://...` and `ctr image import FILE` take the result.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+USER = "65532:65532"
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+# name: program in the build folder, user. The agent reads the kubelet's key, which is root's.
+IMAGES = {"vesper-agent": ("agent/vesper-agent", "0:0"), "vesper-coordinator": ("coordinator/vesper-coordinator", USER)}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+TEXTS = {
+    "etc/nsswitch.conf": "hosts: files dns\n",
+    "etc/passwd": "root:x:0:0:root:/:/sbin/nologin\nvesper:x:65532:65532:vesper:/:/sbin/nologin\n",
+    "etc/group": "root:x:0:\nvesper:x:65532:\n",
+}
+
+
+def libraries(program):
+    """Paths of all that the loader loads for it, the loader included. ldd names each: NAME => PATH (ADDRESS), or PATH (ADDRESS)."""
+    text = subprocess.run(["ldd", program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    if "not found" in text:
+        sys.exit(f"{program} lacks a library:\n{text}")
+    return sorted(set(re.findall(r"(/\S+) \(0x", text)))
+
+
+def stripped(program):
+    """Its bytes without symbols."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program")
+        subprocess.run(["strip", "--strip-all", "-o", path, program], check=True)
+        with open(path, "rb") as f:
+            return f.read()
+
+
+def contents(program):
+    """{path in the image: (mode, bytes)}"""
+    files = {}
+    for path in libraries(program):
+        files[path.lstrip("/")] = (0o755, os.path.realpath(path))
+    # Loaded by name at run time for resolving names; part of libc itself in newer ones.
+    libc = next(p for p in files if p.endswith("/libc.so.6"))
+    for name in ("libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"):
+        path = os.path.join("/", os.path.dirname(libc), name)
+        if os.path.exists(path):
+            files[path.lstrip("/")] = (0o755, os.path.realpath(path))
+    files[CERTIFICATES.lstrip("/")] = (0o644, CERTIFICATES)
+    found = {"usr/bin/" + os.path.basename(program): (0o755, stripped(program))}
+    for path, (mode, source) in files.items():
+        with open(source, "rb") as f:
+            found[path] = (mode, f.read())
+    found.update({path: (0o644, text.encode()) for path, text in TEXTS.items()})
+    return found
+
+
+def layer(files):
+    """An uncompressed tar; folders before what is in them."""
+    out = io.BytesIO()
+    folders = {"tmp": 0o1777, "etc/vesper": 0o755}
+    for path in list(files) + list(folders):
+        while os.path.dirname(path):
+            path = os.path.dirname(path)
+            folders.setdefault(path, 0o755)
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(list(files) + list(folders)):
+            info = tarfile.TarInfo(path)
+            if path in folders:
+                info.type, info.mode = tarfile.DIRTYPE, folders[path]
+                tar.addfile(info)
+            else:
+                info.mode, info.size = files[path][0], len(files[path][1])
+                tar.addfile(info, io.BytesIO(files[path][1]))
+    return out.getvalue()
+
+
+class Layout:
+    """An OCI layout in a tar: blobs by digest."""
+
+    def __init__(self):
+        self.blobs = {}
+
+    def add(self, data, media_type, **more):
+        digest = hashlib.sha256(data).hexdigest()
+        self.blobs[digest] = data
+        return {"mediaType": media_type, "digest": "sha256:" + digest, "size": len(data), **more}
+
+    def add_json(self, value, media_type, **more):
+        return self.add(json.dumps(value, sort_keys=True, separators=(",", ":")).encode(), media_type, **more)
+
+    def write(self, path, manifest, name):
+        index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+                 "manifests": [{**manifest, "annotations": {"org.opencontainers.image.ref.name": name}}]}
+        files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": json.dumps(index, sort_keys=True).encode()}
+        files.update({"blobs/sha256/" + d: data for d, data in self.blobs.items()})
+        with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+            for name in sorted(files):
+                info = tarfile.TarInfo(name)
+                info.mode, info.size = 0o644, len(files[name])
+                tar.addfile(info, io.BytesIO(files[name]))
+
+
+def make(name, build, out, version):
+    program, user = IMAGES[name]
+    tar = layer(contents(os.path.join(build, program)))
+    layout = Layout()
+    squeezed = gzip.compress(tar, compresslevel=9, mtime=0)
+    blob = layout.add(squeezed, "application/vnd.oci.image.layer.v1.tar+gzip")
+    platform = {"architecture": ARCHITECTURES[os.uname().machine], "os": "linux"}
+    config = layout.add_json({
+        **platform,
+        "config": {"Entrypoint": ["/usr/bin/" + os.path.basename(program)], "User": user, "WorkingDir": "/",
+                   "Env": ["PATH=/usr/bin", "SSL_CERT_FILE=" + CERTIFICATES],
+                   "Labels": {"org.opencontainers.image.title": name, "org.opencontainers.image.version": version,
+                              "org.opencontainers.image.licenses": "Apache-2.0"}},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(tar).hexdigest()]},
+        "history": [{"created_by": "packaging/container/build.py"}],
+    }, "application/vnd.oci.image.config.v1+json")
+    manifest = layout.add_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                                "config": config, "layers": [blob]},
+                               "application/vnd.oci.image.manifest.v1+json", platform=platform)
+    path = os.path.join(out, name + ".oci.tar")
+    layout.write(path, manifest, version)
+    print(f"{path}: {platform['architecture']}, {len(squeezed) / 1e6:.1f} MB to pull, {len(tar) / 1e6:.1f} MB unpacked, "
+          f"{manifest['digest']}")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit("usage: " + __doc__.split("\n\n")[1].strip())
+    build, out = sys.argv[1:]
+    os.makedirs(out, exist_ok=True)
+    for name, (program, _) in IMAGES.items():
+        path = os.path.join(build, program)
+        said = subprocess.run([path, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        make(name, build, out, said.split()[1])
+
+
+if __name__ == "__main__":
+    main()
