@@ -2,6 +2,7 @@
 #include "node-release.h"
 
 #include "loop.h"
+#include "marks.h"
 #include "node-marks.h"
 #include "string-util.h"
 
@@ -110,7 +111,10 @@ static int take_off(NodeRelease *r, const KubeNode *n) {
                 return k;
         if (k > 0)
                 k = patch(r, KUBE_PATCH_MERGE, NULL, body);
-        else if (node_conditions(n) != NODE_CONDITIONS_NONE) {
+        else if (object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_REQUEST)) {
+                body = node_patch_annotation(n, ANNOTATION_SHUTDOWN_REQUEST, NULL);
+                k = patch(r, KUBE_PATCH_MERGE, NULL, body);
+        } else if (node_conditions(n) != NODE_CONDITIONS_NONE) {
                 body = node_patch_conditions(n, NODE_CONDITIONS_NONE, NULL, loop_wall(r->loop));
                 k = patch(r, KUBE_PATCH_STRATEGIC, "status", body);
         } else

@@ -118,6 +118,22 @@ static void test_leaves(void **state) {
         }
 }
 
+/* Nobody would reboot any more: the slot is for others. */
+static void test_withdraws_request(void **state) {
+        _cleanup_bench_ Bench b = { .rig = rig_new() };
+
+        rig_answer(b.rig, 200,
+                   NODE("7", ",\"annotations\":{\"vesper.sh/shutdown-request\":\"{}\"}", "", ""));
+        rig_answer(b.rig, 200, "{}");
+        rig_answer(b.rig, 200, NODE("8", "", "", ""));
+        run(&b);
+        assert_return_code(b.result.error, 0);
+        assert_true(b.result.found);
+        assert_int_equal(b.rig->n_requests, 3);
+        assert_string_equal(body(&b, 1), "{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{"
+                                         "\"vesper.sh/shutdown-request\":null}}}");
+}
+
 static void test_no_node(void **state) {
         _cleanup_bench_ Bench b = { .rig = rig_new() };
 
@@ -173,9 +189,13 @@ static void test_unwell(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_takes_off), cmocka_unit_test(test_leaves),
-                cmocka_unit_test(test_no_node),   cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_silence),   cmocka_unit_test(test_unwell),
+                cmocka_unit_test(test_takes_off),
+                cmocka_unit_test(test_leaves),
+                cmocka_unit_test(test_withdraws_request),
+                cmocka_unit_test(test_no_node),
+                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_silence),
+                cmocka_unit_test(test_unwell),
         };
         return cmocka_run_group_tests_name("node-release", tests, NULL, NULL);
 }
