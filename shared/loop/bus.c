@@ -135,7 +135,6 @@ static Match *match_free(Match *m) {
         free(m->signal);
         return mfree(m);
 }
-DEFINE_FREEP(Match, match_free);
 
 static void system_slot_free(BusSlot *slot) {
         SystemBusSlot *s = CONTAINER_OF(slot, SystemBusSlot, base);
