@@ -183,6 +183,27 @@ static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *
                 check_gate(c, life, pod);
 }
 
+/* -- what it must not hit ---------------------------------------------------------------------- */
+
+static bool body_has(const HttpRequest *request, const char *word) {
+        return request->body && memmem(request->body, request->body_size, word, strlen(word));
+}
+
+/* What was decided on one version of a Node, or about one pod, must not land on another. */
+static void check_precondition(SimCheck *c, const SimLife *life, const HttpRequest *request) {
+        const char *path = request->url + strlen(SIM_API), *name = life->process->name;
+        bool pod = strstr(path, "/pods/") && (request->method == HTTP_DELETE ||
+                                              (request->method == HTTP_POST && endswith(path, "/eviction")));
+
+        if (pod && !body_has(request, "\"uid\":\""))
+                sim_check_broken(c, "precondition", "%s sends %s %s without the uid of its pod", name,
+                                 http_method_to_string(request->method), path);
+        if (request->method == HTTP_PATCH && startswith(path, "/api/v1/nodes/") &&
+            !body_has(request, "\"resourceVersion\":\"") &&
+            !(strstr(path, "/status") && body_has(request, "\"uid\":\"")))
+                sim_check_broken(c, "precondition", "%s patches %s without the version it was decided on", name, path);
+}
+
 /* -- each request as it is sent ---------------------------------------------------------------- */
 
 /* The first machine that a request to the cloud names; terminations name one each. */
@@ -203,6 +224,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
         if (streq(peer, "api")) {
                 c->n_requests++;
                 check_rate(c, life, request);
+                check_precondition(c, life, request);
         }
         if (coordinator && is_guarded(request, peer))
                 check_lease(c, life, request);
@@ -239,6 +261,16 @@ static void check_volumes(SimCheck *c, const SimMachine *m, const SimSeen *seen)
                                  m->instance, seen->n_volumes, m->node, (now - since) / USEC_PER_SEC);
 }
 
+/* Whoever ends it has seen for himself that nothing is left: an agent's word is no proof. */
+static void check_looked(SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", p->user, m->node));
+        const SimProof *proof = hashmap_get(c->proofs, key);
+
+        if (!proof || proof->left > 0)
+                sim_check_broken(c, "ended", "%s ends %s without having seen by a consistent list that no pod is left on %s",
+                                 p->user, m->instance, m->node);
+}
+
 /* An instance was told to end. */
 static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
@@ -253,6 +285,8 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         if (!node && !sim_check_is_deleting(claim))
                 sim_check_broken(c, "ended", "%s is ended, but neither its node nor its claim is being deleted",
                                  m->instance);
+        if (node && p && early)
+                check_looked(c, p, m);
         if (left > 0 && early)
                 sim_check_broken(c, "ended", "%s is ended with %zu pods left on %s", m->instance, left, m->node);
         if (node && early)

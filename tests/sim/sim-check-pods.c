@@ -123,19 +123,19 @@ static bool could_have_had_all(const SimCheck *c, const End *e) {
                created + HEARD_USEC + ago < e->now;
 }
 
-/* When the node ends, as whoever ends the pod has written it there himself; USEC_INFINITY: he may not know. */
+/* When the node ends, as whoever ends the pod can read there; USEC_INFINITY: he may not know. */
 static usec_t said_deadline(const SimCheck *c, const End *e) {
         const char *text = fj_string(e->node, "metadata", "annotations", "vesper.sh/interruption", NULL);
         const char *copy = fj_string(e->node, "metadata", "annotations", "vesper.sh/deadline", NULL);
         bool agent = sim_check_actor(c)->kind == SIM_AGENT;
         cJSON *interruption = agent && text ? cJSON_Parse(text) : NULL;
-        usec_t at = USEC_INFINITY;
+        usec_t at = USEC_INFINITY, told;
 
         if (rfc3339_parse(strempty(fj_string(interruption, "deadline", NULL)), &at) < 0)
                 at = USEC_INFINITY;
-        /* Another leader may have written it. */
-        if (!agent && copy && sim_check_was_calm(c, HEARD_USEC) && rfc3339_parse(copy, &at) < 0)
-                at = USEC_INFINITY;
+        /* T: another leader may have written it, and an agent keeps to the earlier of the two. */
+        if (copy && sim_check_was_calm(c, HEARD_USEC) && rfc3339_parse(copy, &told) >= 0)
+                at = MIN(at, told);
         cJSON_Delete(interruption);
         return at;
 }

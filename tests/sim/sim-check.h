@@ -10,7 +10,8 @@
  *               accident is put back                                                      design 3, 5, seed 002
  *   leak        when all is over no instance is without its node, and no claim           design 5 (orphans)
  *   ended       an instance is told to end only if its node (or claim) is being deleted and, before T, no pod
- *               that a drain waits for is on it and no volume is attached that moved in the last two minutes
+ *               that a drain waits for is on it, as whoever ends it has seen by a consistent list of his own, and no
+ *               volume is attached that moved in the last two minutes
  *                                                                                        seed 000, design 5
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still takes
  *               pods                                                                     seed 000, design 4, 5
@@ -28,6 +29,7 @@
  *               nothing was left to wait for                                             design 4 ("Drained")
  *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock; it
  *               passes from one to another only when it has run out or was given up      design 5 ("Leading")
+ *   precondition  a patch of a Node carries the version it was decided on, the end of a pod its uid   design 3, 5
  *   repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
  *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
  *   marks       when all is over no mark and no cordon of ours is left                   design 3

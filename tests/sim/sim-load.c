@@ -139,7 +139,11 @@ void sim_load_all_come_back(SimWorld *w) {
                 /* Somebody gives it up; where nobody would end it, it is switched on again. */
                 if (w->options.n_coordinators == 0)
                         timer_arm_in(m->boot, 0);
-                else if (!fj_get(node, "metadata", "deletionTimestamp", NULL))
+                else if (!fj_get(node, "metadata", "deletionTimestamp", NULL)) {
                         sim_world_delete_node(w, i);
+                        /* Its finalizer was lost: the Event of its claim says that a machine is there without Node. */
+                        if (!sim_world_node(w, i))
+                                sim_load_delete_claim(w, i);
+                }
         }
 }
