@@ -80,10 +80,12 @@ static const char *annotation(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
 
-static bool read_interruption(const KubeNode *n, Interruption *ret) {
+/* 1; 0: there is none that can be read; -ENOMEM. */
+static int read_interruption(const KubeNode *n, Interruption *ret) {
         const char *text = annotation(n, ANNOTATION_INTERRUPTION);
+        int r = text ? interruption_parse(text, ret) : -EINVAL;
 
-        return text && interruption_parse(text, ret) >= 0;
+        return r >= 0 ? 1 : r == -ENOMEM ? r : 0;
 }
 
 static bool says_released(const Interruption *i) {
@@ -93,7 +95,7 @@ static bool says_released(const Interruption *i) {
 bool node_is_released(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) && says_released(&i) && boot_id_equal(i.boot_id, boot_id) &&
+        return read_interruption(n, &i) > 0 && says_released(&i) && boot_id_equal(i.boot_id, boot_id) &&
                (!notice_id || streq(i.notice->id, notice_id));
 }
 
@@ -102,7 +104,7 @@ bool node_has_marks(const KubeNode *n) {
 
         if (annotation(n, ANNOTATION_CORDONED_BY_AGENT))
                 return true;
-        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) && says_released(&i));
+        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) > 0 && says_released(&i));
 }
 
 bool node_has_marks_to_undo(const KubeNode *n) {
@@ -140,7 +142,7 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) && !says_released(&i) && streq_ptr(i.notice->id, notice_id) &&
+        return read_interruption(n, &i) > 0 && !says_released(&i) && streq_ptr(i.notice->id, notice_id) &&
                boot_id_equal(i.boot_id, boot_id);
 }
 
@@ -315,8 +317,12 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
 static int release_text(const KubeNode *n, char **ret) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
+        int r = read_interruption(n, &i);
+
         *ret = NULL;
-        if (!read_interruption(n, &i) || i.notice->kind == NOTICE_SHUTDOWN)
+        if (r < 0)
+                return r;
+        if (r == 0 || i.notice->kind == NOTICE_SHUTDOWN)
                 return 1;
         if (says_released(&i))
                 return 0;
