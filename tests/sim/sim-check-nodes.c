@@ -91,6 +91,15 @@ static void check_proven(SimCheck *c, const char *node, const char *what) {
                                  c->world->request->user, what, node, proof->left);
 }
 
+/* The same word after a reboot is about another life of the machine: by its id it can be told. */
+static void check_id(SimCheck *c, const SimMachine *m, const cJSON *is) {
+        const char *id = strempty(fj_string(is, "id", NULL)), *boot = strempty(fj_string(is, "bootID", NULL));
+
+        if (streq_ptr(fj_string(is, "kind", NULL), "spot") && !strstr(id, boot))
+                sim_check_broken(c, "notice", "%s says %s of %s, whose id %s does not tell boot %s", c->world->request->user,
+                                 strempty(fj_string(is, "phase", NULL)), m->node, id, boot);
+}
+
 static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
         const SimProcess *p = sim_check_actor(c);
         cJSON *was, *is;
@@ -106,6 +115,7 @@ static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *ol
         if (is && (!streq_ptr(fj_string(was, "phase", NULL), phase) ||
                    !streq_ptr(fj_string(was, "bootID", NULL), fj_string(is, "bootID", NULL)))) {
                 check_again(c, m, is, phase);
+                check_id(c, m, is);
                 /* It left with the boot that saw it. */
                 if (sim_check_was_rebooted(m) && streq_ptr(fj_string(is, "bootID", NULL), m->boot_id))
                         sim_check_broken(c, "notice", "%s says %s of %s for a notice of before its reboot",

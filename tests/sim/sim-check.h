@@ -24,7 +24,7 @@
  *   cordon      a person's cordon is not undone; a node that a person opened is not closed again, nor emptied
  *               further                                                                  design 3, 4
  *   notice      an announced end is acted upon, is not taken off before its giver may have withdrawn it, and
- *               no node is drained twice for one notice and boot                         design 4
+ *               no node is drained twice for one notice and boot, by whose id the two can be told  design 4
  *   drained     Drained is said only after a consistent list of the node's pods by whoever says it, in which
  *               nothing was left to wait for                                             design 4 ("Drained")
  *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock; it
