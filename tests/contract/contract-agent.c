@@ -174,6 +174,32 @@ static void a_strangers_cordon_is_kept(void **state) {
         assert_false(node_has_marks(after));
 }
 
+/* A person un-cordons: the mark goes, the notice stays as Released, and the next start can tell. */
+static void a_persons_word_stands(void **state) {
+        Rig *r = *state;
+        _cleanup_node_ KubeNode *open = NULL, *after = NULL;
+        _cleanup_answer_ Answer person = { 0 }, released = { 0 };
+        char *body = NULL;
+
+        begin(r);
+        mark(r, 200, NULL, true);
+        person = rig_merge(r, RIG_ADMIN, NODE(RIG_NODE_NAME), "{'spec': {'unschedulable': null}}");
+        assert_answer(person, 200, NULL);
+        open = rig_node(r, RIG_NODE_NAME);
+        assert_true(node_was_uncordoned(open));
+        assert_int_equal(node_patch_release(open, &body), 1);
+        released = send_patch(r, NULL, body);
+        assert_answer(released, 200, NULL);
+
+        after = rig_node(r, RIG_NODE_NAME);
+        assert_true(node_is_released(after, "i-1/terminate", BOOT));
+        assert_false(node_has_marks(after));
+        assert_false(after->unschedulable);
+        assert_null(object_meta_label(&after->object.meta, LABEL_EXCLUDE_FROM_LB));
+        assert_int_equal(node_patch_release(after, &body), 0);
+        undo(r, false);
+}
+
 static void coordinator_cordons(Rig *r) {
         _cleanup_node_ KubeNode *n = rig_node(r, RIG_NODE_NAME);
         _cleanup_free_ char *body = NULL;
@@ -250,6 +276,7 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(a_stale_agent_is_refused),
         cmocka_unit_test(taints_of_others_survive_the_agent),
         cmocka_unit_test(a_strangers_cordon_is_kept),
+        cmocka_unit_test(a_persons_word_stands),
         cmocka_unit_test(the_last_mark_uncordons),
         cmocka_unit_test(marks_of_a_node_that_ends),
 };
