@@ -24,6 +24,8 @@ typedef struct SimSeen {
         usec_t deadline_since_usec;
         usec_t opened_usec; /* since when a person's un-cordon stands */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
+        usec_t end_sent_usec; /* when its instance was last asked to end, and a pod last bound to it */
+        usec_t bound_usec;
         size_t n_volumes;
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
 } SimSeen;

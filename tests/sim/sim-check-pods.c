@@ -226,6 +226,8 @@ void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
         const char *is = fj_string(new, "metadata", "deletionTimestamp", NULL);
 
         note_opt_out(c, old, new);
+        if (m && !fj_string(old, "spec", "nodeName", NULL))
+                c->seen[sim_check_index(c, m)].bound_usec = sim_world_now(c->world);
         if (!old)
                 return;
         if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))
