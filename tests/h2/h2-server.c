@@ -287,7 +287,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
         H2Stream *s = nghttp2_session_get_stream_user_data(session, id);
 
         if (s)
-                strbuf_add_n(&s->body, data, size);
+                strbuf_add_n(&s->body, (const char *) data, size);
         return 0;
 }
 

@@ -55,7 +55,7 @@ const char *sim_check_violation(const SimCheck *c) {
         return c->violation;
 }
 
-static void fail(SimCheck *c, const char *what, const char *fmt, va_list ap) {
+static void _printf_(3, 0) fail(SimCheck *c, const char *what, const char *fmt, va_list ap) {
         _cleanup_free_ char *text = NULL;
         int r;
 

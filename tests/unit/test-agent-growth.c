@@ -37,7 +37,7 @@ static size_t bury(AgentRig *r) {
 static bool heap_is_told(void) {
         _cleanup_free_ char *p = MUST(malloc(100));
 
-        return heap() > 0;
+        return p && heap() > 0;
 }
 
 static AgentRig *rig_with_pods(usec_t poll_usec) {
