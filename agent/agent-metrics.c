@@ -22,22 +22,6 @@ static const char *const look_values[] = {
         NULL,
 };
 
-static const char *const answer_values[] = {
-        [EVICTION_ACCEPTED] = "accepted",
-        [EVICTION_GONE] = "gone",
-        [EVICTION_REPLACED] = "replaced",
-        [EVICTION_BLOCKED_BY_PDB] = "blocked-by-pdb",
-        [EVICTION_PDB_NOT_OBSERVED] = "pdb-not-observed",
-        [EVICTION_FLOW_CONTROL] = "flow-control",
-        [EVICTION_SEVERAL_PDBS] = "several-pdbs",
-        [EVICTION_NAMESPACE_TERMINATING] = "namespace-terminating",
-        [EVICTION_FORBIDDEN] = "forbidden",
-        [EVICTION_SERVER_BUSY] = "server-busy",
-        [EVICTION_NO_ANSWER] = "no-answer",
-        [EVICTION_REFUSED_FOR_GOOD] = "refused-for-good",
-        [_EVICTION_ANSWER_MAX] = NULL,
-};
-
 static const char *const phase_values[] = {
         [REFLEX_IDLE] = "idle",       [REFLEX_PLANNED] = "planned",   [REFLEX_CORDONED] = "cordoned",
         [REFLEX_LB_WAIT] = "lb-wait", [REFLEX_DRAINING] = "draining", [REFLEX_VOLUMES] = "volumes",
@@ -63,8 +47,8 @@ static const MetricFamily families[_AGENT_METRIC_MAX] = {
                                  "Looks at the notice source, by what they showed.", "result", look_values,
                                  NULL, 0 },
         [AGENT_METRIC_EVICTIONS] = { "vesper_agent_evictions_total", METRIC_COUNTER,
-                                     "Answers to evictions of this node's pods.", "answer", answer_values,
-                                     NULL, 0 },
+                                     "Answers to evictions of this node's pods.", "answer",
+                                     eviction_answer_names, NULL, 0 },
         [AGENT_METRIC_PHASE] = { "vesper_agent_phase", METRIC_GAUGE,
                                  "1 for the phase that this node's interruption is in.", "phase",
                                  phase_values, NULL, 0 },

@@ -17,21 +17,6 @@ static const char *const state_values[_NODE_TERMINATION_STATE_MAX + 1] = {
         [NODE_TERMINATION_DONE] = "done",
 };
 
-static const char *const answer_values[_EVICTION_ANSWER_MAX + 1] = {
-        [EVICTION_ACCEPTED] = "accepted",
-        [EVICTION_GONE] = "gone",
-        [EVICTION_REPLACED] = "replaced",
-        [EVICTION_BLOCKED_BY_PDB] = "blocked_by_pdb",
-        [EVICTION_PDB_NOT_OBSERVED] = "pdb_not_observed",
-        [EVICTION_FLOW_CONTROL] = "flow_control",
-        [EVICTION_SEVERAL_PDBS] = "several_pdbs",
-        [EVICTION_NAMESPACE_TERMINATING] = "namespace_terminating",
-        [EVICTION_FORBIDDEN] = "forbidden",
-        [EVICTION_SERVER_BUSY] = "server_busy",
-        [EVICTION_NO_ANSWER] = "no_answer",
-        [EVICTION_REFUSED_FOR_GOOD] = "refused_for_good",
-};
-
 static const char *const verb_values[_KUBE_VERB_MAX + 1] = {
         [KUBE_VERB_GET] = "get",       [KUBE_VERB_LIST] = "list",     [KUBE_VERB_WATCH] = "watch",
         [KUBE_VERB_CREATE] = "create", [KUBE_VERB_UPDATE] = "update", [KUBE_VERB_PATCH] = "patch",
@@ -76,7 +61,7 @@ static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
                                .type = METRIC_COUNTER,
                                .help = "Answers to evictions.",
                                .label = "answer",
-                               .values = answer_values },
+                               .values = eviction_answer_names },
         [METRIC_EVICTIONS_IN_FLIGHT] = GAUGE("evictions_in_flight", "Evictions without an answer yet."),
         [METRIC_EVICTIONS_WAITING] = GAUGE("evictions_waiting", "Pods that are to be evicted."),
         [METRIC_EVICTION_WINDOW] = GAUGE("eviction_window", "Evictions that may be in flight together."),

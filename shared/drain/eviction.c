@@ -3,7 +3,7 @@
 
 #include "string-util.h"
 
-static const char *const answer_table[_EVICTION_ANSWER_MAX] = {
+const char *const eviction_answer_names[_EVICTION_ANSWER_MAX + 1] = {
         [EVICTION_ACCEPTED] = "Evicted",
         [EVICTION_GONE] = "Gone",
         [EVICTION_REPLACED] = "Replaced",
@@ -19,7 +19,7 @@ static const char *const answer_table[_EVICTION_ANSWER_MAX] = {
 };
 
 const char *eviction_answer_to_string(EvictionAnswer a) {
-        return a >= 0 && a < _EVICTION_ANSWER_MAX ? answer_table[a] : NULL;
+        return a >= 0 && a < _EVICTION_ANSWER_MAX ? eviction_answer_names[a] : NULL;
 }
 
 /* "The disruption budget NAME needs N healthy pods and has M currently": the word after the fixed

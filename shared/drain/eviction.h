@@ -24,7 +24,8 @@ typedef enum EvictionAnswer {
         _EVICTION_ANSWER_INVALID = -EINVAL,
 } EvictionAnswer;
 
-/* "Evicted", "BlockedByPDB": PascalCase, as reasons are written */
+/* "Evicted", "BlockedByPDB": PascalCase, as reasons are written; in logs, Events and metrics. NULL behind the last. */
+extern const char *const eviction_answer_names[_EVICTION_ANSWER_MAX + 1];
 const char *eviction_answer_to_string(EvictionAnswer a);
 
 /* error NULL: success. *ret_pdb (if wanted): for the two PDB answers the name as the server wrote it, else

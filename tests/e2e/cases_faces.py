@@ -67,14 +67,14 @@ def agent_faces(world, figures):
     _has(after, AGENT_FAMILIES)
     moved = {
         "notices": after.value("vesper_agent_notices_total", kind="spot"),
-        "evictions": after.value("vesper_agent_evictions_total", answer="accepted"),
+        "evictions": after.value("vesper_agent_evictions_total", answer="Evicted"),
         "drained": after.value("vesper_agent_phase", phase="drained"),
         "cordons timed": after.value("vesper_agent_notice_to_cordon_seconds_count"),
         "drains timed": after.value("vesper_agent_notice_to_drained_seconds_count"),
     }
     figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after the drain: {moved}")
     assert moved == {"notices": 1, "evictions": PODS, "drained": 1, "cordons timed": 1, "drains timed": 1}, moved
-    assert before.value("vesper_agent_evictions_total", answer="accepted") == 0, "evictions before the notice"
+    assert before.value("vesper_agent_evictions_total", answer="Evicted") == 0, "evictions before the notice"
     assert after.value("vesper_agent_pods_left") == 0, "pods left after the drain"
     looks = [p.value("vesper_agent_looks_total", result="notice") for p in (before, after)]
     assert looks[0] == 0 < looks[1], f"looks that showed a notice, before and after it: {looks}"
@@ -107,7 +107,7 @@ def coordinator_faces(world, figures):
     moved = {
         "finished": after.value(name + "terminations_finished_total"),
         "timed": after.value(name + "termination_duration_seconds_count"),
-        "evictions": after.value(name + "evictions_total", answer="accepted"),
+        "evictions": after.value(name + "evictions_total", answer="Evicted"),
         "nodes": after.value(name + "nodes") - before.value(name + "nodes"),
         "claims": after.value(name + "nodeclaims") - before.value(name + "nodeclaims"),
     }
@@ -118,7 +118,7 @@ def coordinator_faces(world, figures):
     assert asked["evict"] >= PODS and asked["watch"] >= 6, asked
     assert before.value(name + "adoptions_total") == 1, "the adoption was not counted"
     assert (after.value(name + "leader"), idle.value(name + "leader")) == (1, 0), "who leads is wrong"
-    assert idle.value(name + "evictions_total", answer="accepted") == 0, "the standby evicted"
+    assert idle.value(name + "evictions_total", answer="Evicted") == 0, "the standby evicted"
 
 
 CASES = [agent_faces, coordinator_faces]

@@ -872,7 +872,7 @@ static void test_metrics_page(void **state) {
         assert_true(startswith(p.type, "text/plain; version=0.0.4"));
         assert_non_null(strstr(p.body, "vesper_agent_looks_total{result=\"unknown\"} 3\n"));
         assert_non_null(strstr(p.body, "vesper_agent_notice_to_cordon_seconds_bucket{le=\"0.02\"} 1\n"));
-        assert_non_null(strstr(p.body, "vesper_agent_evictions_total{answer=\"blocked-by-pdb\"} 0\n"));
+        assert_non_null(strstr(p.body, "vesper_agent_evictions_total{answer=\"BlockedByPDB\"} 0\n"));
         assert_non_null(strstr(p.body, "vesper_agent_phase{phase=\"lb-wait\"} 0\n"));
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

@@ -222,7 +222,7 @@ static void test_metrics(void **state) {
         metrics_format(m, &b);
         assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_leader 1\n"));
         assert_non_null(
-                strstr(strbuf_str(&b), "\nvesper_coordinator_evictions_total{answer=\"accepted\"} 7\n"));
+                strstr(strbuf_str(&b), "\nvesper_coordinator_evictions_total{answer=\"Evicted\"} 7\n"));
         assert_non_null(strstr(strbuf_str(&b), "\nvesper_coordinator_terminations{state=\"draining\"} 0\n"));
         assert_non_null(strstr(strbuf_str(&b),
                                "\nvesper_coordinator_termination_duration_seconds_bucket{le=\"0.3\"} 1\n"));
@@ -315,9 +315,9 @@ static void test_page(void **state) {
         assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
         rig_run(r, USEC_PER_SEC); /* until its watch has told */
         assert_page(a, "/metrics", 200, "vesper_coordinator_nodes 1\n");
-        assert_page(a, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"accepted\"} 1\n");
+        assert_page(a, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"Evicted\"} 1\n");
         assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 0\n");
-        assert_page(b, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"accepted\"} 0\n");
+        assert_page(b, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"Evicted\"} 0\n");
 }
 
 int main(void) {
