@@ -83,13 +83,21 @@ static void show_caller(void) {
         fault.pauses--;
 }
 
+/* LeakSanitizer, where there is one, takes what the loader keeps for a leak. */
+extern void __lsan_disable(void) __attribute__((weak));
+extern void __lsan_enable(void) __attribute__((weak));
+
 static void note_place(void) {
         void *frames[PLACE_DEPTH];
         uint64_t place = 0;
         int n;
 
         fault.pauses++; /* the first backtrace() loads a library */
+        if (__lsan_disable)
+                __lsan_disable();
         n = backtrace(frames, PLACE_DEPTH);
+        if (__lsan_enable)
+                __lsan_enable();
         fault.pauses--;
         for (int i = 0; i < n; i++)
                 place = (place ^ (uintptr_t) frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
