@@ -203,7 +203,15 @@ static void send_as(SimWorld *w, const char *url, HttpMethod method, const char 
 }
 
 static void write_as_follower(SimWorld *w) {
-        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_PATCH, "", 1);
+        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_PATCH, "{\"metadata\":{\"resourceVersion\":\"1\"}}", 1);
+}
+
+static void patch_without_version(SimWorld *w) {
+        send_as(w, SIM_API "/api/v1/nodes/n0", HTTP_PATCH, "{\"metadata\":{\"annotations\":{}}}", 1);
+}
+
+static void evict_by_name(SimWorld *w) {
+        send_as(w, SIM_API "/api/v1/namespaces/default/pods/a/eviction", HTTP_POST, "{}", 1);
 }
 
 static void terminate_as_follower(SimWorld *w) {
@@ -363,6 +371,8 @@ static void test_checks_find(void **state) {
                 { "against its budget", break_budget },
                 { "takes the finalizer off", drop_finalizer },
                 { "leads", write_as_follower },
+                { "without the version it was decided on", patch_without_version },
+                { "without the uid of its pod", evict_by_name },
                 { "leads", terminate_as_follower },
                 { "requests in a second", storm },
                 { "times in a second", ask_again_and_again },
