@@ -4,9 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "agent-metrics.h"
 #include "agent-rig.h"
 
 /* What the machine around an agent tells it: links, routes, shutdowns. */
@@ -169,6 +172,29 @@ static void test_no_metrics(void **state) {
         assert_drained_by_notice(r);
 }
 
+/* Only its owner reaches what is served at a path. */
+static void test_metrics_at_a_path(void **state) {
+        char folder[] = "/tmp/vesper-unix-XXXXXX";
+        AgentMetricsPage page = { 0 };
+        _cleanup_free_ char *path = NULL, *listen = NULL;
+        HttpServer *server = NULL;
+        Loop *l = NULL;
+        struct stat st;
+
+        assert_non_null(mkdtemp(folder));
+        path = strf("%s/metrics", folder);
+        listen = strf("unix:%s", path);
+        assert_return_code(loop_new(&l), 0);
+        assert_return_code(agent_metrics_serve(l, listen, &page, &server), 0);
+        assert_return_code(stat(path, &st), errno);
+        assert_true(S_ISSOCK(st.st_mode));
+        assert_int_equal(st.st_mode & 0022, 0); /* connecting takes write permission */
+        http_server_free(server);
+        loop_free(l);
+        unlink(path);
+        assert_return_code(rmdir(folder), errno);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_link_returns),
@@ -179,6 +205,7 @@ int main(void) {
                 cmocka_unit_test(test_drain_again_after_release),
                 cmocka_unit_test(test_drain_and_shutdown),
                 cmocka_unit_test(test_no_metrics),
+                cmocka_unit_test(test_metrics_at_a_path),
         };
 
         return cmocka_run_group_tests_name("agent-machine", tests, NULL, NULL);

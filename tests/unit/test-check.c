@@ -63,6 +63,24 @@ static void assert_row(const CheckFacts *f, const char *title, const char *what,
         check_table_done(&t);
 }
 
+/* One line for each, and the fix under what needs one. */
+static void test_print(void **state) {
+        CheckTable t = { .rows = { { CHECK_OK, "credential", (char *) "is there", NULL },
+                                   { CHECK_FAIL, "api", (char *) "is away", (char *) "start it" } },
+                         .n_rows = 2 };
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        assert_non_null(f);
+        check_print(&t, f);
+        assert_int_equal(fclose(f), 0);
+        assert_string_equal(text, "OK    credential  is there\n"
+                                  "FAIL  api         is away\n"
+                                  "                  -> start it\n");
+        free(text);
+}
+
 static void test_all_is_well(void **state) {
         CheckFacts f = good();
         CheckTable t;
@@ -164,6 +182,7 @@ static void test_machine(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_print),
                 cmocka_unit_test(test_all_is_well),
                 cmocka_unit_test(test_cluster),
                 cmocka_unit_test(test_metadata),

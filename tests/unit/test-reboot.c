@@ -106,6 +106,36 @@ static void test_granted(void **state) {
         assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP); /* once */
 }
 
+/* Granted, but logind is not there: the slot goes back. */
+static void test_logind_refuses(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        fake_power_set_logind(r->power, false);
+        grant(r, id, 300);
+        run(r, 5 * S);
+        assert_true(agent_rig_said(r, "logind does not reboot this machine"));
+        run(r, 10 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        assert_false(agent_rig_unschedulable(r));
+        free(id);
+}
+
+/* Before its Node was seen there is nothing to ask on. */
+static void test_too_early(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        fake_api_away_until(fake_cluster_api(r->cluster),
+                            usec_add(virtual_time_now(r->world.time), USEC_PER_MINUTE));
+        agent_rig_start(r);
+        run(r, 5 * S);
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), -EAGAIN);
+}
+
 /* What is no answer to this request does nothing. */
 static void test_not_granted(void **state) {
         static const struct {
@@ -219,7 +249,9 @@ static void test_written_again(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_granted),          cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_granted),
+                cmocka_unit_test(test_logind_refuses),
+                cmocka_unit_test(test_too_early),          cmocka_unit_test(test_not_granted),
                 cmocka_unit_test(test_taken_back),       cmocka_unit_test(test_crash),
                 cmocka_unit_test(test_written_again),    cmocka_unit_test(test_crash_while_rebooting),
                 cmocka_unit_test(test_cancelled_reboot),
