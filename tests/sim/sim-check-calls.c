@@ -303,6 +303,7 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
         const SimProcess *p = process_of_identity(w, x->client_identity);
         const SimMachine *m = machine_in(w->check, x->body, x->body_size);
         size_t before = m ? fake_ec2_n_terminations(w->ec2, m->instance) : 0;
+        bool alive = m && sim_check_instance_alive(w->check, m->instance);
 
         sim_trace_add(w->trace, "cloud", "%s asks %.*s", p ? p->name : "somebody", (int) x->body_size,
                       (const char *) x->body);
@@ -310,7 +311,8 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
         if (!m || fake_ec2_n_terminations(w->ec2, m->instance) == before)
                 return;
         sim_trace_add(w->trace, "cloud", "ends %s", m->instance);
-        if (before == 0) {
+        /* What its cloud has ended already is ended by nobody else: a leader that slept may ask for it. */
+        if (before == 0 && alive) {
                 check_end(w->check, p, m);
                 sim_world_machine_ends(w, sim_check_index(w->check, m),
                                        w->options.shutting_down_sec * USEC_PER_SEC);
