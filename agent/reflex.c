@@ -537,11 +537,10 @@ void reflex_machine_stays(Reflex *r) {
         }
 }
 
-void reflex_see_node(Reflex *r, const KubeNode *n) {
-        const KubeNode *view;
+/* The newest Node known, from the watch or read by ourselves: a watch may be silent for minutes. */
+static void see_view(Reflex *r) {
+        const KubeNode *view = reflex_node(r);
 
-        node_report_see(r->report, n);
-        view = reflex_node(r);
         if (view)
                 node_voice_set_node(r->c.voice, view);
         if (!view || r->state == REFLEX_IDLE || r->state == REFLEX_CANCELLED)
@@ -556,6 +555,15 @@ void reflex_see_node(Reflex *r, const KubeNode *n) {
         see_claim_deadline(r, view);
         if (r->state == REFLEX_VOLUMES)
                 reflex_check_volumes(r);
+}
+
+static void on_read(NodeReport *report, void *userdata) {
+        see_view(userdata);
+}
+
+void reflex_see_node(Reflex *r, const KubeNode *n) {
+        node_report_see(r->report, n);
+        see_view(r);
 }
 
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
@@ -602,7 +610,8 @@ static void on_timer(Timer *t, void *userdata) {
 
 int reflex_new(const ReflexContext *context, Reflex **ret) {
         _cleanup_(reflex_freep) Reflex *r = NULL;
-        NodeReportHandler handler = { .on_cordoned = on_cordoned, .on_undone = on_undone, .on_api = on_api };
+        NodeReportHandler handler = { .on_cordoned = on_cordoned, .on_undone = on_undone, .on_api = on_api,
+                                      .on_read = on_read };
         int k;
 
         assert(context && ret);

@@ -253,6 +253,8 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         if (!reply->error) {
                 take_object(r, write, reply->object);
                 on_success(r, write);
+                if (write == WRITE_READ && r->handler.on_read)
+                        r->handler.on_read(r, r->handler.userdata);
         } else if (reply->error->http == 404 && write == WRITE_READ)
                 node_report_see(r, NULL); /* the informer will bring the next one */
         else if (reply->error->http == 409) {

@@ -35,6 +35,8 @@ typedef struct NodeReportHandler {
         /* A write failed (each time, `first` in a row), and: writes go through again (error NULL). */
         void (*on_api)(NodeReport *r, const ApiError *error, bool first, void *userdata);
         void *userdata;
+        /* The Node was read after a conflict: node_report_view() may show what no watch has brought. May be NULL. */
+        void (*on_read)(NodeReport *r, void *userdata);
 } NodeReportHandler;
 
 /* What shall stand there. `phase` and `message` are static. */

@@ -87,6 +87,7 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         AgentRig *r = userdata;
 
         ret_fault->refuse = r->dead;
+        ret_fault->lose_request = r->lost && strstr(request->url, r->lost);
         ret_fault->request_delay_usec = r->request_delay_usec;
         if (!r->dead && request->method == HTTP_PATCH)
                 strbuf_addf(&r->patches, "%s %.*s\n", request->url, (int) request->body_size,

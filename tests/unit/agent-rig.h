@@ -53,6 +53,7 @@ typedef struct AgentRig {
         bool dead; /* as good as: nothing that it does has an effect any more */
         unsigned lives;
         usec_t request_delay_usec; /* of each request of the agent */
+        const char *lost;          /* requests whose URL contains it never arrive; NULL: all do */
 
         StrBuf lines;   /* what was logged, "LEVEL MESSAGE\n" */
         StrBuf patches; /* bodies that were sent, "PATH BODY\n" */

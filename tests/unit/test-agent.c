@@ -312,6 +312,30 @@ static void test_released_before_reboot(void **state) {
         assert_no_marks(r);
 }
 
+/* The watch of the Node is silent: what the agent reads after a conflict tells it, too (seed 6826). */
+static void test_person_uncordons_unheard(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_add_pod(r->cluster,
+                     &(FakePod){ .name = "web", .node = RIG_NODE, .grace_sec = 60, .stop_sec = 20 });
+        agent_rig_run(r, USEC_PER_SEC);
+        r->lost = "/nodes?watch";
+        fake_api_cut_watches(fake_cluster_api(r->cluster));
+        agent_rig_run(r, 2 * USEC_PER_SEC);
+        agent_rig_notice(r, LEAD_USEC);
+        agent_rig_run(r, 5 * USEC_PER_SEC);
+        assert_true(agent_rig_unschedulable(r));
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 25 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_phase(r, "Released");
+        assert_false(agent_rig_unschedulable(r));
+        assert_string_equal(agent_phase(r->agent), "Idle");
+        agent_rig_add_pods(r, "new", 1);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 1);
+}
+
 static void test_person_uncordons_while_down(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
 
@@ -897,6 +921,7 @@ int main(void) {
                 cmocka_unit_test(test_person_uncordons),
                 cmocka_unit_test(test_person_uncordons_no_disk),
                 cmocka_unit_test(test_released_before_reboot),
+                cmocka_unit_test(test_person_uncordons_unheard),
                 cmocka_unit_test(test_person_uncordons_while_down),
                 cmocka_unit_test(test_cordon_found),
                 cmocka_unit_test(test_coordinator_cordoned_too),
