@@ -41,7 +41,7 @@
 
 #define MAX_CONNECTIONS_BULK 4
 #define MAX_CONNECTIONS_URGENT 2
-#define MAX_STREAMS 100u /* kube-apiserver grants 250 */
+#define MAX_CONCURRENT_STREAMS 100 /* kube-apiserver grants 250; 4 x 100 was faster than 4 x 250 */
 #define MAX_IDLE_CONNECTIONS 32
 
 typedef struct CurlSocket {
@@ -296,7 +296,7 @@ static void lane_set_up(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
         curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane);
         curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, (long) CURLPIPE_MULTIPLEX);
-        curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) lane->t->max_streams);
+        curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) MAX_CONCURRENT_STREAMS);
         curl_multi_setopt(lane->multi, CURLMOPT_MAX_HOST_CONNECTIONS, lane_max_connections(lane));
         curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
 }
@@ -421,11 +421,8 @@ int http_curl_new(Loop *l, Log *log, const HttpCurlOptions *options, HttpTranspo
         t->log = log;
         if (options) {
                 t->max_connections_per_host = options->max_connections_per_host;
-                t->max_streams = options->max_streams;
                 t->keep_tls_buffers = options->keep_tls_buffers;
         }
-        if (t->max_streams == 0)
-                t->max_streams = MAX_STREAMS;
         r = free_and_strdup(&t->user_agent, options ? options->user_agent : NULL);
         if (r >= 0)
                 r = timer_new(l, "http-curl-ready", on_ready_timer, t, &t->ready_timer);

@@ -10,7 +10,6 @@ typedef struct HttpCurlOptions {
         const char *user_agent;
         /* Of each lane; 0: 4 for bulk, 2 for urgent. Watches have no limit: over HTTP/1.1 each holds one. */
         unsigned max_connections_per_host;
-        unsigned max_streams; /* HTTP/2, of each connection; 0: 100. libcurl looks at all of them for each event */
         /* Keeps TLS buffers between two reads: 33 kB a connection, for a tenth of the CPU of a busy one. */
         bool keep_tls_buffers;
 } HttpCurlOptions;
