@@ -62,8 +62,8 @@ Env *rig_env(Rig *r, RigWho who);
 void rig_credential(Rig *r, RigWho who, HttpTls **ret_tls, const char **ret_authorization);
 const char *rig_server(const Rig *r);
 
-/* Where the API server reaches this webhook from now on, by HTTPS; its CA in base64, as a caBundle. Both are borrowed
- * from the rig, and the same each time. */
+/* Where the API server reaches this webhook from now on, by HTTPS; its CA in base64, as a caBundle. Both are
+ * borrowed from the rig, and the same each time. */
 void rig_serve_webhook(Rig *r, http_handler_t handler, void *userdata, const char **ret_url,
                        const char **ret_ca_bundle);
 
@@ -73,9 +73,10 @@ void rig_sleep(Rig *r, usec_t usec);
 bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t timeout_usec);
 
 /* The past is forgotten: older continue tokens and watches get 410. In the real world the API server starts
- * again for that (it would otherwise answer from memory), so that connections break, too. */
+ * again for that (it would otherwise answer from memory), so that connections break, too; RIG_ADMIN's are
+ * whole again when this returns. */
 void rig_compact(Rig *r);
-/* Every connection breaks now. */
+/* Every connection breaks; RIG_ADMIN's are whole again when this returns. */
 void rig_cut(Rig *r);
 /* RIG_HELD's connections break, and no new one is had until it is let go. */
 void rig_hold(Rig *r, bool hold);
@@ -92,6 +93,6 @@ typedef struct ContractSuite {
                                                  .cases = (table), \
                                                  .n_cases = ELEMENTSOF(table) }
 
-extern const ContractSuite contract_admission, contract_agent, contract_api, contract_coordinator, contract_delete,
-        contract_evict, contract_informer, contract_lease, contract_list, contract_node_credential,
-        contract_patch, contract_status, contract_watch;
+extern const ContractSuite contract_admission, contract_agent, contract_api, contract_coordinator,
+        contract_delete, contract_evict, contract_informer, contract_lease, contract_list,
+        contract_node_credential, contract_patch, contract_status, contract_watch;

@@ -41,6 +41,47 @@ RESULT = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (\S+)$")
 BEGIN = re.compile(r"^\[ RUN +\] (\S+)$")
 
 
+class Pair:
+    """A client's connection and the one to the server that carries its bytes on."""
+
+    LIMIT = 60
+
+    def __init__(self, client, server):
+        self._sockets = (client, server)
+        self._over = threading.Event()
+        for s in self._sockets:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def run(self):
+        """Until either end is over. Only then, with nobody in a call on it, does close() reset a socket at once:
+        one in which a thread still waits lives on until that thread has woken, however long that takes."""
+        client, server = self._sockets
+        back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
+        back.start()
+        self._pump(client, server)
+        back.join()
+        for s in self._sockets:
+            s.close()
+        self._over.set()
+
+    def end(self):
+        """Both ways stop, and both ends get a reset; wait() says when."""
+        for s in self._sockets:
+            with contextlib.suppress(OSError):
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.shutdown(socket.SHUT_RD)  # wakes its pump
+
+    def wait(self):
+        if not self._over.wait(self.LIMIT):
+            raise TimeoutError(f"a connection of the proxy did not end within {self.LIMIT} s")
+
+    def _pump(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        self.end()
+
+
 class Proxy:
     """Bytes back and forth between clients and a port of 127.0.0.1."""
 
@@ -58,11 +99,13 @@ class Proxy:
         self.cut()
 
     def cut(self):
-        """Every connection ends with a reset."""
+        """Every connection ends with a reset, which has been sent when this returns."""
         with self._lock:
             pairs = list(self._open)
         for pair in pairs:
-            self._drop(pair)
+            pair.end()
+        for pair in pairs:
+            pair.wait()
 
     def hold(self):
         """As cut(), and who comes is sent away, who is on the way included."""
@@ -90,34 +133,15 @@ class Proxy:
         except OSError:
             client.close()
             return
-        pair = (client, server)
-        for s in pair:
-            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pair = Pair(client, server)
         with self._lock:
             self._open.add(pair)
             held = self._held
         if held:
-            self._drop(pair)
-            return
-        threading.Thread(target=self._pump, args=(pair, server, client), daemon=True).start()
-        self._pump(pair, client, server)
-
-    def _pump(self, pair, source, target):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        self._drop(pair)
-
-    def _drop(self, pair):
+            pair.end()
+        pair.run()
         with self._lock:
-            if pair not in self._open:
-                return
             self._open.remove(pair)
-        for s in pair:
-            with contextlib.suppress(OSError):
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                s.shutdown(socket.SHUT_RD)  # wakes its pump
-            s.close()
 
 
 class Control(http.server.ThreadingHTTPServer):
@@ -181,8 +205,11 @@ def wait_served(cluster):
         cluster.wait_for(lambda p=path: admin.request("GET", p)[0] == 200, what=path)
 
 
-def compact(cluster):
+def compact(cluster, *proxies):
+    """The connections to the API server that was there before are over, too, when this returns."""
     cluster.compact()
+    for proxy in proxies:
+        proxy.cut()
     wait_served(cluster)
 
 
@@ -227,8 +254,8 @@ def started(program, options):
         arguments = prepare(cluster)
         proxy = stack.enter_context(contextlib.closing(Proxy(cluster.ports["apiserver"])))
         held = stack.enter_context(contextlib.closing(Proxy(cluster.ports["apiserver"])))
-        control = Control({"compact": lambda: compact(cluster), "cut": proxy.cut, "hold": held.hold,
-                           "release": held.release})
+        control = Control({"compact": lambda: compact(cluster, proxy, held), "cut": proxy.cut,
+                           "hold": held.hold, "release": held.release})
         stack.callback(control.server_close)
         stack.callback(control.shutdown)
 
