@@ -166,7 +166,7 @@ static void coordinator_tells_each_phase(void **state) {
         };
 
         rig_make_claim(r, "status-told");
-        made = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+        made = rig_get(r, RIG_ADMIN, CLAIM("status-told"));
         assert_return_code(kube_object_decode(&kube_node_claim_kind, made.json,
                                               kube_client_pool(rig_client(r, RIG_COORDINATOR)), &o),
                            0);
@@ -184,7 +184,7 @@ static void coordinator_tells_each_phase(void **state) {
 
                 claim_status_set_phase(s, phase);
                 rig_sleep(r, USEC_PER_SEC);
-                a = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+                a = rig_get(r, RIG_ADMIN, CLAIM("status-told"));
                 assert_answer(a, 200, NULL);
                 assert_non_null(answer_string(&a, "status", "phase", NULL));
                 assert_string_equal(answer_string(&a, "status", "phase", NULL), phase);
@@ -193,7 +193,7 @@ static void coordinator_tells_each_phase(void **state) {
         claim_status_set_cloud_error(s, NULL);
         rig_sleep(r, 3 * USEC_PER_SEC);
         answer_done(&made);
-        made = rig_get(r, RIG_COORDINATOR, CLAIM("status-told"));
+        made = rig_get(r, RIG_ADMIN, CLAIM("status-told"));
         assert_string_equal(answer_string(&made, "status", "deadline", NULL), "2026-09-21T14:13:20Z");
         assert_null(answer_string(&made, "status", "lastCloudError", NULL));
         assert_int_equal(json_size(json_path(made.json, "status", "blockers", NULL)), 0);

@@ -228,8 +228,9 @@ class RealStage(Stage):
     def start(self):
         self._cluster.__enter__()
         try:
-            for folder in ("crds", "coordinator"):
-                self._cluster.apply(os.path.join(MANIFESTS, folder))
+            # Not the Deployment: coordinators run here as processes.
+            for what in ("crds", os.path.join("coordinator", "rbac.yaml")):
+                self._cluster.apply(os.path.join(MANIFESTS, what))
             self.client = self._cluster.client()
             self._cluster.wait_for(self._serves_ours, what="NodePools and NodeClaims are served")
             self._account = self._cluster.service_account("vesper-coordinator", "vesper-system")

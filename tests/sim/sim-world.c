@@ -150,16 +150,16 @@ static void allow(SimWorld *w, const char *verbs, const char *group, const char 
 
 /* packaging/manifests/coordinator/rbac.yaml */
 static void allow_coordinators(SimWorld *w) {
-        allow(w, "get,list,watch,patch,delete", "", "nodes", NULL);
+        allow(w, "list,watch,patch,delete", "", "nodes", NULL);
         allow(w, "patch", "", "nodes/status", NULL);
-        allow(w, "get,list,watch,delete", "", "pods", NULL);
+        allow(w, "list,watch,delete", "", "pods", NULL);
         allow(w, "create", "", "pods/eviction", NULL);
         allow(w, "create,patch", "", "events", NULL);
-        allow(w, "get,list,watch", "policy", "poddisruptionbudgets", NULL);
-        allow(w, "get,list,watch", "storage.k8s.io", "volumeattachments", NULL);
-        allow(w, "get,list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
+        allow(w, "list,watch", "policy", "poddisruptionbudgets", NULL);
+        allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
+        allow(w, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status", NULL);
-        allow(w, "get,list,watch,patch", "vesper.sh", "nodepools", NULL);
+        allow(w, "list,watch,patch", "vesper.sh", "nodepools", NULL);
         allow(w, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
 }
 

@@ -148,16 +148,16 @@ static void *toy_machine_free(void *p) {
 
 /* packaging/manifests/coordinator/rbac.yaml */
 static void allow(FakeAuthz *a) {
-        fake_authz_allow(a, USER, "get,list,watch,patch,delete", "", "nodes", NULL);
+        fake_authz_allow(a, USER, "list,watch,patch,delete", "", "nodes", NULL);
         fake_authz_allow(a, USER, "patch", "", "nodes/status", NULL);
-        fake_authz_allow(a, USER, "get,list,watch,delete", "", "pods", NULL);
+        fake_authz_allow(a, USER, "list,watch,delete", "", "pods", NULL);
         fake_authz_allow(a, USER, "create", "", "pods/eviction", NULL);
         fake_authz_allow(a, USER, "create,patch", "", "events", NULL);
-        fake_authz_allow(a, USER, "get,list,watch", "policy", "poddisruptionbudgets", NULL);
-        fake_authz_allow(a, USER, "get,list,watch", "storage.k8s.io", "volumeattachments", NULL);
-        fake_authz_allow(a, USER, "get,list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
+        fake_authz_allow(a, USER, "list,watch", "policy", "poddisruptionbudgets", NULL);
+        fake_authz_allow(a, USER, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
+        fake_authz_allow(a, USER, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         fake_authz_allow(a, USER, "patch", "vesper.sh", "nodeclaims/status", NULL);
-        fake_authz_allow(a, USER, "get,list,watch,patch", "vesper.sh", "nodepools", NULL);
+        fake_authz_allow(a, USER, "list,watch,patch", "vesper.sh", "nodepools", NULL);
         fake_authz_allow(a, USER, "patch", "vesper.sh", "nodepools/status", NULL);
         fake_authz_allow(a, USER, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
 }
