@@ -47,6 +47,27 @@ const ConfigItem coordinator_config_table[] = {
           .default_value = "0s",
           .max = USEC_PER_HOUR,
           .help = "How long load balancers get to let go of a node before its pods are evicted." },
+        { .section = "Budget",
+          .key = "MaxConcurrentReboots",
+          .parse = config_parse_unsigned,
+          .format = config_format_unsigned,
+          .offset = offsetof(CoordinatorConfig, max_concurrent_reboots),
+          .default_value = "1",
+          .max = 10000,
+          .help = "How many nodes may hold a slot to reboot at once, of those that ask for one "
+                  "(vesper-reboot.service, shutdown -r +N). 0: none is granted." },
+        { .section = "Budget",
+          .key = "RebootSlotSec",
+          .parse = config_parse_usec,
+          .format = config_format_usec,
+          .offset = offsetof(CoordinatorConfig, reboot_slot_usec),
+          .default_value = "45min",
+          .min = USEC_PER_MINUTE,
+          .max = USEC_PER_DAY,
+          .help = "How long such a slot is kept at most, from its grant until the node is Ready with "
+                  "another "
+                  "boot id: the agent's [Shutdown] MaxSec= and the machine's start must fit. A node that is "
+                  "not back by then keeps no other from rebooting." },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",

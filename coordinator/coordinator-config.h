@@ -8,19 +8,21 @@
 #include "time-util.h"
 
 typedef struct CoordinatorConfig {
-        char *kubeconfig;        /* [Kubernetes] Kubeconfig=; NULL: in-cluster, then KUBECONFIG */
-        char *lease_namespace;   /* [Lease] Namespace= */
-        char *lease_name;        /* [Lease] Name= */
-        char *lease_identity;    /* [Lease] Identity=; NULL: hostname_uuid */
-        char *provider_name;     /* [Provider] Name= */
-        char *provider_endpoint; /* [Provider] Endpoint= */
-        char *provider_region;   /* [Provider] Region= */
-        char *provider_command;  /* [Provider] Command= */
-        int protected_policy;    /* [Drain] Protected=wait|others|ignore: a ProtectedPolicy */
-        usec_t lb_wait_usec;     /* [Drain] LoadBalancerWaitSec= */
-        char *metrics_listen;    /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
-        int log_target;          /* [Log] Target= */
-        int log_level;           /* [Log] Level= */
+        char *kubeconfig;                /* [Kubernetes] Kubeconfig=; NULL: in-cluster, then KUBECONFIG */
+        char *lease_namespace;           /* [Lease] Namespace= */
+        char *lease_name;                /* [Lease] Name= */
+        char *lease_identity;            /* [Lease] Identity=; NULL: hostname_uuid */
+        char *provider_name;             /* [Provider] Name= */
+        char *provider_endpoint;         /* [Provider] Endpoint= */
+        char *provider_region;           /* [Provider] Region= */
+        char *provider_command;          /* [Provider] Command= */
+        int protected_policy;            /* [Drain] Protected=wait|others|ignore: a ProtectedPolicy */
+        usec_t lb_wait_usec;             /* [Drain] LoadBalancerWaitSec= */
+        unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */
+        usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
+        char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
+        int log_target;                  /* [Log] Target= */
+        int log_level;                   /* [Log] Level= */
 } CoordinatorConfig;
 
 extern const ConfigItem coordinator_config_table[];

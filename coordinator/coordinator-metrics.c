@@ -72,6 +72,11 @@ static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
                                   .values = verb_values },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
         [METRIC_ORPHANS] = GAUGE("orphans", "NodeClaims without a Node."),
+        [METRIC_REBOOTS_GRANTED] =
+                COUNTER("reboots_granted_total", "Reboots that this process has granted."),
+        [METRIC_REBOOT_SLOTS_HELD] =
+                GAUGE("reboot_slots_held", "Nodes that may reboot now, or are not back yet."),
+        [METRIC_REBOOTS_WAITING] = GAUGE("reboots_waiting", "Nodes that wait for a slot to reboot."),
 };
 
 int coordinator_metrics_new(Metrics **ret) {

@@ -25,6 +25,9 @@ typedef enum CoordinatorMetric {
         METRIC_API_REQUESTS, /* by verb */
         METRIC_QUEUE_DEPTH,
         METRIC_ORPHANS, /* claims without node */
+        METRIC_REBOOTS_GRANTED,
+        METRIC_REBOOT_SLOTS_HELD,
+        METRIC_REBOOTS_WAITING,
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 

@@ -9,6 +9,7 @@
 #include "object-writes.h"
 #include "orphan.h"
 #include "pool-status.h"
+#include "reboot-grants.h"
 #include "release.h"
 #include "string-util.h"
 #include "token-bucket.h"
@@ -40,6 +41,7 @@ struct Leading {
         Release *release;
         Adoption *adoption;
         Orphans *orphans;
+        RebootGrants *reboots;
         Hashmap *removals; /* node -> Removal */
         Hashmap *pools;    /* name -> what its nodes were last looked at for: generation and deletion */
 };
@@ -158,7 +160,10 @@ static int make_rooms(Leading *l) {
         r = adoption_new(&l->context, l->queue, l->writes, l->release, &l->adoption);
         if (r < 0)
                 return r;
-        return orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
+        r = orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
+        if (r < 0)
+                return r;
+        return reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
 }
 
 int leading_new(const LeadingOptions *o, Leading **ret) {
@@ -186,6 +191,7 @@ Leading *leading_free(Leading *l) {
         if (!l)
                 return NULL;
         hashmap_free_with(l->removals, removal_free);
+        reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
         release_free(l->release);
@@ -313,6 +319,7 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         }
         if (!n)
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
+        reboot_grants_see_node(l->reboots, name, n);
         if (x) {
                 removal_step(l, x);
                 return;
@@ -391,6 +398,8 @@ static void on_key(const char *key, void *userdata) {
                 reconcile_pool(l, key, name);
         else if ((name = startswith(key, "claim/")))
                 reconcile_claim(l, name);
+        else if (streq(key, REBOOT_GRANTS_KEY))
+                reboot_grants_reconcile(l->reboots);
         else
                 assert(false && "a key of no room");
 }
@@ -408,6 +417,14 @@ static void measure_evictor(Leading *l) {
         metrics_set(l->o.metrics, METRIC_EVICTION_WINDOW, 0, s.window);
 }
 
+static void measure_reboots(Leading *l) {
+        size_t held, waiting;
+
+        reboot_grants_count(l->reboots, &held, &waiting);
+        metrics_set(l->o.metrics, METRIC_REBOOT_SLOTS_HELD, 0, (double) held);
+        metrics_set(l->o.metrics, METRIC_REBOOTS_WAITING, 0, (double) waiting);
+}
+
 void leading_measure(Leading *l) {
         size_t states[_NODE_TERMINATION_STATE_MAX] = {};
         double tokens = l->rate.started ? (double) l->rate.tokens_micro / 1e6 : TERMINATIONS_BURST;
@@ -421,4 +438,5 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_QUEUE_DEPTH, 0, (double) work_queue_depth(l->queue));
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
         measure_evictor(l);
+        measure_reboots(l);
 }

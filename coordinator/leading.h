@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, the
- * evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME. Made when the Lease is
+ * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, grants of
+ * reboots, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all. Made when the Lease is
  * ours and the view is complete; freeing it drops every call, every wish for an eviction and every
  * termination at once, and leaves the marks to the next leader.
  */

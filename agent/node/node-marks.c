@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-marks.h"
 
-#include <ctype.h>
-
 #include "marks.h"
 #include "string-util.h"
 
@@ -59,21 +57,6 @@ char *interruption_format(const Notice *n, const char *phase, size_t pods_left, 
         json_add_string(w, "bootID", boot_id);
         json_close_object(w);
         return json_writer_steal(w, NULL);
-}
-
-bool boot_id_equal(const char *a, const char *b) {
-        if (!a || !b)
-                return false;
-        for (;; a++, b++) {
-                while (*a == '-')
-                        a++;
-                while (*b == '-')
-                        b++;
-                if (tolower((unsigned char) *a) != tolower((unsigned char) *b))
-                        return false;
-                if (*a == 0)
-                        return true;
-        }
 }
 
 static const char *annotation(const KubeNode *n, const char *key) {

@@ -29,9 +29,6 @@ char *interruption_format(const Notice *n, const char *phase, size_t pods_left,
                           const char *boot_id); /* NULL on ENOMEM */
 void interruption_done(Interruption *i);
 
-/* The same boot, with or without dashes. NULL equals nothing. */
-bool boot_id_equal(const char *a, const char *b);
-
 /* Our cordon or our interruption stands on this Node; one that a person overruled is none. */
 bool node_has_marks(const KubeNode *n);
 /* Among them one that node_patch_undo() takes off. */

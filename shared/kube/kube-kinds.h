@@ -39,6 +39,8 @@ extern const KubeKind kube_node_kind;
 const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
+/* The same boot, with or without dashes. NULL equals nothing. */
+bool boot_id_equal(const char *a, const char *b);
 
 /* -- Pod ------------------------------------------------------------------------------------------------------------- */
 

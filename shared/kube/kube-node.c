@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+
 #include "kube-decode.h"
 #include "marks.h"
 #include "string-util.h"
@@ -116,4 +118,19 @@ bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect)
                 if (streq_ptr(n->taints[i].key, key) && (!effect || streq_ptr(n->taints[i].effect, effect)))
                         return true;
         return false;
+}
+
+bool boot_id_equal(const char *a, const char *b) {
+        if (!a || !b)
+                return false;
+        for (;; a++, b++) {
+                while (*a == '-')
+                        a++;
+                while (*b == '-')
+                        b++;
+                if (tolower((unsigned char) *a) != tolower((unsigned char) *b))
+                        return false;
+                if (*a == 0)
+                        return true;
+        }
 }

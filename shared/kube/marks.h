@@ -25,8 +25,9 @@
  * said it; "ownDeadline" beside it is what an agent keeps to whose clock cannot be right, and nobody else's.
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
-/* Agent: JSON {"id","bootID","kind":"reboot","until"}: asks for a slot before a reboot begins; gone when that is over. And the
- * coordinator's answer, JSON {"id","until"}. */
+/* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
+ * gone when that is over. And the coordinator's answer, JSON {"id","until"}: the slot is that node's until then, or until it is
+ * Ready with another boot id, or the request is gone. */
 #define ANNOTATION_SHUTDOWN_REQUEST "vesper.sh/shutdown-request"
 #define ANNOTATION_SHUTDOWN_GRANTED "vesper.sh/shutdown-granted"
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */

@@ -68,3 +68,11 @@
 #define MESSAGE_REBOOT_GRANTED "2ea7c9f4b1d3450e8f6a0c5d7b92e138"
 /* The request is withdrawn; the message says why. */
 #define MESSAGE_REBOOT_WITHDRAWN "8c40d6e2a7f1493bb52e9c0f3d6a178e"
+/* Coordinator: a node waits for a slot to reboot; the message names who holds them. */
+#define MESSAGE_REBOOT_SLOT_WAITS "73f4101afa6a05731a77a09c7b2f5082"
+/* Coordinator: a node may reboot. */
+#define MESSAGE_REBOOT_SLOT_GRANTED "11aee049cdb7c3205dd5058b20530b49"
+/* Coordinator: a slot is free again; the message says why. */
+#define MESSAGE_REBOOT_SLOT_FREED "24d1bcfad3bfd1285b0e1f19e3311c85"
+/* Coordinator: a node that was granted a reboot did not come back in time. */
+#define MESSAGE_REBOOT_SLOT_EXPIRED "cc0351a3b3c389df7133b9e53041e63c"

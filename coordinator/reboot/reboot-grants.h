@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Grants reboots one after the other: no more than [Budget] MaxConcurrentReboots= nodes hold a slot at once.
+ *
+ *      waits --its turn, and room--> a patch of the Node --seen in the view--> holds --> free again
+ *
+ * One grant is on its way at a time, and counts as held until the view shows what became of it. Before a
+ * leader's first grant come what makes it sure of those of the leader before it: half a minute, in which a
+ * write that had been on its way lands or never does, and then one consistent list of the nodes, since its
+ * own watch may lie behind.
+ */
+
+#include "node-termination.h"
+#include "object-writes.h"
+
+#define REBOOT_GRANTS_KEY "reboots/all"
+
+typedef struct RebootGrants RebootGrants;
+
+/* All borrowed. Looks at every node of the view. */
+int reboot_grants_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
+                      RebootGrants **ret);
+RebootGrants *reboot_grants_free(RebootGrants *g);
+DEFINE_FREEP(RebootGrants, reboot_grants_free);
+
+/* This Node came, changed or went (NULL). Marks REBOOT_GRANTS_KEY where that matters. */
+void reboot_grants_see_node(RebootGrants *g, const char *name, const KubeNode *n);
+/* REBOOT_GRANTS_KEY is due. */
+void reboot_grants_reconcile(RebootGrants *g);
+
+/* Nodes that hold a slot now, and that wait for one. */
+void reboot_grants_count(const RebootGrants *g, size_t *ret_held, size_t *ret_waiting);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reboot-slots.h"
+
+#include "marks.h"
+#include "string-util.h"
+#include "termination-marks.h"
+
+#define TEXT_BYTES_MAX 4096u
+/* It comes back to us in our own answer. */
+#define ID_BYTES_MAX 128u
+
+/* One of the two annotations. */
+typedef struct RebootText {
+        char *id, *boot_id, *kind;
+        usec_t until_usec;
+} RebootText;
+
+static void reboot_text_done(RebootText *t) {
+        free(t->id);
+        free(t->boot_id);
+        free(t->kind);
+        *t = (RebootText){ 0 };
+}
+
+/* 0; -ENODATA: it is not there; -EBADMSG; -ENOMEM. */
+static int read_text(const KubeNode *n, const char *key, RebootText *ret) {
+        static const JsonField fields[] = {
+                { "id", json_parse_strdup, offsetof(RebootText, id), true },
+                { "bootID", json_parse_strdup, offsetof(RebootText, boot_id), false },
+                { "kind", json_parse_strdup, offsetof(RebootText, kind), false },
+                { "until", json_parse_rfc3339, offsetof(RebootText, until_usec), true },
+        };
+        const char *text = object_meta_annotation(&n->object.meta, key);
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_(reboot_text_done) RebootText t = { 0 };
+        int r;
+
+        if (!text)
+                return -ENODATA;
+        r = json_parse(text, strlen(text), TEXT_BYTES_MAX, &doc, NULL);
+        if (r >= 0)
+                r = json_dispatch(json_root(doc), fields, ELEMENTSOF(fields), &t, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        if (isempty(t.id) || strlen(t.id) > ID_BYTES_MAX)
+                return -EBADMSG;
+        *ret = t;
+        t = (RebootText){ 0 };
+        return 0;
+}
+
+static int read_request(const KubeNode *n, RebootText *ret) {
+        int r = read_text(n, ANNOTATION_SHUTDOWN_REQUEST, ret);
+
+        if (r < 0)
+                return r;
+        return !isempty(ret->boot_id) && (streq_ptr(ret->kind, "reboot") || streq_ptr(ret->kind, "poweroff"))
+                       ? 0
+                       : -EBADMSG;
+}
+
+/* 1, 0, -ENOMEM. */
+static int is_leaving(const KubeNode *n) {
+        InterruptionMark m;
+        int r;
+
+        if (n->object.meta.deletion_usec > 0)
+                return 1;
+        r = interruption_mark_parse(n, &m);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        r = m.ends_machine && !interruption_mark_is_over(&m);
+        interruption_mark_done(&m);
+        return r;
+}
+
+static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,
+                            usec_t wall_usec, RebootStand *ret) {
+        bool rebooted = n->boot_id && !boot_id_equal(request->boot_id, n->boot_id);
+        int r = 0;
+
+        if (granted_until_usec > 0 && rebooted && kube_node_is_ready(n))
+                *ret = REBOOT_STAND_OVER;
+        else if (granted_until_usec > wall_usec)
+                *ret = REBOOT_STAND_HOLDS;
+        else if (granted_until_usec > 0)
+                *ret = REBOOT_STAND_EXPIRED;
+        else if (rebooted || request->until_usec <= wall_usec)
+                *ret = REBOOT_STAND_OVER;
+        else {
+                r = is_leaving(n);
+                *ret = r > 0 ? REBOOT_STAND_LEAVING : REBOOT_STAND_WAITS;
+        }
+        return MIN(r, 0);
+}
+
+int reboot_case_read(const KubeNode *n, usec_t wall_usec, RebootCase *ret) {
+        _cleanup_(reboot_text_done) RebootText request = { 0 }, grant = { 0 };
+        _cleanup_(reboot_case_done) RebootCase c = { 0 };
+        int r, g;
+
+        assert(n && ret);
+        r = read_request(n, &request);
+        g = read_text(n, ANNOTATION_SHUTDOWN_GRANTED, &grant);
+        c.node = strdup(n->object.meta.name);
+        if (r == -ENOMEM || g == -ENOMEM || !c.node)
+                return -ENOMEM;
+        c.is_answered = g != -ENODATA;
+        c.stand = r == -EBADMSG ? REBOOT_STAND_GARBLED : REBOOT_STAND_NONE;
+        if (r >= 0) {
+                c.id = TAKE_PTR(request.id);
+                c.until_usec = request.until_usec;
+                c.granted_until_usec = g >= 0 && streq(grant.id, c.id) ? grant.until_usec : 0;
+                r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.stand);
+                if (r < 0)
+                        return r;
+        }
+        c.is_stale = c.is_answered && c.stand != REBOOT_STAND_HOLDS && c.stand != REBOOT_STAND_EXPIRED;
+        *ret = c;
+        c = (RebootCase){ 0 };
+        return 0;
+}
+
+void reboot_case_done(RebootCase *c) {
+        c->node = mfree(c->node);
+        c->id = mfree(c->id);
+}
+
+usec_t reboot_case_next(const RebootCase *c) {
+        switch (c->stand) {
+        case REBOOT_STAND_HOLDS:
+                return c->granted_until_usec;
+        case REBOOT_STAND_WAITS:
+        case REBOOT_STAND_LEAVING:
+                return c->until_usec;
+        case REBOOT_STAND_NONE:
+        case REBOOT_STAND_GARBLED:
+        case REBOOT_STAND_OVER:
+        case REBOOT_STAND_EXPIRED:
+        case _REBOOT_STAND_MAX:
+                break;
+        }
+        return USEC_INFINITY;
+}
+
+int reboot_case_order(const RebootCase *a, const RebootCase *b) {
+        if (a->until_usec != b->until_usec)
+                return a->until_usec < b->until_usec ? -1 : 1;
+        return strcmp(a->node, b->node);
+}
+
+static char *grant_text(const char *id, usec_t until_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char until[RFC3339_MAX];
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        rfc3339_format(until_usec, until);
+        json_open_object(w, NULL);
+        json_add_string(w, "id", id);
+        json_add_string(w, "until", until);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *text = id ? grant_text(id, until_usec) : NULL;
+
+        if ((id && !text) || json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_add_string(w, "resourceVersion", n->object.meta.resource_version);
+        json_open_object(w, "annotations");
+        if (text)
+                json_add_string(w, ANNOTATION_SHUTDOWN_GRANTED, text);
+        else
+                json_add_null(w, ANNOTATION_SHUTDOWN_GRANTED);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}

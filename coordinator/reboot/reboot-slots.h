@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * reboot/: which nodes may reboot now. Calls cluster/ and termination/ (its writes, and the agent's word
+ * about an interruption); is driven by the coordinator's work queue.
+ *
+ * reboot-slots.c: pure. What a Node says of the reboot that it asks for, and what was answered (marks.h):
+ *
+ *      vesper.sh/shutdown-request {"id","bootID","kind":"reboot|poweroff","until"}   the agent
+ *      vesper.sh/shutdown-granted {"id","until"}                                     the coordinator
+ *
+ * A grant of the request's id holds a slot until its time has passed, the request is withdrawn, the Node is
+ * Ready with another boot id, or is gone. An id is granted once: what let its slot run out asks anew.
+ * Everything that survives a change of leaders stands in these two (design.md section 4).
+ */
+
+#include "kube-kinds.h"
+
+typedef enum RebootStand {
+        REBOOT_STAND_NONE,    /* nothing is asked for */
+        REBOOT_STAND_GARBLED, /* ... that can be read */
+        REBOOT_STAND_OVER,    /* it has been rebooted since, or waits no longer */
+        REBOOT_STAND_LEAVING, /* its Node is being deleted, or its machine ends: no slot is spent on it */
+        REBOOT_STAND_EXPIRED, /* its slot ran out before it was back */
+        REBOOT_STAND_WAITS,
+        REBOOT_STAND_HOLDS,
+        _REBOOT_STAND_MAX,
+} RebootStand;
+
+typedef struct RebootCase {
+        char *node;
+        char *id;                  /* of the request; NULL: NONE or GARBLED */
+        usec_t until_usec;         /* wall clock: so long the request waits */
+        usec_t granted_until_usec; /* wall clock: of the grant of that id; 0: there is none */
+        RebootStand stand;
+        bool is_answered; /* some grant stands on the Node */
+        bool is_stale;    /* ... that holds nothing and tells nothing: to be taken off */
+} RebootCase;
+
+/* Where this Node stands at that time (wall clock). -ENOMEM. */
+int reboot_case_read(const KubeNode *n, usec_t wall_usec, RebootCase *ret);
+void reboot_case_done(RebootCase *c);
+/* When time alone changes it (wall clock); USEC_INFINITY: never. */
+usec_t reboot_case_next(const RebootCase *c);
+
+/* Whose turn it is among those that wait: who runs out of patience first. With the same RebootPatienceSec=
+ * on all nodes that is who asked first. Below 0: a comes before b. */
+int reboot_case_order(const RebootCase *a, const RebootCase *b);
+
+/* The patch that grants it, or takes a stale grant off (id NULL), on this state of the Node. NULL on ENOMEM.
+ */
+char *reboot_grant_patch(const KubeNode *n, const char *id, usec_t until_usec);

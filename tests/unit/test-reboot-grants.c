@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+/* Nodes ask for slots as their agents do; what the coordinator answers. */
+
+#define S USEC_PER_SEC
+#define SETTLED (60 * S) /* the half minute of a new leader, and a list */
+
+static CoordinatorRig *new_rig(const char *max, unsigned n_nodes) {
+        CoordinatorRig *r = coordinator_rig_new();
+
+        r->settings[0] = MUST(strf("Budget.MaxConcurrentReboots=%s", max));
+        r->settings[1] = MUST(strdup("Budget.RebootSlotSec=10min"));
+        rig_begin(r, n_nodes, NULL);
+        return r;
+}
+
+static const char *annotation(CoordinatorRig *r, const char *node, const char *key) {
+        return fj_string(rig_node(r, node), "metadata", "annotations", key, NULL);
+}
+
+/* id NULL: takes it back. in: it waits so long. */
+static void ask(CoordinatorRig *r, const char *node, const char *id, usec_t in) {
+        const char *boot = fj_string(rig_node(r, node), "status", "nodeInfo", "bootID", NULL);
+        char until[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->w.loop) + in, until);
+        if (id)
+                fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                           "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST
+                           "':'{\\'id\\':\\'%s\\',\\'bootID\\':\\'%s\\',\\'kind\\':\\'reboot\\',\\'until\\':"
+                           "\\'%s\\'}'}}}",
+                           id, boot, until);
+        else
+                fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                           "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+}
+
+/* Is that request granted, by a grant that has not run out? */
+static bool is_granted(CoordinatorRig *r, const char *node, const char *id) {
+        const char *text = annotation(r, node, ANNOTATION_SHUTDOWN_GRANTED);
+        cJSON *grant = text ? cJSON_Parse(text) : NULL;
+        bool granted = false;
+        usec_t until;
+
+        if (grant)
+                granted = streq_ptr(fj_string(grant, "id", NULL), id) &&
+                          rfc3339_parse(fj_string(grant, "until", NULL), &until) >= 0 &&
+                          until > loop_wall(r->w.loop);
+        cJSON_Delete(grant);
+        return granted;
+}
+
+/* It runs again, in a new boot; ready: its kubelet, too. */
+static void boot(CoordinatorRig *r, const char *node, const char *id, bool ready) {
+        fake_cluster_set_kubelet(r->cluster, node, ready);
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'status':{'nodeInfo':{'bootID':'%s'},'conditions':[{'type':'Ready','status':'%s'}]}}", id,
+                   ready ? "True" : "False");
+}
+
+static void test_one_by_one(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        (void) state;
+
+        print_message("  who runs out of patience first is first; not before the leader has settled\n");
+        ask(r, "n1", "b", 3000 * S);
+        ask(r, "n0", "a", 3600 * S);
+        ask(r, "n2", "c", 3300 * S);
+        rig_run(r, 5 * S);
+        assert_null(annotation(r, "n1", ANNOTATION_SHUTDOWN_GRANTED));
+        assert_true(rig_event_says(r, "n1", "RebootWaits", "has just begun to lead"));
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n1", "b"));
+        assert_false(is_granted(r, "n0", "a"));
+        assert_false(is_granted(r, "n2", "c"));
+        assert_true(rig_has_event(r, "n1", "RebootGranted"));
+        assert_true(rig_event_says(r, "n0", "RebootWaits", "held by n1 until"));
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Node n1 may reboot now"));
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Waiting: n2, n0"));
+        rig_run(r, 120 * S);
+        assert_false(is_granted(r, "n2", "c"));
+
+        print_message("  down, up and not Ready: the slot is kept; Ready: the next one\n");
+        boot(r, "n1", "n1-boot-2", false);
+        rig_run(r, 60 * S);
+        assert_false(is_granted(r, "n2", "c"));
+        boot(r, "n1", "n1-boot-2", true);
+        rig_run(r, 2 * S);
+        assert_true(is_granted(r, "n2", "c"));
+        assert_null(annotation(r, "n1", ANNOTATION_SHUTDOWN_GRANTED)); /* taken off again */
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "is Ready after its reboot"));
+
+        print_message("  withdrawn: the next one, and nothing of ours is left\n");
+        ask(r, "n2", NULL, 0);
+        rig_run(r, 2 * S);
+        assert_null(annotation(r, "n2", ANNOTATION_SHUTDOWN_GRANTED));
+        assert_true(is_granted(r, "n0", "a"));
+
+        print_message("  its slot runs out: told, given to the next, and not granted again\n");
+        ask(r, "n2", "d", 6000 * S);
+        rig_run(r, 590 * S);
+        assert_false(is_granted(r, "n2", "d"));
+        rig_run(r, 15 * S);
+        assert_true(is_granted(r, "n2", "d"));
+        assert_true(rig_has_event(r, "n0", "RebootSlotExpired"));
+        ask(r, "n2", NULL, 0);
+        rig_run(r, 60 * S);
+        assert_false(is_granted(r, "n0", "a"));
+        print_message("  asked anew: granted again\n");
+        ask(r, "n0", "e", 3600 * S);
+        rig_run(r, 2 * S);
+        assert_true(is_granted(r, "n0", "e"));
+        ask(r, "n0", NULL, 0);
+        rig_run(r, 2 * S);
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_free_ char *node = MUST(strf("n%u", i));
+
+                assert_null(annotation(r, node, ANNOTATION_SHUTDOWN_GRANTED));
+        }
+}
+
+static void test_several(void **state) {
+        static const struct {
+                const char *max;
+                unsigned granted;
+        } rows[] = { { "0", 0 }, { "2", 2 }, { "3", 3 }, { "9", 5 } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(rows[i].max, 5);
+                unsigned granted = 0;
+
+                print_message("  MaxConcurrentReboots=%s\n", rows[i].max);
+                for (unsigned n = 0; n < 5; n++) {
+                        _cleanup_free_ char *node = MUST(strf("n%u", n));
+
+                        ask(r, node, node, (3600 + n) * S);
+                }
+                rig_run(r, SETTLED);
+                for (unsigned n = 0; n < 5; n++) {
+                        _cleanup_free_ char *node = MUST(strf("n%u", n));
+
+                        assert_int_equal(is_granted(r, node, node), n < rows[i].granted);
+                        granted += is_granted(r, node, node);
+                }
+                assert_int_equal(granted, rows[i].granted);
+                if (granted == 0)
+                        assert_true(rig_event_says(r, "n0", "RebootWaits", "MaxConcurrentReboots=0"));
+        }
+}
+
+static void test_not_granted(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        (void) state;
+
+        rig_run(r, SETTLED);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':'reboot me'}}}");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n1", .stuck = true });
+        rig_delete_node(r, "n1");
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, 5 * S);
+        assert_true(rig_event_says(r, "n0", "RebootNotGranted", "cannot be read"));
+        assert_true(rig_event_says(r, "n1", "RebootNotGranted", "being deleted"));
+        assert_null(annotation(r, "n0", ANNOTATION_SHUTDOWN_GRANTED));
+        assert_null(annotation(r, "n1", ANNOTATION_SHUTDOWN_GRANTED));
+        print_message("  they keep nobody else waiting\n");
+        ask(r, "n2", "c", 3600 * S);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n2", "c"));
+        print_message("  patience that is over is no request\n");
+        ask(r, "n2", NULL, 0);
+        ask(r, "n0", "d", 0);
+        rig_run(r, 10 * S);
+        assert_false(is_granted(r, "n0", "d"));
+}
+
+static void test_node_gone(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        (void) state;
+
+        ask(r, "n0", "a", 3000 * S);
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n0", "a"));
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 2 * S);
+        assert_true(is_granted(r, "n1", "b"));
+        assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "the Node is gone"));
+}
+
+/* The next leader goes by what stands on the Nodes. */
+static void test_takeover(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        (void) state;
+
+        rig_start(r, 1);
+        ask(r, "n0", "a", 3000 * S);
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n0", "a"));
+        rig_kill(r, 0);
+        rig_run(r, 120 * S);
+        assert_non_null(rig_leader(r));
+        assert_true(is_granted(r, "n0", "a"));
+        assert_false(is_granted(r, "n1", "b"));
+        assert_false(strstr(strbuf_str(&rig_leader(r)->said), "may reboot now") != NULL);
+        boot(r, "n0", "n0-boot-2", true);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n1", "b"));
+}
+
+/* A leader whose watch lies behind finds in its list what it has not seen yet. */
+static void test_watch_behind(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        char until[RFC3339_MAX];
+        (void) state;
+
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, 5 * S);
+        /* From here on nothing comes to it by watch; the leader before it granted n0 just then. */
+        assert_false(is_granted(r, "n1", "b"));
+        fake_api_stall_watches(r->api, virtual_time_now(r->w.time) + SETTLED + 5 * S);
+        ask(r, "n0", "a", 3600 * S);
+        rfc3339_format(loop_wall(r->w.loop) + 300 * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED
+                   "':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
+                   until);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n0", "a"));
+        assert_false(is_granted(r, "n1", "b"));
+        print_message("  it sees that the slot is free: the next one\n");
+        ask(r, "n0", NULL, 0);
+        rig_run(r, 30 * S);
+        assert_true(is_granted(r, "n1", "b"));
+}
+
+/* Nobody knows what became of a grant: it is counted, sent again, and nobody else gets one. */
+static void test_lost_answers(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        (void) state;
+
+        rig_run(r, SETTLED);
+        ask(r, "n0", "a", 3000 * S);
+        ask(r, "n1", "b", 3600 * S);
+        fake_api_away_until(r->api, virtual_time_now(r->w.time) + 40 * S);
+        rig_run(r, 200 * S);
+        assert_true(is_granted(r, "n0", "a") != is_granted(r, "n1", "b"));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_by_one),   cmocka_unit_test(test_several),
+                cmocka_unit_test(test_not_granted),  cmocka_unit_test(test_node_gone),
+                cmocka_unit_test(test_takeover),     cmocka_unit_test(test_watch_behind),
+                cmocka_unit_test(test_lost_answers),
+        };
+
+        return cmocka_run_group_tests_name("reboot-grants", tests, NULL, NULL);
+}

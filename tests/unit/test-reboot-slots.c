@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "marks.h"
+#include "reboot-slots.h"
+#include "string-util.h"
+
+#define NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+#define SOON "2027-01-15T08:10:00Z"
+#define PAST "2027-01-15T07:59:59Z"
+
+/* As they stand in an annotation, inside a JSON text that is written with ' for ". */
+#define REQUEST(boot, kind, until) \
+        "'" ANNOTATION_SHUTDOWN_REQUEST "':'{\\'id\\':\\'a\\',\\'bootID\\':\\'" boot \
+        "\\',\\'kind\\':\\'" kind "\\',\\'until\\':\\'" until "\\'}'"
+#define GRANT(id, until) \
+        "'" ANNOTATION_SHUTDOWN_GRANTED "':'{\\'id\\':\\'" id "\\',\\'until\\':\\'" until "\\'}'"
+#define ASKED REQUEST("b1", "reboot", SOON)
+#define READY "'conditions':[{'type':'Ready','status':'True'}],"
+#define BOOT(id) "'nodeInfo':{'bootID':'" id "'}"
+
+/* A Node from its annotations, the rest of its metadata, and its status. */
+static KubeNode *node_of(InternPool *pool, const char *annotations, const char *meta, const char *status) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *text = strf("{'metadata':{'name':'n','uid':'u','resourceVersion':'7',"
+                                         "'annotations':{%s}%s},'status':{%s}}",
+                                         annotations, meta, status);
+        KubeObject *o;
+
+        assert_non_null(text);
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        return (KubeNode *) o;
+}
+
+static void test_stand(void **state) {
+        static const char spot[] =
+                ",'" ANNOTATION_INTERRUPTION
+                "':'{\\'id\\':\\'s\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\'}'";
+        static const struct {
+                const char *what, *annotations, *meta, *status;
+                const char *interruption; /* phase of a spot notice; NULL: there is none */
+                RebootStand stand;
+                bool stale;
+        } rows[] = {
+                { "nothing", "", "", BOOT("b1"), NULL, REBOOT_STAND_NONE, false },
+                { "a request", ASKED, "", READY BOOT("b1"), NULL, REBOOT_STAND_WAITS, false },
+                { "... to power off", REQUEST("b1", "poweroff", SOON), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_WAITS, false },
+                { "... of a node that is not Ready", ASKED, "", BOOT("b1"), NULL, REBOOT_STAND_WAITS,
+                  false },
+                { "... whose boot nobody has reported", ASKED, "", "", NULL, REBOOT_STAND_WAITS, false },
+                { "... the same boot, written otherwise", REQUEST("B-1", "reboot", SOON), "", BOOT("b1"),
+                  NULL, REBOOT_STAND_WAITS, false },
+                { "... whose patience is over", REQUEST("b1", "reboot", PAST), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_OVER, false },
+                { "... of another boot", ASKED, "", READY BOOT("b2"), NULL, REBOOT_STAND_OVER, false },
+                { "... to do something else", REQUEST("b1", "explode", SOON), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_GARBLED, false },
+                { "... of no boot", REQUEST("", "reboot", SOON), "", BOOT("b1"), NULL, REBOOT_STAND_GARBLED,
+                  false },
+                { "... without a time", REQUEST("b1", "reboot", "tomorrow"), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_GARBLED, false },
+                { "... that is no JSON", "'" ANNOTATION_SHUTDOWN_REQUEST "':'yes'", "", BOOT("b1"), NULL,
+                  REBOOT_STAND_GARBLED, false },
+                { "... of a node that is being deleted", ASKED,
+                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_STAND_LEAVING,
+                  false },
+                { "... whose machine ends", ASKED, "", BOOT("b1"), "Draining", REBOOT_STAND_LEAVING, false },
+                { "... whose machine was said to end, until a person overruled it", ASKED, "", BOOT("b1"),
+                  "Released", REBOOT_STAND_WAITS, false },
+                { "granted", ASKED "," GRANT("a", SOON), "", READY BOOT("b1"), NULL, REBOOT_STAND_HOLDS,
+                  false },
+                { "granted, and waits no longer: it has begun",
+                  REQUEST("b1", "reboot", PAST) "," GRANT("a", SOON), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_HOLDS, false },
+                { "granted, and deleted since", ASKED "," GRANT("a", SOON),
+                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_STAND_HOLDS,
+                  false },
+                { "granted, and up again, but not Ready", ASKED "," GRANT("a", SOON), "", BOOT("b2"), NULL,
+                  REBOOT_STAND_HOLDS, false },
+                { "granted, and back", ASKED "," GRANT("a", SOON), "", READY BOOT("b2"), NULL,
+                  REBOOT_STAND_OVER, true },
+                { "granted, and not back in time", ASKED "," GRANT("a", PAST), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_EXPIRED, false },
+                { "granted, and withdrawn", GRANT("a", SOON), "", BOOT("b1"), NULL, REBOOT_STAND_NONE,
+                  true },
+                { "asked anew, with the answer to the last one", ASKED "," GRANT("z", SOON), "", BOOT("b1"),
+                  NULL, REBOOT_STAND_WAITS, true },
+                { "an answer that cannot be read", ASKED ",'" ANNOTATION_SHUTDOWN_GRANTED "':'yes'", "",
+                  BOOT("b1"), NULL, REBOOT_STAND_WAITS, true },
+                { "an answer without an id", ASKED "," GRANT("", SOON), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_WAITS, true },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *phase = NULL, *annotations = NULL;
+                RebootCase c;
+                KubeNode *n;
+
+                print_message("  %s\n", rows[i].what);
+                phase = rows[i].interruption ? strf(spot, rows[i].interruption) : strdup("");
+                annotations = strf("%s%s", rows[i].annotations, phase);
+                n = node_of(pool, annotations, rows[i].meta, rows[i].status);
+                assert_return_code(reboot_case_read(n, NOW, &c), 0);
+                assert_int_equal(c.stand, rows[i].stand);
+                assert_int_equal(c.is_stale, rows[i].stale);
+                assert_string_equal(c.node, "n");
+                if (c.stand >= REBOOT_STAND_OVER)
+                        assert_string_equal(c.id, "a");
+                if (c.stand == REBOOT_STAND_HOLDS || c.stand == REBOOT_STAND_WAITS)
+                        assert_int_equal(reboot_case_next(&c), NOW + 600 * USEC_PER_SEC);
+                else if (c.stand != REBOOT_STAND_LEAVING)
+                        assert_int_equal(reboot_case_next(&c), USEC_INFINITY);
+                reboot_case_done(&c);
+                kube_object_unref(&n->object);
+        }
+}
+
+static void test_order(void **state) {
+        const RebootCase early = { .node = (char *) "z", .until_usec = 5 },
+                         late = { .node = (char *) "a", .until_usec = 6 },
+                         same = { .node = (char *) "zz", .until_usec = 5 };
+        (void) state;
+
+        assert_true(reboot_case_order(&early, &late) < 0);
+        assert_true(reboot_case_order(&late, &early) > 0);
+        assert_true(reboot_case_order(&early, &same) < 0);
+        assert_int_equal(reboot_case_order(&early, &early), 0);
+}
+
+static void test_patch(void **state) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *grant = NULL, *off = NULL;
+        KubeNode *n;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        n = node_of(pool, ASKED, "", "");
+        grant = reboot_grant_patch(n, "a", NOW);
+        assert_string_equal(grant, "{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{"
+                                   "\"vesper.sh/shutdown-granted\":\"{\\\"id\\\":\\\"a\\\",\\\"until\\\":"
+                                   "\\\"2027-01-15T08:00:00Z\\\"}\"}}}");
+        off = reboot_grant_patch(n, NULL, 0);
+        assert_string_equal(off, "{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{"
+                                 "\"vesper.sh/shutdown-granted\":null}}}");
+        kube_object_unref(&n->object);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_stand),
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_patch),
+        };
+
+        return cmocka_run_group_tests_name("reboot-slots", tests, NULL, NULL);
+}
