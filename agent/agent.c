@@ -558,6 +558,12 @@ static int make_shutdown(Agent *a) {
         return shutdown_new(&context, &handler, &a->shutdown);
 }
 
+static bool may_end_pods(void *userdata) {
+        Agent *a = userdata;
+
+        return reflex_may_end_pods(a->reflex);
+}
+
 static int agent_init(Agent *a) {
         int r;
 
@@ -567,7 +573,10 @@ static int agent_init(Agent *a) {
         r = intent_log_new(a->env, &a->intents);
         if (r < 0)
                 return r;
-        r = evictor_new(a->client, &(EvictorOptions){ .window_start = WINDOW, .window_max = WINDOW },
+        r = evictor_new(a->client,
+                        &(EvictorOptions){ .window_start = WINDOW,
+                                           .window_max = WINDOW,
+                                           .permit = { may_end_pods, a } },
                         &a->evictor);
         if (r < 0)
                 return r;

@@ -12,6 +12,10 @@
  * not move soon. */
 #define VOLUMES_STALL_USEC (30 * USEC_PER_SEC)
 
+/* No pod is ended on the word of an older Node. Longer than node-report.h lets pass between two writes of a
+ * drain that moves: only one that is held up reads besides. */
+#define NODE_FRESH_USEC (15 * USEC_PER_SEC)
+
 struct Reflex {
         ReflexContext c;
         NodeReport *report;
@@ -25,6 +29,7 @@ struct Reflex {
         Timer *timer;     /* LB_WAIT, VOLUMES */
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
+        bool held;                    /* pods are not ended until the Node is read */
         usec_t machine_deadline_usec; /* wall clock: of a shutdown under way; USEC_INFINITY: none */
 };
 
@@ -505,12 +510,31 @@ static void on_api(NodeReport *report, const ApiError *error, bool first, void *
                 node_voice_api_lost(r->c.voice, error);
 }
 
+bool reflex_may_end_pods(Reflex *r) {
+        /* Of a machine that goes down it does not matter who opens the node. */
+        if (!can_stop(r) || node_report_is_fresh(r->report, NODE_FRESH_USEC))
+                return true;
+        r->held = true;
+        node_report_read(r->report);
+        return false;
+}
+
+static void go_on(Reflex *r) {
+        if (!r->held)
+                return;
+        r->held = false;
+        evictor_go_on(r->c.evictor);
+        if (r->drain)
+                node_drain_wake(r->drain);
+}
+
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending)
                 return;
         r->ending = true;
         r->machine_deadline_usec = deadline_usec;
         node_voice_ending(r->c.voice);
+        go_on(r);
         if (r->state == REFLEX_DRAINED)
                 reflex_set_state(r, REFLEX_ENDING, "the machine goes down");
         else if (r->state == REFLEX_LB_WAIT)
@@ -558,12 +582,17 @@ static void see_view(Reflex *r) {
 }
 
 static void on_read(NodeReport *report, void *userdata) {
-        see_view(userdata);
+        Reflex *r = userdata;
+
+        see_view(r);
+        go_on(r);
 }
 
 void reflex_see_node(Reflex *r, const KubeNode *n) {
         node_report_see(r->report, n);
         see_view(r);
+        if (!n)
+                go_on(r);
 }
 
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {

@@ -90,6 +90,9 @@ void reflex_see_node(Reflex *r, const KubeNode *n); /* NULL: gone */
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod);
 void reflex_pods_synced(Reflex *r);
 void reflex_kick(Reflex *r);
+/* Pods may be ended: what is known of the Node is fresh. Else it is read first, and then the evictor goes
+ * on, unless a person has opened the node. */
+bool reflex_may_end_pods(Reflex *r);
 
 ReflexState reflex_state(const Reflex *r);
 const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */

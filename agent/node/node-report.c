@@ -58,6 +58,8 @@ struct NodeReport {
         char *sent_version; /* the resourceVersion that it carries */
         bool uncordons;     /* the undo under way */
         bool stale;         /* a conflict: the view is older than the Node */
+        bool wants_read;
+        usec_t asked_usec;  /* when the latest request left that was answered with the Node; 0: none was */
         unsigned conflicts; /* in a row */
         bool failing;
         Backoff backoff;
@@ -151,6 +153,18 @@ static void take_view(NodeReport *r, KubeNode *n) {
                 set_view(r, n);
 }
 
+bool node_report_is_fresh(const NodeReport *r, usec_t max_age_usec) {
+        return !r->view ||
+               (r->asked_usec > 0 && loop_now(r->env->loop) < usec_add(r->asked_usec, max_age_usec));
+}
+
+void node_report_read(NodeReport *r) {
+        if (r->wants_read)
+                return;
+        r->wants_read = true;
+        pump(r);
+}
+
 void node_report_see(NodeReport *r, const KubeNode *node) {
         if (!node) {
                 forget_view(r);
@@ -242,6 +256,16 @@ static void on_failure(NodeReport *r, const ApiError *error) {
         r->handler.on_api(r, error, first, r->handler.userdata);
 }
 
+/* A write that was taken was decided on the newest Node: it is as good as a read for whoever waits for one.
+ */
+static void on_answered(NodeReport *r, ReportWrite write) {
+        if (write != WRITE_READ && !r->wants_read)
+                return;
+        r->wants_read = false;
+        if (r->handler.on_read)
+                r->handler.on_read(r, r->handler.userdata);
+}
+
 static void on_reply(const KubeReply *reply, void *userdata) {
         NodeReport *r = userdata;
         ReportWrite write = r->write;
@@ -252,12 +276,13 @@ static void on_reply(const KubeReply *reply, void *userdata) {
                 r->sent_usec = reply->started_usec;
         if (!reply->error) {
                 take_object(r, write, reply->object);
+                r->asked_usec = reply->started_usec;
                 on_success(r, write);
-                if (write == WRITE_READ && r->handler.on_read)
-                        r->handler.on_read(r, r->handler.userdata);
-        } else if (reply->error->http == 404 && write == WRITE_READ)
+                on_answered(r, write);
+        } else if (reply->error->http == 404 && write == WRITE_READ) {
                 node_report_see(r, NULL); /* the informer will bring the next one */
-        else if (reply->error->http == 409) {
+                on_answered(r, write);
+        } else if (reply->error->http == 409) {
                 on_conflict(r);
                 r->handler.on_api(r, reply->error, false, r->handler.userdata);
         } else
@@ -413,7 +438,7 @@ static void pump(NodeReport *r) {
         }
         if (!r->view)
                 return; /* there is no Node; the informer will bring it */
-        if (r->stale)
+        if (r->stale || r->wants_read)
                 read_node(r);
         else if (r->goal == GOAL_MARK)
                 pump_mark(r, now);
@@ -453,7 +478,7 @@ static void change_goal(NodeReport *r, ReportGoal goal) {
         r->call = kube_call_free(r->call);
         r->write = WRITE_NONE;
         r->goal = goal;
-        r->cordoned = r->undone = r->released = false;
+        r->cordoned = r->undone = r->released = r->wants_read = false;
         r->acked = (ReportText){ 0 };
         r->sent_usec = r->settle_usec = r->retry_usec = 0;
         r->conflicts = 0;

@@ -35,7 +35,7 @@ typedef struct NodeReportHandler {
         /* A write failed (each time, `first` in a row), and: writes go through again (error NULL). */
         void (*on_api)(NodeReport *r, const ApiError *error, bool first, void *userdata);
         void *userdata;
-        /* The Node was read after a conflict: node_report_view() may show what no watch has brought. May be NULL. */
+        /* The Node was read: node_report_view() may show what no watch has brought. May be NULL. */
         void (*on_read)(NodeReport *r, void *userdata);
 } NodeReportHandler;
 
@@ -56,6 +56,12 @@ DEFINE_FREEP(NodeReport, node_report_free);
 void node_report_see(NodeReport *r, const KubeNode *node);
 /* The newest Node known, from the informer or an answer; borrowed, NULL if there is none. */
 const KubeNode *node_report_view(const NodeReport *r);
+
+/* The API server has answered about the Node what was asked so lately, or there is none: a watch may have
+ * been silent since then. */
+bool node_report_is_fresh(const NodeReport *r, usec_t max_age_usec);
+/* While marks are to stand there: reads it anew, and again until it is answered; then on_read(). */
+void node_report_read(NodeReport *r);
 
 /* Begin, or say something new. The first one sends W1 inside. -ENOMEM: nothing is changed; not for something new about
  * the same notice. */

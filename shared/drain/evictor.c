@@ -66,6 +66,7 @@ struct Evictor {
         KubeClient *client;
         Env *env;
         HttpGuard guard;
+        EvictorPermit permit;
         List ready, all;
         Hashmap *queues;
         TokenBucket bucket;
@@ -95,8 +96,10 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
         e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
         e->bucket =
                 (TokenBucket){ .burst = MAX(per_second / 5, 1u), .per_minute = (uint64_t) per_second * 60 };
-        if (o)
+        if (o) {
                 e->guard = o->guard;
+                e->permit = o->permit;
+        }
         r = hashmap_new(HASHMAP_BORROW_KEYS, &e->queues);
         if (r < 0)
                 return r;
@@ -430,6 +433,14 @@ void evictor_kick(Evictor *e) {
         }
 }
 
+bool evictor_has_permit(const Evictor *e) {
+        return !e->permit.is_given || e->permit.is_given(e->permit.userdata);
+}
+
+void evictor_go_on(Evictor *e) {
+        evictor_pump(e);
+}
+
 static void on_wake(Timer *t, void *userdata) {
         Eviction *w = userdata;
 
@@ -600,6 +611,8 @@ static void on_pump(Timer *t, void *userdata) {
                 evictor_pump(e);
                 return;
         }
+        if (e->ready.size > 0 && !evictor_has_permit(e))
+                return;
         while (e->ready.size > 0 && e->stats.in_flight < e->window) {
                 Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
 

@@ -38,10 +38,18 @@ typedef struct EvictionReport {
  * wish. */
 typedef void (*eviction_report_t)(Eviction *e, const EvictionReport *report, void *userdata);
 
+/* Whether pods may be ended now, asked when a request is about to leave. While it is not given nothing
+ * leaves, until evictor_go_on(). */
+typedef struct EvictorPermit {
+        bool (*is_given)(void *userdata); /* NULL: always */
+        void *userdata;
+} EvictorPermit;
+
 typedef struct EvictorOptions {
         unsigned window_start, window_max; /* 0: 100, 400 */
         unsigned per_second;               /* 0: 500 */
         HttpGuard guard;                   /* each request */
+        EvictorPermit permit;
 } EvictorOptions;
 
 int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret);
@@ -70,6 +78,11 @@ int eviction_set_pdb(Eviction *e, const char *pdb);
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed);
 /* The PDB is gone, or nobody watches it any more: its pods go on without a gate. */
 void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb);
+
+/* For what else ends pods beside evictions. */
+bool evictor_has_permit(const Evictor *e);
+/* What the permit depends on has changed: what waits for it goes. */
+void evictor_go_on(Evictor *e);
 
 /* The path to the API server came back: pending backoffs after no answer end now. */
 void evictor_kick(Evictor *e);

@@ -304,6 +304,8 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
                 timer_arm_earlier(d->timer, dp->delete_retry_usec);
                 return;
         }
+        if (!evictor_has_permit(d->evictor))
+                return; /* whoever gives it wakes us */
         if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
             kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));

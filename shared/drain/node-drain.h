@@ -72,7 +72,8 @@ typedef struct NodeDrainOptions {
         HttpGuard guard;
 } NodeDrainOptions;
 
-/* evictor and client are borrowed. The first wake is the caller's. */
+/* evictor and client are borrowed. Deletes need the evictor's permit, too: when it is given after it was
+ * not, wake. The first wake is the caller's. */
 int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, const NodeDrainHandler *h,
                    NodeDrain **ret);
 NodeDrain *node_drain_free(NodeDrain *d); /* withdraws what is not yet sent */

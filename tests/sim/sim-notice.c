@@ -346,6 +346,36 @@ static void test_person_cordons_again(void **state) {
         }
 }
 
+/* ... while every watch is silent, and so long that the node's time comes: its budget gives way, or its pods
+ * are to be deleted, and what the agent knows of its Node is old. */
+static void test_person_opens_unheard(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.pdb_min = o.n_pods;
+        for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+                uint64_t done;
+
+                sim_world_notice(w, 1, 120);
+                require_within(w, 10, is_cordoned, 1);
+                require_runs(w, 20 * SEC);
+                sim_trace_add(w->trace, "scene", "all watches fall silent");
+                fake_api_stall_watches(fake_cluster_api(w->cluster), sim_world_now(w) + 300 * SEC);
+                require_runs(w, SEC);
+                sim_world_admin_uncordon(w, 1);
+                require_runs(w, 20 * SEC);
+                if (seed % 2)
+                        sim_world_set_pdb_min(w, o.n_pods - 4);
+                require_runs(w, 120 * SEC);
+                sim_check_n_evictions(w->check, &done);
+                require(w, done == 0);
+                require(w, sim_world_pods_on(w, 1) > 0 && sim_world_pods_going(w, 1) == 0);
+                require(w, !sim_world_unschedulable(w, 1));
+                require(w, strstr(sim_world_annotation(w, 1, "vesper.sh/interruption"), "Released"));
+        }
+}
+
 static void test_answers_lost(void **state) {
         static const struct {
                 const char *what;
@@ -445,14 +475,24 @@ static void test_disk_fails(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_main_path),           cmocka_unit_test(test_undone),
-                cmocka_unit_test(test_budget_blocks),       cmocka_unit_test(test_long_stop),
-                cmocka_unit_test(test_agent_killed), cmocka_unit_test(test_wrong_clock),        cmocka_unit_test(test_api_away),
-                cmocka_unit_test(test_watches_cut),         cmocka_unit_test(test_late_pod),
-                cmocka_unit_test(test_person_opens),        cmocka_unit_test(test_person_opens_early),
-                cmocka_unit_test(test_person_had_cordoned), cmocka_unit_test(test_person_cordons_again),
-                cmocka_unit_test(test_answers_lost),        cmocka_unit_test(test_errors_sprinkled),
-                cmocka_unit_test(test_deleted_meanwhile),   cmocka_unit_test(test_disk_fails),
+                cmocka_unit_test(test_main_path),
+                cmocka_unit_test(test_undone),
+                cmocka_unit_test(test_budget_blocks),
+                cmocka_unit_test(test_long_stop),
+                cmocka_unit_test(test_agent_killed),
+                cmocka_unit_test(test_wrong_clock),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_late_pod),
+                cmocka_unit_test(test_person_opens),
+                cmocka_unit_test(test_person_opens_early),
+                cmocka_unit_test(test_person_opens_unheard),
+                cmocka_unit_test(test_person_had_cordoned),
+                cmocka_unit_test(test_person_cordons_again),
+                cmocka_unit_test(test_answers_lost),
+                cmocka_unit_test(test_errors_sprinkled),
+                cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_disk_fails),
         };
         return cmocka_run_group_tests_name("sim-notice", tests, NULL, NULL);
 }

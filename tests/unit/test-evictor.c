@@ -605,6 +605,36 @@ static void test_guard(void **state) {
         assert_int_equal(b->n_requests, 0);
 }
 
+static bool is_true(void *userdata) {
+        return *(bool *) userdata;
+}
+
+/* Without permit nothing leaves and nothing is counted as tried; with it, all at once. */
+static void test_permit(void **state) {
+        bool given = false;
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .permit = { is_true, &given } });
+        (void) state;
+
+        for (size_t i = 0; i < 3; i++)
+                wish(b, i, NULL);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 0);
+        assert_int_equal(evictor_stats(b->evictor).waiting, 3);
+        assert_false(evictor_has_permit(b->evictor));
+        evictor_go_on(b->evictor);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 0);
+
+        given = true;
+        evictor_go_on(b->evictor);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+        assert_int_equal(n_accepted(b), 3);
+        assert_int_equal(b->reports[0].attempts, 1);
+        for (size_t i = 0; i < 3; i++)
+                assert_true(b->at_usec[i] < 62 * USEC_PER_SEC);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_together),
@@ -627,6 +657,7 @@ int main(void) {
                 cmocka_unit_test(test_dropping),
                 cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_permit),
         };
         return cmocka_run_group_tests_name("evictor", tests, NULL, NULL);
 }

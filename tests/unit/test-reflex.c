@@ -39,6 +39,12 @@ static void on_pod(Informer *i, InformerEvent e, KubeObject *old, KubeObject *ne
         reflex_see_pod(b->reflex, e, (const KubePod *) (new ? new : old));
 }
 
+static bool may_end_pods(void *userdata) {
+        Bench *b = userdata;
+
+        return reflex_may_end_pods(b->reflex);
+}
+
 static void bench_init(Bench *b) {
         const InformerHandler on_nodes = { .on_event = on_node, .userdata = b },
                               on_pods = { .on_event = on_pod, .userdata = b };
@@ -56,7 +62,9 @@ static void bench_init(Bench *b) {
                                         &(InformerOptions){ .field_selector = "spec.nodeName=" RIG_NODE },
                                         &on_pods, &b->pods),
                            0);
-        assert_return_code(evictor_new(b->rig->client, NULL, &b->evictor), 0);
+        assert_return_code(
+                evictor_new(b->rig->client, &(EvictorOptions){ .permit = { may_end_pods, b } }, &b->evictor),
+                0);
         assert_return_code(intent_log_new(&b->rig->env, &b->intents), 0);
         assert_return_code(node_voice_new(b->rig->client, RIG_NODE, &b->voice), 0);
         assert_return_code(agent_metrics_new(&b->metrics), 0);
@@ -134,6 +142,74 @@ static void test_lb_wait(void **state) {
         assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_NOTICE_TO_DRAINED, 0), 1);
         assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_PHASE, REFLEX_DRAINED), 1);
         assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_PHASE, REFLEX_DRAINING), 0);
+}
+
+/* While it is true, GETs of the Node come to nothing. */
+static void on_get(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (*(bool *) userdata && request->verb == FAKE_GET && request->resource &&
+            request->resource->id == FAKE_NODES)
+                ret_fault->status = 503;
+}
+
+static size_t n_reads(Bench *b) {
+        return fake_api_count(fake_cluster_api(b->rig->cluster), FAKE_GET, FAKE_NODES, NULL);
+}
+
+static void answer_again(Bench *b, bool *failing) {
+        *failing = false;
+}
+
+static void go_down(Bench *b, bool *failing) {
+        reflex_machine_ends(b->reflex, usec_add(loop_wall(b->rig->loop), 9 * USEC_PER_MINUTE));
+}
+
+static void remove_node(Bench *b, bool *failing) {
+        fake_remove(b->rig->cluster, FAKE_NODES, NULL, RIG_NODE);
+}
+
+/* What is known of the Node is old, as its drain is held up: it is read before a pod is ended. After a fresh
+ * cordon nothing is read. */
+static void test_node_is_read_first(void **state) {
+        static const struct {
+                const char *what;
+                void (*then)(Bench *b, bool *failing);
+        } rows[] = {
+                { "reads go through again", answer_again },
+                { "the machine goes down", go_down },
+                { "the Node is gone", remove_node },
+        };
+        _cleanup_bench_ Bench fresh;
+
+        bench_init(&fresh);
+        begin(&fresh, 10 * USEC_PER_MINUTE, 0);
+        agent_rig_run(fresh.rig, USEC_PER_SEC);
+        assert_int_equal(n_evictions(&fresh), 3);
+        assert_int_equal(n_reads(&fresh), 0);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                bool failing = false;
+                _cleanup_bench_ Bench b;
+
+                print_message("%s\n", rows[i].what);
+                bench_init(&b);
+                fake_add_pdb(b.rig->cluster, NULL, "budget", "web", true, "3");
+                begin(&b, 10 * USEC_PER_MINUTE, 0);
+                agent_rig_run(b.rig, USEC_PER_MINUTE);
+                assert_int_equal(n_evictions(&b), 0);
+                assert_in_range(n_reads(&b), 1, 4);
+
+                failing = true;
+                fake_api_set_fault(fake_cluster_api(b.rig->cluster), on_get, &failing);
+                agent_rig_run(b.rig, 20 * USEC_PER_SEC);
+                fake_remove(b.rig->cluster, FAKE_PDBS, "default", "budget");
+                agent_rig_run(b.rig, 20 * USEC_PER_SEC);
+                assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+                assert_int_equal(n_evictions(&b), 0);
+                rows[i].then(&b, &failing);
+                agent_rig_run(b.rig, 20 * USEC_PER_SEC);
+                assert_int_equal(n_evictions(&b), 3);
+                fake_api_set_fault(fake_cluster_api(b.rig->cluster), NULL, NULL);
+        }
 }
 
 /* Another notice, or the coordinator's T, leaves too little for that. */
@@ -315,6 +391,7 @@ static void test_names(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lb_wait),
+                cmocka_unit_test(test_node_is_read_first),
                 cmocka_unit_test(test_lb_wait_cut_short),
                 cmocka_unit_test(test_cancelled_on_the_way),
                 cmocka_unit_test(test_machine_ends),
