@@ -7,6 +7,7 @@
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
 #   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; about six minutes)
+#   bash tests/run.sh node               the package on real machines in a real cluster (not part of "every suite" yet)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (which
@@ -139,6 +140,12 @@ suite_packages() {
     counted packages python3 tests/packages/run.py
 }
 
+# Where the machine lets us make no machines in it (no root, no namespaces), all of it is skipped and says why.
+suite_node() {
+    bash tests/setup.sh node || echo "what starts machines could not be installed whole"
+    with_cluster node tests/node/run.py
+}
+
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 
 # with_cluster SUITE SCRIPT ARGUMENTS...: what needs the real control plane. The script prints "N passed, N failed, N skipped"
@@ -187,10 +194,10 @@ bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|coverage|e2e|packages) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|coverage|e2e|packages|node) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e packages; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e packages node; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

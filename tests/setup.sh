@@ -6,6 +6,7 @@
 #   setup.sh build   packages to build vesper and to play the demo    (root, if any is missing)
 #   setup.sh test    those, and the packages of the tests             (root, if any is missing)
 #   setup.sh packages   those to build, and what suite packages needs    (root, if any is missing)
+#   setup.sh node    those to build, and what suite node needs           (root, if any is missing)
 #   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
 #   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment for it once
 #
@@ -26,6 +27,8 @@ test_packages="clang=clang libclang-rt-dev|libclang-rt-19-dev|libclang-rt-14-dev
     python3-venv valgrind=valgrind"
 package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian debootstrap=debootstrap
     groff-base=groff mandoc=mandoc rpm=rpmbuild rpmlint=rpmlint"
+node_packages="debhelper=dh dpkg-dev=dpkg-buildpackage debootstrap=debootstrap systemd-container=systemd-nspawn
+    iproute2=ip util-linux=unshare"
 
 say() { echo "$*" >&2; }
 
@@ -177,10 +180,11 @@ case ${1:-} in
 build) install_packages $build_packages ;;
 test) install_packages $build_packages $test_packages ;;
 packages) install_packages $build_packages $package_packages ;;
+node) install_packages $build_packages $node_packages ;;
 go) find_go || install_go ;;
 moto) dir=$(venv moto) && echo "$dir/bin/python" ;;
 *)
-    sed -n '4,13p' "$0" | cut -c3- >&2
+    sed -n '4,14p' "$0" | cut -c3- >&2
     exit 2
     ;;
 esac

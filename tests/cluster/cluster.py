@@ -81,15 +81,18 @@ class Cluster:
     scheduler      run kube-scheduler
     kwok, moto     start these too; as start_kwok(), start_moto() later, but beside the control plane
     audit          log every request, for audit_events()
-    apiserver_args more flags for kube-apiserver
+    address        where others reach the API server, too (default: on loopback alone); kubeconfigs name it
+    apiserver_args, controllers_args    more flags for kube-apiserver, kube-controller-manager
     """
 
     def __init__(self, directory=None, *, controllers=True, scheduler=True, kwok=False, moto=False,
-                 audit=False, keep=False, apiserver_args=()):
+                 audit=False, keep=False, address=None, apiserver_args=(), controllers_args=()):
         self._wanted = {"controllers": controllers, "scheduler": scheduler, "kwok": kwok, "moto": moto}
         self._audit = audit
         self._keep = keep
+        self._address = address or "127.0.0.1"
         self._apiserver_args = list(apiserver_args)
+        self._controllers_args = list(controllers_args)
         self._made_directory = directory is None
         self.directory = os.path.abspath(directory) if directory else None
         self.processes = {}
@@ -262,7 +265,8 @@ class Cluster:
                      f"--audit-log-path={self._path('logs', 'audit.log')}"]
         self._launch(
             "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.ports['etcd']}",
-            "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+            f"--bind-address={'127.0.0.1' if self._address == '127.0.0.1' else '0.0.0.0'}",
+            f"--advertise-address={self._address}",
             f"--secure-port={self.ports['apiserver']}",
             f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}",
             f"--client-ca-file={self._pki.ca}",
@@ -282,7 +286,7 @@ class Cluster:
     def _server_certificate(self):
         return self._pki.issue("kube-apiserver", names=(
             "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
-            "IP:127.0.0.1", "IP:10.96.0.1"))
+            "IP:10.96.0.1", *{f"IP:{a}": None for a in ("127.0.0.1", self._address)}))
 
     def _controller(self, name, port, *arguments):
         """What controller-manager and scheduler have in common."""
@@ -300,7 +304,7 @@ class Cluster:
                          # after 50 s every node would be taken for dead.
                          "--node-monitor-grace-period=24h",
                          f"--service-account-private-key-file={self._pki.account_key}",
-                         f"--root-ca-file={self._pki.ca}")
+                         f"--root-ca-file={self._pki.ca}", *self._controllers_args)
 
     def _launch_scheduler(self):
         self._controller("kube-scheduler", self.ports["scheduler"])
@@ -449,12 +453,16 @@ current-context: test
 
     @property
     def url(self):
-        return f"https://127.0.0.1:{self.ports['apiserver']}"
+        return f"https://{self._address}:{self.ports['apiserver']}"
 
     @property
     def ca(self):
         """The path of the certificate that signed all others."""
         return self._pki.ca
+
+    def certificate(self, user, groups=None, names=()):
+        """The paths of certificate and key of that user; good for a server, too, with names as pki.issue has them."""
+        return self._pki.issue(user, _groups_of(user) if groups is None else list(groups), names)
 
     def environment(self):
         """What `run` and `up` export."""

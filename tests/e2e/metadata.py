@@ -30,14 +30,14 @@ class Request:
 
 class Metadata:
     """with Metadata("i-0123", "us-east-1a") as metadata: ... metadata.endpoint ... metadata.interrupt()"""
-    def __init__(self, instance, zone="us-east-1a"):
+    def __init__(self, instance, zone="us-east-1a", address=("127.0.0.1", 0)):
         self.instance = instance
         self.zone = zone
         self.requests = []
         self._tokens = {}
         self._action = None
         self._lock = threading.Lock()
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = http.server.ThreadingHTTPServer(address, self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05, ), daemon=True)
         self._thread.start()
@@ -54,7 +54,8 @@ class Metadata:
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        host, port = self._server.server_address[:2]
+        return f"http://{host}:{port}"
 
     def interrupt(self, after=120, action="terminate"):
         """The notice that a real one gives: the machine may be gone so many seconds from now."""

@@ -55,26 +55,33 @@ def archive():
     raise Unavailable(f"apt knows no archive of {suite}")
 
 
-def base():
-    """The cached system's folder."""
+def base(packages=PACKAGES):
+    """The cached system's folder, with these packages beside the minimum."""
     if os.geteuid() != 0:
         raise Unavailable("only root can make a system in a folder")
     if not shutil.which("debootstrap"):
         raise Unavailable("debootstrap is not installed")
     address, suite = archive()
-    key = hashlib.sha256(" ".join((suite,) + PACKAGES).encode()).hexdigest()[:16]
+    key = hashlib.sha256(" ".join((suite,) + packages).encode()).hexdigest()[:16]
     path = os.path.join(cache_directory(), "debroot-" + key)
     if os.path.isdir(path):
         return path
     os.makedirs(os.path.dirname(path), exist_ok=True)
     new = tempfile.mkdtemp(prefix="making-debroot-", dir=os.path.dirname(path))
     os.chmod(new, 0o755)
-    done = subprocess.run(["debootstrap", "--variant=minbase", "--include=" + ",".join(PACKAGES), suite, new, address],
+    # In a mount namespace of its own: it leaves /proc mounted there.
+    done = subprocess.run(["unshare", "-m", "debootstrap", "--variant=minbase", "--include=" + ",".join(packages), suite, new,
+                           address],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         shutil.rmtree(new, ignore_errors=True)
         raise Unavailable("debootstrap failed: " + " | ".join(done.stdout.splitlines()[-3:]))
-    os.rename(new, path)
+    try:
+        os.rename(new, path)
+    except OSError:  # somebody else has made it meanwhile
+        shutil.rmtree(new, ignore_errors=True)
+        if not os.path.isdir(path):
+            raise
     return path
 
 

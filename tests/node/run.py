@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured; the
+last line counts.
+
+    tests/node/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
+    tests/node/run.py --list           their names
+    tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
+    VESPER_NODE_WORKERS=N              so many machines at once (default 3)
+
+Below build/node/log: for each case `journalctl -u vesper-agent -x` of its machines."""
+
+import concurrent.futures
+import contextlib
+import fcntl
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import bed as bedding  # noqa: E402
+import cases_bed  # noqa: E402
+import system  # noqa: E402
+from daemons import build_directory, procs  # noqa: E402
+from world import Figures  # noqa: E402
+
+CASES = cases_bed.CASES
+TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
+NAME = "vesper-node"
+
+
+# -- what a machine must have
+
+
+def lacking():
+    """None, or why nothing can be tried here."""
+    if os.geteuid() != 0:
+        return "only root can start machines"
+    missing = [t for t in TOOLS if not shutil.which(t)]
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    if not bedding.hierarchies():
+        return "no cgroup hierarchies of version 1 in /sys/fs/cgroup: the bed was made for those"
+    for top in bedding.hierarchies():
+        if not os.access(top, os.W_OK):
+            return f"{top} cannot be written"
+    return bedding.namespaces_work()
+
+
+# -- running
+
+
+class Runner:
+    def __init__(self, bed, logs):
+        self.bed = bed
+        self.logs = logs
+        self.numbers = queue.Queue()
+        self.counts = {"ok": 0, "FAILED": 0, "skipped": 0}
+        self.hangs = 0
+        self._print = threading.Lock()
+
+    def run(self, cases):
+        workers = int(os.environ.get("VESPER_NODE_WORKERS", "3"))
+        for number in range(1, workers + 1):
+            self.numbers.put(number)
+        # What measures runs alone, and first: nothing else is under way then.
+        for case in (c for c in cases if getattr(c, "alone", False)):
+            self._case(case)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(self._case, c) for c in cases if not getattr(c, "alone", False)]:
+                done.result()
+
+    def _case(self, case):
+        # One case at a time takes machines, or two that want two each could wait for each other for ever.
+        with self._print_and_take:
+            numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
+        begin, since, figures, trouble, kind, machines = time.monotonic(), time.time(), Figures(), None, "ok", []
+        try:
+            machines = [self._machine(number, case) for number in numbers]
+            begin, since = time.monotonic(), time.time()
+            case(self.bed, *machines, figures)
+        except system.Unavailable as e:
+            kind, trouble = "skipped", str(e)
+        except Exception as e:
+            where = traceback.extract_tb(e.__traceback__)
+            spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(where))
+            kind, trouble = "FAILED", f"{type(e).__name__}: {e}\n({spots})"
+        took = time.monotonic() - begin
+        explained = self._keep_log(case, machines, since, trouble)
+        self._tell(case, kind, took, figures, trouble, explained if kind == "FAILED" else "")
+        with contextlib.suppress(Exception):
+            self._clean(machines, kind)
+        for number in numbers:
+            self.numbers.put(number)
+
+    _print_and_take = threading.Lock()
+
+    def _machine(self, number, case):
+        """A machine that is Ready, with nothing on it."""
+        node = self.bed.node(number, getattr(case, "vesper", True))
+        if getattr(case, "vesper", True):
+            wait = node.show("vesper-agent.service", "ActiveState")
+            assert wait == "active", f"vesper-agent is {wait} on {node.name}:\n{node.explained()}"
+        return node
+
+    def _clean(self, machines, kind):
+        for node in machines:
+            self.hangs += node.hangs
+            node.hangs = 0
+            self.bed.remove_workloads(node.name + "-")
+            # What a case has changed on the machine, or left undone, must not be the next one's.
+            if kind != "ok" or node.changed or not node.is_on() or node.marks():
+                self.bed.discard(node)
+
+    def _keep_log(self, case, machines, since, trouble):
+        text = ""
+        for node in machines:
+            with contextlib.suppress(Exception):
+                text += f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n"
+                if trouble:
+                    with open(os.path.join(self.logs, f"{case.__name__}.{node.name}.journal"), "w", encoding="utf-8") as f:
+                        f.write(node.journal_text(since - 5))
+        with open(os.path.join(self.logs, case.__name__ + ".log"), "w", encoding="utf-8") as f:
+            f.write(f"{case.__name__}: {case.__doc__}\n{trouble or ''}\n{text}")
+        return text
+
+    def _tell(self, case, kind, took, figures, trouble, explained):
+        with self._print:
+            self.counts[kind] += 1
+            print(f"{kind:7} node: {case.__doc__} ({took:.1f} s)")
+            for line in figures.shown:
+                print(f"          {line}")
+            for line in (trouble or "").splitlines():
+                print(f"        ! {line}")
+            for line in explained.splitlines()[-60:]:
+                print(f"        | {line}")
+            sys.stdout.flush()
+
+
+def inside(folder, name, arguments):
+    """In namespaces of our own."""
+    procs.exit_on_signals()
+    begin = time.monotonic()
+    logs = os.path.join(build_directory(), "node", "log")
+    shutil.rmtree(logs, ignore_errors=True)
+    os.makedirs(logs)
+    with bedding.Bed(folder, name) as bed:
+        print(f"control plane and layers after {time.monotonic() - begin:.1f} s", flush=True)
+        if arguments == ["--shell"]:
+            node = bed.node(1)
+            print(f"PID 1 of {node.name}: {node.pid1}; nsenter -t {node.pid1} -m -u -i -n -p -C bash")
+            print(f"export KUBECONFIG={bed.cluster.kubeconfig()} PATH=$PATH:{bed.cluster.binaries}")
+            return subprocess.call(["bash"])
+        runner = Runner(bed, logs)
+        runner.run(chosen(arguments))
+    if runner.hangs:
+        print(f"the bed's own hang (an empty scope that stops by its time-out): {runner.hangs}")
+    print("{ok} passed, {FAILED} failed, {skipped} skipped".format(**runner.counts))
+    return 1 if runner.counts["FAILED"] else 0
+
+
+def chosen(arguments):
+    return [c for c in CASES if not arguments or any(a in c.__name__ or a in c.__doc__ for a in arguments)]
+
+
+def remove_left(parent):
+    """What a run that was killed has left: nobody holds its lock."""
+    for entry in os.listdir(parent):
+        path = os.path.join(parent, entry)
+        if not re.fullmatch(NAME + r"-\w+", entry) or os.lstat(path).st_uid != os.getuid():
+            continue
+        with contextlib.suppress(OSError), open(os.path.join(path, "lock"), "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(path)
+
+
+def remove(folder):
+    for top in bedding.hierarchies():
+        bedding.remove_cgroup(os.path.join(top, os.path.basename(folder)))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def outside(arguments):
+    parent = tempfile.gettempdir()
+    remove_left(parent)
+    folder = tempfile.mkdtemp(prefix=NAME + "-", dir=parent)
+    try:
+        with open(os.path.join(folder, "lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # All that is started in there ends with the first process of its process namespace.
+            child = procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", sys.executable,
+                                 os.path.abspath(__file__), "--inside", folder, *arguments])
+            try:
+                return child.wait()
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+    finally:
+        remove(folder)
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--inside"]:
+        return inside(arguments[1], os.path.basename(arguments[1]), arguments[2:])
+    if arguments == ["--list"]:
+        for case in CASES:
+            print(f"{case.__name__:24} {case.__doc__}")
+        return 0
+    why = lacking()
+    if why:
+        print(f"skipped {len(chosen(arguments))} cases of node: {why}")
+        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
+        return 0
+    procs.exit_on_signals()
+    try:
+        # There is no way to the outside from the namespaces: what is cached is made here.
+        system.prepare()
+    except system.Unavailable as e:
+        print(f"skipped {len(chosen(arguments))} cases of node: {e}")
+        print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")
+        return 0
+    return outside(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
