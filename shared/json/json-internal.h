@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between the files of json/: the scan that goes before every tree, and UTF-8. */
+/* Between the files of json/: the scan that goes before every tree, the tree in one piece, and UTF-8. */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
 
 #include "json.h"
 
@@ -17,6 +21,12 @@ typedef struct JsonSpan {
 
 /* Keys of the objects around the place that is scanned; more are not asked for. */
 #define JSON_KEYS_AROUND 2u
+
+/* What a tree of the text needs, without what is to be left out. */
+typedef struct JsonCount {
+        size_t values;
+        size_t text_bytes; /* enough for all strings and keys, decoded, with their NULs */
+} JsonCount;
 
 typedef struct JsonScan {
         /* what to do; set by the caller, the rest zeroed */
@@ -33,6 +43,7 @@ typedef struct JsonScan {
         JsonSpan list;   /* "[...]" of items, brackets included */
         JsonSpan *items; /* elements, or what is to be left out; freed by json_scan_done() */
         size_t n_items;
+        JsonCount count;
 
         /* how far it is */
         const unsigned char *p, *end;
@@ -46,6 +57,25 @@ typedef struct JsonScan {
  * splitting or leaving out). */
 int json_scan(JsonScan *s);
 void json_scan_done(JsonScan *s);
+/* The value of a number as it is written; at most JSON_NUMBER_MAX_BYTES. */
+double json_number(const unsigned char *begin, size_t size);
+
+/* The tree that cJSON would make of a text which json_scan() has passed (not split), with null for what is to be
+ * left out. It is one piece of memory, for free() instead of cJSON_Delete(). -ENOMEM. */
+int json_tree_new(const JsonScan *s, cJSON **ret);
+
+/* Eight bytes that need no look one by one: ASCII from 0x20 up, no quote, no backslash. The usual bit
+ * trick: a byte of x - 0x01.. has its high bit set by a borrow only if the byte of x was zero (or the one
+ * below it was: then some byte really was, and the slow path looks). */
+static inline bool json_is_plain8(const unsigned char *p) {
+        const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+        uint64_t w, quote, backslash;
+
+        memcpy(&w, p, sizeof(w));
+        quote = w ^ (ones * '"');
+        backslash = w ^ (ones * '\\');
+        return ((w | (w - ones * 0x20) | (quote - ones) | (backslash - ones)) & highs) == 0;
+}
 
 /* Bytes of the UTF-8 sequence at p (1 to 4), or 0 if there is no valid one within `size` bytes. */
 size_t json_utf8_size(const unsigned char *p, size_t size);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "alloc-util.h"
 #include "json-internal.h"
 #include "macro.h"
@@ -24,6 +22,7 @@
 /* A Json is a cJSON under another name, so that nobody outside can touch it by cJSON's own calls. */
 struct JsonDoc {
         cJSON *root;
+        bool one_piece; /* by json_tree_new() */
 };
 
 static const cJSON *from_json(const Json *v) {
@@ -147,29 +146,48 @@ static int doc_build(const char *data, size_t size, JsonDoc **ret, JsonError *re
         return 0;
 }
 
-/* The text with null for each span. An error is told as it stands in the whole text. */
-static int build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
-        _cleanup_strbuf_ StrBuf b = { 0 };
-        size_t from = 0, left = s->size;
+/* The same without what the scan says is to be left out. */
+static int doc_build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
+        _cleanup_(json_doc_freep) JsonDoc *d = NULL;
+        const cJSON *duplicate = NULL;
         int r;
 
-        for (size_t i = 0; i < s->n_items; i++)
-                left -= s->items[i].size;
-        strbuf_make_room(&b, left + s->n_items * strlen("null"));
-        for (size_t i = 0; i < s->n_items; i++) {
-                strbuf_add_n(&b, s->data + from, s->items[i].offset - from);
-                strbuf_add(&b, "null");
-                from = s->items[i].offset + s->items[i].size;
-        }
-        strbuf_add_n(&b, s->data + from, s->size - from);
-        if (b.failed)
+        d = new0(JsonDoc, 1);
+        if (!d)
                 return -ENOMEM;
-        r = doc_build(b.data, b.size, ret, NULL);
-        return r == -EBADMSG ? doc_build(s->data, s->size, ret, reterr) : r;
+        d->one_piece = true;
+        r = json_tree_new(s, &d->root);
+        if (r >= 0)
+                r = find_duplicate(d->root, &duplicate);
+        if (r < 0)
+                return r;
+        if (duplicate) /* where, can be told of a whole tree only */
+                return doc_build(s->data, s->size, ret, reterr);
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+/* What passed the scan, or the error of it. */
+static int scan_whole(JsonScan *s, size_t max_bytes, JsonError *reterr) {
+        int r;
+
+        if (s->size > max_bytes) {
+                put_error(reterr, max_bytes, "too large");
+                return -E2BIG;
+        }
+        r = json_scan(s);
+        if (r == -EBADMSG)
+                put_error(reterr, s->error.offset, s->error.message);
+        return r;
 }
 
 int json_parse(const char *data, size_t size, size_t max_bytes, JsonDoc **ret, JsonError *reterr) {
-        return json_parse_without(data, size, max_bytes, NULL, ret, reterr);
+        JsonScan s = { .data = data, .size = size };
+        int r;
+
+        assert(ret);
+        r = scan_whole(&s, max_bytes, reterr);
+        return r < 0 ? r : doc_build(data, size, ret, reterr);
 }
 
 int json_parse_without(const char *data, size_t size, size_t max_bytes, const JsonOmits *omits, JsonDoc **ret,
@@ -178,20 +196,14 @@ int json_parse_without(const char *data, size_t size, size_t max_bytes, const Js
         int r;
 
         assert(ret);
-        if (size > max_bytes) {
-                put_error(reterr, max_bytes, "too large");
-                return -E2BIG;
-        }
-        r = json_scan(&s);
-        if (r < 0) {
-                put_error(reterr, s.error.offset, s.error.message);
-                return r;
-        }
-        return s.n_items > 0 ? build_without(&s, ret, reterr) : doc_build(data, size, ret, reterr);
+        r = scan_whole(&s, max_bytes, reterr);
+        return r < 0 ? r : doc_build_without(&s, ret, reterr);
 }
 
 JsonDoc *json_doc_free(JsonDoc *d) {
-        if (d)
+        if (d && d->one_piece)
+                free(d->root);
+        else if (d)
                 cJSON_Delete(d->root);
         free(d);
         return NULL;
@@ -235,13 +247,7 @@ int json_split_items(const char *data, size_t size, size_t max_bytes, json_item_
 
         assert(on_item);
         assert(ret_rest);
-        if (size > max_bytes) {
-                put_error(reterr, max_bytes, "too large");
-                return -E2BIG;
-        }
-        r = json_scan(&s);
-        if (r == -EBADMSG)
-                put_error(reterr, s.error.offset, s.error.message);
+        r = scan_whole(&s, max_bytes, reterr);
         if (r < 0)
                 return r;
         r = build_rest(&s, &rest, reterr);

@@ -12,10 +12,10 @@
 #include "macro.h"
 
 /*
- * The strict half of the reader: one pass over the bytes, no allocation (but for the spans of a split list),
- * nothing decoded. What passes here is RFC 8259 and within the limits of json.h, so that cJSON, which is
- * lenient nearly everywhere, has no room left to be lenient in, and so that a failure of cJSON after it can
- * only mean a lack of memory.
+ * The strict half of the reader: one pass over the bytes, no allocation (but for the spans of a split list, or
+ * of what is left out), nothing decoded. What passes here is RFC 8259 and within the limits of json.h, so that
+ * cJSON, which is lenient nearly everywhere, has no room left to be lenient in, and so that a failure of cJSON
+ * after it can only mean a lack of memory. What it counts is what json-tree.c needs.
  *
  * Recursive descent; JSON_MAX_DEPTH bounds the stack.
  */
@@ -131,31 +131,18 @@ static int scan_escape(JsonScan *s, const unsigned char *p) {
         return 0;
 }
 
-/* Eight bytes that need no look one by one: ASCII from 0x20 up, no quote, no backslash. The usual bit
- * trick: a byte of x - 0x01.. has its high bit set by a borrow only if the byte of x was zero (or the one
- * below it was: then some byte really was, and the slow path looks). */
-static bool is_plain8(const unsigned char *p) {
-        const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
-        uint64_t w, quote, backslash;
-
-        memcpy(&w, p, sizeof(w));
-        quote = w ^ (ones * '"');
-        backslash = w ^ (ones * '\\');
-        return ((w | (w - ones * 0x20) | (quote - ones) | (backslash - ones)) & highs) == 0;
-}
-
 static bool is_plain(unsigned char c) {
         return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
 static int scan_string(JsonScan *s) {
-        const unsigned char *p = s->p + 1;
+        const unsigned char *begin = s->p, *p = begin + 1;
 
         for (;;) {
                 size_t n;
                 int r;
 
-                while (s->end - p >= 8 && is_plain8(p))
+                while (s->end - p >= 8 && json_is_plain8(p))
                         p += 8;
                 while (p < s->end && is_plain(*p))
                         p++;
@@ -164,6 +151,7 @@ static int scan_string(JsonScan *s) {
                         return scan_fail(s, s->p, "unterminated string");
                 if (*p == '"') {
                         s->p = p + 1;
+                        s->count.text_bytes += (size_t) (p - begin); /* a NUL for the opening quote */
                         return 0;
                 }
                 if (*p == '\\') {
@@ -183,15 +171,14 @@ static int scan_string(JsonScan *s) {
         }
 }
 
-/* Only a number with an exponent can: without one JSON_NUMBER_MAX_BYTES digits are not enough. Nothing in
- * the tree calls setlocale(), so strtod() knows the point for what it is, here and inside cJSON. */
-static bool number_overflows(const unsigned char *begin, size_t size) {
+/* Nothing in the tree calls setlocale(), so strtod() knows the point for what it is, here and inside cJSON. */
+double json_number(const unsigned char *begin, size_t size) {
         char copy[JSON_NUMBER_MAX_BYTES + 1];
 
         assert(size <= JSON_NUMBER_MAX_BYTES);
         memcpy(copy, begin, size);
         copy[size] = 0;
-        return isinf(strtod(copy, NULL));
+        return strtod(copy, NULL);
 }
 
 static bool skip_digits(JsonScan *s) {
@@ -228,7 +215,8 @@ static int scan_number(JsonScan *s) {
 
         if ((size_t) (s->p - begin) > JSON_NUMBER_MAX_BYTES)
                 return scan_fail(s, begin, "number too long");
-        if (exponent && number_overflows(begin, (size_t) (s->p - begin)))
+        /* Only a number with an exponent can: without one JSON_NUMBER_MAX_BYTES digits are not enough. */
+        if (exponent && isinf(json_number(begin, (size_t) (s->p - begin))))
                 return scan_fail(s, begin, "number out of range");
         return 0;
 }
@@ -360,11 +348,16 @@ static bool is_omitted(const JsonScan *s, const JsonSpan *key) {
 static int scan_member_value(JsonScan *s, const JsonSpan *key) {
         const unsigned char *begin = s->p;
         bool omitted = (is_char(s, '{') || is_char(s, '[')) && is_omitted(s, key);
+        JsonCount before = s->count;
         int r;
 
         enter_key(s, key);
         r = scan_value(s);
-        return r >= 0 && omitted ? add_item(s, begin) : r;
+        if (r < 0 || !omitted)
+                return r;
+        s->count = before;
+        s->count.values++; /* the null in its place */
+        return add_item(s, begin);
 }
 
 static int scan_member(JsonScan *s) {
@@ -423,6 +416,7 @@ static int scan_value(JsonScan *s) {
 
         if (s->p == s->end)
                 return scan_fail(s, s->p, "unexpected end");
+        s->count.values++;
         switch (*s->p) {
         case '{':
         case '[':

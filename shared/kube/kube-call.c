@@ -130,7 +130,8 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 return;
         }
         if (!body_is_raw(c) && response->body_size > 0) {
-                r = json_parse(response->body, response->body_size, response->body_size, &doc, &where);
+                r = json_parse_without(response->body, response->body_size, response->body_size, NULL, &doc,
+                                       &where);
                 if (r < 0) {
                         _cleanup_free_ char *text =
                                 r == -EBADMSG ? strf("the answer is no JSON: %s", where.message) : NULL;

@@ -55,6 +55,16 @@ static int do_json(void) {
         return r < 0 ? r : done_text(json_format(json_root(doc)));
 }
 
+static int do_json_without(void) {
+        static const JsonOmit list[] = { { "metadata", "managedFields" }, { "status", "images" } };
+        const JsonOmits omits = { .list = list, .n_list = ELEMENTSOF(list) };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r;
+
+        r = json_parse_without(fuzz_node, strlen(fuzz_node), strlen(fuzz_node), &omits, &doc, NULL);
+        return r < 0 ? r : done_text(json_format(json_root(doc)));
+}
+
 static int on_item(const char *item, size_t size, void *userdata) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 
@@ -572,6 +582,7 @@ static const struct {
         bool crypto; /* libcrypto does not say that it was memory, and can do without some */
 } rows[] = {
         { "JSON", do_json },
+        { "JSON without parts of it", do_json_without },
         { "items of a list", do_json_items },
         { "Node", do_node },
         { "Pod", do_pod },

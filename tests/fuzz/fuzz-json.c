@@ -9,9 +9,9 @@
 #include "string-util.h"
 
 /*
- * What must hold of any text: what is accepted can be walked, written, read again and is the same then; a
- * list that is split gives the elements that it has as a whole; what is refused is refused with a place
- * inside of the text.
+ * What must hold of any text: what is accepted can be walked, written, read again and is the same then; our
+ * own decoder makes of it what cJSON does, and leaves out what it shall and no more; a list that is split
+ * gives the elements that it has as a whole; what is refused is refused with a place inside of the text.
  */
 
 static void check_error(const JsonError *e, size_t size) {
@@ -71,6 +71,68 @@ static void check_round_trip(const Json *v) {
         second = json_format(json_root(again));
         assert(second);
         assert(streq(text, second));
+}
+
+static const JsonOmit omit_list[] = { { "metadata", "managedFields" }, { "spec", "containers" } };
+
+static bool may_be_left_out(const char *section, const char *key) {
+        for (size_t i = 0; i < ELEMENTSOF(omit_list); i++)
+                if (streq(section, omit_list[i].section) && streq(key, omit_list[i].key))
+                        return true;
+        return false;
+}
+
+/* Written with escapes, a key is not recognised: then its value is there. */
+static void assert_equal_but(const Json *whole, const Json *v) {
+        const Json *b = json_first(v);
+
+        assert(json_is_object(whole) == json_is_object(v));
+        if (!json_is_object(whole)) {
+                assert_equal(whole, v);
+                return;
+        }
+        assert(json_size(whole) == json_size(v));
+        for (const Json *a = json_first(whole); a; a = json_next(a), b = json_next(b)) {
+                const Json *y = json_first(b);
+
+                assert(streq(json_key(a), json_key(b)) && json_is_object(a) == json_is_object(b));
+                if (!json_is_object(a)) {
+                        assert_equal(a, b);
+                        continue;
+                }
+                assert(json_size(a) == json_size(b));
+                for (const Json *x = json_first(a); x; x = json_next(x), y = json_next(y)) {
+                        assert(streq(json_key(x), json_key(y)));
+                        if (!json_is_null(y) || json_is_null(x))
+                                assert_equal(x, y);
+                        else
+                                assert((json_is_object(x) || json_is_array(x)) &&
+                                       may_be_left_out(json_key(a), json_key(x)));
+                }
+        }
+}
+
+/* d: the text as cJSON reads it, NULL if it was refused. */
+static void check_own_decoder(const char *text, size_t size, const JsonDoc *d) {
+        const JsonOmits omits = { .list = omit_list, .n_list = ELEMENTSOF(omit_list) };
+        _cleanup_(json_doc_freep) JsonDoc *own = NULL, *without = NULL;
+        JsonError error = { 0 };
+        int r;
+
+        r = json_parse_without(text, size, size, NULL, &own, &error);
+        assert(d ? r == 0 : r == -EBADMSG);
+        if (d)
+                assert_equal(json_root(d), json_root(own));
+        else
+                check_error(&error, size);
+
+        /* Nobody looks for a key that is there twice inside of what is left out. */
+        r = json_parse_without(text, size, size, &omits, &without, &error);
+        assert(r == 0 || (r == -EBADMSG && !d));
+        if (d)
+                assert_equal_but(json_root(d), json_root(without));
+        if (r == 0)
+                check_round_trip(json_root(without));
 }
 
 typedef struct Split {
@@ -137,6 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check_error(&error, size);
         else
                 check_round_trip(json_root(d));
+        check_own_decoder(text, size, d);
         check_split(text, size, d);
         if (size > 0)
                 assert(json_parse(text, size, size - 1, &none, NULL) == -E2BIG);

@@ -20,8 +20,17 @@
 
 #define TEXT(s) (s), sizeof(s) - 1
 
-/* Parses `text` and formats it again, or prints the error as "OFFSET MESSAGE". */
-static char *parse_and_format(const char *text, size_t size) {
+typedef int (*parse_t)(const char *data, size_t size, JsonDoc **ret, JsonError *reterr);
+
+static int parse_by_cjson(const char *data, size_t size, JsonDoc **ret, JsonError *reterr) {
+        return json_parse(data, size, MAX_BYTES, ret, reterr);
+}
+
+static int parse_in_one_piece(const char *data, size_t size, JsonDoc **ret, JsonError *reterr) {
+        return json_parse_without(data, size, MAX_BYTES, NULL, ret, reterr);
+}
+
+static char *parse_and_format_by(parse_t parse, const char *text, size_t size) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         JsonError error = { 0 };
         char *exact, *result;
@@ -31,7 +40,7 @@ static char *parse_and_format(const char *text, size_t size) {
         exact = malloc(size ? size : 1);
         assert_non_null(exact);
         memcpy(exact, text, size);
-        r = json_parse(exact, size, MAX_BYTES, &d, &error);
+        r = parse(exact, size, &d, &error);
         free(exact);
         if (r < 0) {
                 assert_int_equal(r, -EBADMSG);
@@ -41,6 +50,15 @@ static char *parse_and_format(const char *text, size_t size) {
         } else
                 result = json_format(json_root(d));
         assert_non_null(result);
+        return result;
+}
+
+/* Parses `text` and formats it again, or prints the error as "OFFSET MESSAGE"; both decoders must agree. */
+static char *parse_and_format(const char *text, size_t size) {
+        _cleanup_free_ char *own = parse_and_format_by(parse_in_one_piece, text, size);
+        char *result = parse_and_format_by(parse_by_cjson, text, size);
+
+        assert_string_equal(own, result);
         return result;
 }
 
@@ -63,6 +81,16 @@ static void test_accepted(void **state) {
                   "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"" },
                 { "a delete character", "\"\x7f\"", "\"\\u007f\"" },
                 { "numbers of every form", "[0,-0,-1,1.5,1e2,1E+2,1.25e-2]", "[0,0,-1,1.5,100,100,0.0125]" },
+                { "integers of 15, 16 and 17 digits",
+                  "[999999999999999,-999999999999999,1000000000000000,12345678901234567]",
+                  "[999999999999999,-999999999999999,1000000000000000,12345678901234568]" },
+                { "escapes beside plain text of every length",
+                  "[\"\\n\",\"1234567\\n\",\"12345678\\n1\",\"\\n12345678\",\"123456789\\\\\"]",
+                  "[\"\\n\",\"1234567\\n\",\"12345678\\n1\",\"\\n12345678\",\"123456789\\\\\"]" },
+                { "the first and last of each size of UTF-8, escaped",
+                  "\"\\u0001\\u007f\\u0080\\u07ff\\u0800\\uffff\\ud800\\udc00\\udbff\\udfff\"",
+                  "\"\\u0001\\u007f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"
+                  "\"" },
                 { "integers up to 2^53 - 1", "[9007199254740991,-9007199254740991]",
                   "[9007199254740991,-9007199254740991]" },
                 { "the largest double", "1.7976931348623157e308", "1.7976931348623157e+308" },
@@ -304,7 +332,8 @@ static void test_without(void **state) {
         static const struct {
                 const char *what, *root, *text, *left;
         } rows[] = {
-                { "object and array", NULL, "{'meta':{'fields':{'a':[1]},'b':2},'spec':{'boxes':[{},[]],'c':3}}",
+                { "object and array", NULL,
+                  "{'meta':{'fields':{'a':[1]},'b':2},'spec':{'boxes':[{},[]],'c':3}}",
                   "{'meta':{'fields':null,'b':2},'spec':{'boxes':null,'c':3}}" },
                 { "last, and with space", NULL, "{'spec' : { 'c' : 3 , 'boxes' : [ 1 ] } }",
                   "{'spec':{'c':3,'boxes':null}}" },
@@ -319,15 +348,18 @@ static void test_without(void **state) {
                 { "in an outermost array", NULL, "[{'meta':{'fields':[1]}}]", "[{'meta':{'fields':[1]}}]" },
                 { "a longer and a shorter name", NULL, "{'meta':{'fields2':[1],'field':[2]}}",
                   "{'meta':{'fields2':[1],'field':[2]}}" },
-                { "an escaped name is read", NULL, "{'meta':{'f\\u0069elds':[1]}}", "{'meta':{'fields':[1]}}" },
+                { "an escaped name is read", NULL, "{'meta':{'f\\u0069elds':[1]}}",
+                  "{'meta':{'fields':[1]}}" },
                 { "below a root", "object", "{'type':'A','object':{'meta':{'fields':[1],'b':2}}}",
                   "{'type':'A','object':{'meta':{'fields':null,'b':2}}}" },
                 { "beside the root", "object", "{'meta':{'fields':[1]},'other':{'meta':{'fields':[1]}}}",
                   "{'meta':{'fields':[1]},'other':{'meta':{'fields':[1]}}}" },
-                { "an array below the root", "object", "{'object':{'meta':1},'object2':1,'object3':[{'fields':[1]}]}",
+                { "an array below the root", "object",
+                  "{'object':{'meta':1},'object2':1,'object3':[{'fields':[1]}]}",
                   "{'object':{'meta':1},'object2':1,'object3':[{'fields':[1]}]}" },
                 { "an array as the root, after a section", "object",
-                  "{'x':{'meta':0},'object':[{'fields':[1]}]}", "{'x':{'meta':0},'object':[{'fields':[1]}]}" },
+                  "{'x':{'meta':0},'object':[{'fields':[1]}]}",
+                  "{'x':{'meta':0},'object':[{'fields':[1]}]}" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -366,9 +398,11 @@ static void test_without_refused(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(json_doc_freep) JsonDoc *d = NULL;
                 JsonError error = { 0 };
-                int r = json_parse_without(rows[i].text, strlen(rows[i].text), MAX_BYTES, &omits, &d, &error);
+                int r = json_parse_without(rows[i].text, strlen(rows[i].text), MAX_BYTES, &omits, &d,
+                                           &error);
 
-                if (r != -EBADMSG || error.offset != rows[i].offset || !streq_ptr(error.message, rows[i].message))
+                if (r != -EBADMSG || error.offset != rows[i].offset ||
+                    !streq_ptr(error.message, rows[i].message))
                         fail_msg("%s: expected '%s' at %zu, got %d, '%s' at %zu", rows[i].text,
                                  rows[i].message, rows[i].offset, r, error.message, error.offset);
         }
@@ -601,7 +635,7 @@ static int parse_item(const char *item, size_t size, void *userdata) {
         size_t *n = userdata;
 
         (*n)++;
-        return json_parse(item, size, MAX_BYTES, &d, NULL);
+        return json_parse_without(item, size, MAX_BYTES, NULL, &d, NULL);
 }
 
 static int ignore_item(const char *item, size_t size, void *userdata) {
@@ -646,18 +680,12 @@ static void test_page(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_accepted),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_many_keys),
-                cmocka_unit_test(test_lookup),
-                cmocka_unit_test(test_without),
-                cmocka_unit_test(test_without_refused),
-                cmocka_unit_test(test_dispatch),
-                cmocka_unit_test(test_split),
-                cmocka_unit_test(test_split_stops),
-                cmocka_unit_test(test_writer),
-                cmocka_unit_test(test_page),
+                cmocka_unit_test(test_accepted),        cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_limits),          cmocka_unit_test(test_many_keys),
+                cmocka_unit_test(test_lookup),          cmocka_unit_test(test_without),
+                cmocka_unit_test(test_without_refused), cmocka_unit_test(test_dispatch),
+                cmocka_unit_test(test_split),           cmocka_unit_test(test_split_stops),
+                cmocka_unit_test(test_writer),          cmocka_unit_test(test_page),
         };
         return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
