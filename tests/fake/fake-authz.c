@@ -152,8 +152,8 @@ static bool pod_uses_claim(const cJSON *pod, const char *claim) {
 static bool claim_related(const FakeStore *s, const char *ns, const char *claim, const char *node) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH (pod, s, FAKE_PODS, ns)
-                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) && pod_uses_claim(pod, claim))
+        FAKE_STORE_FOREACH_NODE_POD (pod, s, node)
+                if (streq_ptr(fj_string(pod, "metadata", "namespace", NULL), ns) && pod_uses_claim(pod, claim))
                         return true;
         return false;
 }

@@ -49,12 +49,10 @@ static void resync_pod_gc(FakeCluster *c, FakeQueue *q) {
 static bool remove_one(FakeCluster *c, const char *node, bool terminating_only) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
+        FAKE_STORE_FOREACH_NODE_POD (pod, c->store, node) {
                 _cleanup_free_ char *ns = NULL, *name = NULL;
                 bool held, going;
 
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node))
-                        continue;
                 held = cJSON_GetArraySize(fj_get(pod, "metadata", "finalizers", NULL)) > 0;
                 going = fj_get(pod, "metadata", "deletionTimestamp", NULL);
                 if ((terminating_only && !going) ||
@@ -104,18 +102,14 @@ static void observe_gc(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
         fake_queue_add(q, key);
 }
 
-static bool owned_by(const cJSON *pod, const char *uid) {
-        return fj_find(fj_get(pod, "metadata", "ownerReferences", NULL), "uid", uid);
-}
-
 /* Deletes a pod of that owner which is not going yet. */
 static bool delete_dependent(FakeCluster *c, const char *uid) {
         const cJSON *pod;
 
-        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
+        for (size_t i = 0; (pod = fake_version_json(fake_store_owned_pod(c->store, uid, i))); i++) {
                 _cleanup_free_ char *ns = NULL, *name = NULL;
 
-                if (!owned_by(pod, uid) || fj_get(pod, "metadata", "deletionTimestamp", NULL))
+                if (fj_get(pod, "metadata", "deletionTimestamp", NULL))
                         continue;
                 ns = MUST(strdup(fj_string(pod, "metadata", "namespace", NULL)));
                 name = MUST(strdup(fj_string(pod, "metadata", "name", NULL)));

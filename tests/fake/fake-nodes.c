@@ -76,14 +76,12 @@ static void post_ready(FakeCluster *c, FakeQueue *q, const cJSON *node) {
 
 /* Its pods serve nobody as long as it is not heard of (MarkPodsNotReady()); its kubelet says when they do. */
 static void mark_pods(FakeCluster *c, const char *node, bool ready) {
-        size_t n = fake_store_size(c->store, FAKE_PODS);
+        const cJSON *pod;
 
-        for (size_t i = 0; i < n; i++) {
-                const cJSON *pod = fake_store_at(c->store, FAKE_PODS, i)->json;
+        FAKE_STORE_FOREACH_NODE_POD (pod, c->store, node) {
                 cJSON *new;
 
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) ||
-                    !streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") ||
+                if (!streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") ||
                     fake_condition_is(pod, "Ready", ready ? "True" : "False") ||
                     streq_ptr(fj_string(pod, "metadata", "annotations", "fake.vesper.sh/unready", NULL), "true"))
                         continue;

@@ -250,22 +250,22 @@ static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const ch
         return MUST(strbuf_steal(&b));
 }
 
-/* What a list walks over: what is there now, or what was there then. */
+/* What a list walks over: what is there now, or what was there then, or on one node. */
 typedef struct Source {
         const FakeStore *store;
         FakeResourceId id;
-        FakeVersion **past; /* NULL: now */
+        FakeVersion **picked; /* NULL: all that is there now */
         size_t n;
 } Source;
 
 static FakeVersion *source_at(const Source *s, size_t i) {
-        return s->past ? s->past[i] : fake_store_at(s->store, s->id, i);
+        return s->picked ? s->picked[i] : fake_store_at(s->store, s->id, i);
 }
 
 /* The first to look at: keys are in order, so a page begins behind the last key of the one before. */
 static size_t source_begin(const Source *s, const FakeRequest *r, const Page *p) {
         size_t low =
-                r->ns && r->resource->namespaced && !s->past ? fake_store_first(s->store, s->id, r->ns) : 0;
+                r->ns && r->resource->namespaced && !s->picked ? fake_store_first(s->store, s->id, r->ns) : 0;
         size_t high = s->n;
 
         while (p->start && low < high) {
@@ -291,7 +291,7 @@ static char *list(const Source *s, const FakeRequest *r, const Page *p, const Fa
                 FakeVersion *v = source_at(s, i);
 
                 if (!in_namespace(r, v->json)) {
-                        if (!s->past)
+                        if (!s->picked)
                                 break;
                         continue;
                 }
@@ -316,18 +316,42 @@ static char *list(const Source *s, const FakeRequest *r, const Page *p, const Fa
         return finish(r, p, &items, left > 0 ? last : NULL, left, filtered);
 }
 
+/* One node's pods, picked from among all; NULL: not asked for so. */
+static FakeVersion **pick_node_pods(FakeApi *a, const FakeRequest *r, const FakeSelector *fields, size_t *ret_n) {
+        const char *node = r->resource->id == FAKE_PODS ? fake_field_selector_exact(fields, "spec.nodeName") : NULL;
+        FakeVersion **picked = NULL;
+        size_t allocated = 0;
+
+        *ret_n = 0;
+        if (isempty(node))
+                return NULL;
+        do {
+                int k = GREEDY_REALLOC(picked, allocated, *ret_n + 1);
+
+                assert(k >= 0);
+                picked[*ret_n] = fake_version_ref(fake_store_node_pod(a->store, node, *ret_n));
+        } while (picked[*ret_n] && ++*ret_n);
+        return picked;
+}
+
 static char *list_at(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
                      const FakeSelector *fields) {
         Source s = { .store = a->store,
                      .id = r->resource->id,
                      .n = fake_store_size(a->store, r->resource->id) };
+        FakeVersion **picked;
         char *text;
+        size_t n;
 
         if (p->past && fake_store_change(a->store, s.id, fake_store_changes_after(a->store, s.id, p->rv)))
-                s.past = fake_store_snapshot(a->store, s.id, p->rv, &s.n);
+                s.picked = fake_store_snapshot(a->store, s.id, p->rv, &s.n);
+        else if ((picked = pick_node_pods(a, r, fields, &n))) {
+                s.picked = picked;
+                s.n = n;
+        }
         text = list(&s, r, p, labels, fields);
-        if (s.past)
-                fake_versions_free(s.past, s.n);
+        if (s.picked)
+                fake_versions_free(s.picked, s.n);
         return text;
 }
 

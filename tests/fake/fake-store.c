@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake-index.h"
+
 #define HISTORY_DEFAULT 50000u
 
 typedef struct Entry {
@@ -33,6 +35,7 @@ struct FakeStore {
         size_t history;
         uint64_t rv;
         Shelf shelves[_FAKE_RESOURCE_MAX];
+        FakeIndex *pods_by_node, *pods_by_owner; /* spec.nodeName, uids of metadata.ownerReferences */
         Observer *observers;
         size_t n_observers, observers_allocated;
 };
@@ -110,6 +113,56 @@ static Entry *find(const Shelf *shelf, const char *key) {
         return i < shelf->n_entries && streq(shelf->entries[i].key, key) ? &shelf->entries[i] : NULL;
 }
 
+/* -- indexes of pods ------------------------------------------------------------------------------------ */
+
+/* Of one node's pods there are thirty among thousands. */
+static void index_node(FakeStore *s, const cJSON *pod, const char *key, bool there) {
+        const char *node = fj_string(pod, "spec", "nodeName", NULL);
+
+        if (isempty(node))
+                return;
+        if (there)
+                fake_index_put(s->pods_by_node, node, key);
+        else
+                fake_index_remove(s->pods_by_node, node, key);
+}
+
+/* An owner that is named twice counts once. */
+static bool is_named_before(const cJSON *owners, const cJSON *owner, const char *uid) {
+        return fj_find(owners, "uid", uid) != owner;
+}
+
+static void index_owners(FakeStore *s, const cJSON *pod, const char *key, bool there) {
+        const cJSON *owners = fj_get(pod, "metadata", "ownerReferences", NULL), *owner;
+
+        cJSON_ArrayForEach (owner, owners) {
+                const char *uid = fj_string(owner, "uid", NULL);
+
+                if (isempty(uid) || is_named_before(owners, owner, uid))
+                        continue;
+                if (there)
+                        fake_index_put(s->pods_by_owner, uid, key);
+                else
+                        fake_index_remove(s->pods_by_owner, uid, key);
+        }
+}
+
+/* old or new NULL: it comes, it goes. The key is the entry's. */
+static void index_change(FakeStore *s, const Shelf *shelf, const char *key, const cJSON *old,
+                         const cJSON *new) {
+        if (shelf->resource->id != FAKE_PODS)
+                return;
+        if (!streq_ptr(fj_string(old, "spec", "nodeName", NULL), fj_string(new, "spec", "nodeName", NULL))) {
+                index_node(s, old, key, false);
+                index_node(s, new, key, true);
+        }
+        if (!fj_equal(fj_get(old, "metadata", "ownerReferences", NULL),
+                      fj_get(new, "metadata", "ownerReferences", NULL))) {
+                index_owners(s, old, key, false);
+                index_owners(s, new, key, true);
+        }
+}
+
 /* -- life ---------------------------------------------------------------------------------------------- */
 
 static void change_done(FakeChange *c) {
@@ -126,6 +179,8 @@ FakeStore *fake_store_new(Loop *loop, size_t history) {
         s->rv = 1;
         for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
                 s->shelves[id].resource = fake_resource(id);
+        s->pods_by_node = fake_index_new();
+        s->pods_by_owner = fake_index_new();
         return s;
 }
 
@@ -133,6 +188,8 @@ FakeStore *fake_store_free(FakeStore *s) {
         if (!s)
                 return NULL;
 
+        fake_index_free(s->pods_by_node); /* it borrows the entries' keys */
+        fake_index_free(s->pods_by_owner);
         for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++) {
                 Shelf *shelf = &s->shelves[id];
 
@@ -216,6 +273,20 @@ const cJSON *fake_store_in_ns(const FakeStore *s, FakeResourceId id, const char 
         return shelf->entries[i].version->json;
 }
 
+static FakeVersion *pod_at(const FakeStore *s, const FakeIndex *x, const char *name, size_t n) {
+        const char *key = fake_index_at(x, name, n);
+
+        return key ? MUST(find(&s->shelves[FAKE_PODS], key))->version : NULL;
+}
+
+FakeVersion *fake_store_node_pod(const FakeStore *s, const char *node, size_t n) {
+        return pod_at(s, s->pods_by_node, node, n);
+}
+
+FakeVersion *fake_store_owned_pod(const FakeStore *s, const char *uid, size_t n) {
+        return pod_at(s, s->pods_by_owner, uid, n);
+}
+
 /* -- writing ------------------------------------------------------------------------------------------- */
 
 static void trim(FakeStore *s, Shelf *shelf) {
@@ -261,6 +332,7 @@ FakeVersion *fake_store_create(FakeStore *s, FakeResourceId id, cJSON *object) {
         memmove(shelf->entries + at + 1, shelf->entries + at, (shelf->n_entries - at) * sizeof(Entry));
         shelf->entries[at] = (Entry){ key, v };
         shelf->n_entries++;
+        index_change(s, shelf, key, NULL, v->json);
         record(s, shelf, NULL, fake_version_ref(v), NULL);
         return v;
 }
@@ -279,6 +351,7 @@ FakeVersion *fake_store_update(FakeStore *s, FakeResourceId id, cJSON *object) {
         }
 
         e->version = version_new(object, ++s->rv);
+        index_change(s, shelf, e->key, old->json, object);
         record(s, shelf, old, fake_version_ref(e->version), NULL);
         return fake_store_version(s, id, fj_string(object, "metadata", "namespace", NULL),
                                   fj_string(object, "metadata", "name", NULL));
@@ -296,6 +369,7 @@ bool fake_store_delete(FakeStore *s, FakeResourceId id, const char *ns, const ch
 
         at = (size_t) (e - shelf->entries);
         old = e->version;
+        index_change(s, shelf, e->key, old->json, NULL);
         free(e->key);
         memmove(shelf->entries + at, shelf->entries + at + 1, (shelf->n_entries - at - 1) * sizeof(Entry));
         shelf->n_entries--;

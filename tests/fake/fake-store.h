@@ -45,6 +45,9 @@ DEFINE_FREEP(FakeVersion, fake_version_unref);
 /* The object as the API shows it: with kind and apiVersion in front. `text` of the version is without. */
 char *fake_version_print(const FakeResource *r, FakeVersion *v);
 const char *fake_version_text(FakeVersion *v);
+static inline const cJSON *fake_version_json(const FakeVersion *v) {
+        return v ? v->json : NULL;
+}
 
 Loop *fake_store_loop(const FakeStore *s);
 uint64_t fake_store_rv(const FakeStore *s);
@@ -74,6 +77,14 @@ size_t fake_store_lower_bound(const FakeStore *s, FakeResourceId id, const char 
              ((object) = fake_store_in_ns((s), (id), (ns), _i_##object)); _i_##object++)
 size_t fake_store_first(const FakeStore *s, FakeResourceId id, const char *ns);
 const cJSON *fake_store_in_ns(const FakeStore *s, FakeResourceId id, const char *ns, size_t i);
+
+/* The n-th pod bound to that node, of that owner (by uid), in the order of keys; NULL past the last. Cheap in clusters of
+ * any size. */
+FakeVersion *fake_store_node_pod(const FakeStore *s, const char *node, size_t n);
+FakeVersion *fake_store_owned_pod(const FakeStore *s, const char *uid, size_t n);
+#define FAKE_STORE_FOREACH_NODE_POD(object, s, node) \
+        for (size_t _i_##object = 0; ((object) = fake_version_json(fake_store_node_pod((s), (node), _i_##object))); \
+             _i_##object++)
 
 /* -- the past ------------------------------------------------------------------------------------------ */
 

@@ -69,11 +69,10 @@ static char *find_due(FakeCluster *c, const cJSON *node, usec_t now, char **ret_
         const cJSON *pod;
 
         *ret_next = USEC_INFINITY;
-        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
+        FAKE_STORE_FOREACH_NODE_POD (pod, c->store, name) {
                 usec_t due;
 
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), name) ||
-                    fj_get(pod, "metadata", "deletionTimestamp", NULL))
+                if (fj_get(pod, "metadata", "deletionTimestamp", NULL))
                         continue;
                 due = due_usec(pod, node, now);
                 if (due <= now) {

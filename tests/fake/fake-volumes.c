@@ -48,8 +48,8 @@ static void resync(FakeCluster *c, FakeQueue *q) {
 static bool is_needed(FakeCluster *c, const char *node, const char *claim) {
         const cJSON *pod, *v;
 
-        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL) {
-                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node) || fake_pod_is_terminal(pod))
+        FAKE_STORE_FOREACH_NODE_POD (pod, c->store, node) {
+                if (fake_pod_is_terminal(pod))
                         continue;
                 cJSON_ArrayForEach (v, fj_get(pod, "spec", "volumes", NULL))
                         if (streq_ptr(claim_of(v), claim))

@@ -849,6 +849,109 @@ static void test_faults(void **state) {
         fake_world_done(&w);
 }
 
+/* -- pods by node and by owner -------------------------------------------------------------------------- */
+
+/* "ns/name ns/name " of a list's items, in order. */
+static char *list_names(FakeWorld *w, const char *path) {
+        _cleanup_answer_ FakeAnswer a = fake_ask(w, HTTP_GET, path, NULL, NULL);
+        StrBuf b = { 0 };
+        const cJSON *o;
+
+        assert_int_equal(a.status, 200);
+        cJSON_ArrayForEach (o, fj_get(a.json, "items", NULL))
+                strbuf_addf(&b, "%s/%s ", fj_string(o, "metadata", "namespace", NULL),
+                            fj_string(o, "metadata", "name", NULL));
+        strbuf_add(&b, "");
+        return MUST(strbuf_steal(&b));
+}
+
+/* The same by walking over everything. */
+static char *walk_names(FakeWorld *w, const char *node, const char *uid) {
+        StrBuf b = { 0 };
+        const cJSON *o;
+
+        FAKE_FOREACH (o, w->cluster, FAKE_PODS, NULL)
+                if (node ? streq_ptr(fj_string(o, "spec", "nodeName", NULL), node)
+                         : fj_find(fj_get(o, "metadata", "ownerReferences", NULL), "uid", uid) != NULL)
+                        strbuf_addf(&b, "%s/%s ", fj_string(o, "metadata", "namespace", NULL),
+                                    fj_string(o, "metadata", "name", NULL));
+        strbuf_add(&b, "");
+        return MUST(strbuf_steal(&b));
+}
+
+static char *owned_names(FakeWorld *w, const char *uid) {
+        StrBuf b = { 0 };
+        const cJSON *o;
+
+        for (size_t i = 0;
+             (o = fake_version_json(fake_store_owned_pod(fake_cluster_store(w->cluster), uid, i))); i++)
+                strbuf_addf(&b, "%s/%s ", fj_string(o, "metadata", "namespace", NULL),
+                            fj_string(o, "metadata", "name", NULL));
+        strbuf_add(&b, "");
+        return MUST(strbuf_steal(&b));
+}
+
+static void check_indexes(FakeWorld *w) {
+        static const char *const nodes[] = { "a", "b", "none" }, *const uids[] = { "u0", "u1", "none" };
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                _cleanup_free_ char *path =
+                        MUST(strf("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", nodes[i]));
+                _cleanup_free_ char *listed = list_names(w, path), *walked = walk_names(w, nodes[i], NULL);
+                _cleanup_free_ char *owned = owned_names(w, uids[i]), *held = walk_names(w, NULL, uids[i]);
+
+                assert_string_equal(listed, walked);
+                assert_string_equal(owned, held);
+        }
+}
+
+/* A pod of that number, on one of the nodes or none, of one of the owners (twice the same), both or none. */
+static cJSON *drawn_pod(Random *random, unsigned number) {
+        static const char *const nodes[] = { "", "a", "b" };
+        static const char *const owners[] = { "", "{'uid':'u0'}", "{'uid':'u1'},{'uid':'u1'}",
+                                              "{'uid':'u0'},{'uid':'u1'}" };
+
+        return fj_parse("{'metadata':{'name':'p%u','namespace':'%s','ownerReferences':[%s]},'spec':{'"
+                        "nodeName':'%s'}}",
+                        number, number % 2 ? "default" : "kube-system", owners[random_below(random, 4)],
+                        nodes[random_below(random, 3)]);
+}
+
+static void test_pods_by_node(void **state) {
+        Random *random = NULL;
+        FakeStore *store;
+        FakeWorld w;
+
+        quiet(&w);
+        store = fake_cluster_store(w.cluster);
+        assert_int_equal(random_new(7, &random), 0);
+        for (unsigned step = 0; step < 300; step++) {
+                unsigned number = (unsigned) random_below(random, 12);
+                _cleanup_free_ char *name = MUST(strf("p%u", number));
+                const char *ns = number % 2 ? "default" : "kube-system";
+
+                if (!fake_store_get(store, FAKE_PODS, ns, name))
+                        fake_store_create(store, FAKE_PODS, drawn_pod(random, number));
+                else if (random_below(random, 3) == 0)
+                        assert_true(fake_store_delete(store, FAKE_PODS, ns, name));
+                else
+                        fake_store_update(store, FAKE_PODS, drawn_pod(random, number));
+                check_indexes(&w);
+        }
+        {
+                _cleanup_free_ char *one = list_names(&w, PODS "?fieldSelector=spec.nodeName%3Da");
+                _cleanup_free_ char *all = walk_names(&w, "a", NULL);
+
+                print_message("  of all on node a (%s) those of one namespace: %s\n", all, one);
+                assert_non_null(strstr(all, "kube-system/"));
+                assert_non_null(strstr(all, "default/"));
+                assert_non_null(strstr(one, "default/"));
+                assert_null(strstr(one, "kube-system/"));
+        }
+        random_free(random);
+        fake_world_done(&w);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_create_and_get), cmocka_unit_test(test_update),
@@ -857,7 +960,7 @@ int main(void) {
                 cmocka_unit_test(test_allowed_users),  cmocka_unit_test(test_list_selectors),
                 cmocka_unit_test(test_pages),          cmocka_unit_test(test_watch),
                 cmocka_unit_test(test_watch_expired),  cmocka_unit_test(test_watch_ends),
-                cmocka_unit_test(test_faults),
+                cmocka_unit_test(test_faults),         cmocka_unit_test(test_pods_by_node),
         };
         return cmocka_run_group_tests_name("fake-api", tests, NULL, NULL);
 }
