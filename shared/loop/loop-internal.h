@@ -53,8 +53,7 @@ struct Loop {
 
         /* Real: */
         sd_event *event;
-        sd_event_source *wakeup, *soon;
-        int soon_fd;        /* an eventfd that is always readable */
+        sd_event_source *wakeup;
         usec_t wakeup_usec; /* what `wakeup` is set to; 0: it has fired */
         bool dispatching;
 

@@ -2,27 +2,30 @@
 #include "loop.h"
 
 /*
- * One heap of timers behind one timer of sd-event, and a descriptor that is always readable for what is due at
- * once: most timers are, and a kernel timer set for each was the most expensive thing that a busy coordinator
- * did (15 % of its CPU, measured). Not sd-event's deferred source: that one starves all others. An iteration of the real loop runs every timer that was
- * armed before the iteration and is due; what its callbacks arm, even for "now", waits for the next one, so
- * that descriptors get their turn. A wish in the past counts as a wish for now: it cannot overtake what was
- * due already. The virtual clock gives the same order by itself, because it runs one timer at a time.
+ * One heap of timers behind one timer of sd-event. What is due at once never goes through the kernel: an
+ * iteration of the real loop first runs due timers, then lets sd-event wait for a descriptor, a signal or
+ * the timer, and dispatch one. So what an event leads to (most timers are armed for "now") costs no system
+ * call: a kernel timer for each was the most expensive thing that a busy coordinator did (15 % of its CPU),
+ * an eventfd in its place three calls of seven for each watch event.
+ *
+ * Timers run in rounds. A round runs every timer that was armed before it and is due; what its callbacks
+ * arm, even for "now", belongs to the next one. After a few rounds descriptors get their turn, whatever is
+ * due. A wish in the past counts as a wish for now: it cannot overtake what was due already. The virtual
+ * clock gives the same order by itself, because it runs one timer at a time.
  */
 
 #include <errno.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include <systemd/sd-event.h>
 
 #include "alloc-util.h"
-#include "file-util.h"
 #include "loop-internal.h"
 
 /* sd-event reads 0 as its default of 250 ms. */
 #define TIMER_ACCURACY_USEC 1
+/* A poll of ours takes three: it is due, libcurl begins, an answer is handed on. */
+#define ROUNDS_MAX 3u
 
 static usec_t read_clock(clockid_t clock) {
         struct timespec ts;
@@ -33,50 +36,52 @@ static usec_t read_clock(clockid_t clock) {
         return (usec_t) ts.tv_sec * USEC_PER_SEC + (usec_t) ts.tv_nsec / 1000;
 }
 
-/* Tells sd-event of the timer that is first now. Called whenever that may have changed; during a dispatch
- * once, at the end. The source is never switched off (infinity is never due), because only that can fail. */
-static void update_wakeup(Loop *l) {
-        const Timer *first;
-        usec_t at, now;
-
-        if (!l->wakeup || l->dispatching)
-                return;
-        first = timer_heap_first(l->heap);
-        at = first ? first->run_usec : USEC_INFINITY;
-        now = loop_now(l);
-        /* What has fired would fire again, for ever. Short of memory in the kernel the timer does it all. */
-        if (at <= now && sd_event_source_set_enabled(l->soon, SD_EVENT_ONESHOT) >= 0)
-                at = l->wakeup_usec > now ? l->wakeup_usec : USEC_INFINITY;
-        if (at == l->wakeup_usec)
-                return;
-        l->wakeup_usec = at;
-        (void) sd_event_source_set_time(l->wakeup, at);
-}
-
-static void run_due(Loop *l) {
+/* One round; false: nothing was due. */
+static bool run_round(Loop *l) {
         usec_t now = loop_now(l);
         uint64_t armings = l->heap->armings;
+        bool ran = false;
         Timer *t;
 
-        l->dispatching = true;
         while (!l->exited && (t = timer_heap_first(l->heap)) && t->run_usec <= now && t->arming < armings) {
                 timer_heap_remove(l->heap, t);
                 t->fn(t, t->userdata); /* may free t */
+                ran = true;
         }
+        return ran;
+}
+
+/* False: nothing was due. */
+static bool run_due(Loop *l) {
+        unsigned n = 0;
+
+        l->dispatching = true;
+        while (n < ROUNDS_MAX && run_round(l))
+                n++;
         l->dispatching = false;
-        update_wakeup(l);
+        return n > 0;
+}
+
+/* Tells sd-event of the timer that is first now; true: it is due, and nothing needs to be waited for. The
+ * source is never switched off (infinity is never due), because only that can fail. */
+static bool set_wakeup(Loop *l) {
+        const Timer *first = timer_heap_first(l->heap);
+        usec_t at = first ? first->run_usec : USEC_INFINITY, now = loop_now(l);
+        bool due = at <= now;
+
+        if (due) /* it is run without a wakeup, and one that has fired would fire again, for ever */
+                at = l->wakeup_usec > now ? l->wakeup_usec : USEC_INFINITY;
+        if (at != l->wakeup_usec) {
+                l->wakeup_usec = at;
+                (void) sd_event_source_set_time(l->wakeup, at);
+        }
+        return due;
 }
 
 static int on_wakeup(sd_event_source *s, uint64_t usec, void *userdata) {
         Loop *l = userdata;
 
         l->wakeup_usec = 0;
-        run_due(l);
-        return 0;
-}
-
-static int on_soon(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        run_due(userdata);
         return 0;
 }
 
@@ -91,20 +96,7 @@ static int loop_add_wakeup(Loop *l) {
         if (r < 0)
                 return r;
         l->wakeup_usec = USEC_INFINITY;
-        r = sd_event_source_set_description(l->wakeup, "timers");
-        if (r < 0)
-                return r;
-
-        l->soon_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (l->soon_fd < 0)
-                return -errno;
-        r = sd_event_add_io(l->event, &l->soon, l->soon_fd, EPOLLIN, on_soon, l);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(l->soon, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_description(l->soon, "timers that are due at once");
+        return sd_event_source_set_description(l->wakeup, "timers");
 }
 
 int loop_new(Loop **ret) {
@@ -116,7 +108,6 @@ int loop_new(Loop **ret) {
                 return -ENOMEM;
 
         l->heap = &l->own_heap;
-        l->soon_fd = -EBADF;
         r = sd_event_new(&l->event);
         if (r < 0)
                 return r;
@@ -138,7 +129,6 @@ int loop_new_virtual(VirtualTime *v, Loop **ret) {
         if (!l)
                 return -ENOMEM;
         l->virtual_time = v;
-        l->soon_fd = -EBADF;
         l->heap = &v->heap;
         v->n_loops++;
         *ret = l;
@@ -154,8 +144,6 @@ Loop *loop_free(Loop *l) {
         if (l->virtual_time)
                 l->virtual_time->n_loops--;
         sd_event_source_disable_unref(l->wakeup);
-        sd_event_source_disable_unref(l->soon);
-        closep(&l->soon_fd);
         sd_event_unref(l->event);
         free(l->own_heap.timers);
         return mfree(l);
@@ -191,9 +179,30 @@ sd_event *loop_sd_event(Loop *l) {
         return l->event;
 }
 
+int loop_iterate(Loop *l, usec_t timeout_usec) {
+        bool ran;
+        int r;
+
+        assert(l && l->event);
+        ran = run_due(l);
+        r = sd_event_run(l->event, set_wakeup(l) || ran ? 0 : timeout_usec);
+        return r < 0 ? r : ran || r > 0;
+}
+
 int loop_run(Loop *l) {
+        int r, code;
+
         assert(l);
-        return l->virtual_time ? virtual_time_run(l) : sd_event_loop(l->event);
+        if (l->virtual_time)
+                return virtual_time_run(l);
+        while (sd_event_get_state(l->event) != SD_EVENT_FINISHED) {
+                (void) run_due(l);
+                r = sd_event_run(l->event, set_wakeup(l) ? 0 : USEC_INFINITY);
+                if (r < 0)
+                        return r;
+        }
+        r = sd_event_get_exit_code(l->event, &code);
+        return r < 0 ? r : code;
 }
 
 void loop_exit(Loop *l, int code) {
@@ -263,7 +272,6 @@ void timer_disarm(Timer *t) {
         if (!timer_is_armed(t))
                 return;
         timer_heap_remove(t->loop->heap, t);
-        update_wakeup(t->loop);
 }
 
 void timer_arm(Timer *t, usec_t at_usec) {
@@ -278,7 +286,6 @@ void timer_arm(Timer *t, usec_t at_usec) {
                 t->run_usec = MAX(t->due_usec, l->paused_until_usec);
                 timer_heap_put(l->heap, t);
         }
-        update_wakeup(l);
 }
 
 void timer_arm_in(Timer *t, usec_t delay_usec) {

@@ -40,6 +40,9 @@ usec_t loop_to_wall(const Loop *l, usec_t at_usec);
 /* For io sources (curl, netlink, bus, children). NULL on a virtual loop. */
 sd_event *loop_sd_event(Loop *l);
 int loop_run(Loop *l);                            /* until loop_exit(); returns its code, or a negative errno */
+/* One iteration of a real loop, for whoever waits for something else than its exit: 1 if something ran, 0 if nothing came
+ * within the time-out; a negative errno. */
+int loop_iterate(Loop *l, usec_t timeout_usec);
 void loop_exit(Loop *l, int code);                /* final; on a virtual loop no timer of it runs any more */
 bool loop_has_exited(const Loop *l, int *ret_code);
 

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include <systemd/sd-event.h>
 
 #include "contract-manifests.h"
 #include "fake-cluster.h"
@@ -280,7 +279,7 @@ static void rig_step(Rig *r, usec_t until_usec) {
                 (void) virtual_time_step(r->time, until_usec);
         else
                 assert_return_code(
-                        sd_event_run(loop_sd_event(r->loop), usec_sub(until_usec, loop_now(r->loop))), 0);
+                        loop_iterate(r->loop, usec_sub(until_usec, loop_now(r->loop))), 0);
 }
 
 static bool never(void *userdata) {

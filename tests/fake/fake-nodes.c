@@ -8,6 +8,8 @@
  * the taints that follow from unschedulable and from the condition Ready.
  */
 
+#define REASON_READY "KubeletReady"
+#define MESSAGE_READY "kubelet is posting ready status"
 #define GRACE_DEFAULT_USEC (40 * USEC_PER_SEC)
 
 static void observe_nodes(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
@@ -61,13 +63,25 @@ static void renew_lease(FakeCluster *c, const char *node) {
         fake_put(c, FAKE_LEASES, lease);
 }
 
-static void post_ready(FakeCluster *c, FakeQueue *q, const cJSON *node) {
-        const char *name = fj_string(node, "metadata", "name", NULL);
-        cJSON *new = fj_copy(node);
+/* Most of the time it is said already: thousands of nodes are not copied for that. */
+static bool says_ready(const cJSON *node) {
+        const cJSON *ready = fj_find(fj_get(node, "status", "conditions", NULL), "type", "Ready");
 
-        fake_set_condition(c->store, fj_object(new, "status"), "Ready", "True", "KubeletReady",
-                           "kubelet is posting ready status");
-        fake_store_update(c->store, FAKE_NODES, new);
+        return streq_ptr(fj_string(ready, "status", NULL), "True") &&
+               streq_ptr(fj_string(ready, "reason", NULL), REASON_READY) &&
+               streq_ptr(fj_string(ready, "message", NULL), MESSAGE_READY);
+}
+
+static void post_ready(FakeCluster *c, FakeQueue *q, const char *name) {
+        const cJSON *node = fake_store_get(c->store, FAKE_NODES, NULL, name);
+
+        if (!says_ready(node)) {
+                cJSON *new = fj_copy(node);
+
+                fake_set_condition(c->store, fj_object(new, "status"), "Ready", "True", REASON_READY,
+                                   MESSAGE_READY);
+                fake_store_update(c->store, FAKE_NODES, new);
+        }
         if (c->options.heartbeat_usec > 0) {
                 renew_lease(c, name);
                 fake_queue_add_in(q, name, c->options.heartbeat_usec);
@@ -102,7 +116,7 @@ static void sync_status(FakeCluster *c, FakeQueue *q, const char *key) {
         if (!since) {
                 if (!fake_condition_is(node, "Ready", "True"))
                         mark_pods(c, key, true);
-                post_ready(c, q, fake_store_get(c->store, FAKE_NODES, NULL, key));
+                post_ready(c, q, key);
                 return;
         }
         dead = *since + (c->options.node_grace_usec > 0 ? c->options.node_grace_usec : GRACE_DEFAULT_USEC);

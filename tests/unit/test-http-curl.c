@@ -42,7 +42,7 @@ static void run_until(World *w, const unsigned *counter, unsigned value) {
 
         while (*counter < value) {
                 assert_true(loop_now(w->loop) < deadline);
-                assert_true(sd_event_run(loop_sd_event(w->loop), 100 * USEC_PER_MSEC) >= 0);
+                assert_true(loop_iterate(w->loop, 100 * USEC_PER_MSEC) >= 0);
         }
 }
 
@@ -50,7 +50,7 @@ static void run_for(World *w, usec_t usec) {
         usec_t end = loop_now(w->loop) + usec;
 
         for (usec_t now = loop_now(w->loop); now < end; now = loop_now(w->loop))
-                assert_true(sd_event_run(loop_sd_event(w->loop), end - now) >= 0);
+                assert_true(loop_iterate(w->loop, end - now) >= 0);
 }
 
 static void on_gone(HttpExchange *x, void *userdata) {
@@ -508,7 +508,7 @@ static void test_cancel_in_flight(void **state) {
 
         start(w, &q);
         while (!w->held && loop_now(w->loop) < deadline)
-                assert_true(sd_event_run(loop_sd_event(w->loop), USEC_PER_SEC) >= 0);
+                assert_true(loop_iterate(w->loop, USEC_PER_SEC) >= 0);
         w->call = http_call_free(w->call);
         run_until(w, &w->n_gone, 1);
         run_for(w, 20 * USEC_PER_MSEC);

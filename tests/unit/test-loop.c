@@ -297,6 +297,106 @@ static void test_io_is_not_starved(void **state) {
         closep(&p.fds[1]);
 }
 
+/* -- one wait, one event, and what it leads to -- */
+
+typedef struct Chain {
+        int fds[2];
+        Loop *loop;
+        Timer *now, *soon, *late;
+        unsigned n_events, n_now;
+        usec_t armed_usec;
+} Chain;
+
+static void on_chain_now(Timer *t, void *userdata) {
+        Chain *c = userdata;
+
+        if (++c->n_now < 2)
+                timer_arm(t, 0);
+}
+
+static void on_chain_soon(Timer *t, void *userdata) {
+        Chain *c = userdata;
+
+        loop_exit(c->loop, 7);
+}
+
+static void on_chain_late(Timer *t, void *userdata) {
+        fail_msg("a timer of ten minutes ran");
+}
+
+/* The wakeup stands at ten minutes when this arms an earlier one. */
+static int on_chain_event(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Chain *c = userdata;
+        char x;
+
+        assert_int_equal(read(fd, &x, 1), 1);
+        c->n_events++;
+        c->armed_usec = loop_now(c->loop);
+        timer_arm(c->now, 0);
+        timer_arm_in(c->soon, 20 * USEC_PER_MSEC);
+        return 0;
+}
+
+static void chain_init(Chain *c, sd_event_source **ret_source) {
+        *c = (Chain){ 0 };
+        assert_return_code(loop_new(&c->loop), 0);
+        assert_return_code(pipe(c->fds), 0);
+        assert_return_code(sd_event_add_io(loop_sd_event(c->loop), ret_source, c->fds[0], EPOLLIN, on_chain_event, c),
+                           0);
+        assert_return_code(timer_new(c->loop, "now", on_chain_now, c, &c->now), 0);
+        assert_return_code(timer_new(c->loop, "soon", on_chain_soon, c, &c->soon), 0);
+        assert_return_code(timer_new(c->loop, "late", on_chain_late, c, &c->late), 0);
+        timer_arm_in(c->late, 10 * USEC_PER_MINUTE);
+}
+
+static void chain_done(Chain *c, sd_event_source *source) {
+        timer_free(c->now);
+        timer_free(c->soon);
+        timer_free(c->late);
+        sd_event_source_unref(source);
+        loop_free(c->loop);
+        closep(&c->fds[0]);
+        closep(&c->fds[1]);
+}
+
+static void test_event_arms_earlier(void **state) {
+        sd_event_source *source = NULL;
+        Chain c;
+
+        chain_init(&c, &source);
+        assert_int_equal(write(c.fds[1], "x", 1), 1);
+        assert_int_equal(loop_run(c.loop), 7);
+        assert_int_equal(c.n_events, 1);
+        assert_int_equal(c.n_now, 2);
+        assert_true(loop_now(c.loop) >= c.armed_usec + 20 * USEC_PER_MSEC);
+        assert_true(loop_now(c.loop) < c.armed_usec + USEC_PER_MINUTE);
+        chain_done(&c, source);
+}
+
+static void test_iterate(void **state) {
+        sd_event_source *source = NULL;
+        Chain c;
+
+        chain_init(&c, &source);
+        print_message("  nothing comes\n");
+        assert_int_equal(loop_iterate(c.loop, 5 * USEC_PER_MSEC), 0);
+        print_message("  a timer is due: no waiting for the hour\n");
+        timer_arm(c.now, 0);
+        assert_int_equal(loop_iterate(c.loop, USEC_PER_HOUR), 1);
+        assert_int_equal(c.n_now, 2);
+        print_message("  an event\n");
+        assert_int_equal(write(c.fds[1], "x", 1), 1);
+        assert_int_equal(loop_iterate(c.loop, USEC_PER_HOUR), 1);
+        assert_int_equal(c.n_events, 1);
+        print_message("  the timer that it armed\n");
+        timer_disarm(c.soon);
+        assert_int_equal(loop_iterate(c.loop, USEC_PER_HOUR), 1);
+        assert_int_equal(c.n_now, 3);
+        print_message("  disarmed, it does not come\n");
+        assert_int_equal(loop_iterate(c.loop, 40 * USEC_PER_MSEC), 0);
+        chain_done(&c, source);
+}
+
 static void test_wall_and_boot(void **state) {
         _cleanup_(loop_freep) Loop *l = NULL;
         usec_t now, wall, difference;
@@ -473,6 +573,8 @@ int main(void) {
                 cmocka_unit_test(test_arming),
                 cmocka_unit_test(test_crowd),
                 cmocka_unit_test(test_io_is_not_starved),
+                cmocka_unit_test(test_event_arms_earlier),
+                cmocka_unit_test(test_iterate),
                 cmocka_unit_test(test_wall_and_boot),
                 cmocka_unit_test(test_time_jumps),
                 cmocka_unit_test(test_one_order_for_all_loops),
