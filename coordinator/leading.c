@@ -231,8 +231,10 @@ void leading_claim_dirty(Leading *l, const char *claim) {
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
         Removal *x = hashmap_get(l->removals, node);
 
-        if (x)
-                node_termination_on_pod(x->termination, old, new);
+        if (!x)
+                return;
+        node_termination_on_pod(x->termination, old, new);
+        mark(l, "node", node, 0); /* what it sent may be waiting for nothing but a newer state */
 }
 
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {

@@ -168,7 +168,8 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         }
         if (to) {
                 v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
-                node_dirty(v, to);
+                if (!old || !kube_pod_says_same(old, new))
+                        node_dirty(v, to);
         }
 }
 

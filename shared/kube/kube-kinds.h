@@ -62,6 +62,9 @@ typedef struct KubePod {
 } KubePod;
 
 extern const KubeKind kube_pod_kind;
+/* Do two states of a pod, of one pool, differ in nothing that is kept here, but for their resourceVersion? Most of what
+ * kubelets write about pods is about what nobody here reads. */
+bool kube_pod_says_same(const KubePod *a, const KubePod *b);
 
 /* -- PodDisruptionBudget ---------------------------------------------------------------------------------------------- */
 

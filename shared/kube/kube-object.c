@@ -226,9 +226,69 @@ KubeObject *kube_object_unref(KubeObject *o) {
         return NULL;
 }
 
+/* Once for each event, so not printed. */
 char *kube_object_key(const KubeObject *o) {
+        size_t n_ns, n_name;
+        char *key;
+
         assert(o);
-        return o->meta.ns ? strf("%s/%s", o->meta.ns, o->meta.name) : strdup(o->meta.name);
+        if (!o->meta.ns)
+                return strdup(o->meta.name);
+        n_ns = strlen(o->meta.ns);
+        n_name = strlen(o->meta.name) + 1;
+        key = malloc(n_ns + 1 + n_name);
+        if (!key)
+                return NULL;
+        memcpy(key, o->meta.ns, n_ns);
+        key[n_ns] = '/';
+        memcpy(key + n_ns + 1, o->meta.name, n_name);
+        return key;
+}
+
+/* Interned by one pool: the same text is the same pointer. */
+static bool key_values_are_same(const KeyValues *a, const KeyValues *b) {
+        if (a->n_items != b->n_items)
+                return false;
+        for (size_t i = 0; i < a->n_items; i++)
+                if (a->items[i].key != b->items[i].key || a->items[i].value != b->items[i].value)
+                        return false;
+        return true;
+}
+
+static bool owners_are_same(const ObjectMeta *a, const ObjectMeta *b) {
+        if (a->n_owners != b->n_owners)
+                return false;
+        for (size_t i = 0; i < a->n_owners; i++) {
+                const OwnerRef *x = a->owners + i, *y = b->owners + i;
+
+                if (x->api_version != y->api_version || x->kind != y->kind || x->name != y->name ||
+                    x->controller != y->controller || !streq_ptr(x->uid, y->uid))
+                        return false;
+        }
+        return true;
+}
+
+static bool finalizers_are_same(char *const *a, char *const *b) {
+        size_t n = strv_length(a);
+
+        if (strv_length(b) != n)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(a[i], b[i]))
+                        return false;
+        return true;
+}
+
+bool kube_object_says_same(const KubeObject *a, const KubeObject *b) {
+        const ObjectMeta *x = &a->meta, *y = &b->meta;
+
+        assert(a->kind == b->kind && a->pool == b->pool);
+        return x->ns == y->ns && streq_ptr(x->name, y->name) && streq_ptr(x->uid, y->uid) &&
+               x->generation == y->generation && x->creation_usec == y->creation_usec &&
+               x->deletion_usec == y->deletion_usec && x->deletion_grace_sec == y->deletion_grace_sec &&
+               key_values_are_same(&x->labels, &y->labels) &&
+               key_values_are_same(&x->annotations, &y->annotations) && owners_are_same(x, y) &&
+               finalizers_are_same(x->finalizers, y->finalizers) && streq_ptr(a->invalid, b->invalid);
 }
 
 const OwnerRef *object_meta_controller(const ObjectMeta *m) {

@@ -86,6 +86,8 @@ KubeObject *kube_object_unref(KubeObject *o); /* returns NULL */
 DEFINE_FREEP(KubeObject, kube_object_unref);
 /* "namespace/name", or "name" for cluster-scoped: the key of stores and queues. Free it. NULL on ENOMEM. */
 char *kube_object_key(const KubeObject *o);
+/* Do two states of one kind and pool differ in nothing that every object has, but for their resourceVersion? */
+bool kube_object_says_same(const KubeObject *a, const KubeObject *b);
 /* The owner with controller=true, or NULL. */
 const OwnerRef *object_meta_controller(const ObjectMeta *m);
 bool object_meta_has_finalizer(const ObjectMeta *m, const char *finalizer);

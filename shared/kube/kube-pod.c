@@ -113,6 +113,15 @@ static void pod_done(KubeObject *o, InternPool *pool) {
         intern_unref(pool, p->priority_class);
 }
 
+bool kube_pod_says_same(const KubePod *a, const KubePod *b) {
+        return kube_object_says_same(&a->object, &b->object) && a->node_name == b->node_name &&
+               a->priority_class == b->priority_class && a->priority == b->priority &&
+               a->grace_sec == b->grace_sec && a->phase == b->phase && a->ready == b->ready &&
+               a->is_static == b->is_static && a->is_daemon == b->is_daemon &&
+               a->tolerates_unschedulable == b->tolerates_unschedulable &&
+               a->tolerates_disrupted == b->tolerates_disrupted && a->start_usec == b->start_usec;
+}
+
 static bool pod_annotation_wanted(const char *key) {
         for (size_t i = 0; i < ELEMENTSOF(annotations_wanted); i++)
                 if (streq(key, annotations_wanted[i]))

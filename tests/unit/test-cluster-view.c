@@ -171,6 +171,15 @@ static void test_dirty(void **state) {
         fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'status':{'phase':'Failed'}}");
         assert_dirty(&b, " pod:web@a node:a");
 
+        print_message("  of a pod what nobody reads: it is told of, and no node is dirty\n");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'status':{'podIP':'10.0.0.7'}}");
+        assert_dirty(&b, " pod:web@a");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'metadata':{'annotations':{'x/y':'z'}}}");
+        assert_dirty(&b, " pod:web@a");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web",
+                   "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
+        assert_dirty(&b, " pod:web@a node:a");
+
         print_message("  a PDB: by its spec the nodes of its pods, by its status nobody\n");
         fake_add_pdb(b.w.cluster, NULL, "pdb", "web", true, "1");
         fake_world_run(&b.w, 100 * MSEC);

@@ -391,6 +391,79 @@ static void test_pod(void **state) {
         assert_int_equal(p->start_usec, 0);
 }
 
+/* `text` with the first `from` in it replaced; the row is wrong where it has none. */
+static char *with(const char *text, const char *from, const char *to) {
+        const char *at = strstr(text, from);
+        char *s;
+
+        assert_non_null(at);
+        s = strf("%.*s%s%s", (int) (at - text), text, to, at + strlen(from));
+        assert_non_null(s);
+        return s;
+}
+
+static void test_pod_says_same(void **state) {
+        static const char base[] =
+                "{'metadata':{'name':'p','namespace':'n','uid':'u','resourceVersion':'1','generation':1,"
+                "'creationTimestamp':'2026-11-21T05:00:00Z','labels':{'a':'1','b':'2'},"
+                "'annotations':{'vesper.sh/do-not-evict':'true','x/y':'z'},"
+                "'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'rs','uid':'o','controller':true}],"
+                "'finalizers':['f/a']},"
+                "'spec':{'nodeName':'n1','priorityClassName':'high','priority':7,'terminationGracePeriodSeconds':30,"
+                "'tolerations':[{'key':'x','operator':'Exists'}]},"
+                "'status':{'phase':'Running','podIP':'10.0.0.1','startTime':'2026-11-21T05:03:00Z',"
+                "'conditions':[{'type':'Ready','status':'True','lastProbeTime':'1'}]}}";
+        static const struct {
+                const char *from, *to;
+                bool same;
+        } rows[] = {
+                { "'resourceVersion':'1'", "'resourceVersion':'2'", true },
+                { "10.0.0.1", "10.0.0.2", true },
+                { "'x/y':'z'", "'x/y':'w'", true },
+                { "'lastProbeTime':'1'", "'lastProbeTime':'2'", true },
+                { "'status':{", "'status':{'containerStatuses':[{'restartCount':3}],", true },
+                { "'uid':'u'", "'uid':'v'", false },
+                { "'generation':1", "'generation':2", false },
+                { "05:00:00Z", "05:00:01Z", false },
+                { "'generation':1", "'generation':1,'deletionTimestamp':'2026-11-21T06:00:00Z'", false },
+                { "'generation':1", "'generation':1,'deletionGracePeriodSeconds':3", false },
+                { "'b':'2'", "'b':'3'", false },
+                { "'b':'2'", "'c':'2'", false },
+                { ",'b':'2'", "", false },
+                { "'vesper.sh/do-not-evict':'true'", "'vesper.sh/do-not-evict':'false'", false },
+                { "'apps/v1'", "'apps/v2'", false },
+                { "'ReplicaSet'", "'DaemonSet'", false },
+                { "'name':'rs'", "'name':'rt'", false },
+                { "'uid':'o'", "'uid':'q'", false },
+                { "'controller':true", "'controller':false", false },
+                { "'f/a'", "'f/b'", false },
+                { "'f/a'", "'f/a','f/b'", false },
+                { "'n1'", "'n2'", false },
+                { "'high'", "'low'", false },
+                { "'priority':7", "'priority':8", false },
+                { "Seconds':30", "Seconds':31", false },
+                { "'key':'x'", "'key':'node.kubernetes.io/unschedulable'", false },
+                { "'key':'x'", "'key':'vesper.sh/disrupted'", false },
+                { "'Running'", "'Failed'", false },
+                { "05:03:00Z", "05:03:01Z", false },
+                { "'status':'True'", "'status':'False'", false },
+                { "'priority':7", "'priority':'seven'", false },
+        };
+        _cleanup_(kube_object_unrefp) KubeObject *a = decode_ok(&kube_pod_kind, *state, base);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = with(base, rows[i].from, rows[i].to);
+                _cleanup_(kube_object_unrefp) KubeObject *b = NULL;
+
+                (void) decode(&kube_pod_kind, *state, text, &b);
+                assert_non_null(b);
+                if (kube_pod_says_same((KubePod *) a, (KubePod *) b) != rows[i].same ||
+                    kube_pod_says_same((KubePod *) b, (KubePod *) a) != rows[i].same)
+                        fail_msg("%s in place of %s is %s", rows[i].to, rows[i].from,
+                                 rows[i].same ? "not taken for the same" : "taken for the same");
+        }
+}
+
 static void test_pod_phases(void **state) {
         static const struct {
                 const char *text;
@@ -627,6 +700,7 @@ int main(void) {
                 TEST(test_node),
                 TEST(test_node_readiness),
                 TEST(test_pod),
+                TEST(test_pod_says_same),
                 TEST(test_pod_phases),
                 TEST(test_pod_owners),
                 TEST(test_pod_tolerations),
