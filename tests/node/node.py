@@ -392,6 +392,10 @@ class Node:
         path = self.at(f"/var/log/trace/{pod}")
         return Trace(path) if os.path.exists(path) else None
 
+    def forget_traces(self):
+        for path in glob.glob(self.at("/var/log/trace/*")):
+            os.unlink(path)
+
     def create_pods(self, count, prefix, stop_msec=0, grace=30, deaf=False, labels=None):
         """Pods of this very node, without an owner; waits until they run. Their names."""
         names = [f"{self.name}-{prefix}-{i}" for i in range(count)]

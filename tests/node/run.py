@@ -28,11 +28,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bed as bedding  # noqa: E402
 import cases_bed  # noqa: E402
+import cases_shutdown  # noqa: E402
 import system  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
 from world import Figures  # noqa: E402
 
-CASES = cases_bed.CASES
+CASES = cases_bed.CASES + cases_shutdown.CASES
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
 
@@ -119,6 +120,8 @@ class Runner:
             # What a case has changed on the machine, or left undone, must not be the next one's.
             if kind != "ok" or node.changed or not node.is_on() or node.marks():
                 self.bed.discard(node)
+            else:
+                node.forget_traces()
 
     def _keep_log(self, case, machines, since, trouble):
         text = ""

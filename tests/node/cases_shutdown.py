@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine goes down: whoever told it, its node is drained first."""
+
+import os
+import signal
+import time
+
+from node import wait_for
+from shutdowns import PATIENCE, Shutdown, Workload
+from system import Unavailable
+
+POWERED_OFF, REBOOTED = 0, 133  # what nspawn ends with
+
+
+def poweroff(bed, node, figures):
+    """systemctl poweroff: cordoned, evicted within budgets, each container with its grace, then off; clean after the boot"""
+    work = Workload(bed, node, count=3, stop_msec=2000, deaf_grace=3, budget=True)
+    down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), work)
+    down.check()
+    assert down.status == POWERED_OFF, f"nspawn ended with {down.status}"
+    figures.add(f"off after {down.seconds:.1f} s; pods had " +
+                " ".join(f"{t.had:.1f}" for t in work.traces().values()) + " s after SIGTERM")
+    down.back()
+    undone = node.said("NODE_UNCORDONED", down.off)
+    assert len(undone) == 1, f"expected one line that the node is schedulable again, found {undone}"
+
+
+def _trigger(name, sentence, tell, status):
+    def case(bed, node, figures):
+        down = Shutdown(bed, node, lambda: tell(node), Workload(bed, node))
+        down.check()
+        assert down.status == status, f"nspawn ended with {down.status}, expected {status}"
+        down.back()
+        figures.add(f"down after {down.seconds:.1f} s")
+
+    case.__name__, case.__doc__ = name, sentence + ": drained first, and clean after the boot"
+    return case
+
+
+def _command(*command):
+    def tell(node):
+        code, said = node.status(*command)
+        # It may have been ended itself by what it asked for.
+        assert code <= 0 or not node.is_on() or "stopping" in node.status("systemctl", "is-system-running")[1], \
+            f"{' '.join(command)}: status {code}: {said}"
+
+    return tell
+
+
+def _signal(number):
+    return lambda node: os.kill(node.pid1, number)
+
+
+def soft_reboot(bed, node, figures):
+    """systemctl soft-reboot: drained first"""
+    version = int(node.run("systemctl", "--version").split()[1])
+    if version < 254:
+        raise Unavailable(f"systemd {version} of this Debian has no soft-reboot (254 or newer)")
+    node.changed = True
+    work, since = Workload(bed, node), time.time()
+    node.status("systemctl", "soft-reboot")
+    node.wait_said("NODE_DRAINED", since, PATIENCE)
+    work.check_ends()
+
+
+def forced(bed, node, figures):
+    """systemctl --force poweroff: not drained (documented); clean after the boot all the same"""
+    work = Workload(bed, node, deaf_grace=0)
+    down = Shutdown(bed, node, lambda: node.status("systemctl", "--force", "poweroff"), work)
+    calls = [c for c in down.calls() if c.is_write]
+    assert not calls, f"the agent wrote: {calls}"
+    down.back()
+
+
+CASES = [
+    poweroff,
+    _trigger("reboot", "systemctl reboot", _command("systemctl", "reboot"), REBOOTED),
+    _trigger("halt", "systemctl halt", _command("systemctl", "halt"), POWERED_OFF),
+    _trigger("kexec", "kexec.target", _command("systemctl", "start", "--no-block", "--job-mode=replace-irreversibly",
+                                                "kexec.target"), REBOOTED),
+    _trigger("shutdown_now", "shutdown now", _command("shutdown", "now"), POWERED_OFF),
+    _trigger("shutdown_reboot", "shutdown -r now", _command("shutdown", "-r", "now"), REBOOTED),
+    _trigger("start_poweroff", "systemctl start poweroff.target", _command("systemctl", "start", "--no-block",
+                                                                            "--job-mode=replace-irreversibly",
+                                                                            "poweroff.target"), POWERED_OFF),
+    _trigger("isolate_reboot", "systemctl isolate reboot.target", _command("systemctl", "isolate", "--no-block",
+                                                                            "reboot.target"), REBOOTED),
+    _trigger("sigrtmin_4", "SIGRTMIN+4 to PID 1", _signal(signal.SIGRTMIN + 4), POWERED_OFF),
+    _trigger("sigrtmin_5", "SIGRTMIN+5 to PID 1", _signal(signal.SIGRTMIN + 5), REBOOTED),
+    _trigger("ctrl_alt_del", "Ctrl-Alt-Del (SIGINT to PID 1)", _signal(signal.SIGINT), REBOOTED),
+    soft_reboot,
+    forced,
+]

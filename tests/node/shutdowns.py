@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shutdown of one node with pods on it, watched from outside; and what has to be true of any."""
+
+import itertools
+import time
+
+from world import FewestReady
+
+_serial = itertools.count(1)
+# The bed is slow when its machine is busy: no bound of a case is about so much time, the bars are.
+PATIENCE = 60
+KUBELET_LAG = 1.0  # between a pod's time and its container's end
+
+
+class Workload:
+    """Pods of a node: some that need stop_msec, one that has to be killed after its grace, and with a budget two of which one
+    may go at a time."""
+    def __init__(self, bed, node, stop_msec=1000, count=2, deaf_grace=2, budget=False):
+        tag = f"w{next(_serial)}"
+        self.node = node
+        self.least = {}  # pod: seconds it has to have after SIGTERM
+        for name in node.create_pods(count, tag, stop_msec=stop_msec):
+            self.least[name] = stop_msec / 1000
+        if deaf_grace:
+            for name in node.create_pods(1, tag + "-deaf", deaf=True, grace=deaf_grace):
+                self.least[name] = deaf_grace - 0.5  # the kubelet counts its own doings in
+        self.app, self.fewest = None, None
+        if budget:
+            self.app = f"{node.name}-{tag}-budget"
+            for name in bed.replicas(self.app, 2, node, available=1, stop_msec=500):
+                self.least[name] = 0.5
+            self.fewest = FewestReady(bed.admin, self.app)
+            self.fewest.start()
+
+    def traces(self):
+        found = {}
+        for name in self.least:
+            found[name] = self.node.trace(name)
+            assert found[name], f"{name} has written nothing"
+        return found
+
+    def check_ends(self, before=None):
+        """Each had its time, and was done before what ended it was stopped."""
+        for name, trace in self.traces().items():
+            assert trace.asked, f"{name} never saw SIGTERM: {trace}"
+            least = self.least[name]
+            assert trace.had >= least - 0.1, f"{name} had {trace.had:.2f} s after SIGTERM, it was to have {least} s: {trace}"
+            for unit, at in (before or {}).items():
+                assert at, f"the journal does not say when {unit} was stopped"
+                assert trace.last <= at, f"{name} lived until {trace.last:.3f}, {unit} was stopped at {at:.3f}"
+
+    def end_watch(self):
+        """The fewest pods of the budget that were Ready at once."""
+        if self.fewest is None:
+            return None
+        self.fewest.__exit__()
+        return self.fewest.fewest
+
+
+class Shutdown:
+    """The node is told by tell() to go down, and did; then check() holds what has to be true, and back() boots it."""
+    def __init__(self, bed, node, tell, workload, limit=PATIENCE):
+        self.bed, self.node, self.workload = bed, node, workload
+        self.mark = bed.audit.mark()
+        self.began = time.time()
+        tell()
+        self.off = node.wait_off(limit)
+        self.status = node.popen.returncode
+        node.hangs += len(node.stop_hung(self.began))
+
+    @property
+    def seconds(self):
+        return self.off - self.began
+
+    def calls(self):
+        return self.bed.calls(self.node, self.mark)
+
+    def check(self, drained=True):
+        said = [line.name for line in self.node.said(since=self.began) if line.name]
+        for name in ("SHUTDOWN_BEGAN", "SHUTDOWN_LET_GO") + (("NODE_DRAINED", ) if drained else ()):
+            assert said.count(name) == 1, f"the agent said {name} {said.count(name)} times, expected once: {said}"
+        units = {u: self.node.stopping(u, self.began) for u in ("kubelet.service", "containerd.service")}
+        self.workload.check_ends(before=units)
+        self._check_calls()
+        fewest = self.workload.end_watch()
+        assert fewest is None or fewest >= 1, f"{fewest} pods of the budget were Ready at once, minAvailable is 1"
+
+    def _check_calls(self):
+        calls = self.calls()
+        cordons = [c for c in calls if c.verb == "patch" and c.resource == "nodes" and c.status == 200 and
+                   c.body.get("spec", {}).get("unschedulable") is True]
+        assert len(cordons) == 1, f"cordons: {cordons}"
+        evicted = {c.name: c for c in calls if c.is_eviction and c.status == 201}
+        for name, trace in self.workload.traces().items():
+            assert name in evicted, f"{name} was not evicted; evicted: {sorted(evicted)}"
+            call = evicted[name]
+            assert cordons[0].received <= call.received, f"{name} was evicted before the cordon"
+            assert call.received <= trace.asked, \
+                f"{name} got SIGTERM {call.received - trace.asked:.3f} s before its eviction was asked for"
+
+    def back(self):
+        """Switched on again: schedulable, and nothing of ours on it."""
+        self.node.power_on()
+        self.node.wait_clean(PATIENCE)
+        return self
