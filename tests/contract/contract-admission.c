@@ -17,7 +17,6 @@
 #define REFUSE "'allowed':false,'status':{'code':403,'reason':'Forbidden','message':'not yet'}"
 #define NODES_RULE \
         "'operations':['*'],'apiGroups':[''],'apiVersions':['v1'],'resources':['nodes','nodes/status']"
-#define KNOWN_USEC (20 * USEC_PER_SEC)
 
 /* A webhook of one case, and what it saw last. */
 typedef struct Hook {
@@ -92,7 +91,7 @@ static Answer make_node(Hook *h, const char *suffix, const char *query) {
 
 /* Until the API server knows the configuration. */
 static void wait_known(Hook *h) {
-        usec_t until = usec_add(loop_now(rig_env(h->rig, RIG_ADMIN)->loop), KNOWN_USEC);
+        usec_t until = usec_add(loop_now(rig_env(h->rig, RIG_ADMIN)->loop), RIG_PATIENCE_USEC);
 
         h->verdict = REFUSE;
         h->hangs = false;

@@ -155,7 +155,8 @@ static Answer rig_await(Rig *r, Pending *p, int started) {
         return a;
 }
 
-static const KubeCallOptions patient = { .timeout_usec = CALL_TIMEOUT_USEC };
+static const KubeCallOptions patient = { .timeout_usec = CALL_TIMEOUT_USEC },
+                             patient_bulk = { .lane = HTTP_LANE_BULK, .timeout_usec = CALL_TIMEOUT_USEC };
 
 _printf_(1, 0) static char *vtext(const char *fmt, va_list ap) {
         char *text;
@@ -229,8 +230,9 @@ Answer rig_delete(Rig *r, RigWho who, KubeTarget t, const KubeDeleteOptions *o) 
 Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const char *uid, int64_t grace_sec) {
         Pending *p = pending_new();
 
-        return rig_await(
-                r, p, kube_evict(rig_client(r, who), ns, name, uid, grace_sec, NULL, on_reply, p, &p->call));
+        return rig_await(r, p,
+                         kube_evict(rig_client(r, who), ns, name, uid, grace_sec, &patient_bulk, on_reply, p,
+                                    &p->call));
 }
 
 /* -- past the client ------------------------------------------------------------------------------ */
@@ -336,6 +338,7 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
         uint64_t version = version_of(object);
         int64_t code;
 
+        assert_false(w->ended);
         if (streq(type, "BOOKMARK")) {
                 w->n_bookmarks++;
                 w->out_of_order |= version < w->version || version < w->bookmark;
@@ -396,7 +399,7 @@ void check_watch(RigWatch *w, const char *expected, const char *file, int line) 
         if (wanted.size == 0) /* nothing is to come: give it the time to be wrong */
                 rig_sleep(w->rig, USEC_PER_SEC / 5);
         else
-                (void) rig_wait(w->rig, seen_enough, &wanted, 10 * USEC_PER_SEC);
+                (void) rig_wait(w->rig, seen_enough, &wanted, RIG_PATIENCE_USEC);
         if (!streq(strbuf_str(&w->seen), expected)) {
                 print_error("expected the events \"%s\", got \"%s\"%s\n", expected, strbuf_str(&w->seen),
                             w->ended ? ", then the end" : "");
@@ -409,8 +412,8 @@ static bool watch_ended(void *userdata) {
         return ((RigWatch *) userdata)->ended;
 }
 
-bool rig_watch_wait_end(RigWatch *w, usec_t timeout_usec) {
-        return rig_wait(w->rig, watch_ended, w, timeout_usec);
+bool rig_watch_wait_end(RigWatch *w) {
+        return rig_wait(w->rig, watch_ended, w, RIG_PATIENCE_USEC);
 }
 
 static bool watch_marked(void *userdata) {

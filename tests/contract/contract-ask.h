@@ -106,7 +106,8 @@ DEFINE_FREEP(RigWatch, rig_watch_free);
 void check_watch(RigWatch *w, const char *expected, const char *file, int line);
 #define assert_watch(w, expected) check_watch((w), (expected), __FILE__, __LINE__)
 /* Until the stream ended. */
-bool rig_watch_wait_end(RigWatch *w, usec_t timeout_usec);
+bool rig_watch_wait_end(RigWatch *w);
+/* Until a bookmark came, and not the end before it. */
 bool rig_watch_wait_bookmark(RigWatch *w, usec_t timeout_usec);
 
 /* -- makers --------------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ static void it_reads(void **state) {
                 w = rig_watch(
                         r, RIG_COORDINATOR, all,
                         &(KubeWatchOptions){ .resource_version = answer_version(&list), .timeout_sec = 1 });
-                assert_true(rig_watch_wait_end(w, 5 * USEC_PER_SEC));
+                assert_true(rig_watch_wait_end(w));
                 assert_int_equal(w->status, 200);
         }
 }
@@ -165,7 +165,7 @@ static void its_recorder_is_heard(void **state) {
                 for (unsigned k = 0; k < 2; k++)
                         event_record(e, objects + i, EVENT_WARNING, "DrainBlocked", "Waits for %s",
                                      "nobody");
-        assert_true(rig_wait(r, all_told, e, 10 * USEC_PER_SEC));
+        assert_true(rig_wait(r, all_told, e, RIG_PATIENCE_USEC));
         for (size_t i = 0; i < ELEMENTSOF(objects); i++) {
                 _cleanup_free_ char *selector =
                         strf("involvedObject.name=recorded,involvedObject.kind=%s", objects[i].kind);

@@ -5,8 +5,6 @@
 #include "hashmap.h"
 #include "informer.h"
 
-#define PATIENCE_USEC (60 * USEC_PER_SEC)
-
 /* Asserts nothing in a callback: it may be called after its case has failed. */
 typedef struct Follower {
         Rig *rig;
@@ -59,7 +57,7 @@ static Follower *follower_new(Rig *r, RigWho who, const KubeKind *kind, const In
         f->who = who;
         assert_return_code(hashmap_new(0, &f->known), 0);
         assert_return_code(informer_new(rig_client(r, who), kind, o, &h, &f->informer), 0);
-        assert_true(rig_wait(r, is_synced, f, PATIENCE_USEC));
+        assert_true(rig_wait(r, is_synced, f, RIG_PATIENCE_USEC));
         return f;
 }
 
@@ -115,7 +113,7 @@ static void catch_up(Follower *f, const char *group, const char *name) {
         assert_answer(a, 201, NULL);
         f->awaited = answer_version(&a);
         f->awaited_name = name;
-        assert_true(rig_wait(f->rig, follower_is_there, f, PATIENCE_USEC));
+        assert_true(rig_wait(f->rig, follower_is_there, f, RIG_PATIENCE_USEC));
 }
 
 /* The copy is what a list says now, and so is what the events have told. */
@@ -177,6 +175,10 @@ static void it_follows(void **state) {
         assert_int_equal(lists_of(f) - lists, 3);
 }
 
+static bool is_cut_off(void *userdata) {
+        return !informer_connected(((Follower *) userdata)->informer);
+}
+
 /* Broken off and away for a while: it goes on where it was, without a list. */
 static void it_goes_on_after_a_cut(void **state) {
         Rig *r = *state;
@@ -194,8 +196,7 @@ static void it_goes_on_after_a_cut(void **state) {
         change(r, "cut-b", "1");
         drop(r, "cut-c");
         make(r, "cut", "cut-c");
-        rig_sleep(r, USEC_PER_SEC);
-        assert_false(informer_connected(f->informer));
+        assert_true(rig_wait(r, is_cut_off, f, RIG_PATIENCE_USEC));
         assert_int_equal(f->n_deleted, 0);
         rig_hold(r, false);
         informer_kick(f->informer);
@@ -251,6 +252,10 @@ static void it_outlives_the_server(void **state) {
         assert_int_equal(f->n_deleted, 0);
 }
 
+static bool has_later(void *userdata) {
+        return informer_get(((Follower *) userdata)->informer, "informer-pods", "later");
+}
+
 /* With a node's own credential: its pods and no others, from any namespace. */
 static void it_follows_the_pods_of_a_node(void **state) {
         Rig *r = *state;
@@ -269,9 +274,9 @@ static void it_follows_the_pods_of_a_node(void **state) {
                           &(KubeDeleteOptions){ .grace_sec = 0 });
         assert_answer(gone, 200, NULL);
         c = rig_make_pod(r, "informer-pods", "later", RIG_OTHER_NODE_NAME, "x");
-        rig_sleep(r, USEC_PER_SEC);
+        assert_true(rig_wait(r, has_later, f, rig_limit(r, USEC_PER_SEC)));
         assert_null(informer_get(f->informer, "informer-pods", "mine"));
-        assert_non_null(informer_get(f->informer, "informer-pods", "later"));
+        assert_null(informer_get(f->informer, "informer-pods", "theirs"));
         assert_false(f->contradiction);
 }
 

@@ -297,6 +297,10 @@ bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t 
         return true;
 }
 
+usec_t rig_limit(const Rig *r, usec_t usec) {
+        return r->fake ? usec : RIG_PATIENCE_USEC;
+}
+
 void rig_sleep(Rig *r, usec_t usec) {
         (void) rig_wait(r, never, NULL, usec);
 }

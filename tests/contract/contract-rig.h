@@ -38,6 +38,9 @@ typedef enum RigWho {
 #define RIG_NODE_NAME "contract-node"
 #define RIG_OTHER_NODE_NAME "contract-other"
 
+/* For what has to come: a busy machine may take long. */
+#define RIG_PATIENCE_USEC (60 * USEC_PER_SEC)
+
 typedef struct RigOptions {
         bool fake;
         const char *manifests; /* fake: packaging/manifests */
@@ -69,6 +72,9 @@ void rig_serve_webhook(Rig *r, http_handler_t handler, void *userdata, const cha
 
 /* Lets time pass; callbacks run. */
 void rig_sleep(Rig *r, usec_t usec);
+/* The limit of a wait that is part of the contract: itself on virtual time, where it is exact, and patience
+ * on the real clock, which measures the machine as well. */
+usec_t rig_limit(const Rig *r, usec_t usec);
 /* Until condition(userdata); false: not within timeout_usec. */
 bool rig_wait(Rig *r, bool (*condition)(void *userdata), void *userdata, usec_t timeout_usec);
 
