@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 
-from daemons import build_directory
+from daemons import LIMIT, build_directory
 from metadata import NOTICE
 
 ERROR_STATUS = 99
@@ -100,9 +100,9 @@ def _interrupt(world, figures, kind):
         agent.wait_line("READY")
         metadata.interrupt(after=600)
         agent.wait_line("NODE_DRAINED")
-        world.wait_condition(node, "Drained", timeout=60)
+        world.wait_condition(node, "Drained")
         asked = sum(r.path == NOTICE for r in metadata.log())
-        world.cluster.wait_for(lambda: sum(r.path == NOTICE for r in metadata.log()) > asked + 1, 60,
+        world.cluster.wait_for(lambda: sum(r.path == NOTICE for r in metadata.log()) > asked + 1, LIMIT,
                                "the agent looks at its metadata after the drain")
     assert not world.cluster.pods(node), "pods are left"
 
@@ -115,11 +115,11 @@ def _delete(world, figures, kind):
     world.node(pool)
     world.budget(pool, pool, 3)
     with _checked(world, figures, kind, world.coordinator("checked")) as coordinator:
-        coordinator.wait_line("LEASE_ACQUIRED", 40)
-        world.wait_adopted(node, timeout=60)
+        coordinator.wait_line("LEASE_ACQUIRED")
+        world.wait_adopted(node)
         world.delete_node(node)
-        world.wait_gone(node, 120)
-        world.cluster.wait_for(lambda: not world.claims(node), 60, f"the end of {node}'s claim")
+        world.wait_gone(node)
+        world.cluster.wait_for(lambda: not world.claims(node), LIMIT, f"the end of {node}'s claim")
     assert world.ec2.state(instance) in ("shutting-down", "terminated"), world.ec2.state(instance)
 
 

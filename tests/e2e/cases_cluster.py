@@ -3,6 +3,7 @@
 
 import time
 
+from daemons import LIMIT
 from world import COORDINATOR, LEASE, PDBS, FewestReady, WhenGone
 
 RUNS = 5
@@ -23,7 +24,7 @@ def _check_ended_once(world, instance):
 
 
 def _gone_without_trace(world, node, instance):
-    world.cluster.wait_for(lambda: not world.claims(node), 10, f"the end of {node}'s claim")
+    world.cluster.wait_for(lambda: not world.claims(node), LIMIT, f"the end of {node}'s claim")
     _check_ended_once(world, instance)
 
 
@@ -36,7 +37,7 @@ def deleted_node(world, figures):
     world.daemon_set(f"{pool}-daemon", pool)
     other, other_instance = world.node(pool)
     world.budget(pool, pool, 3)
-    world.cluster.wait_for(lambda: len(world.pods_of(f"{pool}-daemon")) == 2, 20, "the DaemonSet's pods")
+    world.cluster.wait_for(lambda: len(world.pods_of(f"{pool}-daemon")) == 2, LIMIT, "the DaemonSet's pods")
     with world.coordinators() as (leader, _):
         world.wait_adopted(node, other)
         mark = world.audit.mark()
@@ -64,6 +65,7 @@ def deleted_node(world, figures):
 
 def leader_killed(world, figures):
     """leader killed in the middle of a drain: the other takes over in time and finishes, once"""
+    figures.look()
     pool = world.pool(world.unique("lead"))
     node, instance = world.node(pool)
     world.replicas(pool, 4, pool, start=2)
@@ -75,27 +77,31 @@ def leader_killed(world, figures):
         with FewestReady(world.admin, pool) as watched:
             world.delete_node(node)
             world.cluster.wait_for(lambda: _evictions(world.audit.since(mark, COORDINATOR), 201),
-                                   20,
+                                   LIMIT,
                                    "an eviction",
                                    interval=0.005)
             leader.kill()
             killed = time.time()
-            taken = standby.wait_line("LEASE_ACQUIRED", 40).time - killed
-            world.wait_gone(node, 60)
-        before = [c for c in _evictions(world.audit.since(mark, COORDINATOR), 201) if c.received < killed]
-        after = [c for c in _evictions(world.audit.since(mark, COORDINATOR), 201) if c.received >= killed]
+            taken = standby.wait_line("LEASE_ACQUIRED").time - killed
+            world.wait_gone(node)
+        calls = _evictions(world.audit.since(mark, COORDINATOR))
+        before = [c for c in calls if c.status == 201 and c.received < killed]
+        after = [c for c in calls if c.status == 201 and c.received >= killed]
+        # What was under way may have taken effect, but its answer found nobody.
+        cut_off = {c.name for c in calls if c.status not in (201, 429)}
         _gone_without_trace(world, node, instance)
         holder = world.admin.get(LEASE)["spec"]["holderIdentity"]
     figures.add(
-        f"SIGKILL of the leader -> the other leads {taken:.1f} s (limit {TAKEOVER_SEC:.1f} s); "
         f"evictions before "
-        f"{len(before)}, after {len(after)}; fewest Ready {watched.fewest}; instance ended 1 time")
-    assert taken <= TAKEOVER_SEC, f"the takeover took {taken:.1f} s"
+        f"{len(before)}, cut off by the kill {len(cut_off)}, after {len(after)}; "
+        f"fewest Ready {watched.fewest}; instance ended 1 time")
     assert holder == standby.identity, holder
     assert before and after, "the leader was not killed in the middle"
     names = [c.name for c in before + after]
-    assert len(names) == len(set(names)) == 4, names
+    assert len(names) == len(set(names)), names
+    assert len(names) + len(cut_off - set(names)) == 4, (names, cut_off)
     assert watched.fewest >= 3, "the PodDisruptionBudget was broken"
+    figures.median_time("SIGKILL of the leader -> the other leads", [taken], TAKEOVER_SEC, "s", 1)
 
 
 def _status_raises(calls, name):
@@ -126,10 +132,11 @@ def budget_holds(world, figures):
         status = world.ctl("status")
         events = world.cluster.wait_for(
             lambda: world.events(node)
-            if "DrainBlocked" in world.events(node) else None, 20, "the Event DrainBlocked")
+            if "DrainBlocked" in world.events(node) else None, LIMIT, "the Event DrainBlocked")
         time.sleep(max(0.0, held + HOLD_SEC - time.monotonic()))
         refused = _evictions(world.audit.since(mark, COORDINATOR))
         assert len(world.pods_of(pool)) == 6
+        figures.look()
         mark = world.audit.mark()
         world.admin.patch(f"{PDBS}/{pool}", {"spec": {"minAvailable": 5}})
         world.wait_gone(node)
@@ -145,7 +152,7 @@ def budget_holds(world, figures):
         f"{HOLD_SEC} s: eviction calls {len(refused)}, refused {len(_evictions(refused, 429))}; "
         f"vesperctl status "
         f"{'names the PDB' if pool in status.stdout else 'does not name the PDB'}")
-    figures.median("PDB status allows one -> next eviction arrives", delays, 50, "ms", 1)
+    figures.median_time("PDB status allows one -> next eviction arrives", delays, 50, "ms", 1)
     figures.add(f"refused after it gave way: {len(_evictions(sent, 429))}")
     assert not refused, refused
     assert status.returncode == 0 and node in status.stdout and "Draining" in status.stdout, status
@@ -163,15 +170,16 @@ def empty_node(world, figures):
         world.wait_adopted(*nodes)
         for node in nodes:
             time.sleep(0.5)
+            figures.look()
             gone = WhenGone(world.admin, node)
             begin = time.time()
             world.delete_node(node)
             took.append(gone.wait() - begin)
             leader.wait_line("NODE_DRAINED", node=node)
-        world.cluster.wait_for(lambda: not world.claims(), 10, "the end of the claims")
+        world.cluster.wait_for(lambda: not world.claims(), LIMIT, "the end of the claims")
     with open(world.path("calls"), encoding="utf-8") as f:
-        ended = [line.split()[1] for line in f if line.startswith("terminate")]
-    figures.median("delete -> Node gone", took, 0.3, "s", 3)
+        ended = [line.split()[1] for line in f if line.startswith("terminate") and f"_{pool}-" in line]
+    figures.median_time("delete -> Node gone", took, 0.3, "s", 3)
     assert sorted(ended) == sorted(f"metal___rack_{pool}-{i}" for i in range(RUNS)), ended
 
 
@@ -201,7 +209,7 @@ def wrong_region(world, figures):
         world.wait_gone(zoned)
         world.wait_gone(bare)
         for node, instance in ((zoned, zoned_instance), (bare, bare_instance)):
-            world.cluster.wait_for(lambda n=node: not world.claims(n), 10, "the end of the claim")
+            world.cluster.wait_for(lambda n=node: not world.claims(n), LIMIT, "the end of the claim")
             assert world.ec2.state(instance) in ("shutting-down", "terminated")
 
 
@@ -217,9 +225,9 @@ def termination_protection(world, figures):
         assert world.get_node(node) and world.ec2.state(instance) == "running"
         world.ec2.set_termination_protection(instance, False)
         lifted = time.monotonic()
-        world.wait_gone(node, 90)
+        world.wait_gone(node)
         took = time.monotonic() - lifted
-        world.cluster.wait_for(lambda: not world.claims(node), 10, "the end of the claim")
+        world.cluster.wait_for(lambda: not world.claims(node), LIMIT, "the end of the claim")
     figures.add(f'{blocked["reason"]}: "{blocked["message"]}"; lifted -> gone {took:.0f} s')
     assert blocked["reason"] == "TerminationProtected" and instance in blocked["message"], blocked
     assert world.ec2.state(instance) in ("shutting-down", "terminated")
@@ -249,17 +257,20 @@ def apiserver_away(world, figures):
         time.sleep(4)
         world.cluster.start_process("kube-apiserver")
         away = time.monotonic() - begin
-        agent.wait_line("NODE_DRAINED", 60)
+        agent.wait_line("NODE_DRAINED")
         world.wait_condition(spot, "Drained")
         world.wait_gone(deleted)
         _gone_without_trace(world, deleted, instance)
         calls = world.audit.since(mark, f"system:node:{spot}")
+        heard = [line.text for line in agent.lines() if line.text.startswith("Evicted pod ")]
     cordons = [c for c in calls if c.resource == "nodes" and c.body.get("spec", {}).get("unschedulable")]
     names = [c.name for c in _evictions(calls, 201)]
     figures.add(f"away {away:.1f} s; back -> both drained {time.monotonic() - begin - away:.1f} s; cordons "
                 f"{len(cordons)}, evictions obeyed {len(names)} of 8")
     assert len(cordons) == 1, cordons
-    assert len(names) == len(set(names)), names
+    # One whose answer the API server took along is asked again; what was answered is not.
+    assert len(heard) == len(set(heard)), heard
+    assert len(heard) == len(set(names)) == 8, (heard, names)
     assert not world.cluster.pods(spot)
 
 

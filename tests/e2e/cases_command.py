@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 
-from daemons import program
+from daemons import LIMIT, program
 
 AGENT, COORDINATOR, CTL = "vesper-agent", "vesper-coordinator", "vesperctl"
 
 
-def run(name, *arguments, environment=None, timeout=20):
+def run(name, *arguments, environment=None, timeout=LIMIT):
     """The finished process; a program that goes on running is a failure of the case."""
     return subprocess.run(
         [program(name), *arguments],

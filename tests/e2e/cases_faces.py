@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the daemons serve over HTTP: health, readiness, and metrics that any Prometheus reads."""
 
-import socket
+import contextlib
+import time
 
+from daemons import LIMIT, procs
 from promtext import fetch, page
 
 PODS = 5
@@ -29,10 +31,23 @@ COORDINATOR_FAMILIES = {
 }
 
 
+@contextlib.contextmanager
 def _listen():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
+    """An address that nobody else takes meanwhile."""
+    ports = procs.Ports()
+    try:
+        yield f"127.0.0.1:{ports.take()}"
+    finally:
+        ports.release()
+
+
+def _page_when(base, read, expected):
+    """The page, once read(page) is what is expected: a daemon may hear of a thing, and count it, later than we do."""
+    deadline = time.monotonic() + LIMIT
+    while (found := read(p := page(base))) != expected:
+        assert time.monotonic() < deadline, f"expected {expected}, seen {found}"
+        time.sleep(0.02)
+    return p
 
 
 def _has(p, families):
@@ -50,12 +65,22 @@ def agent_faces(world, figures):
     node, _ = world.node(world.unique("face"), "aws:///us-east-1a/i-0123456789abcdef0")
     world.cluster.create_pods(node, PODS, prefix=node)
     world.cluster.wait_running(PODS, node)
-    listen = _listen()
-    base = f"http://{listen}"
-    with world.metadata() as metadata, world.agent(node, metadata, **{"Metrics.Listen": listen}) as agent:
+    expected = {"notices": 1, "evictions": PODS, "drained": 1, "cordons timed": 1, "drains timed": 1}
+
+    def moved(p):
+        return {
+            "notices": p.value("vesper_agent_notices_total", kind="spot"),
+            "evictions": p.value("vesper_agent_evictions_total", answer="Evicted"),
+            "drained": p.value("vesper_agent_phase", phase="drained"),
+            "cordons timed": p.value("vesper_agent_notice_to_cordon_seconds_count"),
+            "drains timed": p.value("vesper_agent_notice_to_drained_seconds_count"),
+        }
+
+    with _listen() as listen, world.metadata() as metadata, world.agent(node, metadata, **{"Metrics.Listen": listen}) as agent:
+        base = f"http://{listen}"
         agent.wait_line("READY")
         _health(base)
-        world.cluster.wait_for(lambda: page(base).value("vesper_agent_looks_total", result="none") > 0, 10,
+        world.cluster.wait_for(lambda: page(base).value("vesper_agent_looks_total", result="none") > 0, LIMIT,
                                "a look that shows nothing")
         before = page(base)
         _has(before, AGENT_FAMILIES)
@@ -63,17 +88,9 @@ def agent_faces(world, figures):
         metadata.interrupt()
         agent.wait_line("NODE_DRAINED")
         world.wait_condition(node, "Drained")
-        after = page(base)
+        after = _page_when(base, moved, expected)
     _has(after, AGENT_FAMILIES)
-    moved = {
-        "notices": after.value("vesper_agent_notices_total", kind="spot"),
-        "evictions": after.value("vesper_agent_evictions_total", answer="Evicted"),
-        "drained": after.value("vesper_agent_phase", phase="drained"),
-        "cordons timed": after.value("vesper_agent_notice_to_cordon_seconds_count"),
-        "drains timed": after.value("vesper_agent_notice_to_drained_seconds_count"),
-    }
-    figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after the drain: {moved}")
-    assert moved == {"notices": 1, "evictions": PODS, "drained": 1, "cordons timed": 1, "drains timed": 1}, moved
+    figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after the drain: {moved(after)}")
     assert before.value("vesper_agent_evictions_total", answer="Evicted") == 0, "evictions before the notice"
     assert after.value("vesper_agent_pods_left") == 0, "pods left after the drain"
     looks = [p.value("vesper_agent_looks_total", result="notice") for p in (before, after)]
@@ -86,37 +103,42 @@ def coordinator_faces(world, figures):
     node, _ = world.node(pool)
     world.cluster.create_pods(node, PODS, prefix=node)
     world.cluster.wait_running(PODS, node)
-    listen, other = _listen(), _listen()
-    with world.coordinator("face", **{"Metrics.Listen": listen}) as leader:
-        leader.wait_line("LEASE_ACQUIRED", 40)
+    name = "vesper_coordinator_"
+
+    def known(p):
+        return {key: p.value(name + key) for key in ("nodes", "nodeclaims", "adoptions_total")}
+
+    def moved(p):
+        return known(p) | {
+            "finished": p.value(name + "terminations_finished_total"),
+            "timed": p.value(name + "termination_duration_seconds_count"),
+            "evictions": p.value(name + "evictions_total", answer="Evicted"),
+        }
+
+    with _listen() as listen, _listen() as other, \
+            world.coordinator("face", **{"Metrics.Listen": listen}) as leader:
+        leader.wait_line("LEASE_ACQUIRED")
         with world.coordinator("face", **{"Metrics.Listen": other}) as standby:
             for daemon, address, words in ((leader, listen, "leading\n"), (standby, other, "standing by\n")):
                 daemon.wait_line("READY")
                 _health(f"http://{address}")
                 assert fetch(f"http://{address}/readyz")[::2] == (200, words), fetch(f"http://{address}/readyz")
             world.wait_adopted(node)
-            before = page(f"http://{listen}")
+            before = _page_when(f"http://{listen}", known, {"nodes": 1, "nodeclaims": 1, "adoptions_total": 1})
             world.delete_node(node)
             world.wait_gone(node)
-            world.cluster.wait_for(lambda: not world.claims(node), 20, f"the end of {node}'s claim")
-            after, idle = page(f"http://{listen}"), page(f"http://{other}")
+            world.cluster.wait_for(lambda: not world.claims(node), LIMIT, f"the end of {node}'s claim")
+            after = _page_when(f"http://{listen}", moved, {
+                "nodes": 0, "nodeclaims": 0, "adoptions_total": 1, "finished": 1, "timed": 1, "evictions": PODS
+            })
+            idle = page(f"http://{other}")
     for p in (before, after, idle):
         _has(p, COORDINATOR_FAMILIES)
         assert p.value("vesper_coordinator_synced") == 1, "it says that it is not synced"
-    name = "vesper_coordinator_"
-    moved = {
-        "finished": after.value(name + "terminations_finished_total"),
-        "timed": after.value(name + "termination_duration_seconds_count"),
-        "evictions": after.value(name + "evictions_total", answer="Evicted"),
-        "nodes": after.value(name + "nodes") - before.value(name + "nodes"),
-        "claims": after.value(name + "nodeclaims") - before.value(name + "nodeclaims"),
-    }
     asked = {verb: after.value(name + "api_requests_total", verb=verb) for verb in ("list", "watch", "evict")}
-    figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after a removal: {moved}; "
+    figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after a removal: {moved(after)}; "
                 f"requests: {asked}")
-    assert moved == {"finished": 1, "timed": 1, "evictions": PODS, "nodes": -1, "claims": -1}, moved
     assert asked["evict"] >= PODS and asked["watch"] >= 6, asked
-    assert before.value(name + "adoptions_total") == 1, "the adoption was not counted"
     assert (after.value(name + "leader"), idle.value(name + "leader")) == (1, 0), "who leads is wrong"
     assert idle.value(name + "evictions_total", answer="Evicted") == 0, "the standby evicted"
 

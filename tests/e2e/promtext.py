@@ -108,7 +108,7 @@ class Page:
 def fetch(url):
     """Status, type and text, whatever the status."""
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.status, answer.headers.get("Content-Type"), answer.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.headers.get("Content-Type"), e.read().decode()
