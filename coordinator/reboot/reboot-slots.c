@@ -76,7 +76,7 @@ static int is_leaving(const KubeNode *n) {
 
 static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,
                             usec_t wall_usec, RebootStand *ret) {
-        bool rebooted = n->boot_id && !boot_id_equal(request->boot_id, n->boot_id);
+        bool rebooted = !isempty(n->boot_id) && !boot_id_equal(request->boot_id, n->boot_id);
         int r = 0;
 
         if (granted_until_usec > 0 && rebooted && kube_node_is_ready(n))

@@ -27,7 +27,8 @@ COORDINATOR_FAMILIES = {
     "vesper_coordinator_evictions_total": "counter", "vesper_coordinator_evictions_in_flight": "gauge",
     "vesper_coordinator_evictions_waiting": "gauge", "vesper_coordinator_eviction_window": "gauge",
     "vesper_coordinator_api_requests_total": "counter", "vesper_coordinator_queue_depth": "gauge",
-    "vesper_coordinator_orphans": "gauge"
+    "vesper_coordinator_orphans": "gauge", "vesper_coordinator_reboots_granted_total": "counter",
+    "vesper_coordinator_reboot_slots_held": "gauge", "vesper_coordinator_reboots_waiting": "gauge"
 }
 
 

@@ -458,6 +458,8 @@ bool fake_power_shutdown(FakePower *p, const char *kind, bool announced) {
         p->began_usec = loop_now(p->loop);
         p->off_usec = USEC_INFINITY;
         p->forced = false;
+        if (p->hooks.on_begun)
+                p->hooks.on_begun(p->hooks.userdata);
         if (!announced || p->no_logind) {
                 begin_stop(p);
                 return true;

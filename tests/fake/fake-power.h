@@ -27,6 +27,7 @@ typedef struct FakePowerHooks {
         void (*on_sigterm)(void *userdata); /* the unit is being stopped */
         void (*on_sigkill)(void *userdata); /* it took too long */
         void (*on_off)(void *userdata);     /* the machine is off */
+        void (*on_begun)(void *userdata);   /* its shutdown begins, whoever told it; may be NULL */
         void *userdata;
 } FakePowerHooks;
 

@@ -129,6 +129,44 @@ static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *ol
                 check_proven(c, m->node, "condition Drained");
 }
 
+/* -- slots to reboot --------------------------------------------------------------------------- */
+
+static cJSON *parsed(const cJSON *node, const char *key) {
+        const char *text = fj_string(node, "metadata", "annotations", key, NULL);
+
+        return text ? cJSON_Parse(text) : NULL;
+}
+
+/* Its request is granted, the grant has not run out, and it is not back from its reboot yet. */
+static bool holds_slot(SimCheck *c, const cJSON *node) {
+        cJSON *asked = parsed(node, "vesper.sh/shutdown-request"),
+              *granted = parsed(node, "vesper.sh/shutdown-granted");
+        const char *id = fj_string(granted, "id", NULL), *until = fj_string(granted, "until", NULL);
+        bool back = fake_condition_is(node, "Ready", "True") &&
+                    !streq_ptr(fj_string(node, "status", "nodeInfo", "bootID", NULL),
+                               fj_string(asked, "bootID", NULL));
+        usec_t at = 0;
+        bool holds = id && streq_ptr(fj_string(asked, "id", NULL), id) && until &&
+                     rfc3339_parse(until, &at) >= 0 && at > sim_world_wall(c->world) && !back;
+
+        cJSON_Delete(asked);
+        cJSON_Delete(granted);
+        return holds;
+}
+
+static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
+        unsigned held = 0, max = MAX(c->world->options.max_reboots, 1u);
+        const cJSON *node;
+
+        if (!holds_slot(c, new) || holds_slot(c, old))
+                return;
+        FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
+                held += holds_slot(c, node);
+        if (held > max)
+                sim_check_broken(c, "slots", "%s gets a slot to reboot, and now %u nodes have one of %u",
+                                 fj_string(new, "metadata", "name", NULL), held, max);
+}
+
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
         const SimMachine *m = sim_world_machine_of(c->world, fj_string(new, "metadata", "name", NULL));
 
@@ -136,4 +174,5 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
                 return;
         check_cordon(c, m, old, new);
         check_interruption(c, m, old, new);
+        check_slots(c, old, new);
 }

@@ -136,6 +136,14 @@ static void on_off(void *userdata) {
         p->machine->deadline_usec = USEC_INFINITY;
 }
 
+/* What the agent is told by its machine is as good as any announcement. */
+static void on_begun(void *userdata) {
+        SimPower *p = userdata;
+
+        p->machine->noticed = true;
+        p->machine->deadline_usec = MIN(p->machine->deadline_usec, sim_world_wall(p->world) + budget(p));
+}
+
 bool sim_power_shutdown(SimWorld *w, size_t machine, const char *kind, bool announced) {
         SimPower *p = power_of(w, machine);
         SimMachine *m = p->machine;
@@ -144,9 +152,6 @@ bool sim_power_shutdown(SimWorld *w, size_t machine, const char *kind, bool anno
                 return false;
         sim_trace_add(w->trace, "world", "%s of %s, %s", kind, m->node,
                       announced ? "by logind" : "past logind");
-        /* What the agent is told by its machine is as good as any announcement. */
-        m->noticed = true;
-        m->deadline_usec = MIN(m->deadline_usec, sim_world_wall(w) + budget(p));
         return true;
 }
 
@@ -230,7 +235,7 @@ SimPower *sim_power_attach(SimWorld *w, size_t machine, const SimPowerOptions *o
                 p->options.max_usec = 10 * USEC_PER_MINUTE;
         if (p->options.away_usec == 0)
                 p->options.away_usec = 20 * USEC_PER_SEC;
-        p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, p });
+        p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, on_begun, p });
         fake_power_set_limits(p->fake, &p->options.limits);
         sim_process_kill(p->machine->agent, 0);
         p->machine->agent->agent_config.shutdown_max_usec = p->options.max_usec;

@@ -44,6 +44,8 @@ SimProcess *sim_process_new_coordinator(SimWorld *w, unsigned index) {
                             &p->coordinator_config);
 
         assert(r >= 0);
+        if (w->options.max_reboots > 0)
+                p->coordinator_config.max_concurrent_reboots = w->options.max_reboots;
         p->name = MUST(strf("coordinator-%c", 'a' + (int) index));
         p->user = MUST(strdup(p->name));
         return p;

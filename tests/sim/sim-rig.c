@@ -191,6 +191,18 @@ static void drop_finalizer(SimWorld *w) {
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':null}}");
 }
 
+static void grant_two(SimWorld *w) {
+        char until[RFC3339_MAX];
+
+        rfc3339_format(sim_world_wall(w) + 60 * SEC, until);
+        for (size_t i = 0; i < 2; i++)
+                fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[i].node,
+                           "{'metadata':{'annotations':{"
+                           "'vesper.sh/shutdown-request':'{\\'id\\':\\'a\\',\\'bootID\\':\\'%s\\'}',"
+                           "'vesper.sh/shutdown-granted':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
+                           w->machines[i].boot_id, until);
+}
+
 static void send_as(SimWorld *w, const char *url, HttpMethod method, const char *body, unsigned n) {
         SimProcess *leader = sim_world_leader(w);
         SimProcess *other = leader == sim_world_coordinator(w, 0) ? sim_world_coordinator(w, 1)
@@ -370,6 +382,7 @@ static void test_checks_find(void **state) {
                 { "though there is more time", delete_hard },
                 { "against its budget", break_budget },
                 { "takes the finalizer off", drop_finalizer },
+                { "now 2 nodes have one of 1", grant_two },
                 { "leads", write_as_follower },
                 { "without the version it was decided on", patch_without_version },
                 { "without the uid of its pod", evict_by_name },

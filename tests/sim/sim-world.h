@@ -65,6 +65,7 @@ typedef struct SimOptions {
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
         unsigned shutting_down_sec;
+        unsigned max_reboots; /* [Budget] MaxConcurrentReboots=; 0: 1 */
 } SimOptions;
 
 /* The request that is handled in this step. */

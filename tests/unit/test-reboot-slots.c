@@ -57,6 +57,7 @@ static void test_stand(void **state) {
                 { "... of a node that is not Ready", ASKED, "", BOOT("b1"), NULL, REBOOT_STAND_WAITS,
                   false },
                 { "... whose boot nobody has reported", ASKED, "", "", NULL, REBOOT_STAND_WAITS, false },
+                { "... or with nothing in it", ASKED, "", READY BOOT(""), NULL, REBOOT_STAND_WAITS, false },
                 { "... the same boot, written otherwise", REQUEST("B-1", "reboot", SOON), "", BOOT("b1"),
                   NULL, REBOOT_STAND_WAITS, false },
                 { "... whose patience is over", REQUEST("b1", "reboot", PAST), "", BOOT("b1"), NULL,

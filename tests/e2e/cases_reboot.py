@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reboots under a budget: what the coordinator answers. The agents' side is played, annotation for annotation; the
+programs themselves do it in tests/sim/sim-reboot.c and on the real nodes of tests/node."""
+
+import datetime
+import json
+import time
+
+from world import COORDINATOR, seconds
+
+REQUEST = "vesper.sh/shutdown-request"
+GRANTED = "vesper.sh/shutdown-granted"
+SLOT_SEC = 60
+# A leader settles for half a minute before its first grant.
+SETTLED_SEC = 60
+OTHER_LEADS_SEC = 60
+
+
+def _annotate(world, node, key, value):
+    world.admin.patch(f"/api/v1/nodes/{node}",
+                      {"metadata": {"annotations": {key: json.dumps(value) if value else None}}})
+
+
+def _set_boot(world, node, boot_id):
+    """What a kubelet reports after a boot."""
+    world.admin.patch(f"/api/v1/nodes/{node}/status", {"status": {"nodeInfo": {"bootID": boot_id}}},
+                      "application/strategic-merge-patch+json")
+
+
+def _ask(world, node, patience=3600):
+    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=patience)
+    _annotate(world, node, REQUEST, {
+        "id": f"{node}-asks", "bootID": f"{node}-1", "kind": "reboot",
+        "until": until.strftime("%Y-%m-%dT%H:%M:%SZ")
+    })
+
+
+def _grant(world, node):
+    """The grant that stands on the Node and is of its request, or None."""
+    annotations = world.get_node(node)["metadata"].get("annotations", {})
+    asked, granted = (json.loads(annotations.get(key, "{}")) for key in (REQUEST, GRANTED))
+    return granted if granted and granted["id"] == asked.get("id") else None
+
+
+def _holders(world, nodes):
+    return [n for n in nodes if _grant(world, n) and seconds(_grant(world, n)["until"]) > time.time()]
+
+
+def _nodes(world, count):
+    prefix = world.unique("reboot")
+    nodes = world.cluster.create_nodes(count, prefix)
+    for n in nodes:
+        _set_boot(world, n, f"{n}-1")
+    return nodes
+
+
+def _has_event(world, node, reason):
+    world.cluster.wait_for(lambda: reason in world.events(node), 20, f"Event {reason} of {node}")
+    return world.events(node)[reason]["message"]
+
+
+def reboot_slots(world, figures):
+    """two nodes ask for a reboot at once: one is granted, then, when it is back, the other; over a change of leaders"""
+    first, second = _nodes(world, 2)
+    settings = {"provider": "exec", "Budget.RebootSlotSec": f"{SLOT_SEC * 10}s"}
+    with world.coordinators(**settings) as (leader, other):
+        mark = world.audit.mark()
+        asked = time.monotonic()
+        _ask(world, first, 3000)
+        _ask(world, second, 3600)
+        world.cluster.wait_for(lambda: _holders(world, [first, second]), SETTLED_SEC, "a grant")
+        figures.add(f"asked of a leader that has just begun -> granted {time.monotonic() - asked:.1f} s")
+        assert _holders(world, [first, second]) == [first], "the one with less patience is first"
+        leader.wait_line("REBOOT_SLOT_GRANTED", node=first)
+        leader.wait_line("REBOOT_SLOT_WAITS", node=second)
+        _has_event(world, first, "RebootGranted")
+        world.cluster.wait_for(lambda: first in world.events(second)["RebootWaits"]["message"], 20,
+                               f"the Event of {second} names who holds the slot")
+
+        # Down and up again, and before it is Ready the leader dies.
+        world.admin.patch(f"/api/v1/nodes/{first}/status", {
+            "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Booting"}]}
+        }, "application/strategic-merge-patch+json")
+        _set_boot(world, first, f"{first}-2")
+        leader.kill()
+        other.wait_line("LEASE_ACQUIRED", OTHER_LEADS_SEC)
+        assert _holders(world, [first, second]) == [first], "the slot did not survive the leader"
+        assert not _grant(world, second), f"{second} was granted while {first} is not back"
+        world.admin.patch(f"/api/v1/nodes/{first}/status", {
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}
+        }, "application/strategic-merge-patch+json")
+        world.cluster.wait_for(lambda: _grant(world, second), SETTLED_SEC, f"the grant of {second}")
+        other.wait_line("REBOOT_SLOT_FREED", node=first)
+
+        # The agents take their requests off; nothing is left then.
+        for n in (first, second):
+            _annotate(world, n, REQUEST, None)
+        world.cluster.wait_for(
+            lambda: not any(GRANTED in world.get_node(n)["metadata"].get("annotations", {})
+                            for n in (first, second)), 20, "the grants are taken off")
+        patches = [c for c in world.audit.since(mark, COORDINATOR) if c.verb == "patch" and c.resource == "nodes"]
+    figures.add(f"patches of two Nodes by the coordinators: {len(patches)}")
+    assert len(patches) <= 6, patches
+    assert all(c.status in (200, 409) for c in patches), patches
+
+
+CASES = [reboot_slots]
