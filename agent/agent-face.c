@@ -23,7 +23,8 @@ static usec_t deadline_of(const AgentFace *f) {
 }
 
 static const char *state_of(const AgentFace *f) {
-        static const char *const reboots[_REBOOT_STATE_MAX] = { "Idle", "RebootRequested", "Rebooting" };
+        static const char *const reboots[_REBOOT_STATE_MAX] = { "Idle", "RebootRequested", "RebootGranted",
+                                                                "Rebooting" };
         ReflexState s = reflex_state(f->reflex);
 
         return s == REFLEX_IDLE ? reboots[reboot_state(f->reboot)] : reflex_state_to_string(s);

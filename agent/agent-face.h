@@ -4,7 +4,7 @@
 /*
  * The agent on D-Bus: sh.vesper.Agent1 at /sh/vesper/Agent1.
  *
- *      State     s  "Idle", "Draining", "Drained", ... (reflex.h), or in place of "Idle": "RebootRequested",
+ *      State     s  "Idle", "Draining", "Drained", ... (reflex.h), or in place of "Idle": "RebootRequested", "RebootGranted",
  *                   "Rebooting" (reboot.h); StateChanged(s) with each
  *      Notice    s  id of the notice that is acted upon, or ""
  *      PodsLeft  t  pods that the drain still waits for

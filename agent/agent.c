@@ -12,6 +12,7 @@
 #include "reboot.h"
 #include "reflex.h"
 #include "resume.h"
+#include "schedule.h"
 #include "shutdown.h"
 #include "string-util.h"
 
@@ -44,6 +45,7 @@ struct Agent {
         NoticeSource *source;
         AgentFace *face;
         Reboot *reboot;
+        Schedule *schedule;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
         void *stopped_userdata;
@@ -381,10 +383,18 @@ static void on_power(PowerState state, void *userdata) {
         node = reflex_node(a->reflex);
         if (state == POWER_STAYS && reboot_state(a->reboot) == REBOOT_REBOOTING)
                 reboot_withdraw(a->reboot, "the shutdown was cancelled");
+        if (state == POWER_ENDS)
+                reboot_machine_ends(a->reboot);
         if (node)
                 show_reboot(a, node);
         if (a->resume_waits && node && reflex_state(a->reflex) == REFLEX_IDLE)
                 resume(a, node);
+}
+
+static void on_schedule(const char *kind, usec_t at_usec, void *userdata) {
+        Agent *a = userdata;
+
+        reboot_see_schedule(a->reboot, kind, at_usec);
 }
 
 static void on_shutdown_stop(void *userdata) {
@@ -596,6 +606,9 @@ static int agent_init(Agent *a) {
         r = reboot_new(a->env, a->config, a->client, on_reflex, a, &a->reboot);
         if (r < 0)
                 return r;
+        r = schedule_new(a->env, on_schedule, a, &a->schedule);
+        if (r < 0)
+                return r;
         r = agent_face_new(a->env, a->reflex, a->reboot,
                            &(AgentFaceHandler){ on_drain, on_cancel, on_reboot, a }, &a->face);
         if (r < 0)
@@ -628,6 +641,7 @@ Agent *agent_free(Agent *a) {
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
         a->face = agent_face_free(a->face);
+        schedule_free(a->schedule);
         a->reboot = reboot_free(a->reboot);
         a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->server);
@@ -660,6 +674,8 @@ int agent_start(Agent *a) {
                                         a->config->metrics_listen);
         }
         shutdown_start(a->shutdown);
+        if (a->config->shutdown_drain)
+                schedule_start(a->schedule);
         if (a->source)
                 a->source->ops->start(a->source);
         return 0;

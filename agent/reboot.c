@@ -15,6 +15,8 @@
 /* Said to be done by logind, and the machine still here so long after: it did not. */
 #define GONE_USEC USEC_PER_MINUTE
 #define GRANT_BYTES_MAX 1024u
+/* What is scheduled asks so long before: its slot is nobody else's from then on. */
+#define LEAD_USEC (10 * USEC_PER_MINUTE)
 
 struct Reboot {
         Env *env;
@@ -25,11 +27,15 @@ struct Reboot {
 
         RebootState state;
         char *id, *text; /* of the request; NULL: none */
+        const char *kind;
         usec_t until_usec;
+        bool scheduled;       /* it will begin by itself */
+        const char *due_kind; /* what is on logind's schedule; NULL: nothing */
+        usec_t due_usec;
         KubeNode *node; /* a reference */
         KubeCall *call;
         BusSlot *logind;
-        Timer *retry, *patience;
+        Timer *retry, *patience, *due;
 };
 
 static void pump(Reboot *r);
@@ -50,17 +56,19 @@ static void set_state(Reboot *r, RebootState s) {
 
 /* -- the grant ---------------------------------------------------------------------------------- */
 
-bool reboot_is_granted(const KubeNode *n, const char *id, usec_t now_usec) {
+RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t now_usec) {
         const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_GRANTED);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const char *until;
         usec_t until_usec;
 
         if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0)
-                return false;
+                return REBOOT_ANSWER_NONE;
         until = json_string_or_null(json_get(json_root(doc), "until"));
-        return streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), id) && until &&
-               rfc3339_parse(until, &until_usec) >= 0 && until_usec > now_usec;
+        if (!streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), id) || !until ||
+            rfc3339_parse(until, &until_usec) < 0)
+                return REBOOT_ANSWER_NONE;
+        return until_usec > now_usec ? REBOOT_ANSWER_GRANTED : REBOOT_ANSWER_RUN_OUT;
 }
 
 static void on_logind(const BusReply *reply, void *userdata) {
@@ -131,15 +139,39 @@ static void write_request(Reboot *r, const char *stands) {
                 timer_arm_in(r->retry, RETRY_USEC);
 }
 
+/* It reboots by itself, at its time. */
+static void wait_for_schedule(Reboot *r) {
+        say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_GRANTED,
+            "The coordinator granted the scheduled shutdown of this node; it begins when its time comes.");
+        set_state(r, REBOOT_GRANTED);
+}
+
+static void take_answer(Reboot *r) {
+        switch (reboot_answer(r->node, r->id, loop_wall(r->env->loop))) {
+        case REBOOT_ANSWER_NONE:
+                break;
+        case REBOOT_ANSWER_GRANTED:
+                if (r->scheduled)
+                        wait_for_schedule(r);
+                else
+                        reboot_now(r);
+                break;
+        case REBOOT_ANSWER_RUN_OUT: /* it is not granted twice, and keeps nobody waiting */
+                reboot_withdraw(
+                        r, "its grant had run out before this agent saw it; is a clock wrong, or was the "
+                           "API server away?");
+                break;
+        }
+}
+
 static void pump(Reboot *r) {
         const char *stands;
 
         if (!r->node || r->call || timer_is_armed(r->retry))
                 return;
         stands = object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_REQUEST);
-        if (r->state == REBOOT_ASKED && streq_ptr(stands, r->text) &&
-            reboot_is_granted(r->node, r->id, loop_wall(r->env->loop)))
-                reboot_now(r);
+        if (r->state == REBOOT_ASKED && streq_ptr(stands, r->text))
+                take_answer(r);
         else
                 write_request(r, stands);
 }
@@ -151,10 +183,10 @@ static void on_retry(Timer *t, void *userdata) {
 static void on_patience(Timer *t, void *userdata) {
         Reboot *r = userdata;
 
-        reboot_withdraw(r, r->state == REBOOT_ASKED
+        reboot_withdraw(r, r->state == REBOOT_ASKED && !r->scheduled
                                    ? "nobody granted it within RebootPatienceSec=; is a vesper-coordinator "
                                      "running that grants reboots?"
-                                   : "the machine was told to reboot, and is still here");
+                                   : "the machine was to go down, and is still here");
 }
 
 void reboot_see_node(Reboot *r, const KubeNode *n) {
@@ -178,31 +210,43 @@ static char *format_request(const Reboot *r, const char *id) {
         json_open_object(w, NULL);
         json_add_string(w, "id", id);
         json_add_string(w, "bootID", r->env->boot_id);
-        json_add_string(w, "kind", "reboot");
+        json_add_string(w, "kind", r->kind);
         json_add_string(w, "until", until);
         json_close_object(w);
         return json_writer_steal(w, NULL);
 }
 
-int reboot_request(Reboot *r) {
+static int ask(Reboot *r, const char *kind, usec_t until_usec) {
         char uuid[UUID_MAX];
 
-        if (r->state != REBOOT_NONE)
-                return 0;
-        if (!r->env->bus)
-                return -EOPNOTSUPP;
         random_uuid(r->env->random, uuid);
-        r->until_usec = usec_add(loop_wall(r->env->loop), r->config->reboot_patience_usec);
+        r->kind = kind;
+        r->until_usec = until_usec;
         r->id = strdup(uuid);
         r->text = r->id ? format_request(r, r->id) : NULL;
         if (!r->text) {
                 r->id = mfree(r->id);
                 return -ENOMEM;
         }
+        set_state(r, REBOOT_ASKED);
+        return 0;
+}
+
+int reboot_request(Reboot *r) {
+        int k;
+
+        if (r->state != REBOOT_NONE && !r->scheduled)
+                return 0;
+        if (!r->env->bus)
+                return -EOPNOTSUPP;
+        reboot_withdraw(r, "it is asked for at once");
+        k = ask(r, "reboot", usec_add(loop_wall(r->env->loop), r->config->reboot_patience_usec));
+        if (k < 0)
+                return k;
+        r->scheduled = false;
         say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED,
             "Asked the coordinator for a slot to reboot this node.");
         timer_arm_in(r->patience, r->config->reboot_patience_usec);
-        set_state(r, REBOOT_ASKED);
         pump(r);
         return 0;
 }
@@ -219,6 +263,48 @@ void reboot_withdraw(Reboot *r, const char *why) {
         timer_disarm(r->patience);
         set_state(r, REBOOT_NONE);
         timer_arm_earlier(r->retry, 0);
+}
+
+/* -- scheduled ---------------------------------------------------------------------------------- */
+
+static void on_due(Timer *t, void *userdata) {
+        Reboot *r = userdata;
+        usec_t now = loop_wall(r->env->loop);
+
+        if (r->state != REBOOT_NONE || !r->due_kind || r->due_usec <= now)
+                return;
+        if (ask(r, r->due_kind, r->due_usec) < 0) {
+                timer_arm_in(r->due, RETRY_USEC);
+                return;
+        }
+        r->scheduled = true;
+        say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED,
+            "A shutdown of this machine is scheduled: asked the coordinator for its slot.");
+        timer_arm_in(r->patience, usec_add(usec_sub(r->due_usec, now), GONE_USEC));
+        pump(r);
+}
+
+void reboot_see_schedule(Reboot *r, const char *kind, usec_t at_usec) {
+        r->due_kind = kind;
+        r->due_usec = at_usec;
+        timer_disarm(r->due);
+        if (r->scheduled && (r->state == REBOOT_ASKED || r->state == REBOOT_GRANTED))
+                reboot_withdraw(r, kind ? "the shutdown is scheduled for another time"
+                                        : "the scheduled shutdown was cancelled");
+        if (kind)
+                timer_arm(r->due, loop_from_wall(r->env->loop, usec_sub(at_usec, LEAD_USEC)));
+}
+
+void reboot_machine_ends(Reboot *r) {
+        r->due_kind = NULL;
+        if (r->state == REBOOT_ASKED)
+                say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNGRANTED,
+                    "The shutdown of this machine begins without the slot that was asked for: it waits for "
+                    "nobody.");
+        if (r->state == REBOOT_NONE || r->state == REBOOT_REBOOTING)
+                return;
+        timer_arm_in(r->patience, GONE_USEC + r->config->shutdown_max_usec);
+        set_state(r, REBOOT_REBOOTING);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -240,6 +326,8 @@ int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, void (*o
         k = timer_new(env->loop, "reboot-retry", on_retry, r, &r->retry);
         if (k >= 0)
                 k = timer_new(env->loop, "reboot-patience", on_patience, r, &r->patience);
+        if (k >= 0)
+                k = timer_new(env->loop, "reboot-due", on_due, r, &r->due);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(r);
@@ -253,6 +341,7 @@ Reboot *reboot_free(Reboot *r) {
         bus_slot_free(r->logind);
         timer_free(r->retry);
         timer_free(r->patience);
+        timer_free(r->due);
         if (r->node)
                 kube_object_unref(&r->node->object);
         free(r->id);

@@ -6,8 +6,17 @@
  * nobody.
  *
  *      NONE --asked for--> ASKED --granted--> REBOOTING: logind reboots, and shutdown.c drains as before any
- * other ^                   |                    |
- *        +----withdrawn------+--patience is over, taken back, or logind refuses
+ *       | ^                   |                    |     other
+ *       | +----withdrawn------+--patience is over, taken back, or logind refuses
+ *       |
+ *       +--logind has one on its schedule, 10 minutes before it at the earliest--> ASKED --granted-->
+ * GRANTED
+ *                                                                                    +--its time comes, in
+ *                                                                                       either case-->
+ * REBOOTING
+ *
+ * What is scheduled is never put off: who scheduled it has said when. Its slot makes others wait for it;
+ * without one it begins all the same, and says so.
  *
  * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
@@ -25,6 +34,7 @@ typedef struct Reboot Reboot;
 typedef enum RebootState {
         REBOOT_NONE,
         REBOOT_ASKED,
+        REBOOT_GRANTED, /* scheduled: its time has not come yet */
         REBOOT_REBOOTING,
         _REBOOT_STATE_MAX,
 } RebootState;
@@ -43,5 +53,11 @@ void reboot_withdraw(Reboot *r, const char *why);
 void reboot_see_node(Reboot *r, const KubeNode *n);
 RebootState reboot_state(const Reboot *r);
 
-/* Pure: does the grant on this Node answer the request of that id, now (wall clock)? */
-bool reboot_is_granted(const KubeNode *n, const char *id, usec_t now_usec);
+/* What logind has on its schedule (schedule.h): kind static; NULL: nothing. */
+void reboot_see_schedule(Reboot *r, const char *kind, usec_t at_usec);
+/* The machine's shutdown begins, whoever told it. */
+void reboot_machine_ends(Reboot *r);
+
+/* Pure: what the Node says to the request of that id, now (wall clock). */
+typedef enum RebootAnswer { REBOOT_ANSWER_NONE, REBOOT_ANSWER_GRANTED, REBOOT_ANSWER_RUN_OUT } RebootAnswer;
+RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t now_usec);

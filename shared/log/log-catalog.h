@@ -76,3 +76,5 @@
 #define MESSAGE_REBOOT_SLOT_FREED "24d1bcfad3bfd1285b0e1f19e3311c85"
 /* Coordinator: a node that was granted a reboot did not come back in time. */
 #define MESSAGE_REBOOT_SLOT_EXPIRED "cc0351a3b3c389df7133b9e53041e63c"
+/* A shutdown of this machine begins without the slot that was asked for. */
+#define MESSAGE_REBOOT_UNGRANTED "bd1f31fb9094a359ffa49f189c2e0fb2"

@@ -24,7 +24,8 @@ struct FakePower {
         Timer *timer;
 
         FakePowerPhase phase;
-        const char *kind;
+        const char *kind, *scheduled;
+        usec_t scheduled_usec;
         bool kubelet_inhibits, no_logind, no_bus, runs, forced;
         int inhibitors[INHIBITORS_MAX]; /* our ends */
         size_t n_inhibitors;
@@ -165,7 +166,12 @@ static void answer_property(FakePower *p, PowerSlot *s) {
                                        p->phase == FAKE_POWER_STOPPING ? "stopping" : "running", NULL });
         else if (streq_ptr(s->argument, "InhibitDelayMaxUSec"))
                 reply_number(s, p->limits.inhibit_delay_usec);
-        else if (streq_ptr(s->argument, "JobTimeoutUSec"))
+        else if (streq_ptr(s->argument, "ScheduledShutdown")) {
+                char at[32];
+
+                (void) snprintf(at, sizeof(at), "%llu", (unsigned long long) p->scheduled_usec);
+                reply_texts(s, (const char *const[]){ strempty(p->scheduled), at, NULL });
+        } else if (streq_ptr(s->argument, "JobTimeoutUSec"))
                 reply_number(s, p->limits.job_timeout_usec);
         else
                 reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownProperty");
@@ -471,6 +477,11 @@ bool fake_power_shutdown(FakePower *p, const char *kind, bool announced) {
         return true;
 }
 
+void fake_power_schedule(FakePower *p, const char *kind, usec_t at_usec) {
+        p->scheduled = kind;
+        p->scheduled_usec = kind ? at_usec : USEC_INFINITY;
+}
+
 bool fake_power_cancel(FakePower *p) {
         if (p->phase != FAKE_POWER_DELAY)
                 return false;
@@ -484,6 +495,7 @@ bool fake_power_cancel(FakePower *p) {
 void fake_power_boot(FakePower *p) {
         assert(!p->runs);
         p->phase = FAKE_POWER_UP;
+        fake_power_schedule(p, NULL, 0);
         p->no_bus = false;
         timer_disarm(p->timer);
         fake_power_forget_fd(strempty(p->stored_name), p);
@@ -527,7 +539,7 @@ FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks) {
         p->hooks = *hooks;
         p->kind = "poweroff";
         p->limits = (FakePowerLimits){ 5 * USEC_PER_SEC, 30 * USEC_PER_MINUTE, 90 * USEC_PER_SEC };
-        p->began_usec = p->off_usec = USEC_INFINITY;
+        p->began_usec = p->off_usec = p->scheduled_usec = USEC_INFINITY;
         r = timer_new(loop, "fake-power", on_timer, p, &p->timer);
         assert(r >= 0);
         return p;

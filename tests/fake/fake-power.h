@@ -67,6 +67,8 @@ const char *fake_power_emitted(const FakePower *p);
 
 /* kind: "poweroff", "reboot". Refused (false) unless the machine is up. */
 bool fake_power_shutdown(FakePower *p, const char *kind, bool announced);
+/* `shutdown -r +N`: what ScheduledShutdown says from now on (kind NULL: nothing); wall clock. It begins when the test says. */
+void fake_power_schedule(FakePower *p, const char *kind, usec_t at_usec);
 /* Only in DELAY. */
 bool fake_power_cancel(FakePower *p);
 /* Off, or broken down, and up again: without descriptors and inhibitors. */

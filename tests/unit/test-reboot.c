@@ -138,35 +138,176 @@ static void test_too_early(void **state) {
 
 /* What is no answer to this request does nothing. */
 static void test_not_granted(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        grant(r, "another", 300);
+        run(r, 60 * S);
+        assert_state(r, "RebootRequested");
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        run(r, USEC_PER_HOUR); /* patience */
+        assert_state(r, "Idle");
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_true(agent_rig_said(r, "RebootPatienceSec="));
+        grant(r, id, 300); /* too late */
+        run(r, 60 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        free(id);
+}
+
+/* An id is granted once: what had run out before it was seen keeps no slot and no person waiting. */
+static void test_granted_too_late(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        id = asked_id(r);
+        grant(r, id, -1);
+        run(r, 5 * S);
+        assert_state(r, "Idle");
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_true(agent_rig_said(r, "its grant had run out"));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        free(id);
+}
+
+/* -- scheduled ---------------------------------------------------------------------------------- */
+
+static char *scheduled_id(AgentRig *r, const char *kind) {
+        cJSON *request = request_of(r);
+        char *id;
+
+        assert_non_null(request);
+        assert_string_equal(fj_string(request, "kind", NULL), kind);
+        id = strdup(fj_string(request, "id", NULL));
+        cJSON_Delete(request);
+        return id;
+}
+
+static usec_t in(AgentRig *r, usec_t usec) {
+        return loop_wall(r->world.loop) + usec;
+}
+
+/* Asked for ten minutes before it at the earliest; granted, it waits for its time. */
+static void test_scheduled(void **state) {
         static const struct {
-                const char *what, *id; /* NULL: ours */
-                int in_sec;
-        } rows[] = {
-                { "a grant of another request", "another", 300 },
-                { "one that has run out", NULL, -1 },
-        };
+                const char *type, *kind;
+        } rows[] = { { "reboot", "reboot" },
+                     { "kexec", "reboot" },
+                     { "poweroff", "poweroff" },
+                     { "halt", "poweroff" } };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
                 char *id;
 
-                print_message("%s\n", rows[i].what);
-                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
-                run(r, 2 * S);
-                id = asked_id(r);
-                grant(r, rows[i].id ? rows[i].id : id, rows[i].in_sec);
-                run(r, 60 * S);
-                assert_state(r, "RebootRequested");
-                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
-                run(r, USEC_PER_HOUR); /* patience */
-                assert_state(r, "Idle");
+                print_message("%s\n", rows[i].type);
+                fake_power_schedule(r->power, rows[i].type, in(r, 1800 * S));
+                run(r, 1100 * S);
                 assert_null(agent_rig_annotation(r, REQUEST));
-                assert_true(agent_rig_said(r, "RebootPatienceSec="));
-                grant(r, id, 300); /* too late */
-                run(r, 60 * S);
+                run(r, 130 * S);
+                id = scheduled_id(r, rows[i].kind);
+                assert_state(r, "RebootRequested");
+                grant(r, id, 2400);
+                run(r, 300 * S);
+                assert_state(r, "RebootGranted");
                 assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                assert_false(agent_rig_unschedulable(r));
+                assert_true(fake_power_shutdown(r->power, rows[i].type, true));
+                run(r, 30 * S);
+                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_false(agent_rig_said(r, "without the slot"));
+                assert_non_null(agent_rig_annotation(r, REQUEST)); /* in use until the node is back */
                 free(id);
         }
+}
+
+/* Nobody has granted it when its time comes: it waits for nobody, and says so. */
+static void test_scheduled_not_granted(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        fake_power_schedule(r->power, "reboot", in(r, 60 * S));
+        run(r, 60 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        run(r, 30 * S);
+        assert_true(agent_rig_said(r, "begins without the slot that was asked for"));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+/* `shutdown -c`, another time, and a time that comes to nothing: each ends the request; the next schedule
+ * asks anew. */
+static void test_scheduled_anew(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id, *other;
+
+        fake_power_schedule(r->power, "reboot", in(r, 300 * S));
+        run(r, 40 * S);
+        id = scheduled_id(r, "reboot");
+        fake_power_schedule(r->power, "reboot", in(r, 500 * S));
+        run(r, 40 * S);
+        other = scheduled_id(r, "reboot");
+        assert_string_not_equal(id, other);
+        grant(r, other, 2400);
+        run(r, 5 * S);
+        assert_state(r, "RebootGranted");
+        fake_power_schedule(r->power, NULL, 0);
+        run(r, 40 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+        assert_true(agent_rig_said(r, "the scheduled shutdown was cancelled"));
+        free(id);
+        free(other);
+
+        print_message("its time passes, and nothing happens\n");
+        fake_power_schedule(r->power, "reboot", in(r, 100 * S));
+        run(r, 40 * S);
+        assert_state(r, "RebootRequested");
+        run(r, 130 * S);
+        assert_state(r, "Idle");
+        assert_null(agent_rig_annotation(r, REQUEST));
+
+        print_message("what a person asks for at once goes before it\n");
+        fake_power_schedule(r->power, "reboot", in(r, 400 * S));
+        run(r, 40 * S);
+        id = scheduled_id(r, "reboot");
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 5 * S);
+        other = asked_id(r);
+        assert_string_not_equal(id, other);
+        grant(r, other, 300);
+        run(r, 30 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        free(id);
+        free(other);
+}
+
+/* What ends nothing, and who does not answer, asks for nothing. */
+static void test_not_scheduled(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+
+        fake_power_schedule(r->power, "dry-reboot", in(r, 300 * S));
+        run(r, 60 * S);
+        fake_power_schedule(r->power, "soft-reboot", in(r, 300 * S));
+        run(r, 60 * S);
+        fake_power_set_logind(r->power, false);
+        fake_power_schedule(r->power, "reboot", in(r, 300 * S));
+        run(r, 60 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+        print_message("its silence does not cancel what was scheduled\n");
+        fake_power_set_logind(r->power, true);
+        run(r, 40 * S);
+        assert_state(r, "RebootRequested");
+        fake_power_set_logind(r->power, false);
+        run(r, 60 * S);
+        assert_state(r, "RebootRequested");
 }
 
 static void test_taken_back(void **state) {
@@ -249,12 +390,13 @@ static void test_written_again(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_granted),
-                cmocka_unit_test(test_logind_refuses),
-                cmocka_unit_test(test_too_early),          cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_granted),          cmocka_unit_test(test_logind_refuses),
+                cmocka_unit_test(test_too_early),        cmocka_unit_test(test_not_granted),
                 cmocka_unit_test(test_taken_back),       cmocka_unit_test(test_crash),
                 cmocka_unit_test(test_written_again),    cmocka_unit_test(test_crash_while_rebooting),
-                cmocka_unit_test(test_cancelled_reboot),
+                cmocka_unit_test(test_cancelled_reboot), cmocka_unit_test(test_granted_too_late),
+                cmocka_unit_test(test_scheduled),        cmocka_unit_test(test_scheduled_not_granted),
+                cmocka_unit_test(test_scheduled_anew),   cmocka_unit_test(test_not_scheduled),
         };
 
         return cmocka_run_group_tests_name("reboot", tests, NULL, NULL);
