@@ -6,6 +6,7 @@ import dataclasses
 import http.server
 import json
 import secrets
+import sys
 import threading
 import time
 
@@ -28,6 +29,13 @@ class Request:
     time: float  # when it was answered, seconds since 1970
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """Silent about a client that has gone, killed by a case perhaps."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Metadata:
     """with Metadata("i-0123", "us-east-1a") as metadata: ... metadata.endpoint ... metadata.interrupt()"""
     def __init__(self, instance, zone="us-east-1a", address=("127.0.0.1", 0)):
@@ -37,7 +45,7 @@ class Metadata:
         self._tokens = {}
         self._action = None
         self._lock = threading.Lock()
-        self._server = http.server.ThreadingHTTPServer(address, self._handler())
+        self._server = _Server(address, self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05, ), daemon=True)
         self._thread.start()

@@ -108,6 +108,7 @@ class Bed:
         self.network = self.layers = self.cluster = self.audit = None
         self.nodes = {}
         self._lock = threading.Lock()
+        self._harbor_lock = threading.Lock()
 
     def __enter__(self):
         self.network = Network()
@@ -139,7 +140,8 @@ class Bed:
 
     def harbor(self):
         """The node without our package where evicted pods go."""
-        return self.node(HARBOR, vesper=False)
+        with self._harbor_lock:
+            return self.node(HARBOR, vesper=False)
 
     def discard(self, node):
         node.destroy()

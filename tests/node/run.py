@@ -29,11 +29,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bed as bedding  # noqa: E402
 import cases_bed  # noqa: E402
 import cases_shutdown  # noqa: E402
+import cases_stays  # noqa: E402
 import system  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
 from world import Figures  # noqa: E402
 
-CASES = cases_bed.CASES + cases_shutdown.CASES
+CASES = cases_bed.CASES + cases_shutdown.CASES + cases_stays.CASES
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
 

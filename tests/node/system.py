@@ -157,6 +157,7 @@ class Layers:
         put("bed-image.service", "etc/systemd/system/bed-image.service")
         put("containerd-bed.conf", "etc/systemd/system/containerd.service.d/bed.conf")
         put("scope-bed.conf", "etc/systemd/system/cri-containerd-.scope.d/90-bed.conf")
+        put("agent-bed.conf", "etc/systemd/system/vesper-agent.service.d/90-bed.conf")
         put("containerd.toml", "etc/containerd/config.toml")
         os.makedirs(os.path.join(root, "usr/local/share/bed"))
         shutil.move(_image(self.folder), os.path.join(root, "usr/local/share/bed/payload.tar"))
