@@ -483,7 +483,9 @@ static int on_cancel(const char **reterr_message, void *userdata) {
         Agent *a = userdata;
         const Notice *n = reflex_notice_now(a->reflex);
 
-        reboot_withdraw(a->reboot, "whoever asked for it has taken it back");
+        /* Of a machine that goes down the slot is in use. */
+        if (shutdown_power(a->shutdown) != POWER_ENDS)
+                reboot_withdraw(a->reboot, "whoever asked for it has taken it back");
         if (n && n->kind == NOTICE_MANUAL)
                 reflex_cancel(a->reflex, "whoever asked for it has taken it back");
         return 0;

@@ -26,6 +26,7 @@
 #include "kubeconfig.h"
 #include "lease-record.h"
 #include "node-marks.h"
+#include "reboot-slots.h"
 #include "notice-ec2.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -574,6 +575,21 @@ static int do_ctl_status(void) {
         return with_object(&kube_node_kind, fuzz_node, status_with_node);
 }
 
+static int reboot_of(const KubeObject *o) {
+        RebootCase c = { 0 };
+        int r;
+
+        r = reboot_case_read((const KubeNode *) o, FUZZ_NOW, &c);
+        if (r >= 0)
+                r = done_text(reboot_grant_patch((const KubeNode *) o, c.id, FUZZ_NOW));
+        reboot_case_done(&c);
+        return r;
+}
+
+static int do_reboot(void) {
+        return with_object(&kube_node_kind, fuzz_reboot_node, reboot_of);
+}
+
 /* -- the sweep ---------------------------------------------------------------------------------- */
 
 static const struct {
@@ -614,6 +630,7 @@ static const struct {
         { "agent's patches", do_agent_bodies },
         { "coordinator's patches", do_coordinator_bodies },
         { "NodeClaim's body", do_claim_body },
+        { "request for a reboot, and its grant", do_reboot },
         { "vesperctl status", do_ctl_status },
 };
 

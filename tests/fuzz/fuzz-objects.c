@@ -7,6 +7,16 @@
 
 #include "string-util.h"
 
+const char fuzz_reboot_node[] =
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-1\",\"resourceVersion\":\"7\",\"annotations\":{"
+        "\"vesper.sh/shutdown-request\":\"{\\\"id\\\":\\\"r1\\\",\\\"bootID\\\":\\\"b1\\\",\\\"kind\\\":"
+        "\\\"reboot\\\",\\\"until\\\":\\\"2027-01-15T08:30:00Z\\\"}\","
+        "\"vesper.sh/shutdown-granted\":\"{\\\"id\\\":\\\"r1\\\",\\\"until\\\":"
+        "\\\"2027-01-15T08:10:00Z\\\"}\","
+        "\"vesper.sh/interruption\":\"{\\\"action\\\":\\\"terminate\\\",\\\"phase\\\":\\\"Released\\\"}\"}},"
+        "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+        "\"nodeInfo\":{\"bootID\":\"b1\"}}}";
+
 const char fuzz_node[] =
         "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u-1\","
         "\"resourceVersion\":\"7\",\"generation\":1,"

@@ -8,6 +8,8 @@
 
 extern const char fuzz_node[], fuzz_pod[], fuzz_pdb[], fuzz_lease[], fuzz_volume_attachment[],
         fuzz_node_pool[], fuzz_node_claim[];
+/* A Node whose request for a reboot is granted. */
+extern const char fuzz_reboot_node[];
 
 /* 2027-01-15T08:00:00Z, in whose neighbourhood all of them live. */
 #define FUZZ_NOW (UINT64_C(1800000000) * USEC_PER_SEC)

@@ -63,8 +63,13 @@ static bool is_granted(CoordinatorRig *r, const char *node, const char *id) {
 static void boot(CoordinatorRig *r, const char *node, const char *id, bool ready) {
         fake_cluster_set_kubelet(r->cluster, node, ready);
         fake_merge(r->cluster, FAKE_NODES, NULL, node,
-                   "{'status':{'nodeInfo':{'bootID':'%s'},'conditions':[{'type':'Ready','status':'%s'}]}}", id,
-                   ready ? "True" : "False");
+                   "{'status':{'nodeInfo':{'bootID':'%s'},'conditions':[{'type':'Ready','status':'%s'}]}}",
+                   id, ready ? "True" : "False");
+}
+
+static void refuse_lists(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->verb == FAKE_LIST)
+                ret_fault->status = 503;
 }
 
 static void test_one_by_one(void **state) {
@@ -245,6 +250,59 @@ static void test_watch_behind(void **state) {
         assert_true(is_granted(r, "n1", "b"));
 }
 
+/* More nodes than a page of the list has, and a list that fails at first: nobody is granted before it is
+ * whole. */
+static void test_long_list(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        char until[RFC3339_MAX];
+        uint64_t lists;
+        (void) state;
+
+        r->settings[0] = MUST(strdup("Budget.MaxConcurrentReboots=1"));
+        for (unsigned i = 0; i < 510; i++) {
+                _cleanup_free_ char *name = MUST(strf("a%03u", i));
+
+                fake_add_node(r->cluster, name, NULL, NULL, NULL);
+        }
+        rig_begin(r, 1, NULL);
+        ask(r, "n0", "b", 3600 * S);
+        rig_run(r, 5 * S);
+        /* The last one by name, granted unseen. */
+        fake_api_stall_watches(r->api, virtual_time_now(r->w.time) + SETTLED + 20 * S);
+        ask(r, "a509", "a", 3600 * S);
+        rfc3339_format(loop_wall(r->w.loop) + 300 * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a509",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED
+                   "':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
+                   until);
+        lists = fake_api_count_status(r->api, FAKE_LIST, FAKE_NODES, NULL, 200);
+        rig_run(r, 15 * S);
+        fake_api_set_fault(r->api, refuse_lists, NULL);
+        rig_run(r, 20 * S);
+        assert_int_equal(fake_api_count_status(r->api, FAKE_LIST, FAKE_NODES, NULL, 200), lists);
+        assert_true(fake_api_count_status(r->api, FAKE_LIST, FAKE_NODES, NULL, 503) > 0);
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, SETTLED - 20 * S);
+        assert_int_equal(fake_api_count_status(r->api, FAKE_LIST, FAKE_NODES, NULL, 200), lists + 2);
+        assert_false(is_granted(r, "n0", "b"));
+        ask(r, "a509", NULL, 0);
+        rig_run(r, 60 * S);
+        assert_true(is_granted(r, "n0", "b"));
+}
+
+/* The answer to the last request stands where the next one is made: it is taken off first. */
+static void test_stale_answer(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 1);
+        (void) state;
+
+        rig_run(r, SETTLED);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED "':'of another time'}}}");
+        ask(r, "n0", "a", 3600 * S);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n0", "a"));
+}
+
 /* Nobody knows what became of a grant: it is counted, sent again, and nobody else gets one. */
 static void test_lost_answers(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
@@ -263,7 +321,8 @@ int main(void) {
                 cmocka_unit_test(test_one_by_one),   cmocka_unit_test(test_several),
                 cmocka_unit_test(test_not_granted),  cmocka_unit_test(test_node_gone),
                 cmocka_unit_test(test_takeover),     cmocka_unit_test(test_watch_behind),
-                cmocka_unit_test(test_lost_answers),
+                cmocka_unit_test(test_lost_answers), cmocka_unit_test(test_long_list),
+                cmocka_unit_test(test_stale_answer),
         };
 
         return cmocka_run_group_tests_name("reboot-grants", tests, NULL, NULL);

@@ -347,6 +347,9 @@ static void test_crash_while_rebooting(void **state) {
         free(id);
         run(r, S);
         assert_int_equal(fake_power_phase(r->power), FAKE_POWER_DELAY);
+        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* too late */
+        run(r, 2 * S);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
         agent_rig_kill(r);
         agent_rig_start(r);
         run(r, 20 * S);
