@@ -16,6 +16,12 @@
 
 #define TERMINATIONS_BURST 200u
 #define TERMINATIONS_PER_MINUTE 60u
+/* What is told of very many nodes at once must not hold up their evictions: pods left in the claims' status,
+ * and an Event on each pod that was evicted. */
+#define PROGRESS_BURST 20u
+#define PROGRESS_PER_MINUTE 600u
+#define TALES_BURST 100u
+#define TALES_PER_MINUTE 600u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
@@ -33,7 +39,7 @@ struct Leading {
         LeadingOptions o;
         Env *env;
         TerminationContext context;
-        TokenBucket rate;
+        TokenBucket rate, progress, tales;
         WorkQueue *queue;
         Evictor *evictor;
         EvictorStats told; /* what the metrics have of its answers */
@@ -153,6 +159,8 @@ static int make_rooms(Leading *l) {
                 .requeue = on_requeue,
                 .userdata = l,
                 .rate = &l->rate,
+                .progress = &l->progress,
+                .tales = &l->tales,
         };
         r = release_new(&l->context, l->queue, l->writes, &l->release);
         if (r < 0)
@@ -177,6 +185,8 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         l->o = *o;
         l->env = o->env;
         l->rate = (TokenBucket){ .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE };
+        l->progress = (TokenBucket){ .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE };
+        l->tales = (TokenBucket){ .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE };
         r = make_rooms(l);
         if (r < 0)
                 return r;

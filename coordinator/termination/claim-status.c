@@ -7,8 +7,10 @@
 
 #define CONDITIONS_MAX 16u
 #define BLOCKERS_MAX 20u
-#define SOON_USEC (100 * USEC_PER_MSEC)
+/* What does not last so long is not worth a write. */
+#define SETTLE_USEC USEC_PER_SEC
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
+#define HOLD_USEC (5 * USEC_PER_SEC)
 
 typedef struct StatusCondition {
         char *type, *reason, *message;
@@ -33,7 +35,11 @@ struct ClaimStatus {
         StatusBlocker blockers[BLOCKERS_MAX];
         size_t n_blockers, pods_left;
         bool pods_known, dirty;
-        usec_t written_usec, due_usec; /* loop_now(): the last write, and when what is dirty may be written */
+        bool only_progress; /* what is dirty is of the pods left alone */
+        usec_t written_usec,
+                due_usec; /* loop_now(): the last write, and when what is dirty may be written */
+        usec_t held_until_usec;
+        TokenBucket *progress;
         Timer *timer;
         KubeCall *call;
         Backoff backoff;
@@ -56,7 +62,8 @@ static int seed_conditions(ClaimStatus *s, const KubeNodeClaim *claim) {
         return 0;
 }
 
-int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim, ClaimStatus **ret) {
+int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim, TokenBucket *progress,
+                     ClaimStatus **ret) {
         _cleanup_(claim_status_freep) ClaimStatus *s = NULL;
         int r;
 
@@ -67,6 +74,7 @@ int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim,
         s->client = c;
         s->env = kube_client_env(c);
         s->guard = guard;
+        s->progress = progress;
         s->deadline_usec = USEC_INFINITY;
         s->backoff = (Backoff){ .base_usec = USEC_PER_SEC,
                                 .cap_usec = 30 * USEC_PER_SEC,
@@ -114,12 +122,14 @@ ClaimStatus *claim_status_free(ClaimStatus *s) {
         return NULL;
 }
 
-static void mark_dirty(ClaimStatus *s, bool at_once) {
-        usec_t now = loop_now(s->env->loop), at = usec_add(now, SOON_USEC);
+static void mark_dirty(ClaimStatus *s, bool progress) {
+        usec_t at = usec_add(loop_now(s->env->loop), SETTLE_USEC);
 
-        if (!at_once && s->written_usec > 0)
+        if (progress && s->written_usec > 0)
                 at = MAX(at, usec_add(s->written_usec, PROGRESS_USEC));
+        at = MAX(at, s->held_until_usec);
         s->due_usec = s->dirty ? MIN(s->due_usec, at) : at;
+        s->only_progress = progress && (s->only_progress || !s->dirty);
         s->dirty = true;
         if (!s->call)
                 timer_arm_earlier(s->timer, s->due_usec);
@@ -206,7 +216,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
         if (failed) {
                 s->dirty = true;
                 s->due_usec = loop_now(s->env->loop);
-                timer_arm_in(s->timer, MAX(backoff_next(&s->backoff, s->env->random), SOON_USEC));
+                timer_arm_in(s->timer, backoff_next(&s->backoff, s->env->random));
                 return;
         }
         backoff_reset(&s->backoff);
@@ -219,9 +229,15 @@ static void on_timer(Timer *t, void *userdata) {
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
         KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .yields = true };
         _cleanup_free_ char *body = NULL;
+        usec_t at;
 
         if (!s->dirty || s->call)
                 return;
+        if (s->only_progress && s->progress &&
+            !token_bucket_take(s->progress, loop_now(s->env->loop), &at)) {
+                timer_arm(s->timer, at);
+                return;
+        }
         body = status_body(s);
         if (!body ||
             kube_patch(s->client, &target, KUBE_PATCH_MERGE, body, &o, on_written, s, &s->call) < 0) {
@@ -232,6 +248,20 @@ static void on_timer(Timer *t, void *userdata) {
         s->written_usec = loop_now(s->env->loop);
 }
 
+void claim_status_hold(ClaimStatus *s) {
+        s->dirty |= s->call != NULL;
+        s->call = kube_call_free(s->call);
+        s->held_until_usec = s->due_usec = usec_add(loop_now(s->env->loop), HOLD_USEC);
+        timer_arm(s->timer, s->dirty ? s->due_usec : USEC_INFINITY);
+}
+
+void claim_status_flush(ClaimStatus *s) {
+        s->due_usec = 0;
+        s->only_progress = false;
+        if (s->dirty && !s->call)
+                timer_arm_in(s->timer, 0);
+}
+
 /* -- wishes --------------------------------------------------------------------------------------------- */
 
 void claim_status_set_node(ClaimStatus *s, const char *node, const char *uid) {
@@ -239,21 +269,21 @@ void claim_status_set_node(ClaimStatus *s, const char *node, const char *uid) {
                 return;
         (void) free_and_strdup(&s->node, node);
         (void) free_and_strdup(&s->node_uid, uid);
-        mark_dirty(s, true);
+        mark_dirty(s, false);
 }
 
 void claim_status_set_phase(ClaimStatus *s, const char *phase) {
         if (streq_ptr(s->phase, phase))
                 return;
         s->phase = phase;
-        mark_dirty(s, true);
+        mark_dirty(s, false);
 }
 
 void claim_status_set_deadline(ClaimStatus *s, usec_t wall_usec) {
         if (s->deadline_usec == wall_usec)
                 return;
         s->deadline_usec = wall_usec;
-        mark_dirty(s, true);
+        mark_dirty(s, false);
 }
 
 void claim_status_set_cloud_error(ClaimStatus *s, const char *message) {
@@ -288,7 +318,7 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
         c->status = status;
         (void) free_and_strdup(&c->reason, reason);
         (void) free_and_strdup(&c->message, message);
-        mark_dirty(s, true);
+        mark_dirty(s, false);
 }
 
 static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
@@ -332,5 +362,5 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
         changed = changed || s->n_blockers != i;
         s->n_blockers = i;
         if (changed)
-                mark_dirty(s, pods_left == 0);
+                mark_dirty(s, pods_left > 0);
 }

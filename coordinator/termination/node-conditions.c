@@ -7,6 +7,8 @@
 #include "termination-marks.h"
 
 #define CONDITIONS_MAX 4u
+#define SETTLE_USEC USEC_PER_SEC
+#define HOLD_USEC (5 * USEC_PER_SEC)
 #define RETRY_BASE_USEC (500 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (30 * USEC_PER_SEC)
 
@@ -29,7 +31,8 @@ struct NodeConditions {
         Timer *timer;
         KubeCall *call;
         Backoff backoff;
-        bool over; /* the Node is gone */
+        bool over;       /* the Node is gone */
+        usec_t due_usec; /* loop_now(): when what is unsent may be sent */
 };
 
 static void on_timer(Timer *t, void *userdata);
@@ -46,8 +49,9 @@ int node_conditions_new(KubeClient *c, HttpGuard guard, const char *node, const 
         s->client = c;
         s->env = kube_client_env(c);
         s->guard = guard;
-        s->backoff =
-                (Backoff){ .base_usec = RETRY_BASE_USEC, .cap_usec = RETRY_CAP_USEC, .jitter_permille = 200 };
+        s->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
+                                .cap_usec = RETRY_CAP_USEC,
+                                .jitter_permille = 200 };
         if (free_and_strdup(&s->node, node) < 0 || free_and_strdup(&s->uid, uid) < 0)
                 return -ENOMEM;
         r = timer_new(s->env->loop, "node-conditions", on_timer, s, &s->timer);
@@ -89,8 +93,12 @@ static void on_written(const KubeReply *reply, void *userdata) {
         }
         if (!failed)
                 backoff_reset(&s->backoff);
-        if (left && !s->over)
-                timer_arm_in(s->timer, failed ? backoff_next(&s->backoff, s->env->random) : 0);
+        if (!left || s->over)
+                return;
+        if (failed)
+                timer_arm_in(s->timer, backoff_next(&s->backoff, s->env->random));
+        else
+                timer_arm(s->timer, s->due_usec);
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -111,8 +119,8 @@ static void on_timer(Timer *t, void *userdata) {
         if (n == 0 || s->call)
                 return;
         body = termination_conditions_patch(s->uid, marks, n);
-        if (!body || kube_patch(s->client, &target, KUBE_PATCH_STRATEGIC, body, &o, on_written, s, &s->call) <
-                             0) {
+        if (!body ||
+            kube_patch(s->client, &target, KUBE_PATCH_STRATEGIC, body, &o, on_written, s, &s->call) < 0) {
                 timer_arm_in(s->timer, USEC_PER_SEC);
                 return;
         }
@@ -120,6 +128,22 @@ static void on_timer(Timer *t, void *userdata) {
                 s->entries[i].sent = s->entries[i].unsent;
                 s->entries[i].unsent = false;
         }
+}
+
+void node_conditions_hold(NodeConditions *s) {
+        s->call = kube_call_free(s->call);
+        for (size_t i = 0; i < s->n_entries; i++) {
+                s->entries[i].unsent |= s->entries[i].sent;
+                s->entries[i].sent = false;
+        }
+        if (!s->over)
+                timer_arm_in(s->timer, HOLD_USEC);
+}
+
+void node_conditions_flush(NodeConditions *s) {
+        s->due_usec = 0;
+        if (!s->call && !s->over)
+                timer_arm_in(s->timer, 0);
 }
 
 void node_conditions_set(NodeConditions *s, const char *type, ConditionStatus status, const char *reason,
@@ -142,6 +166,9 @@ void node_conditions_set(NodeConditions *s, const char *type, ConditionStatus st
         (void) free_and_strdup(&e->reason, reason);
         (void) free_and_strdup(&e->message, message);
         e->unsent = true;
-        if (!s->call && !s->over && !timer_is_armed(s->timer))
-                timer_arm_in(s->timer, 0); /* with what else this breath brings */
+        if (s->over || timer_is_armed(s->timer))
+                return;
+        s->due_usec = usec_add(loop_now(s->env->loop), SETTLE_USEC); /* with what else it brings */
+        if (!s->call)
+                timer_arm(s->timer, s->due_usec);
 }

@@ -6,6 +6,7 @@
 #include "machine-end.h"
 #include "marks.h"
 #include "string-util.h"
+#include "strv.h"
 #include "termination-marks.h"
 #include "termination-report.h"
 #include "token-bucket.h"
@@ -88,6 +89,14 @@ const char *node_termination_state_to_string(NodeTerminationState s) {
 }
 
 static bool deadline_passed(const NodeTermination *t);
+static const KubeNode *node_of(const NodeTermination *t);
+static const KubeNodeClaim *claim_of(const NodeTermination *t);
+
+/* Our finalizer is not what keeps it alone. */
+static bool is_anothers(const KubeObject *o) {
+        return strv_length(o->meta.finalizers) >
+               (object_meta_has_finalizer(&o->meta, FINALIZER_TERMINATION) ? 1u : 0u);
+}
 
 /* The only writer of the state. */
 static void node_termination_set_state(NodeTermination *t, NodeTerminationState to, const char *reason) {
@@ -101,6 +110,9 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
+        if (to == NODE_TERMINATION_FINISHING)
+                termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
+                                             claim_of(t) && is_anothers(&claim_of(t)->object));
 }
 
 /* -- writes that are tried again ------------------------------------------------------------------------ */
@@ -182,8 +194,7 @@ static void on_claim_deleted(const KubeReply *reply, void *userdata) {
         write_answered(t, &t->claim_delete, reply, "delete its NodeClaim");
         /* The view may first show versions from before: our own writes of its status. */
         if (!reply->error)
-                t->claim_delete.not_before_usec =
-                        usec_add(loop_now(t->env->loop), CLAIM_DELETE_AGAIN_USEC);
+                t->claim_delete.not_before_usec = usec_add(loop_now(t->env->loop), CLAIM_DELETE_AGAIN_USEC);
         node_termination_step(t);
 }
 
@@ -250,7 +261,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         if (r < 0)
                 return r;
         if (claim) {
-                r = claim_status_new(context->client, context->guard, claim, &t->status);
+                r = claim_status_new(context->client, context->guard, claim, context->progress, &t->status);
                 if (r < 0)
                         return r;
                 claim_status_set_node(t->status, t->name, t->uid);
@@ -530,14 +541,14 @@ static bool step_checking(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000: it
- * goes on being used until they are gone). */
+/* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000:
+ * it goes on being used until they are gone). */
 static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
         bool waits = t->state <= NODE_TERMINATION_PROTECTED &&
                      t->context->config->protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
 
         return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
-                                                                          t->deadline_usec, ret_body);
+                                                                           t->deadline_usec, ret_body);
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
@@ -565,8 +576,7 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
 static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
-        if (marks_patch(t, n, &body) > 0 &&
-            write_is_due(t, &t->cordon, n->object.meta.resource_version))
+        if (marks_patch(t, n, &body) > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
                 write_patch(t, &t->cordon, &n->object, body, on_cordoned);
 }
 

@@ -59,7 +59,9 @@ typedef struct TerminationContext {
         /* Please reconcile this node again at that time (loop_now()). */
         void (*requeue)(const char *node, usec_t at_usec, void *userdata);
         void *userdata;
-        struct TokenBucket *rate; /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *rate;     /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *progress; /* writes of pods left, over all claims */
+        struct TokenBucket *tales;    /* Events about pods that went as they should */
 } TerminationContext;
 
 typedef struct NodeTermination NodeTermination;

@@ -202,7 +202,8 @@ static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const
         Orphans *o = x->orphans;
         EventObject object = event_object(&claim->object);
 
-        if (!x->status && claim_status_new(o->context->client, o->context->guard, claim, &x->status) < 0)
+        if (!x->status &&
+            claim_status_new(o->context->client, o->context->guard, claim, NULL, &x->status) < 0)
                 return;
         claim_status_set_condition(x->status, CLAIM_NODE_ABSENT, CONDITION_TRUE, reason, message);
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);

@@ -8,6 +8,7 @@
 #include "marks.h"
 #include "node-conditions.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 #define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
 
@@ -98,7 +99,7 @@ void termination_report_draining(TerminationReport *r) {
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
                   "Draining node %s", r->node);
         node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
-                        "vesper evicts this node's pods: it is being deleted");
+                            "vesper evicts this node's pods: it is being deleted");
 }
 
 /* -- pods ----------------------------------------------------------------------------------------------- */
@@ -160,11 +161,15 @@ static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t 
                      strempty(name), pod->grace_sec, when);
 }
 
+/* Thousands at once are not told one by one: each has its DisruptionTarget condition. */
 static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const EvictionReport *report) {
         EventObject o = event_object(&pod->object);
+        usec_t at;
 
         log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns,
                   pod->object.meta.name, r->node, report ? report->attempts : 0);
+        if (!token_bucket_take(r->context->tales, loop_now(r->context->env->loop), &at))
+                return;
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted",
                      "Evicted by vesper: node %s is being deleted", r->node);
 }
@@ -199,10 +204,10 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                   "Node %s is drained", r->node);
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
         node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_TRUE, REASON,
-                        "one consistent list shows no pod to wait for");
+                            "one consistent list shows no pod to wait for");
         if (r->draining_told)
                 node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
-                                "the drain has ended");
+                                    "the drain has ended");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
                                            "no pod is left to wait for");
@@ -294,7 +299,8 @@ void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
                 return;
         r->blocked_reason = mfree(r->blocked_reason);
         r->blocked_message = mfree(r->blocked_message);
-        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved", "the cloud goes on");
+        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved",
+                            "the cloud goes on");
         if (s)
                 claim_status_set_cloud_error(s, NULL);
 }
@@ -313,6 +319,17 @@ void termination_report_write_failed(TerminationReport *r, const char *what, con
         }
         log_warning(r->log, "Failed to %s (node %s), trying again: %s", what, r->node,
                     strempty(error->message));
+}
+
+void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
+        if (node_stays)
+                node_conditions_flush(r->conditions);
+        else
+                node_conditions_hold(r->conditions);
+        if (s && claim_stays)
+                claim_status_flush(s);
+        else if (s)
+                claim_status_hold(s);
 }
 
 void termination_report_finished(TerminationReport *r, usec_t took_usec) {

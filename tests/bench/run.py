@@ -43,8 +43,10 @@ DEFAULTS = {
     "shared/kube/event-recorder.c": ("SPAM_BURST", "SPAM_PER_MINUTE"),
     "shared/kube/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",
                                      "RETRY_DEFAULT_USEC"),
-    "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "POOL_STATUS_USEC"),
-    "coordinator/termination/claim-status.c": ("SOON_USEC", "PROGRESS_USEC"),
+    "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "POOL_STATUS_USEC", "PROGRESS_BURST",
+                              "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE"),
+    "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC"),
+    "coordinator/termination/node-conditions.c": ("SETTLE_USEC", ),
     "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", ),
 }
 CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait)\w*|Protected)=(.*)$", re.M)

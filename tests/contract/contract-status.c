@@ -192,7 +192,7 @@ static void coordinator_tells_each_phase(void **state) {
                                               kube_client_pool(rig_client(r, RIG_COORDINATOR)), &o),
                            0);
         assert_return_code(claim_status_new(rig_client(r, RIG_COORDINATOR), (HttpGuard){ 0 },
-                                            CONTAINER_OF(o, KubeNodeClaim, object), &s),
+                                            CONTAINER_OF(o, KubeNodeClaim, object), NULL, &s),
                            0);
         claim_status_set_node(s, "n", "4f0cfdc4-0000-4000-8000-000000000000");
         claim_status_set_deadline(s, UINT64_C(1790000000) * USEC_PER_SEC);
@@ -204,7 +204,7 @@ static void coordinator_tells_each_phase(void **state) {
                 _cleanup_answer_ Answer a = { 0 };
 
                 claim_status_set_phase(s, phase);
-                a = await_status(r, "status-told", "phase", phase, USEC_PER_SEC);
+                a = await_status(r, "status-told", "phase", phase, 3 * USEC_PER_SEC);
         }
         claim_status_set_blockers(s, 0, NULL, 0);
         claim_status_set_cloud_error(s, NULL);

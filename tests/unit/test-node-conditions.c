@@ -41,8 +41,10 @@ static void test_together(void **state) {
         rig_answer(b.rig, 200, "{}");
         rig_answer(b.rig, 200, "{}");
         node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        rig_run_for(b.rig, 900 * MSEC);
         node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "ended");
-        rig_run_for(b.rig, 100 * MSEC);
+        rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         assert_int_equal(b.rig->requests[0].method, HTTP_PATCH);
         assert_string_equal(b.rig->requests[0].path, "/api/v1/nodes/n1/status");
@@ -56,7 +58,7 @@ static void test_together(void **state) {
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 1);
         node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "again");
-        rig_run_for(b.rig, 100 * MSEC);
+        rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);
         assert_sent(&b, 1, "again");
         assert_null(strstr(b.rig->requests[1].body, "DrainInProgress"));
@@ -92,7 +94,8 @@ static void test_newer_word(void **state) {
         rig_answer(b.rig, 500, "{}");
         rig_answer(b.rig, 200, "{}");
         node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "one");
-        rig_run_for(b.rig, 0);
+        rig_run_for(b.rig, USEC_PER_SEC);
+        assert_sent(&b, 0, "one");
         node_conditions_set(b.conditions, "A", CONDITION_FALSE, "R", "two");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_sent(&b, b.rig->n_requests - 1, "two");
@@ -119,11 +122,41 @@ static void test_gone(void **state) {
         }
 }
 
+static void test_about_to_go(void **state) {
+        Bench b;
+        (void) state;
+
+        print_message("  what is still there after five seconds is told, a word under way once more\n");
+        bench_init(&b);
+        rig_answer(b.rig, 0, NULL);
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_hold(b.conditions);
+        rig_run_for(b.rig, 4900 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        rig_run_for(b.rig, 200 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_sent(&b, 1, "DrainInProgress");
+        assert_sent(&b, 1, "Drained");
+        bench_done(&b);
+
+        print_message("  another keeps it: at once\n");
+        bench_init(&b);
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_flush(b.conditions);
+        rig_run_for(b.rig, 0);
+        assert_int_equal(b.rig->n_requests, 1);
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_together),
-                cmocka_unit_test(test_tried_again),
-                cmocka_unit_test(test_newer_word),
+                cmocka_unit_test(test_together),   cmocka_unit_test(test_tried_again),
+                cmocka_unit_test(test_newer_word), cmocka_unit_test(test_about_to_go),
                 cmocka_unit_test(test_gone),
         };
 

@@ -116,14 +116,57 @@ static void test_claim_is_deleted_once(void **state) {
         fake_api_log_reset(r->api);
         rig_delete_node(r, "n0");
         for (int i = 0; i < 100; i++) {
-                fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'labels':{'i':'%d'}}}", i);
+                fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'labels':{'i':'%d'}}}",
+                           i);
                 rig_run(r, MSEC / 4);
         }
         assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 1);
         assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
         assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_NODECLAIMS, NULL), 1);
-        print_message("  and what it tells of its drain are two patches\n");
-        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, "status"), 2);
+        print_message(
+                "  what it tells of a drain that lasts is one patch: the end follows too soon to be read\n");
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, "status"), 1);
+}
+
+/* What nobody could read before the object is gone is not written. */
+static void test_quick_end_is_not_told(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
+        rig_run(r, 5 * USEC_PER_SEC);
+        fake_api_log_reset(r->api);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 900 * MSEC));
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, "status"), 0);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status"), 0);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL), 2);
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL), 1);
+}
+
+/* Each eviction is an Event, but not when very many are: a hundred, and then ten a second. */
+static void test_many_pods_are_told_in_part(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        uint64_t told;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        for (int i = 0; i < 200; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "p%d", i);
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = "n0" });
+        }
+        rig_run(r, USEC_PER_SEC);
+        fake_api_log_reset(r->api);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_SEC));
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(rig_evictions(r, 201), 200);
+        told = fake_api_count(r->api, FAKE_CREATE, FAKE_EVENTS, NULL);
+        assert_in_range(told, 100 + 3, 100 + 3 + 20);
 }
 
 /* A cordon found before ours is never claimed, and a person's label stays. */
@@ -181,6 +224,8 @@ static void test_foreign_finalizer(void **state) {
         assert_null(rig_claim(r, "n0"));
         rig_run(r, 5 * USEC_PER_MINUTE);
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        print_message("  what became of it is told to whoever keeps it\n");
+        assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_DRAINED), "True");
         fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
 
         print_message("  the name comes back as another machine\n");
@@ -287,8 +332,9 @@ static void test_protected(void **state) {
                 }
                 assert_true(fj_true(rig_node(r, "n0"), "spec", "unschedulable", NULL));
                 /* While it waits it goes on serving: load balancers let go when the drain begins. */
-                assert_int_equal(!!fj_get(rig_node(r, "n0"), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL),
-                                 rows[i].evicted > 0);
+                assert_int_equal(
+                        !!fj_get(rig_node(r, "n0"), "metadata", "labels", LABEL_EXCLUDE_FROM_LB, NULL),
+                        rows[i].evicted > 0);
                 assert_true(rig_event_says(r, "n0", "DrainBlocked", "karpenter.sh/do-not-disrupt"));
                 fake_merge(r->cluster, FAKE_PODS, "default", "job", "{'status':{'phase':'Succeeded'}}");
                 assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
@@ -871,6 +917,8 @@ int main(void) {
                 cmocka_unit_test(test_person_was_first),
                 cmocka_unit_test(test_claim_deleted_instead),
                 cmocka_unit_test(test_claim_is_deleted_once),
+                cmocka_unit_test(test_quick_end_is_not_told),
+                cmocka_unit_test(test_many_pods_are_told_in_part),
                 cmocka_unit_test(test_foreign_finalizer),
                 cmocka_unit_test(test_pdb_that_allows_none),
                 cmocka_unit_test(test_pdb_over_several_nodes),
