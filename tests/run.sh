@@ -44,7 +44,8 @@ meson_tests() {
     local dir=$1 suite=$2 label=$3 out
     out=$(mktemp)
     rm -f "$dir/meson-logs/testlog.json" # a suite without tests would leave the last one's
-    meson test -C "$dir" --no-rebuild --suite "$suite" --print-errorlogs >"$out" 2>&1
+    # Limits are of a quiet machine: here they only end what hangs.
+    meson test -C "$dir" --no-rebuild --suite "$suite" -t 5 --print-errorlogs >"$out" 2>&1
     python3 - "$dir/meson-logs/testlog.json" "$label" <<'PY' >"$out.count" || true
 import json, sys
 ok = bad = skip = 0
@@ -70,6 +71,16 @@ PY
         count 0 1 0; echo "FAILED  $label: no test ran"; tail -n 40 "$out"
     fi
     rm -f "$out" "$out.count"
+}
+
+# again COMMAND...: up to three times, for what comes over the network.
+again() {
+    local try
+    for try in 1 2 3; do
+        if "$@"; then return 0; fi
+        [ "$try" -eq 3 ] || sleep $((try * 10))
+    done
+    return 1
 }
 
 configure() { # configure DIR OPTIONS...: once; later runs only rebuild
@@ -156,7 +167,7 @@ with_cluster() {
         echo "skipped $name on the real control plane: no Go toolchain (1.24 or newer), and none could be installed"
         count 0 0 1; return
     fi
-    if ! bash tests/cluster/build.sh >/dev/null; then
+    if ! again bash tests/cluster/build.sh >/dev/null; then
         echo "FAILED  $name: the control plane could not be built"; count 0 1 0; return
     fi
     counted "$name" python3 "$script" "$@"

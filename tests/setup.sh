@@ -32,7 +32,25 @@ node_packages="debhelper=dh dpkg-dev=dpkg-buildpackage debootstrap=debootstrap s
 
 say() { echo "$*" >&2; }
 
-installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+# again COMMAND...: up to three times, for what comes over the network.
+again() {
+    local pause
+    for pause in 5 30 0; do
+        if "$@"; then return 0; fi
+        [ "$pause" -gt 0 ] || return 1
+        say "That failed; once more in $pause s: $*"
+        sleep "$pause"
+    done
+}
+
+# Waits for whoever else installs at the moment, as a new machine does by itself.
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"; }
+
+# Of this machine's own architecture: another's may be there, too.
+installed() {
+    dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null |
+        grep -qE "^($(dpkg --print-architecture)|all) installed\$"
+}
 available() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
 
 # Prints those of the wanted packages that have to be installed.
@@ -52,17 +70,23 @@ update_lists() {
     [ -z "${lists_updated:-}" ] || return 0
     lists_updated=yes
     say "apt-get update..."
-    apt-get update -qq >&2
+    # An archive that could not be reached is an error; one of many that never can be is none that matters here.
+    again apt update -o APT::Update::Error-Mode=any >&2 || apt update >&2
 }
 
 apt_install() {
     say "Installing $*"
+    again apt_install_once "$@"
+}
+
+apt_install_once() {
     # dpkg tells of every file; only a failure is worth reading.
     local log
     log=$(mktemp)
-    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$log" 2>&1; then
+    if ! apt install -y --no-install-recommends "$@" >"$log" 2>&1; then
         tail -n 30 "$log" >&2
         rm -f "$log"
+        apt update >&2 || : # where the archive has moved on since
         return 1
     fi
     rm -f "$log"
@@ -115,8 +139,8 @@ venv() {
         trap 'rm -rf "$new"' EXIT
         say "Installing $name from PyPI into $dir..."
         python3 -m venv "$new" >&2 || { say "$0: python3 -m venv failed: is python3-venv there?"; exit 1; }
-        "$new/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: "${options[@]}" \
-            -r "$requirements" >&2 || exit 1
+        again "$new/bin/python" -m pip install -q --disable-pip-version-check --retries 5 --timeout 60 \
+            --only-binary :all: "${options[@]}" -r "$requirements" >&2 || exit 1
         chmod 755 "$new" && mv -T "$new" "$dir" || exit 1
     ) 9>"$cache/$name.lock" || return 1
     echo "$dir"

@@ -151,7 +151,7 @@ class Client:
         """Yields the events of a watch, as they come, for so many seconds."""
         joint = "&" if "?" in path else "?"
         deadline = time.monotonic() + timeout
-        connection = self._connect(timeout)
+        connection = self._connect(max(timeout, self._timeout))
         try:
             connection.request("GET", f"{path}{joint}watch=1&allowWatchBookmarks=true"
                                f"&resourceVersion={resource_version}&timeoutSeconds={int(timeout) + 1}",

@@ -278,7 +278,7 @@ class Cluster:
             "--allow-privileged=true", *extra, *self._apiserver_args)
         self.wait_apiserver()
 
-    def wait_apiserver(self, timeout=60):
+    def wait_apiserver(self, timeout=300):
         admin = self.client()
         self.processes["kube-apiserver"].wait_ready(
             lambda: admin.request("GET", "/readyz")[0] == 200, timeout)
@@ -543,11 +543,11 @@ current-context: test
     def pods(self, node=None):
         return self.client().get("/api/v1/pods" + _on_node(node))["items"]
 
-    def wait_pods(self, condition, node=None, timeout=60, what="the condition on pods"):
+    def wait_pods(self, condition, node=None, timeout=180, what="the condition on pods"):
         """Until condition(pods, of that node or all) is true, woken by a watch. Returns them."""
         return self.client().wait_list("/api/v1/pods" + _on_node(node), condition, timeout, what)
 
-    def wait_running(self, count, node=None, timeout=60):
+    def wait_running(self, count, node=None, timeout=180):
         def runs(pod):
             return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
@@ -568,10 +568,10 @@ current-context: test
                     self.client().patch(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
                                         {"metadata": {"annotations": {"test.vesper.sh/seen": str(deadline)}}})
 
-    def wait_no_pods(self, node=None, timeout=60):
+    def wait_no_pods(self, node=None, timeout=180):
         return self.wait_pods(lambda pods: not pods, node, timeout, "no pods")
 
-    def wait_for(self, condition, timeout=30, what="the condition", interval=0.02):
+    def wait_for(self, condition, timeout=120, what="the condition", interval=0.02):
         """Until condition() returns something true, asked again and again. Returns it."""
         deadline = time.monotonic() + timeout
         while not (result := condition()):

@@ -105,7 +105,7 @@ class Process:
         except OSError as e:
             return f"({e})\n"
 
-    def wait_ready(self, ready, timeout=60):
+    def wait_ready(self, ready, timeout=300):
         """Until ready() is true. An exception of the kind OSError counts as "not yet"."""
         deadline = time.monotonic() + timeout
         why = "not ready"

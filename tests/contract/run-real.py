@@ -35,7 +35,7 @@ SERVED = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/events", "/api/v1/namespaces
           "/apis/coordination.k8s.io/v1/leases", "/apis/policy/v1/poddisruptionbudgets",
           "/apis/storage.k8s.io/v1/volumeattachments",
           *(f"/apis/vesper.sh/v1alpha1/{k}" for k in ("nodepools", "nodeclaims", "nodedisruptionbudgets"))]
-TIMEOUT = 600
+TIMEOUT = 1800  # only ends what hangs
 # How cmocka tells of a case.
 RESULT = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (\S+)$")
 BEGIN = re.compile(r"^\[ RUN +\] (\S+)$")

@@ -364,23 +364,32 @@ class FewestReady(threading.Thread):
         super().__init__(daemon=True)
         self._client = client
         self._path = f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}"
-        listed = client.get(self._path)
+        self._end = threading.Event()
+        self._list()
+        self.fewest = sum(self._pods.values())
+
+    def _list(self):
+        listed = self._client.get(self._path)
         self._pods = {p["metadata"]["name"]: is_ready(p) for p in listed["items"]}
         self._version = listed["metadata"]["resourceVersion"]
-        self._end = threading.Event()
-        self.fewest = sum(self._pods.values())
 
     def run(self):
         while not self._end.is_set():
-            for event in self._client.watch(self._path, self._version, 1):
-                if event["type"] == "ERROR":
-                    return
-                meta = event["object"]["metadata"]
-                self._version = meta["resourceVersion"]
-                if event["type"] == "BOOKMARK":
-                    continue
-                self._pods[meta["name"]] = event["type"] != "DELETED" and is_ready(event["object"])
+            with contextlib.suppress(OSError):  # the next watch goes on from the same version
+                self._follow()
+
+    def _follow(self):
+        for event in self._client.watch(self._path, self._version, 1):
+            if event["type"] == "ERROR":
+                self._list()
                 self.fewest = min(self.fewest, sum(self._pods.values()))
+                return
+            meta = event["object"]["metadata"]
+            self._version = meta["resourceVersion"]
+            if event["type"] == "BOOKMARK":
+                continue
+            self._pods[meta["name"]] = event["type"] != "DELETED" and is_ready(event["object"])
+            self.fewest = min(self.fewest, sum(self._pods.values()))
 
     def __enter__(self):
         self.start()
