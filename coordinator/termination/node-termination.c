@@ -48,6 +48,7 @@ struct NodeTermination {
         TerminationReport *report;
         ClaimStatus *status;
         Write cordon, claim_delete, claim_finalizer, node_finalizer;
+        bool told_finished;
         CloudCall *sibling; /* a look at another machine of ours: proves the cloud's scope */
         uint64_t agent_fingerprint;
         usec_t agent_moved_usec; /* when the agent's drain was last seen to move */
@@ -205,11 +206,19 @@ static void on_claim_finalized(const KubeReply *reply, void *userdata) {
         node_termination_step(t);
 }
 
+/* The answer says so, or the watch, which may be faster than the answer. */
+static void tell_finished(NodeTermination *t) {
+        if (t->told_finished)
+                return;
+        t->told_finished = true;
+        termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
+}
+
 static void on_node_finalized(const KubeReply *reply, void *userdata) {
         NodeTermination *t = userdata;
 
         if (!reply->error)
-                termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
+                tell_finished(t);
         write_answered(t, &t->node_finalizer, reply, "take the finalizer off it");
         node_termination_step(t);
 }
@@ -811,6 +820,8 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
 
 /* The Node has left. A claim that is still there is orphan.c's. */
 static void step_without_node(NodeTermination *t) {
+        if (t->node_finalizer.call)
+                tell_finished(t);
         finish_claim(t);
         if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||
             t->state != NODE_TERMINATION_FINISHING)

@@ -241,8 +241,9 @@ static void make_client(RigCoordinator *c, unsigned seed) {
                                    "c", &c->log),
                            0);
         log_set_hook(c->log, on_log, c);
-        assert_return_code(
-                http_inproc_new(c->loop, "CN=" USER ",O=system:authenticated", NULL, &c->transport), 0);
+        assert_return_code(http_inproc_new(c->loop, "CN=" USER ",O=system:authenticated", &c->rig->hooks,
+                                           &c->transport),
+                           0);
         assert_return_code(
                 http_inproc_route(c->transport, FAKE_ORIGIN, fake_cluster_handle, c->rig->cluster), 0);
         c->env = (Env){ .loop = c->loop,

@@ -62,6 +62,7 @@ struct CoordinatorRig {
         FakeEc2 *ec2; /* made on first use */
         bool use_ec2;
         const char *ec2_region; /* what coordinators are told; NULL: us-east-1 */
+        HttpInprocHooks hooks;  /* of every coordinator's transport; set before the start */
         char *settings[8];      /* "Section.Key=VALUE", before the start */
         CoordinatorConfig config;
         RigCoordinator *coordinators[2];

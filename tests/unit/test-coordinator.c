@@ -210,6 +210,28 @@ static void test_journal(void **state) {
         }
 }
 
+/* Answers to patches of Nodes come later than what the watch says of them. */
+static void answer_late(const HttpRequest *q, const char *peer, HttpFault *ret_fault, void *userdata) {
+        if (q->method == HTTP_PATCH && strstr(q->url, "/api/v1/nodes/"))
+                ret_fault->reply_delay_usec = 300 * MSEC;
+}
+
+static void test_watch_before_answer(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const char *said, *first;
+        (void) state;
+
+        r->hooks.on_request = answer_late;
+        rig_begin(r, 1, NULL);
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        rig_run(r, 2 * USEC_PER_SEC);
+        said = strbuf_str(&r->coordinators[0]->said);
+        first = strstr(said, "Node n0 is finished");
+        if (!first || strstr(first + 1, "Node n0 is finished"))
+                fail_msg("that n0 is finished is said %s in:\n%s", first ? "twice" : "nowhere", said);
+}
+
 static void test_metrics(void **state) {
         _cleanup_(metrics_freep) Metrics *m = NULL;
         _cleanup_strbuf_ StrBuf b = {};
@@ -322,17 +344,12 @@ static void test_page(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_leads),
-                cmocka_unit_test(test_page),
-                cmocka_unit_test(test_stop_hands_over),
-                cmocka_unit_test(test_kill_hands_over),
-                cmocka_unit_test(test_paused_leader),
-                cmocka_unit_test(test_lease_lost_during_removal),
-                cmocka_unit_test(test_api_away),
-                cmocka_unit_test(test_watches_cut),
-                cmocka_unit_test(test_journal),
-                cmocka_unit_test(test_metrics),
-                cmocka_unit_test(test_config),
+                cmocka_unit_test(test_one_leads),       cmocka_unit_test(test_page),
+                cmocka_unit_test(test_stop_hands_over), cmocka_unit_test(test_kill_hands_over),
+                cmocka_unit_test(test_paused_leader),   cmocka_unit_test(test_lease_lost_during_removal),
+                cmocka_unit_test(test_api_away),        cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_journal),         cmocka_unit_test(test_watch_before_answer),
+                cmocka_unit_test(test_metrics),         cmocka_unit_test(test_config),
         };
         return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);
 }
