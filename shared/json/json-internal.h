@@ -4,6 +4,7 @@
 /* Between the files of json/: the scan that goes before every tree, the tree in one piece, and UTF-8. */
 
 #include <stdbool.h>
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -64,17 +65,19 @@ double json_number(const unsigned char *begin, size_t size);
  * left out. It is one piece of memory, for free() instead of cJSON_Delete(). -ENOMEM. */
 int json_tree_new(const JsonScan *s, cJSON **ret);
 
-/* Eight bytes that need no look one by one: ASCII from 0x20 up, no quote, no backslash. The usual bit
- * trick: a byte of x - 0x01.. has its high bit set by a borrow only if the byte of x was zero (or the one
- * below it was: then some byte really was, and the slow path looks). */
-static inline bool json_is_plain8(const unsigned char *p) {
+/* How many of the eight bytes at p need no look one by one before the first that does: ASCII from 0x20 up, no
+ * quote, no backslash. The usual bit trick: a byte of x - 0x01.. has its high bit set by a borrow only if the byte
+ * of x was zero, or the one below it was, so that the lowest mark is true. */
+static inline unsigned json_plain_bytes(const unsigned char *p) {
         const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
-        uint64_t w, quote, backslash;
+        uint64_t w, quote, backslash, marks;
 
         memcpy(&w, p, sizeof(w));
+        w = le64toh(w);
         quote = w ^ (ones * '"');
         backslash = w ^ (ones * '\\');
-        return ((w | (w - ones * 0x20) | (quote - ones) | (backslash - ones)) & highs) == 0;
+        marks = (w | (w - ones * 0x20) | (quote - ones) | (backslash - ones)) & highs;
+        return marks == 0 ? 8 : (unsigned) __builtin_ctzll(marks) / 8;
 }
 
 /* Bytes of the UTF-8 sequence at p (1 to 4), or 0 if there is no valid one within `size` bytes. */

@@ -59,6 +59,11 @@ static int find_duplicate_sorted(const cJSON *object, size_t n, const cJSON **re
         return 0;
 }
 
+/* Most keys of one object differ in their first byte. */
+static bool is_key(const cJSON *member, const char *key) {
+        return *member->string == *key && streq(member->string, key);
+}
+
 static int find_duplicate_member(const cJSON *object, const cJSON **ret) {
         size_t n = 0;
 
@@ -69,7 +74,7 @@ static int find_duplicate_member(const cJSON *object, const cJSON **ret) {
 
         for (const cJSON *child = object->child; child; child = child->next)
                 for (const cJSON *other = object->child; other != child; other = other->next)
-                        if (streq(child->string, other->string)) {
+                        if (is_key(child, other->string)) {
                                 *ret = child;
                                 return 0;
                         }
@@ -270,7 +275,7 @@ const Json *json_get(const Json *o, const char *key) {
         if (!json_is_object(o))
                 return NULL;
         for (const cJSON *child = from_json(o)->child; child; child = child->next)
-                if (streq(child->string, key))
+                if (is_key(child, key))
                         return to_json(child);
         return NULL;
 }

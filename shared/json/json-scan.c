@@ -12,10 +12,10 @@
 #include "macro.h"
 
 /*
- * The strict half of the reader: one pass over the bytes, no allocation (but for the spans of a split list, or
- * of what is left out), nothing decoded. What passes here is RFC 8259 and within the limits of json.h, so that
- * cJSON, which is lenient nearly everywhere, has no room left to be lenient in, and so that a failure of cJSON
- * after it can only mean a lack of memory. What it counts is what json-tree.c needs.
+ * The strict half of the reader: one pass over the bytes, no allocation (but for the spans of a split list,
+ * or of what is left out), nothing decoded. What passes here is RFC 8259 and within the limits of json.h, so
+ * that cJSON, which is lenient nearly everywhere, has no room left to be lenient in, and so that a failure
+ * of cJSON after it can only mean a lack of memory. What it counts is what json-tree.c needs.
  *
  * Recursive descent; JSON_MAX_DEPTH bounds the stack.
  */
@@ -38,7 +38,8 @@ static bool is_char(const JsonScan *s, char c) {
 
 /* RFC 8259 section 2: these four and no others. */
 static void skip_space(JsonScan *s) {
-        while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t'))
+        while (s->p < s->end && *s->p <= ' ' &&
+               (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t'))
                 s->p++;
 }
 
@@ -135,6 +136,19 @@ static bool is_plain(unsigned char c) {
         return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+static const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end) {
+        while (end - p >= 8) {
+                unsigned n = json_plain_bytes(p);
+
+                p += n;
+                if (n < 8)
+                        return p;
+        }
+        while (p < end && is_plain(*p))
+                p++;
+        return p;
+}
+
 static int scan_string(JsonScan *s) {
         const unsigned char *begin = s->p, *p = begin + 1;
 
@@ -142,11 +156,7 @@ static int scan_string(JsonScan *s) {
                 size_t n;
                 int r;
 
-                while (s->end - p >= 8 && json_is_plain8(p))
-                        p += 8;
-                while (p < s->end && is_plain(*p))
-                        p++;
-
+                p = skip_plain(p, s->end);
                 if (p == s->end)
                         return scan_fail(s, s->p, "unterminated string");
                 if (*p == '"') {
@@ -171,7 +181,8 @@ static int scan_string(JsonScan *s) {
         }
 }
 
-/* Nothing in the tree calls setlocale(), so strtod() knows the point for what it is, here and inside cJSON. */
+/* Nothing in the tree calls setlocale(), so strtod() knows the point for what it is, here and inside cJSON.
+ */
 double json_number(const unsigned char *begin, size_t size) {
         char copy[JSON_NUMBER_MAX_BYTES + 1];
 

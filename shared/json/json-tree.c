@@ -32,7 +32,7 @@ static unsigned char look(const Build *b) {
 }
 
 static void skip_space(Build *b) {
-        while (look(b) == ' ' || *b->p == '\n' || *b->p == '\r' || *b->p == '\t')
+        while (look(b) <= ' ') /* the scan has let no other such byte through */
                 b->p++;
 }
 
@@ -86,23 +86,29 @@ static const unsigned char *decode_escape(const unsigned char *p, char **to) {
         return p;
 }
 
-static char *build_string(Build *b) {
-        const unsigned char *p = b->p + 1, *from;
-        char *begin = b->text, *to = begin;
+/* Copies up to the quote or the backslash; eight bytes at a time as long as both sides have them. */
+static const unsigned char *copy_plain(Build *b, const unsigned char *p, char **to) {
+        while (b->end - p >= 8 && b->text_end - *to >= 8) {
+                unsigned n = json_plain_bytes(p);
 
-        for (;;) {
-                from = p;
-                while (b->end - p >= 8 && json_is_plain8(p))
-                        p += 8;
-                while (p < b->end && *p != '"' && *p != '\\')
-                        p++;
-                assert(p < b->end && p - from < b->text_end - to); /* its NUL fits, too */
-                memcpy(to, from, (size_t) (p - from));
-                to += p - from;
-                if (*p == '"')
+                memcpy(*to, p, 8);
+                p += n;
+                *to += n;
+                if (n < 8)
                         break;
-                p = decode_escape(p, &to); /* shorter than it is written */
         }
+        for (; p < b->end && *p != '"' && *p != '\\' && *to < b->text_end; p++)
+                *(*to)++ = (char) *p;
+        assert(p < b->end && *to < b->text_end); /* its NUL fits, too */
+        return p;
+}
+
+static char *build_string(Build *b) {
+        char *begin = b->text, *to = begin;
+        const unsigned char *p;
+
+        for (p = copy_plain(b, b->p + 1, &to); *p != '"'; p = copy_plain(b, p, &to))
+                p = decode_escape(p, &to); /* shorter than it is written */
         *to++ = 0;
         b->text = to;
         b->p = p + 1;
