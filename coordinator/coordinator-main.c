@@ -217,11 +217,11 @@ static void program_done(Program *p) {
         config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
 }
 
-/* Each request in flight holds libcurl's upload buffer of 16 kB, of which it touches one page: as a mapping of
- * its own it costs that page, and goes back at once. On the heap it costs all of it, and every such piece makes
- * malloc sweep its fast bins. */
+/* Each request holds libcurl's upload buffer of 16 kB. As a mapping of its own it would cost two system calls and a
+ * fault for every request, so that it comes from the heap; what is larger, a page of a list, goes back at once. Fast
+ * bins would be swept at each piece of more than a kilobyte. */
 static void keep_memory_small(void) {
-        (void) mallopt(M_MMAP_THRESHOLD, 16 * 1024);
+        (void) mallopt(M_MMAP_THRESHOLD, 32 * 1024);
         (void) mallopt(M_TRIM_THRESHOLD, 128 * 1024);
         (void) mallopt(M_MXFAST, 0);
         (void) mallopt(M_ARENA_MAX, 1);

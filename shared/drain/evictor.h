@@ -13,8 +13,8 @@
  *                         backoff and jitter.
  * A pod learns its PDB from whoever wished (hint), or from the refusal.
  *
- * The window of requests in flight begins at 100, grows to 400, and shrinks on flow control and when answers
- * get slow; a token bucket allows 500 a second. Answers other than final ones are retried here for as long
+ * The window of requests in flight is 100; it shrinks on flow control and when answers get slow, and grows back
+ * with each answer; a token bucket allows 500 a second. Answers other than final ones are retried here for as long
  * as the wish stands.
  */
 
@@ -46,7 +46,7 @@ typedef struct EvictorPermit {
 } EvictorPermit;
 
 typedef struct EvictorOptions {
-        unsigned window_start, window_max; /* 0: 100, 400 */
+        unsigned window_start, window_max; /* 0: 100 */
         unsigned per_second;               /* 0: 500 */
         HttpGuard guard;                   /* each request */
         EvictorPermit permit;
