@@ -78,7 +78,7 @@ class Client:
             except (http.client.HTTPException, OSError) as e:
                 self._drop(connection)
                 # A connection that the server had closed in the meantime: once more, on a new one.
-                if reused and isinstance(e, (BrokenPipeError, ConnectionResetError)):
+                if reused and isinstance(e, (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError)):
                     continue
                 raise ConnectionError(f"{method} {path}: {e!r}") from e
 

@@ -13,6 +13,7 @@ import system
 from audit import AuditLog
 from node import Node, is_ready, pod_spec, wait_for
 
+from apiclient import Client
 from cluster import Cluster
 
 ADDRESS = "10.250.0.1"
@@ -108,6 +109,7 @@ class Bed:
         self.network = self.layers = self.cluster = self.audit = None
         self.nodes = {}
         self._lock = threading.Lock()
+        self._local = threading.local()
         self._harbor_lock = threading.Lock()
 
     def __enter__(self):
@@ -126,7 +128,10 @@ class Bed:
 
     @property
     def admin(self):
-        return self.cluster.client()
+        """A client of this thread's own: one that several use closes connections that are another's."""
+        if not hasattr(self._local, "admin"):
+            self._local.admin = Client(self.cluster.ports["apiserver"], self.cluster.ca, self.cluster.certificate("admin"))
+        return self._local.admin
 
     def node(self, number, vesper=True):
         """That node, on and Ready; made if it is not there."""

@@ -27,14 +27,19 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bed as bedding  # noqa: E402
+import cases_bars  # noqa: E402
 import cases_bed  # noqa: E402
 import cases_shutdown  # noqa: E402
+import cases_slots  # noqa: E402
 import cases_stays  # noqa: E402
+import cases_trouble  # noqa: E402
 import system  # noqa: E402
+from node import wait_for  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
 from world import Figures  # noqa: E402
 
-CASES = cases_bed.CASES + cases_shutdown.CASES + cases_stays.CASES
+# The long ones early, so that none is alone at the end.
+CASES = cases_bars.CASES + cases_slots.CASES + cases_bed.CASES + cases_stays.CASES + cases_trouble.CASES + cases_shutdown.CASES
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
 
@@ -109,8 +114,8 @@ class Runner:
         """A machine that is Ready, with nothing on it."""
         node = self.bed.node(number, getattr(case, "vesper", True))
         if getattr(case, "vesper", True):
-            wait = node.show("vesper-agent.service", "ActiveState")
-            assert wait == "active", f"vesper-agent is {wait} on {node.name}:\n{node.explained()}"
+            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
+                     lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
         return node
 
     def _clean(self, machines, kind):

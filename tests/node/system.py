@@ -63,8 +63,8 @@ def _sources_key():
     return digest.hexdigest()[:16]
 
 
-def package():
-    """The path of vesper-agent's .deb of this tree; built once for the same sources."""
+def package(name="vesper-agent"):
+    """The path of that .deb of this tree; built once for the same sources."""
     folder = os.path.join(build_directory(), "node", "deb-" + _sources_key())
     if not os.path.isdir(folder):
         parent = os.path.dirname(folder)
@@ -73,9 +73,9 @@ def package():
         os.makedirs(new)
         run("nice", os.path.join(TOP, "packaging", "debian", "build.sh"), new)
         os.rename(new, folder)
-    found = [p for p in glob.glob(os.path.join(folder, "vesper-agent_*.deb"))]
+    found = glob.glob(os.path.join(folder, name + "_*.deb"))
     if len(found) != 1:
-        raise RuntimeError(f"expected one vesper-agent_*.deb in {folder}, found {found}")
+        raise RuntimeError(f"expected one {name}_*.deb in {folder}, found {found}")
     return found[0]
 
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our package costs a machine: measured beside one without it, alone, in turns."""
+
+import re
+import statistics
+import time
+
+from node import wait_for
+from shutdowns import PATIENCE, Shutdown
+
+RUNS = 5
+PODS, STOP_MSEC = 10, 2000
+LATER_SEC, BOOT_SEC = 1.5, 0.1
+ANONYMOUS_KB, PSS_KB = 3 * 1024, 12 * 1024
+BARE = 50  # the number of the machine without our package
+
+
+class Ends:
+    """Enough of a Workload for a Shutdown."""
+    def __init__(self, node, names):
+        self.node, self.names = node, names
+
+    def check(self, since):
+        kubelet = self.node.stopping("kubelet.service", since)
+        for name in self.names:
+            trace = self.node.trace(name)
+            assert trace and trace.asked, f"{name} never saw SIGTERM"
+            assert trace.had >= STOP_MSEC / 1000 - 0.1, f"{name} had {trace.had:.2f} s after SIGTERM"
+            if kubelet:
+                yield trace.last <= kubelet
+
+
+def _boot_seconds(node):
+    """What systemd calls the start of its userspace."""
+    wait_for(lambda: node.show("default.target", "ActiveState") == "active", PATIENCE, "the boot is over", 0.1)
+    finish = wait_for(lambda: int(node.run("systemctl", "show", "-P", "FinishTimestampMonotonic")), PATIENCE, "boot time", 0.1)
+    return (finish - int(node.run("systemctl", "show", "-P", "UserspaceTimestampMonotonic"))) / 1e6
+
+
+def _power_off(bed, node):
+    """Seconds to off with ten pods, None if the bed's own hang was in it; then it is booted again."""
+    node.forget_traces()
+    ends = Ends(node, node.create_pods(PODS, f"ten{int(time.time() * 1000)}", stop_msec=STOP_MSEC))
+    down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), ends)
+    hung = bool(node.stop_hung(down.began))
+    if "vesper-agent" in node.said_units:
+        late = [ok for ok in ends.check(down.began) if not ok]
+        assert not late, f"{len(late)} containers ended after the kubelet was stopped"
+    bed.remove_workloads(node.name + "-")
+    node.power_on()
+    return None if hung else down.seconds
+
+
+def cost(bed, node, figures):
+    """poweroff with 10 pods of 2 s, boot and memory, beside a machine without our package"""
+    bare = bed.node(BARE, vesper=False)
+    node.said_units, bare.said_units = ("vesper-agent", ), ()
+    off, boot = {node: [], bare: []}, {node: [], bare: []}
+    hangs = 0
+    while min(map(len, off.values())) < RUNS and hangs < RUNS:
+        for machine in (bare, node):
+            if len(off[machine]) == RUNS:
+                continue
+            boot[machine].append(_boot_seconds(machine))
+            seconds = _power_off(bed, machine)
+            if seconds is None:
+                hangs += 1
+            else:
+                off[machine].append(seconds)
+    bed.discard(bare)
+    figures.add(f"the bed's own hangs, not counted: {hangs}")
+    for what, found, bar in (("poweroff with 10 pods of 2 s", off, LATER_SEC), ("boot", boot, BOOT_SEC)):
+        ours, theirs = statistics.median(found[node]), statistics.median(found[bare])
+        listed = " ".join(f"{v:.2f}" for v in found[node]), " ".join(f"{v:.2f}" for v in found[bare])
+        figures.add(f"{what}: median {ours:.2f} s [{listed[0]}], without our package {theirs:.2f} s [{listed[1]}]: "
+                    f"{ours - theirs:+.2f} s, bar +{bar} s")
+        assert ours - theirs <= bar, f"{what}: {ours - theirs:+.2f} s is above the bar of +{bar} s"
+
+
+def memory(bed, node, figures):
+    """the agent's memory on a real node, when idle"""
+    time.sleep(5)  # a few looks at the metadata service, and the first answers of the API server
+    with open(f"/proc/{node.agent_pid()}/smaps_rollup", encoding="ascii") as f:
+        found = {k: int(v) for k, v in re.findall(r"^(\w+): +(\d+) kB", f.read(), re.M)}
+    figures.add(f"anonymous {found['Anonymous']} kB, bar {ANONYMOUS_KB}; Pss {found['Pss']} kB, bar {PSS_KB}; "
+                f"RSS {found['Rss']} kB")
+    assert found["Anonymous"] <= ANONYMOUS_KB, f"anonymous memory {found['Anonymous']} kB"
+    assert found["Pss"] <= PSS_KB, f"Pss {found['Pss']} kB"
+
+
+cost.alone = True
+CASES = [cost, memory]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reboots under a budget: the coordinator grants them one after the other."""
+
+import contextlib
+import os
+import threading
+import time
+
+import system
+from daemons import TOP, procs
+from node import wait_for
+from shutdowns import PATIENCE, Workload
+
+# Half a minute in which a new leader makes sure of the grants of the one before.
+SETTLE_SEC = 60
+
+
+@contextlib.contextmanager
+def _coordinator(bed):
+    """From its package, with the permissions that it is shipped with."""
+    folder = os.path.join(bed.folder, "coordinator")
+    os.makedirs(folder)
+    system.run("dpkg-deb", "-x", system.package("vesper-coordinator"), folder)
+    for name in ("crds", "coordinator/rbac.yaml"):
+        bed.cluster.apply(os.path.join(TOP, "packaging", "manifests", name))
+    kubeconfig = bed.cluster.service_account("vesper-coordinator", "vesper-system")
+    provider = os.path.join(folder, "provider")
+    with open(provider, "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\necho \'{"state":"present"}\'\n')
+    os.chmod(provider, 0o700)
+    settings = {"Kubernetes.Kubeconfig": kubeconfig, "Lease.Identity": "one", "Provider.Name": "exec",
+                "Provider.Command": provider, "Budget.MaxConcurrentReboots": "1", "Log.Target": "text"}
+    log_path = os.path.join(folder, "log")
+    with open(log_path, "wb") as log:
+        child = procs.spawn([os.path.join(folder, "usr/bin/vesper-coordinator")] +
+                            [a for k, v in settings.items() for a in ("--set", f"{k}={v}")],
+                            stdin=-3, stdout=log, stderr=log, env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"})
+        try:
+            yield log_path
+        finally:
+            child.terminate()
+            child.wait(20)
+
+
+class _Reboot(threading.Thread):
+    """Asks for a reboot of the node, and is its firmware: when it has gone down, it is started again."""
+    def __init__(self, node):
+        super().__init__(daemon=True)
+        self.node = node
+        self.off = self.ready = self.trouble = None
+
+    def run(self):
+        try:
+            self.node.run("systemctl", "start", "--no-block", "vesper-reboot")
+            self.off = self.node.wait_off(SETTLE_SEC + 4 * PATIENCE)
+            self.node.power_on()
+            self.ready = time.time()
+        except Exception as e:  # pylint: disable=broad-except
+            self.trouble = e
+
+
+def two_reboots(bed, first, second, figures):
+    """two nodes ask for a reboot at once, MaxConcurrentReboots=1: one after the other, each drained first, both clean after it"""
+    works = [Workload(bed, n) for n in (first, second)]
+    since = time.time()
+    with _coordinator(bed) as log_path:
+        reboots = [_Reboot(n) for n in (first, second)]
+        for r in reboots:
+            r.start()
+        for r in reboots:
+            r.join()
+        with open(log_path, encoding="utf-8", errors="replace") as f:
+            log = f.read()[-3000:]
+        for r in reboots:
+            assert r.trouble is None, f"{r.node.name}: {r.trouble}\ncoordinator:\n{log}"
+        for r in reboots:
+            r.node.wait_clean(PATIENCE)
+    for work in works:
+        work.check_ends()
+    begun = {r.node.name: r.node.said("SHUTDOWN_BEGAN", since)[0].time for r in reboots}
+    one, other = sorted(reboots, key=lambda r: r.off)
+    assert one.ready - 2 <= begun[other.node.name] or one.off < begun[other.node.name], \
+        f"{other.node.name} began to go down at {begun[other.node.name]:.1f}, {one.node.name} was back at {one.ready:.1f}"
+    granted = [r.node.said("REBOOT_GRANTED", since)[0].time for r in (one, other)]
+    back = [line.time for line in one.node.said("READY", one.off)]
+    assert back and granted[1] >= back[0] - 1, \
+        f"the second grant came at {granted[1]:.1f}, the first node's agent was back at {back}"
+    figures.add(f"granted after {granted[0] - since:.1f} and {granted[1] - since:.1f} s, "
+                f"back after {one.ready - since:.1f} and {other.ready - since:.1f} s")
+    wait_for(lambda: not first.marks() and not second.marks(), PATIENCE, "both are clean")
+
+
+two_reboots.machines = 2
+CASES = [two_reboots]

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong while a node is drained: kills, power cuts, networks, other hands on the machine."""
+
+import os
+import shutil
+import signal
+import time
+
+import system
+from node import wait_for
+from shutdowns import PATIENCE, Shutdown, Workload
+
+
+def _cordons(calls):
+    return [c for c in calls if c.verb == "patch" and c.resource == "nodes" and c.status == 200 and
+            c.body.get("spec", {}).get("unschedulable") is True]
+
+
+def _evicted(calls):
+    return [c.name for c in calls if c.is_eviction and c.status == 201]
+
+
+def _kill(node):
+    pid = node.agent_pid()
+    if pid:
+        os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def _wait_evicting(bed, node, mark):
+    wait_for(lambda: _evicted(bed.calls(node, mark)), PATIENCE, f"a pod of {node.name} is evicted", 0.01)
+
+
+def _wait_drained(node, work):
+    def gone():
+        return not [p for p in node.pods() if p["metadata"]["name"] in work.least]
+
+    wait_for(gone, 2 * PATIENCE, f"all pods of {node.name} are gone", 0.1)
+
+
+def _ended(node):
+    """What was announced comes: the machine goes without a word, and is started anew."""
+    node.metadata.calm()
+    node.cut_power()
+    node.power_on()
+    node.wait_clean(2 * PATIENCE)
+
+
+def spot(bed, node, figures):
+    """a spot notice of the metadata service at its real address: drained, each container with its grace; clean after the boot"""
+    work = Workload(bed, node, budget=True)
+    mark, since = bed.audit.mark(), time.time()
+    node.metadata.interrupt()
+    drained = node.wait_said("NODE_DRAINED", since, 110)
+    work.check_ends()
+    assert work.end_watch() >= 1, "the budget was not kept"
+    calls = bed.calls(node, mark)
+    assert len(_cordons(calls)) == 1, f"cordons: {_cordons(calls)}"
+    assert sorted(_evicted(calls)) == sorted(work.least), f"evicted {_evicted(calls)}, expected {sorted(work.least)}"
+    _ended(node)
+    figures.add(drained.text)
+
+
+def killed_in_phases(bed, node, figures):
+    """SIGKILL of the agent as soon as it cordoned, while it evicts, and when all is drained: one cordon, one eviction each"""
+    work = Workload(bed, node, count=3, stop_msec=4000)
+    mark, killed = bed.audit.mark(), []
+    node.metadata.interrupt()
+    wait_for(node.is_cordoned, PATIENCE, "the node is cordoned", 0.005)
+    killed.append(_kill(node))
+    _wait_evicting(bed, node, mark)
+    wait_for(lambda: node.agent_pid() not in (None, *killed), PATIENCE, "the agent runs again", 0.05)
+    killed.append(_kill(node))
+    _wait_drained(node, work)
+    wait_for(lambda: node.condition("Drained") == "True", PATIENCE, "the node's condition Drained is True", 0.05)
+    killed.append(_kill(node))
+    wait_for(lambda: node.agent_pid() not in (None, *killed), PATIENCE, "the agent runs again", 0.05)
+    assert None not in killed, f"killed {killed}: an agent was not there"
+    work.check_ends()
+    calls = bed.calls(node, mark)
+    evicted = _evicted(calls)
+    assert len(_cordons(calls)) == 1, f"cordons: {_cordons(calls)}"
+    assert len(evicted) == len(set(evicted)), f"a pod was evicted twice: {evicted}"
+    _ended(node)
+    figures.add(f"agents killed: {len(killed)}, cordons 1, evictions {len(evicted)}")
+
+
+def killed_in_shutdown(bed, node, figures):
+    """SIGKILL of the agent while logind waits for it: the shutdown waits on, and the next agent drains"""
+    work = Workload(bed, node, count=3, stop_msec=5000)
+    killed = []
+
+    def tell():
+        mark = bed.audit.mark()
+        node.run("systemctl", "poweroff")
+        _wait_evicting(bed, node, mark)
+        killed.append(_kill(node))
+
+    down = Shutdown(bed, node, tell, work)
+    assert killed[0], "there was no agent to kill"
+    units = {u: node.stopping(u, down.began) for u in ("kubelet.service", "containerd.service")}
+    work.check_ends(before=units)
+    assert len(_cordons(down.calls())) == 1, f"cordons: {_cordons(down.calls())}"
+    assert node.said("NODE_DRAINED", down.began), f"nobody said that the node is drained:\n{node.explained(down.began)}"
+    down.back()
+    figures.add(f"off after {down.seconds:.1f} s")
+
+
+def killed_in_stop(bed, node, figures):
+    """SIGKILL of the agent in the ordered stop (past logind): off in time, containers are asked to end; clean after the boot"""
+    work = Workload(bed, node, count=2, stop_msec=3000, deaf_grace=0)
+
+    def tell():
+        mark = bed.audit.mark()
+        os.kill(node.pid1, signal.SIGRTMIN + 4)
+        _wait_evicting(bed, node, mark)
+        assert _kill(node), "there was no agent to kill"
+
+    down = Shutdown(bed, node, tell, work)
+    for trace in work.traces().values():
+        assert trace.asked, f"{trace.name} never saw SIGTERM"
+    down.back()
+    figures.add(f"off after {down.seconds:.1f} s; pods had " + " ".join(f"{t.had:.1f}" for t in work.traces().values()) + " s")
+
+
+def power_cut(bed, node, figures):
+    """the power is cut in the middle of a drain before a shutdown: clean after the boot"""
+    work = Workload(bed, node, count=3, stop_msec=5000)
+    mark, since = bed.audit.mark(), time.time()
+    node.run("systemctl", "poweroff")
+    _wait_evicting(bed, node, mark)
+    node.cut_power()
+    assert node.is_cordoned(), "the drain had not begun"
+    node.power_on()
+    node.wait_clean(2 * PATIENCE)
+    figures.add(f"evicted before the cut: {len(_evicted(bed.calls(node, mark)))} of {len(work.least)}; "
+                f"clean {time.time() - since:.1f} s after the shutdown began")
+
+
+def power_cut_spot(bed, node, figures):
+    """the power is cut in the middle of a drain for a spot notice: clean after the boot, as the notice is of another machine now"""
+    Workload(bed, node, count=3, stop_msec=5000)
+    mark = bed.audit.mark()
+    node.metadata.interrupt()
+    _wait_evicting(bed, node, mark)
+    _ended(node)
+
+
+def cable_cut(bed, node, figures):
+    """poweroff of a machine without network: not drained, containers are asked to end, off soon; clean after the boot"""
+    work = Workload(bed, node, count=2, deaf_grace=0)
+
+    def tell():
+        bed.network.cut(node.name)
+        node.run("systemctl", "poweroff")
+
+    try:
+        down = Shutdown(bed, node, tell, work)
+    finally:
+        bed.network.cut(node.name, away=False)
+    for trace in work.traces().values():
+        assert trace.asked, f"{trace.name} never saw SIGTERM"
+        assert trace.had >= 0.9, f"{trace.name} had {trace.had:.2f} s, it needs 1 s"
+    down.back()
+    figures.add(f"off after {down.seconds:.1f} s")
+
+
+def api_stopped(bed, node, figures):
+    """poweroff while the API server is stopped: containers are asked to end, off soon; clean after the boot"""
+    work = Workload(bed, node, count=2, deaf_grace=0)
+
+    def tell():
+        bed.cluster.stop_process("kube-apiserver")
+        node.run("systemctl", "poweroff")
+
+    try:
+        down = Shutdown(bed, node, tell, work)
+    finally:
+        bed.cluster.start_process("kube-apiserver")
+    for trace in work.traces().values():
+        assert trace.asked and trace.had >= 0.9, f"{trace.name} was to have 1 s after SIGTERM: {trace}"
+    down.back()
+    figures.add(f"off after {down.seconds:.1f} s")
+
+
+api_stopped.alone = True
+
+
+def kubelet_restarted(bed, node, figures):
+    """the kubelet is restarted in the middle of a drain: the drain ends all the same, each container with its grace"""
+    work = Workload(bed, node, count=3, stop_msec=4000)
+    mark, since = bed.audit.mark(), time.time()
+    node.metadata.interrupt()
+    _wait_evicting(bed, node, mark)
+    node.run("systemctl", "restart", "kubelet")
+    node.wait_said("NODE_DRAINED", since, 110)
+    work.check_ends()
+    _ended(node)
+    figures.add(node.said("NODE_DRAINED", since)[0].text)
+
+
+def upgraded(bed, node, figures):
+    """the package is upgraded in the middle of a drain: the new agent goes on, with one cordon and one eviction each"""
+    node.changed = True
+    work = Workload(bed, node, count=3, stop_msec=6000)
+    shutil.copy(system.newer_package(node.folder), node.at("/root/newer.deb"))
+    wait_for(lambda: "vesper-agent" in node.inhibitors(), 20, "logind has the agent's inhibitor")
+    mark, since, before = bed.audit.mark(), time.time(), node.agent_pid()
+    node.metadata.interrupt()
+    _wait_evicting(bed, node, mark)
+    said = node.run("dpkg", "--force-confold", "-i", "/root/newer.deb")
+    assert node.agent_pid() not in (None, before), f"the upgrade did not restart the agent:\n{said}"
+    _wait_drained(node, work)
+    wait_for(lambda: node.condition("Drained") == "True", PATIENCE, "the node's condition Drained is True", 0.05)
+    work.check_ends()
+    calls = bed.calls(node, mark)
+    evicted = _evicted(calls)
+    assert len(_cordons(calls)) == 1, f"cordons: {_cordons(calls)}"
+    assert sorted(evicted) == sorted(work.least), f"evicted {evicted}, expected each of {sorted(work.least)} once"
+    assert "vesper-agent" in node.inhibitors(), "logind lost the agent's inhibitor"
+    _ended(node)
+    figures.add(f"{len(node.said('READY', since))} start, 1 cordon, {len(evicted)} evictions")
+
+
+def kubelet_graceful(bed, node, figures):
+    """the kubelet's own graceful shutdown is on: --check says so and what to set; a poweroff is over in time all the same"""
+    node.changed = True
+    with open(node.at("/var/lib/kubelet/config.yaml"), "a", encoding="utf-8") as f:
+        f.write("shutdownGracePeriod: 10s\nshutdownGracePeriodCriticalPods: 2s\n")
+    node.run("systemctl", "restart", "kubelet")
+    wait_for(lambda: "kubelet" in node.inhibitors(), PATIENCE, "the kubelet holds an inhibitor", 0.1)
+    code, table = node.status("vesper-agent", "--check")
+    assert code == 3 and "shutdownGracePeriod" in table, f"--check: status {code}, expected 3 and the key to set:\n{table}"
+    wait_for(lambda: node.condition("Ready") == "True", PATIENCE, "the node is Ready", 0.1)
+    work = Workload(bed, node, deaf_grace=0)
+    down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), work)
+    work.check_ends()
+    down.back()
+    figures.add(f"off after {down.seconds:.1f} s")
+
+
+CASES = [
+    spot, killed_in_phases, killed_in_shutdown, killed_in_stop, power_cut, power_cut_spot, cable_cut, api_stopped,
+    kubelet_restarted, upgraded, kubelet_graceful
+]
