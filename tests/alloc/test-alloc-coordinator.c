@@ -14,9 +14,10 @@
 /*
  * One coordinator's whole work, again and again, each time without another one of its allocations: three
  * nodes adopted; one of them deleted, with pods, a budget and a volume; one whose Node vanishes and whose
- * claim is deleted; the pool deleted, which lets go of the third. It may exit, or not start at all, and be
- * started again (the kubelet does that), and be late by a retry; but machines end, finalizers go, no pod is
- * deleted past its budget, and nothing of ours is left.
+ * claim is deleted; the pool deleted, which lets go of the third; two nodes of nobody's that ask for a
+ * reboot and are granted it, one after the other. It may exit, or not start at all, and be started again
+ * (the kubelet does that), and be late by a retry; but machines end, finalizers go, no pod is deleted past
+ * its budget, and nothing of ours is left.
  *
  * Only what the coordinator asks for is counted: the cluster and the cloud answer from wrapped calls that
  * pause the count, as what is due in the world's own loop does.
@@ -96,6 +97,23 @@ static void start(CoordinatorRig *r) {
         } while (k < 0);
 }
 
+static void ask_for_reboot(CoordinatorRig *r, const char *node, int hours) {
+        char until[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->w.loop) + (usec_t) hours * USEC_PER_HOUR, until);
+        fake_add_node(r->cluster, node, NULL, NULL, NULL);
+        fake_merge(
+                r->cluster, FAKE_NODES, NULL, node,
+                "{'metadata':{'annotations':{'vesper.sh/shutdown-request':'{\\'id\\':\\'%s\\',\\'bootID\\':"
+                "\\'%s-boot-1\\',\\'kind\\':\\'reboot\\',\\'until\\':\\'%s\\'}'}}}",
+                node, node, until);
+}
+
+static const char *grant_of(CoordinatorRig *r, const char *node) {
+        return strempty(
+                fj_string(rig_node(r, node), "metadata", "annotations", "vesper.sh/shutdown-granted", NULL));
+}
+
 static CoordinatorRig *make_world(void) {
         CoordinatorRig *r = coordinator_rig_new();
 
@@ -112,6 +130,11 @@ static CoordinatorRig *make_world(void) {
                 fake_add_pod(r->cluster, &(FakePod){ .name = db, .node = "n0", .app = "db", .stop_sec = 3 });
         }
         fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+        ask_for_reboot(r, "r0", 1);
+        ask_for_reboot(r, "r1", 2);
+        /* The answer to an earlier one. */
+        fake_merge(r->cluster, FAKE_NODES, NULL, "r1",
+                   "{'metadata':{'annotations':{'vesper.sh/shutdown-granted':'{}'}}}");
         fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
                  fj_parse("{'metadata':{'name':'a'},'spec':{'nodeName':'n0','attacher':'x','source':"
                           "{'persistentVolumeName':'pv1'}},'status':{'attached':true}}"));
@@ -143,6 +166,10 @@ static const char *look(CoordinatorRig *r) {
                 return "the node of the deleted pool is not let go";
         if (!is_alive(r, "n1"))
                 return "the machine of the deleted pool's node was ended";
+        if (!isempty(grant_of(r, "r0")))
+                return "the grant of a node that is back from its reboot stands there still";
+        if (!strstr(grant_of(r, "r1"), "\"id\":\"r1\""))
+                return "the second node that asked for a reboot is not granted it";
         return NULL;
 }
 
@@ -150,6 +177,7 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         _cleanup_free_ char *name = NULL;
         CoordinatorRig *r = make_world();
         const char *wrong;
+        bool first;
 
         alloc_fault_arm(fails_at);
         alloc_fault_pause();
@@ -157,6 +185,10 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         run(r, CALM_USEC);
         ask_to_delete(r, FAKE_NODES, "n0");
         run(r, CALM_USEC);
+        if (!strstr(grant_of(r, "r0"), "\"id\":\"r0\""))
+                run(r, 2 * CALM_USEC); /* of a leader that has begun anew */
+        first = strstr(grant_of(r, "r0"), "\"id\":\"r0\"") && !strstr(grant_of(r, "r1"), "r1");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "r0", "{'status':{'nodeInfo':{'bootID':'r0-boot-2'}}}");
         fake_remove(r->cluster, FAKE_PDBS, "default", "db-budget");
         run(r, CALM_USEC);
         fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
@@ -176,7 +208,7 @@ static const char *work(size_t fails_at, size_t *ret_n, char **ret_log, void *us
         alloc_fault_resume();
         *ret_n = alloc_fault_disarm();
 
-        wrong = look(r);
+        wrong = first ? look(r) : "not the first node alone was granted its reboot first";
         *ret_log = strdup(strbuf_str(&r->coordinators[0]->said));
         coordinator_rig_free(r);
         return wrong;
