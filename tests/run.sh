@@ -11,7 +11,7 @@
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (which
-# lines of the daemons none of these three executes), e2e.
+# lines of the daemons none of these three executes), e2e, manifests (what a cluster is given: kustomize, helm, permissions).
 # Closes with "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
 set -u
@@ -145,6 +145,9 @@ suite_e2e() {
     with_cluster e2e tests/e2e/run.py
 }
 
+# Builds helm once, beside the control plane.
+suite_manifests() { with_cluster manifests tests/manifests/run.py; }
+
 # Where the machine has no debhelper, cannot make a system in a folder and so on, cases are skipped and say why.
 suite_packages() {
     bash tests/setup.sh packages || echo "what builds packages could not be installed whole"
@@ -199,16 +202,16 @@ run_suite() {
     suites+=("$name"); times+=($((SECONDS - start)))
 }
 
-[ $# -gt 0 ] || set -- tidy unit sim mutants contract coverage e2e
+[ $# -gt 0 ] || set -- tidy unit sim mutants contract coverage e2e manifests
 say "packages"
 bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|coverage|e2e|packages|node) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|coverage|e2e|manifests|packages|node) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e packages node; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e manifests packages node; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done

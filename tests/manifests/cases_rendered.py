@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is rendered, before any of it is applied."""
+
+import json
+import os
+import re
+import subprocess
+
+from daemons import program
+from rendering import CHART, DISTRIBUTIONS, NAMESPACE, Refused, configuration, normal, one, pod_of, same
+
+VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "values")
+# Keys of the daemons that a pod's own surroundings decide, and values may not.
+NOT_VALUES = {
+    "coordinator": {"Kubernetes.Kubeconfig", "Lease.Namespace", "Lease.Identity"},
+    "agent": {"Kubernetes.NodeName", "Agent.StateDirectory"},
+}
+
+
+def values_files():
+    return [os.path.join(VALUES, name) for name in sorted(os.listdir(VALUES))]
+
+
+def lint(bed, figures):
+    """helm lint finds nothing, with the defaults and with each values file"""
+    for values in [[]] + [["-f", path] for path in values_files()]:
+        said = bed.tools.helm("lint", "--strict", CHART, *values)
+        assert "[WARNING]" not in said and "[ERROR]" not in said, said
+    figures.add(f"{len(values_files())} values files")
+
+
+def no_drift(bed, figures):
+    """helm and kustomize render the same objects, for the coordinator alone and with an agent of each kind"""
+    count = 0
+    for folder, values in [(".", [])] + [
+        (f"agent-{d}", [f'agent={{"enabled": true, "distribution": "{d}"}}']) for d in DISTRIBUTIONS
+    ]:
+        ours = normal(bed.tools.objects(bed.tools.kustomize(folder)))
+        charts = normal(bed.tools.objects(bed.tools.template(*values)))
+        different = same(ours, charts)
+        assert not different, f"packaging/manifests/{folder} (first) and the chart (second):\n" + "\n".join(different[:20])
+        count += len(ours)
+    figures.add(f"{count} objects compared")
+
+
+def whole(bed, figures):
+    """exactly the kinds that are meant, no webhook and no Secret among them, and nobody may do everything"""
+    objects = bed.tools.objects(bed.tools.kustomize("agent-kubeadm"))
+    kinds = sorted(o["kind"] for o in objects)
+    wanted = sorted(["CustomResourceDefinition"] * 3 + ["ConfigMap"] * 2 + ["ServiceAccount"] * 2 + ["FlowSchema"] * 2 + [
+        "Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "DaemonSet",
+        "PodDisruptionBudget"
+    ])
+    assert kinds == wanted, f"{kinds} are rendered, {wanted} are meant"
+    for o in objects:
+        for rule in o.get("rules", []) if o["kind"] in ("Role", "ClusterRole") else []:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"], f"{o['kind']} {o['metadata']['name']}: {rule}"
+        if o["kind"].endswith("Binding"):
+            names = [s["name"] for s in o["subjects"]]
+            assert names == ["vesper-coordinator"], f"{o['kind']} {o['metadata']['name']} binds {names}"
+
+
+def reasons(bed, figures):
+    """each permission has its reason beside it"""
+    with open(os.path.join(CHART, "files", "rbac.yaml"), encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    rules = [i for i, line in enumerate(lines) if line.startswith("- {apiGroups")]
+    assert len(rules) > 10, rules
+    # The Lease's two stand under one.
+    bare = [lines[i] for i in rules if not lines[i - 1].startswith("#") and "leases" not in lines[i]]
+    assert not bare, f"no reason stands above {bare}"
+
+
+def values(bed, figures):
+    """values reach the objects: images, an identity of the cloud, a command of one's own, an agent where nobody knows"""
+    tools = bed.tools
+    objects = tools.objects(tools.template(os.path.join(VALUES, "eks.yaml"), namespace="elsewhere"))
+    deployment = one(objects, "Deployment")
+    container = pod_of(deployment)["containers"][0]
+    assert container["image"] == "registry.example/team/vesper-coordinator:1.2.3", container["image"]
+    assert {"name": "AWS_REGION", "value": "eu-central-1"} in container["env"], container["env"]
+    account = one(objects, "ServiceAccount", "vesper-coordinator")
+    assert account["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/vesper"}, account
+    for o in objects:
+        assert o["metadata"].get("namespace") in (None, "elsewhere"), f"{o['kind']} is in {o['metadata']['namespace']}"
+        for subject in o.get("subjects", []):
+            assert subject["namespace"] == "elsewhere", subject
+    schemas = [o for o in objects if o["kind"] == "FlowSchema"]
+    subjects = {s["serviceAccount"]["namespace"] for o in schemas for r in o["spec"]["rules"] for s in r["subjects"]}
+    assert len(schemas) == 2 and subjects == {"elsewhere"}, subjects
+    assert not any(NAMESPACE in json.dumps(o["spec"]) for o in schemas), schemas
+
+    objects = tools.objects(tools.template(os.path.join(VALUES, "bare-metal.yaml")))
+    conf = configuration(one(objects, "ConfigMap", "vesper-coordinator-conf")["data"]["coordinator.conf"])
+    assert conf["Provider"] == {"Name": "exec", "Command": "/opt/provider/end-machine"}, conf
+    pod = pod_of(one(objects, "Deployment"))
+    assert [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]] == ["/etc/vesper", "/opt/provider"], pod
+    assert not [o for o in objects if o["kind"] in ("CustomResourceDefinition", "FlowSchema")], "these were not wanted"
+    pod = pod_of(one(objects, "DaemonSet"))
+    paths = {v["hostPath"]["path"]: v["hostPath"]["type"] for v in pod["volumes"] if v["name"].startswith("credential-")}
+    assert paths == {"/srv/kubelet/config": "File", "/srv/kubelet/pki": "Directory"}, paths
+    assert "--set=Kubernetes.Kubeconfig=/srv/kubelet/config" in pod["containers"][0]["args"], pod["containers"][0]["args"]
+    conf = configuration(one(objects, "ConfigMap", "vesper-agent-conf")["data"]["agent.conf"])
+    assert conf["Metadata"] == {"Source": "none"} and conf["Shutdown"] == {"MaxSec": "5min"}, conf
+
+    digest = "sha256:" + "ab" * 32
+    pod = pod_of(one(tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}')), "Deployment"))
+    assert pod["containers"][0]["image"] == f"c@{digest}", pod["containers"][0]["image"]
+
+
+def restarts(bed, figures):
+    """another configuration makes other pods, by helm and by kustomize"""
+    def checksum(*values):
+        deployment = one(bed.tools.objects(bed.tools.template(*values)), "Deployment")
+        return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+    assert checksum() == checksum(), "the same values, and another checksum"
+    assert checksum() != checksum('coordinator.config.Drain={"Protected": "others"}'), "other values, and the same checksum"
+    objects = bed.tools.objects(bed.tools.kustomize())
+    name = one(objects, "ConfigMap")["metadata"]["name"]
+    assert re.fullmatch("vesper-coordinator-conf-[a-z0-9]{10}", name), name
+    used = pod_of(one(objects, "Deployment"))["volumes"][0]["configMap"]["name"]
+    assert used == name, f"the pod mounts {used}, the ConfigMap is {name}"
+
+
+def nonsense(bed, figures):
+    """nonsense is refused, and the message names the value"""
+    rows = (
+        ('coordinator.replicas=0', "/coordinator/replicas"),
+        ('coordinator.replicas="two"', "/coordinator/replicas"),
+        ('coordinator.replica=2', "'replica' not allowed"),
+        ('coordinator.config.Provider.Name="gcp"', "/coordinator/config/Provider/Name"),
+        ('coordinator.config.Provider={"Name": "exec"}', "Command"),
+        ('coordinator.config.Provider={"Name": "exec", "Command": "end-machine"}', "/coordinator/config/Provider/Command"),
+        ('coordinator.config.Povider={"Name": "ec2"}', "'Povider' not allowed"),
+        ('coordinator.config.Drain={"Protected": "never"}', "/coordinator/config/Drain/Protected"),
+        ('coordinator.config.Drain={"LoadBalancerWaitSec": "soon"}', "/coordinator/config/Drain/LoadBalancerWaitSec"),
+        ('coordinator.config.Metrics.Listen="127.0.0.1:9102"', "/coordinator/config/Metrics/Listen"),
+        ('coordinator.config.Provider.Region="a\\nName=exec"', "/coordinator/config/Provider/Region"),
+        ('coordinator.image.digest="sha256:1"', "/coordinator/image/digest"),
+        ('coordinator.resources.limits={"memory": "much"}', "/coordinator/resources/limits/memory"),
+        ('agent.enabled="yes"', "/agent/enabled"),
+        ('agent={"enabled": true, "distribution": "gke"}', "/agent/distribution"),
+        ('agent={"enabled": true, "distribution": "other"}', "needs agent.credential"),
+        ('agent.credential=[{"path": "kubelet.conf"}]', "/agent/credential/0/path"),
+        ('agent.config.Metrics.Listen="0.0.0.0:9101"', "/agent/config/Metrics/Listen"),
+        ('agent.config.Metadata={"PollSec": "often"}', "/agent/config/Metadata/PollSec"),
+        ('agent.maxUnavailable="0%"', "/agent/maxUnavailable"),
+        ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),
+        ('webhook={"enabled": true}', "'webhook' not allowed"),
+    )
+    for given, wanted in rows:
+        try:
+            bed.tools.template(given)
+        except Refused as e:
+            said = str(e).replace(".", "/") if wanted.startswith("/") else str(e)
+            assert wanted in said, f"{given}: the message does not say {wanted}:\n{e}"
+        else:
+            raise AssertionError(f"{given} was rendered")
+    figures.add(f"{len(rows)} values refused")
+
+
+def _keys_of(binary):
+    dump = subprocess.run([program(binary), "--dump-config"], capture_output=True, text=True, check=True).stdout
+    return {f"{section}.{key}" for section, keys in configuration(dump).items() for key in keys}
+
+
+def keys(bed, figures):
+    """values know each key that the daemons know, and the daemons read each file that is rendered"""
+    with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)["properties"]
+    for name in ("coordinator", "agent"):
+        sections = schema[name]["properties"]["config"]["properties"]
+        known = {f"{section}.{key}" for section, s in sections.items() for key in s["properties"]}
+        real = _keys_of(f"vesper-{name}") - NOT_VALUES[name]
+        assert known == real, f"{name}: only values.schema.json knows {known - real}, only the daemon {real - known}"
+    for values_of in [[]] + [[path] for path in values_files()]:
+        enabled = [] if values_of else ['agent.enabled=true']
+        for o in bed.tools.objects(bed.tools.template(*values_of, *enabled)):
+            if o["kind"] == "ConfigMap":
+                (file, text), = o["data"].items()
+                path = bed.write(file, text)
+                done = subprocess.run([program("vesper-" + file.removesuffix(".conf")), "--config", path, "--dump-config"],
+                                      capture_output=True, text=True, check=False)
+                assert done.returncode == 0 and not done.stderr, f"{file} of {values_of}:\n{text}\n{done.stderr}"
+                wanted, dumped = configuration(text), configuration(done.stdout)
+                for section, pairs in wanted.items():
+                    for key in pairs:
+                        assert key in dumped[section], f"{file}: {section}.{key} is not in the daemon's dump"
+
+
+CASES = (lint, no_drift, whole, reasons, values, restarts, nonsense, keys)

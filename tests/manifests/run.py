@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Suite manifests: packaging/manifests and packaging/helm, rendered, compared, applied to a real API server, and run.
+
+    tests/manifests/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
+    VESPER_BUILD=DIR                        where the programs were built (default: build/)
+
+Prints each case and, last, "N passed, N failed, N skipped".
+"""
+
+import base64
+import http.client
+import os
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+
+from daemons import build_directory, procs, program, temporary_directory  # noqa: E402
+from rendering import MANIFESTS, NAMESPACE, Tools  # noqa: E402
+from world import CLAIMS, POOLS, Figures, World  # noqa: E402
+import apiclient  # noqa: E402  (tests/cluster)
+import cases_applied  # noqa: E402
+import cases_rendered  # noqa: E402
+from pods import Images, Pod, make_node  # noqa: E402
+
+CASES = cases_rendered.CASES + cases_applied.CASES
+
+
+class Bed:
+    """One real control plane with kwok and moto, the CRDs and roles of packaging/manifests in it, and helm."""
+    def __init__(self, world, directory):
+        self.world, self.directory = world, directory
+        self.cluster = world.cluster
+        self.tools = Tools(self.cluster, directory)
+        self.images = Images(directory, build_directory())
+        self.pods = []
+
+    @property
+    def admin(self):
+        return self.cluster.client()
+
+    def write(self, name, text):
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def wait_served(self):
+        self.cluster.wait_for(lambda: all(self.admin.request("GET", p)[0] == 200 for p in (POOLS, CLAIMS)), 60,
+                              "the CRDs are served")
+
+    def remove_all(self):
+        """What kustomize applied, or helm kept: as if nothing had ever been installed."""
+        self.cluster.kubectl("delete", "--ignore-not-found", "--wait=true", "-k", os.path.join(MANIFESTS, "agent-kubeadm"))
+
+    def token(self, account):
+        answer = self.admin.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+        return answer["status"]["token"]
+
+    def account_client(self, account):
+        return apiclient.Client(self.cluster.ports["apiserver"], self.cluster.ca, token=self.token(account))
+
+    def port(self):
+        return self.cluster._ports.take()
+
+    def probe(self, port, *paths):
+        """As a kubelet does."""
+        for path in paths:
+            def answers(path=path):
+                try:
+                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                    connection.request("GET", path)
+                    return connection.getresponse().status == 200
+                except OSError:
+                    return False
+
+            self.cluster.wait_for(answers, 30, f"GET {path} answers 200")
+
+    def agent_pods(self):
+        return self.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io%2Fname%3Dvesper-agent")["items"]
+
+    # What make_node() asks of a cluster.
+    @property
+    def ca(self):
+        return self.cluster.ca
+
+    @property
+    def url(self):
+        return self.cluster.url
+
+    def ca_data(self):
+        with open(self.cluster.ca, "rb") as f:
+            return base64.b64encode(f.read()).decode()
+
+    def node_certificate(self, node):
+        texts = []
+        for path in self.cluster._pki.issue(f"system:node:{node}", ["system:nodes"]):
+            with open(path, encoding="utf-8") as f:
+                texts.append(f.read())
+        return texts
+
+    def agent(self, distribution, node, metadata, during):
+        """Runs that node's agent as its pod says while during(pod) does; the folder that played the node."""
+        host = os.path.join(self.directory, f"host-{node}")
+        make_node(host, distribution, node, self)
+        source = '"Source": "none"' if metadata == "none" else f'"Endpoint": "{metadata}", "PollSec": "1s"'
+        objects = self.tools.objects(self.tools.template(
+            f'agent={{"enabled": true, "distribution": "{distribution}", "config": {{"Metadata": {{{source}}}, '
+            f'"Metrics": {{"Listen": "127.0.0.1:{self.port()}"}}}}}}'))
+        pod = Pod(self, objects, "DaemonSet", "vesper-agent", host=host, fields={"spec.nodeName": node})
+        with pod.daemon:
+            during(pod)
+            probe = pod.container["livenessProbe"]["httpGet"]
+            self.probe(probe["port"], probe["path"])
+        return host
+
+
+def run_case(case, bed):
+    figures, begin, trouble = Figures(), time.monotonic(), None
+    try:
+        case(bed, figures)
+    except Exception as e:  # pylint: disable=broad-except
+        spots = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(traceback.extract_tb(e.__traceback__)))
+        trouble = f"{type(e).__name__}: {e}\n({spots})"
+    print(f"{'FAILED ' if trouble else 'ok     '} manifests: {case.__doc__} ({time.monotonic() - begin:.1f} s)")
+    for line in figures.shown:
+        print(f"          {line}")
+    if trouble:
+        for line in trouble.splitlines():
+            print(f"        ! {line}")
+        for pod in bed.pods[-1:]:
+            for line in pod.daemon.tail().splitlines():
+                print(f"        | {line}")
+    sys.stdout.flush()
+    return trouble is None
+
+
+def main():
+    procs.exit_on_signals()
+    patterns = sys.argv[1:]
+    cases = [c for c in CASES if not patterns or any(p in c.__name__ or p in c.__doc__ for p in patterns)]
+    for name in ("vesper-agent", "vesper-coordinator"):
+        if not os.access(program(name), os.X_OK):
+            print(f"{program(name)} has not been built\n0 passed, {len(cases)} failed, 0 skipped")
+            return 1
+    passed = skipped = 0
+    with temporary_directory("vesper-manifests") as directory:
+        os.chmod(directory, 0o755)
+        with World(directory) as world:
+            bed = Bed(world, directory)
+            print(f"control plane, kwok and moto up after {world.cluster.seconds['start']:.1f} s", flush=True)
+            for case in cases:
+                if case in cases_applied.ROOT and os.geteuid() != 0:
+                    print(f"skipped manifests: {case.__doc__}: only root can change its root")
+                    skipped += 1
+                else:
+                    passed += run_case(case, bed)
+    failed = len(cases) - passed - skipped
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
