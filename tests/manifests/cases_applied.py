@@ -103,9 +103,13 @@ def releases(bed, figures):
 
 def pods_are_made(bed, figures):
     """applied: both replicas run in a namespace that allows only restricted pods, on two nodes, under their budget"""
+    hosts = bed.cluster.create_nodes(3, "host", labels={"e2e": "host"})
+    for host in hosts:  # a pod that only it can take: the scheduler knows it
+        bed.cluster.create_pods(None, 1, prefix=f"on-{host}", change=lambda pod, host=host: pod["spec"].update(
+            nodeSelector={"kubernetes.io/hostname": host}))
+    bed.cluster.wait_for(lambda: all(bed.cluster.pods(host) for host in hosts), 60, "the scheduler uses each node")
     _apply(bed, "-k", MANIFESTS)
     bed.wait_served()
-    bed.world.cluster.create_nodes(3, "host", labels={"e2e": "host"})
     bed.cluster.wait_for(lambda: bed.admin.get(DEPLOYMENT)["status"].get("readyReplicas") == 2, 60, "both replicas are Ready")
     pods = bed.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
     assert len({p["spec"]["nodeName"] for p in pods}) == 2, [p["spec"]["nodeName"] for p in pods]
@@ -226,7 +230,7 @@ def _pairs(calls):
 
 
 def coordinator_pod(bed, figures):
-    """the coordinator as the chart runs it, from its image: its permissions are enough for a node's whole life, and none is idle"""
+    """the coordinator as the chart runs it, from its image: its permissions suffice for a node's whole life, and none is idle"""
     world, pool = bed.world, "chart"
     env = json.dumps([{"name": k, "value": v} for k, v in AWS_KEYS.items()])
     objects = bed.tools.objects(bed.tools.template(
@@ -275,7 +279,7 @@ def coordinator_pod(bed, figures):
 
 
 def agent_pods(bed, figures):
-    """the agent as the chart runs it, from its image, with the credential where each distribution has it: it finds it, and is Ready"""
+    """the agent as the chart runs it, from its image: it finds the credential where each distribution has it, and is Ready"""
     for distribution in DISTRIBUTIONS:
         name = f"{distribution}-node"
         bed.world.cluster.create_nodes(1, name, labels={"e2e": distribution})
@@ -283,7 +287,7 @@ def agent_pods(bed, figures):
 
 
 def agent_drains(bed, figures):
-    """that agent drains its node: the kubelet's credential is enough, its own pod stays, what it keeps survives in the node's file system"""
+    """that agent drains its node: the kubelet's credential is enough, its own pod stays, what it keeps is on the node's disk"""
     world = bed.world
     node, _ = world.node("agent", "aws:///us-east-1a/i-0123456789abcdef0")
     world.cluster.create_pods(node, 30, prefix="work")

@@ -43,8 +43,8 @@ def _quantity(text):
 
 
 class Pod:
-    """objects: what was rendered; kind, name: its workload. host: the folder that plays the node's file system. fields: values of the
-    downward API. api: (port, CA file, token), for a pod that mounts its ServiceAccount's token."""
+    """objects: what was rendered; kind, name: its workload. host: the folder that plays the node's file system. fields: values of
+    the downward API. api: (port, CA file, token), for a pod that mounts its ServiceAccount's token."""
     def __init__(self, bed, objects, kind, name, *, host=None, fields=None, api=None):
         self._spec = pod_of(one(objects, kind, name))
         self._objects, self._host, self._api = objects, host, api
