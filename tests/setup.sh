@@ -7,6 +7,7 @@
 #   setup.sh test    those, and the packages of the tests             (root, if any is missing)
 #   setup.sh packages   those to build, and what suite packages needs    (root, if any is missing)
 #   setup.sh node    those to build, and what suite node needs           (root, if any is missing)
+#   setup.sh arm64   those to build, a compiler for arm64, its libraries, and qemu to run what it makes   (root)
 #   setup.sh go      prints the path of a usable go command; installs one if there is none, or fails
 #   setup.sh moto    prints the path of a Python that has moto; makes a virtual environment for it once
 #
@@ -30,6 +31,12 @@ package_packages="debhelper=dh dpkg-dev=dpkg-buildpackage lintian=lintian deboot
 node_packages="debhelper=dh dpkg-dev=dpkg-buildpackage debootstrap=debootstrap systemd-container=systemd-nspawn
     iproute2=ip util-linux=unshare"
 
+# The libraries of build_packages once more; dpkg is told of the architecture first.
+arm64_packages="crossbuild-essential-arm64 qemu-user-static=qemu-aarch64-static $(
+    printf '%s\n' $build_packages | sed -n '/^libc6-dev$/d; s/^\(lib.*-dev\)$/\1:arm64/p')"
+
+machine=$(dpkg --print-architecture 2>/dev/null || :)
+
 say() { echo "$*" >&2; }
 
 # again COMMAND...: up to three times, for what comes over the network.
@@ -46,10 +53,11 @@ again() {
 # Waits for whoever else installs at the moment, as a new machine does by itself.
 apt() { DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"; }
 
-# Of this machine's own architecture: another's may be there, too.
+# NAME, of this machine's architecture or of none, or NAME:ARCHITECTURE.
 installed() {
-    dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null |
-        grep -qE "^($(dpkg --print-architecture)|all) installed\$"
+    local architecture=$machine
+    case $1 in *:*) architecture=${1#*:} ;; esac
+    dpkg-query -W -f '${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null | grep -qxE "installed ($architecture|all)"
 }
 available() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
 
@@ -205,10 +213,17 @@ build) install_packages $build_packages ;;
 test) install_packages $build_packages $test_packages ;;
 packages) install_packages $build_packages $package_packages ;;
 node) install_packages $build_packages $node_packages ;;
+arm64)
+    if [ "$(id -u)" = 0 ] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
+        dpkg --add-architecture arm64
+        update_lists
+    fi
+    install_packages $build_packages $arm64_packages
+    ;;
 go) find_go || install_go ;;
 moto) dir=$(venv moto) && echo "$dir/bin/python" ;;
 *)
-    sed -n '4,14p' "$0" | cut -c3- >&2
+    sed -n '4,15p' "$0" | cut -c3- >&2
     exit 2
     ;;
 esac

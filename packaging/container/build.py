@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes container images of the agent and the coordinator, as OCI layouts, without a daemon.
 
-    build.py BUILD OUT        OUT/vesper-agent.oci.tar, OUT/vesper-coordinator.oci.tar
+    build.py [--arch amd64|arm64] BUILD OUT        OUT/vesper-agent.oci.tar, OUT/vesper-coordinator.oci.tar
 
 An image holds one program, the libraries that it loads, the loader, and what glibc and TLS need besides (nsswitch.conf, the
-certificates of public authorities of this machine): no shell, no package manager. The libraries are this machine's, so BUILD (a
-meson build folder) must be of the same kind. The same inputs give the same bytes: no time, no user, names in order.
+certificates of public authorities of this machine): no shell, no package manager. The libraries are those of this machine, of BUILD's
+architecture (a meson build folder): its own, or one that Debian has beside it (bash tests/setup.sh arm64; meson setup --cross-file
+packaging/cross/aarch64-linux-gnu.ini). The same inputs give the same bytes: no time, no user, names in order.
 
 `podman load -i FILE`, `skopeo copy oci-archive:FILE docker://...` and `ctr image import FILE` take the result.
 """
 
+import argparse
 import gzip
 import hashlib
 import io
@@ -26,7 +28,8 @@ USER = "65532:65532"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 # name: program in the build folder, user. The agent reads the kubelet's key, which is root's.
 IMAGES = {"vesper-agent": ("agent/vesper-agent", "0:0"), "vesper-coordinator": ("coordinator/vesper-coordinator", USER)}
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+# As images call it: as the machine calls it, its loader.
+ARCHITECTURES = {"amd64": ("x86_64", "/lib64/ld-linux-x86-64.so.2"), "arm64": ("aarch64", "/lib/ld-linux-aarch64.so.1")}
 TEXTS = {
     "etc/nsswitch.conf": "hosts: files dns\n",
     "etc/passwd": "root:x:0:0:root:/:/sbin/nologin\nvesper:x:65532:65532:vesper:/:/sbin/nologin\n",
@@ -34,27 +37,40 @@ TEXTS = {
 }
 
 
-def libraries(program):
-    """Paths of all that the loader loads for it, the loader included. ldd names each: NAME => PATH (ADDRESS), or PATH (ADDRESS)."""
-    text = subprocess.run(["ldd", program], check=True, stdout=subprocess.PIPE, text=True).stdout
-    if "not found" in text:
-        sys.exit(f"{program} lacks a library:\n{text}")
-    return sorted(set(re.findall(r"(/\S+) \(0x", text)))
+class Target:
+    """The architecture that is built for: how its programs run here, and its tools."""
+
+    def __init__(self, architecture):
+        self.architecture = architecture
+        machine, self.loader = ARCHITECTURES[architecture]
+        foreign = machine != os.uname().machine
+        self.runner = [f"qemu-{machine}-static"] if foreign else []
+        self.strip = f"{machine}-linux-gnu-strip" if foreign else "strip"
+
+    def said(self, *command):
+        """What a program of that architecture prints."""
+        return subprocess.run([*self.runner, *command], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def libraries(self, program):
+        """Paths of all that the loader loads for it, the loader included. It names each: NAME => PATH (ADDRESS), or PATH (ADDRESS)."""
+        text = self.said(self.loader, "--list", program)
+        if "not found" in text:
+            sys.exit(f"{program} lacks a library:\n{text}")
+        return sorted({*re.findall(r"(/\S+) \(0x", text), self.loader})
+
+    def stripped(self, program):
+        """Its bytes without symbols."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program")
+            subprocess.run([self.strip, "--strip-all", "-o", path, program], check=True)
+            with open(path, "rb") as f:
+                return f.read()
 
 
-def stripped(program):
-    """Its bytes without symbols."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "program")
-        subprocess.run(["strip", "--strip-all", "-o", path, program], check=True)
-        with open(path, "rb") as f:
-            return f.read()
-
-
-def contents(program):
+def contents(target, program):
     """{path in the image: (mode, bytes)}"""
     files = {}
-    for path in libraries(program):
+    for path in target.libraries(program):
         files[path.lstrip("/")] = (0o755, os.path.realpath(path))
     # Loaded by name at run time for resolving names; part of libc itself in newer ones.
     libc = next(p for p in files if p.endswith("/libc.so.6"))
@@ -63,7 +79,7 @@ def contents(program):
         if os.path.exists(path):
             files[path.lstrip("/")] = (0o755, os.path.realpath(path))
     files[CERTIFICATES.lstrip("/")] = (0o644, CERTIFICATES)
-    found = {"usr/bin/" + os.path.basename(program): (0o755, stripped(program))}
+    found = {"usr/bin/" + os.path.basename(program): (0o755, target.stripped(program))}
     for path, (mode, source) in files.items():
         with open(source, "rb") as f:
             found[path] = (mode, f.read())
@@ -117,13 +133,13 @@ class Layout:
                 tar.addfile(info, io.BytesIO(files[name]))
 
 
-def make(name, build, out, version):
+def make(target, name, build, out, version):
     program, user = IMAGES[name]
-    tar = layer(contents(os.path.join(build, program)))
+    tar = layer(contents(target, os.path.join(build, program)))
     layout = Layout()
     squeezed = gzip.compress(tar, compresslevel=9, mtime=0)
     blob = layout.add(squeezed, "application/vnd.oci.image.layer.v1.tar+gzip")
-    platform = {"architecture": ARCHITECTURES[os.uname().machine], "os": "linux"}
+    platform = {"architecture": target.architecture, "os": "linux"}
     config = layout.add_json({
         **platform,
         "config": {"Entrypoint": ["/usr/bin/" + os.path.basename(program)], "User": user, "WorkingDir": "/",
@@ -143,14 +159,16 @@ def make(name, build, out, version):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit("usage: " + __doc__.split("\n\n")[1].strip())
-    build, out = sys.argv[1:]
-    os.makedirs(out, exist_ok=True)
+    native = next(a for a, (machine, _) in ARCHITECTURES.items() if machine == os.uname().machine)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", choices=sorted(ARCHITECTURES), default=native, help="of BUILD (default: this machine's)")
+    parser.add_argument("build", metavar="BUILD")
+    parser.add_argument("out", metavar="OUT")
+    options = parser.parse_args()
+    target = Target(options.arch)
+    os.makedirs(options.out, exist_ok=True)
     for name, (program, _) in IMAGES.items():
-        path = os.path.join(build, program)
-        said = subprocess.run([path, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
-        make(name, build, out, said.split()[1])
+        make(target, name, options.build, options.out, target.said(os.path.join(options.build, program), "--version").split()[1])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints a manual page: TEMPLATE, with the options that PROGRAM --help names in the place of a line that reads @OPTIONS@.
 
-    options.py PROGRAM TEMPLATE
+    options.py TEMPLATE [RUNNER] PROGRAM
+
+RUNNER: the command that runs programs of another architecture, as qemu's.
 """
 import re
 import subprocess
@@ -29,13 +31,13 @@ def options(text):
 
 
 def main():
-    program, template = sys.argv[1:]
-    text = subprocess.run([program, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    template, *program = sys.argv[1:]
+    text = subprocess.run([*program, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
     found = options(text)
     wanted = set(re.findall(r"--[a-z][a-z-]+", "\n".join(line for line in text.splitlines() if line.startswith(" "))))
     lost = sorted(o for o in wanted if not any(o in shown or o in said for shown, said in found))
     if not found or lost:
-        sys.exit(f"{sys.argv[0]}: cannot read what {program} --help says of {lost or 'its options'}")
+        sys.exit(f"{sys.argv[0]}: cannot read what {' '.join(program)} --help says of {lost or 'its options'}")
     with open(template, encoding="utf-8") as f:
         lines = f.read().splitlines()
     place = lines.index("@OPTIONS@")
