@@ -12,6 +12,9 @@
 import dataclasses
 import os
 import re
+import shutil
+import signal
+import subprocess
 import threading
 import time
 
@@ -104,6 +107,40 @@ def read(pid):
                    peak_rss_kb=_field(status, "VmHWM"),
                    threads=_field(status, "Threads"),
                    fds=len(os.listdir(f"/proc/{pid}/fd")))
+
+
+class Instructions:
+    """Counts what a process executes, by perf where the machine has the counters (few virtual ones do):
+
+        with Instructions(pid) as counted: ...
+        counted.user, counted.all      # None: not countable here
+    """
+    EVENTS = "instructions:u,instructions"
+
+    def __init__(self, pid):
+        self.user = self.all = None
+        self._pid = pid
+        self._perf = None
+
+    def __enter__(self):
+        if shutil.which("perf"):
+            self._perf = subprocess.Popen(["perf", "stat", "-x", ",", "-e", self.EVENTS, "-p", str(self._pid)],
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(0.3)  # it attaches
+        return self
+
+    def __exit__(self, *_):
+        if not self._perf:
+            return
+        self._perf.send_signal(signal.SIGINT)
+        try:
+            text = self._perf.communicate(timeout=20)[1]
+        except subprocess.TimeoutExpired:
+            self._perf.kill()
+            text = self._perf.communicate()[1]
+        by_event = {event: int(count)
+                    for count, event in re.findall(r"^(\d+),[^,]*,(instructions(?::u)?),", text, re.M)}
+        self.user, self.all = by_event.get("instructions:u"), by_event.get("instructions")
 
 
 class Sampler(threading.Thread):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemons on a real control plane, beside the API server's own limit and `kubectl drain`."""
 
-import os
 import statistics
 import time
 
@@ -18,7 +17,7 @@ LB_WAIT_SEC = 10
 
 
 def bed(ctx):
-    return ctx.shared("cluster", lambda: Bed(os.path.join(ctx.dir, "cluster")))
+    return ctx.shared("cluster", Bed)
 
 
 def _calls(ctx, title, calls, per):
@@ -37,6 +36,19 @@ def _growth(ctx, what, sizes, columns):
     ctx.table(f"growth with {what}, {' -> '.join(map(str, sizes))}: cost ~ size ^ exponent",
               ("cost", "exponent", ""), rows)
     return {name: b for name, b, _ in rows}
+
+
+COST = ("CPU s", "switches", "RSS kB", "anonymous kB")
+
+
+def _cost(meters):
+    """The columns of COST: medians of what was spent, the most of memory."""
+    return (median(m.spent.cpu for m in meters), median(m.spent.voluntary + m.spent.involuntary for m in meters),
+            max(m.peak.rss_kb for m in meters), max(m.peak.anonymous_kb for m in meters))
+
+
+def _cost_figures(meters):
+    return dict(zip(("cpu_seconds", "switches", "rss_kb", "anonymous_kb"), _cost(meters)))
 
 
 # -- the agent
@@ -112,12 +124,14 @@ def load_balancer_wait(ctx):
     run = _Deleted(ctx, 1, 30, **{"Drain.LoadBalancerWaitSec": f"{LB_WAIT_SEC}s"})
     waited, took = run.first_eviction - run.cordoned, run.last_eviction - run.first_eviction
     ctx.table(f"one node of 30 pods deleted, LoadBalancerWaitSec={LB_WAIT_SEC}s",
-              ("DELETE -> cordoned s", "cordon -> first eviction s", "first -> last eviction s", "calls"),
-              [(run.cordoned, waited, took, len(run.calls))])
+              ("DELETE -> cordoned s", "cordon -> first eviction s", "first -> last eviction s", "calls", *COST),
+              [(run.cordoned, waited, took, len(run.calls), *_cost([run.meter]))])
     ctx.bar(f"LB_WAIT of {LB_WAIT_SEC} s on: cordon -> first eviction", waited, LB_WAIT_SEC + 0.25, "s")
     ctx.figure(f"LB_WAIT of {LB_WAIT_SEC} s on: first -> last of 30 evictions", f"{took:.2f} s")
     assert waited >= LB_WAIT_SEC - 0.05, f"the first eviction left {waited:.2f} s after the cordon"
-    ctx.json("load-balancer-wait", {"first_eviction_seconds": waited, "drain_seconds": took})
+    kinds = _calls(ctx, "calls of the coordinator", run.calls, ("pod", run.pods))
+    ctx.json("load-balancer-wait", {"first_eviction_seconds": waited, "drain_seconds": took, "calls": kinds,
+                                    **_cost_figures([run.meter])})
 
 
 # -- the coordinator
@@ -207,7 +221,8 @@ HEADER = ("nodes x pods", "runs", "first eviction s", "last eviction s", "/ limi
 def _figures(r):
     return {"first_eviction_seconds": r.first_eviction, "last_eviction_seconds": r.last_eviction,
             "last_gone_seconds": r.last_gone, "cpu_seconds": r.meter.spent.cpu, "rss_kb": r.meter.peak.rss_kb,
-            "anonymous_kb": r.meter.peak.anonymous_kb, "evictions": r.sent, "refused": r.refused,
+            "anonymous_kb": r.meter.peak.anonymous_kb,
+            "switches": r.meter.spent.voluntary + r.meter.spent.involuntary, "evictions": r.sent, "refused": r.refused,
             "calls": len(r.calls)}
 
 
@@ -255,8 +270,9 @@ def central_drain(ctx):
     })
 
 
-def _many(ctx, nodes, per_node, name):
-    """Beside the limit; once more with a PDB per workload. Returns the runs without PDBs."""
+def _many(ctx, nodes, per_node, name, more=None):
+    """Beside the limit; once more with a PDB per workload. more(runs without PDBs): what else there is to tell, and
+    to add to the JSON line."""
     b, title, pods = bed(ctx), f"{nodes} x {per_node}", nodes * per_node
     limit, limited, runs = Limit(pods), Limit(pods), []
     for i in range(ctx.runs):
@@ -282,9 +298,8 @@ def _many(ctx, nodes, per_node, name):
     ctx.json(name, {
         "limit": {c: [r["seconds"] for r in rs] for c, rs in limit.runs.items()},
         "limit_pdbs": {c: [r["seconds"] for r in rs] for c, rs in limited.runs.items()},
-        "runs": [_figures(r) for r in runs], "pdbs": _figures(budgets), "calls": kinds
+        "runs": [_figures(r) for r in runs], "pdbs": _figures(budgets), "calls": kinds, **(more(runs) if more else {})
     })
-    return runs
 
 
 def nodes_50(ctx):
@@ -292,12 +307,15 @@ def nodes_50(ctx):
 
 
 def nodes_200(ctx):
-    seen = {200: _many(ctx, 200, 15, "nodes-200x15")}
-    ctx.bar("200 x 15: CPU of the coordinator", median(r.meter.spent.cpu for r in seen[200]), 1.5, "s")
+    _many(ctx, 200, 15, "nodes-200x15", lambda runs: _nodes_growth(ctx, runs))
+
+
+def _nodes_growth(ctx, runs):
+    ctx.bar("200 x 15: CPU of the coordinator", median(r.meter.spent.cpu for r in runs), 1.5, "s")
     ctx.bar("200 x 15: anonymous memory of the coordinator",
-            max(r.meter.peak.anonymous_kb for r in seen[200]) / 1024, 15, "MB")
-    for n in (10, 50):
-        seen[n] = [_Deleted(ctx, n, 15) for _ in range(ctx.runs)]
+            max(r.meter.peak.anonymous_kb for r in runs) / 1024, 15, "MB")
+    # The smaller ones twice: they are there for the exponents alone.
+    seen = {n: [_Deleted(ctx, n, 15) for _ in range(min(ctx.runs, 2))] for n in (10, 50)} | {200: runs}
     sizes = (10, 50, 200)
     ctx.table("nodes x 15 pods deleted at once", HEADER, [_row(f"{n} x 15", seen[n], None) for n in sizes])
     growth = _growth(ctx, "nodes x 15 pods", sizes, {
@@ -306,8 +324,7 @@ def nodes_200(ctx):
         "CPU": [median(r.meter.spent.cpu for r in seen[n]) for n in sizes],
         "calls": [median(len(r.calls) for r in seen[n]) for n in sizes]
     })
-    ctx.json("nodes-growth", {"growth": growth, "runs": {str(n): [_figures(r) for r in rs]
-                                                        for n, rs in seen.items()}})
+    return {"growth": growth, "smaller": {str(n): [_figures(r) for r in seen[n]] for n in (10, 50)}}
 
 
 def budget_blocked(ctx):
@@ -341,13 +358,16 @@ def budget_blocked(ctx):
     last = max(c.answered for c in sent) - raised
     ctx.table(f"{pods} pods behind a PDB that allows none for {HOLD_SEC} s, then all",
               ("eviction calls held", "CPU held s", "allowed -> next eviction ms", "-> last of them s",
-               "refused", "CPU freed s"),
-              [(len(asked), held.spent.cpu, delay, last, len(evictions(sent, 429)), freed.spent.cpu)])
+               "refused", *(f"{c} freed" for c in COST)),
+              [(len(asked), held.spent.cpu, delay, last, len(evictions(sent, 429)), *_cost([freed]))])
+    kinds = _calls(ctx, "calls of the coordinator from then on",
+                   [c for c in calls if c.user == COORDINATOR and c.resource != "leases"], ("pod", pods))
     ctx.bar(f"{pods} pods behind a PDB that allows none, {HOLD_SEC} s: eviction calls", len(asked), 0, "calls")
     ctx.bar("that PDB gives way -> next eviction arrives", delay, 50, "ms")
     ctx.figure("... -> last of 200, one by one", f"{last:.1f} s")
     ctx.json("budget-blocked", {"calls_held": len(asked), "cpu_held_seconds": held.spent.cpu, "delay_ms": delay,
-                                "last_seconds": last, "cpu_freed_seconds": freed.spent.cpu})
+                                "last_seconds": last, "cpu_freed_seconds": freed.spent.cpu, "calls": kinds,
+                                "rss_kb": freed.peak.rss_kb, "anonymous_kb": freed.peak.anonymous_kb})
 
 
 def empty_node(ctx):
@@ -357,22 +377,25 @@ def empty_node(ctx):
         names = b.nodes(ctx.light_runs, pool)
         b.wait_all_adopted(names)
         mark = b.audit.mark()
-        for name in names:
+        with Meter(leader.pid) as meter:
+            for name in names:
+                b.quiet([leader.pid], patience=5)
+                gone, begin = Gone(b.admin, [name]), time.time()
+                b.remove_nodes([name])
+                took.append(gone.wait() - begin)
             b.quiet([leader.pid], patience=5)
-            gone, begin = Gone(b.admin, [name]), time.time()
-            b.remove_nodes([name])
-            took.append(gone.wait() - begin)
-        b.quiet([leader.pid], patience=5)
         calls = [c for c in b.audit.since(mark, COORDINATOR) if c.resource != "leases"]
     b.clean()
+    ctx.table(f"{len(names)} empty nodes, one after the other", ("DELETE -> gone s, each", *COST),
+              [(" ".join(f"{t:.3f}" for t in took), *_cost([meter]))])
     _calls(ctx, f"calls of the coordinator for {len(names)} empty nodes", calls, ("node", len(names)))
     ctx.bar("an empty node, machine ends at once: DELETE -> gone", median(took), 0.3, "s")
-    ctx.json("empty-node", {"seconds": took, "calls": calls_by_kind(calls)})
+    ctx.json("empty-node", {"seconds": took, "calls": calls_by_kind(calls), **_cost_figures([meter])})
 
 
 def takeover(ctx):
     """The leader dies by SIGKILL with a node in its hands."""
-    b, leads, acts = bed(ctx), [], []
+    b, leads, acts, meters = bed(ctx), [], [], []
     for _ in range(ctx.runs):
         pool = b.pool(b.unique("lead"))
         with b.coordinators(2, provider="exec") as (leader, standby):
@@ -382,19 +405,24 @@ def takeover(ctx):
             leader.kill()
             killed, mark = time.time(), b.audit.mark()
             gone = Gone(b.admin, names)
-            b.remove_nodes(names)
-            leads.append(standby.wait_line("LEASE_ACQUIRED", 60).time - killed)
-            gone.wait()
-            time.sleep(0.2)
+            with Meter(standby.pid) as meter:
+                b.remove_nodes(names)
+                leads.append(standby.wait_line("LEASE_ACQUIRED", 60).time - killed)
+                gone.wait()
+                time.sleep(0.2)
+            meters.append(meter)
             calls = [c for c in b.audit.since(mark, COORDINATOR) if c.is_write and c.resource != "leases"]
             acts.append(calls[0].received - killed)
         b.clean()
     ctx.table("SIGKILL of the leader (LeaseDuration 15 s, retries every 2 s)",
-              ("run", "-> the other leads s", "-> its first write s", "in between ms"),
-              [(i + 1, lead, act, (act - lead) * 1000) for i, (lead, act) in enumerate(zip(leads, acts))])
+              ("run", "-> the other leads s", "-> its first write s", "in between ms", *COST),
+              [(i + 1, lead, act, (act - lead) * 1000, *_cost([m]))
+               for i, (lead, act, m) in enumerate(zip(leads, acts, meters))])
+    kinds = _calls(ctx, "writes of the other, last run", calls, ("node", 1))
     ctx.bar("leader killed -> first act of the other, worst", max(acts), 15 + 2 * 4.4, "s")
     ctx.bar("lease taken -> first act, median", median(a - l for a, l in zip(acts, leads)) * 1000, 50, "ms")
-    ctx.json("takeover", {"leads_seconds": leads, "first_act_seconds": acts})
+    ctx.json("takeover", {"leads_seconds": leads, "first_act_seconds": acts, "calls": kinds,
+                          **_cost_figures(meters)})
 
 
 BENCHES = [

@@ -3,6 +3,7 @@
 
 The fake answers faster than any API server; what is measured here is ours: memory, CPU, calls."""
 
+import collections
 import math
 import os
 import re
@@ -18,12 +19,13 @@ sys.path.insert(0, HERE)
 
 import account  # noqa: E402
 import fakeworld  # noqa: E402
-from daemons import MESSAGE  # noqa: E402
+import table  # noqa: E402
 from fakeworld import FakeWorld, wait  # noqa: E402
 
 SIZES = ((500, 15000), (1000, 30000), (5000, 150000))
 LARGEST = SIZES[-1]
-CHANGES_PER_SECOND = 200
+RATES = (200, 2000)  # pod changes a second: one for each wakeup, and ten
+GONE_SEC = 900  # generous: the fake has one core, and much to do for each pod that goes
 DELETED = 200
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 MB = 1024
@@ -35,11 +37,11 @@ def _directory(ctx, name):
     return path
 
 
-def _gone(fake, leader, names):
-    """Asks for the nodes only when the leader's log says that it is worth while."""
-    with open(leader.log_path, "rb") as f:
-        said = f.read().count(MESSAGE["FINALIZER_REMOVED"].encode())
-    return said >= len(names) and all(fake.client.find(f"/api/v1/nodes/{n}") is None for n in names)
+def _all_gone(client, left):
+    """Takes from the end of `left` the nodes that are gone; asks for no more than one that is there."""
+    while left and client.find(f"/api/v1/nodes/{left[-1]}") is None:
+        left.pop()
+    return not left
 
 
 # -- one size ----------------------------------------------------------------------------------------------
@@ -47,24 +49,33 @@ def _gone(fake, leader, names):
 
 class Size:
     """What one size of cluster costs, step by step; `figures` has it all."""
-    def __init__(self, fake, nodes, pods, steady_seconds):
+    def __init__(self, fake, nodes, pods, steady_seconds, brief=False):
         self.fake = fake
         self.nodes = nodes
         self.pods = pods
         self.steady_seconds = steady_seconds
+        self.brief = brief  # only what `growth` asks for
+        self.calls = {}  # what -> {"verb resource": number}
         self.figures = {"nodes": nodes, "pods": pods, "fake_load_s": fake.load_seconds}
 
     def run(self):
         with self._synced("leader", "first") as leader:
             leader.wait_line("LEASE_ACQUIRED", 60)
             with self._synced("standby", "standby") as standby:
-                self._changes(leader, standby, "bare")
+                if not self.brief:
+                    self._changes(leader, standby, "bare", RATES[0])
                 self._adopt(leader)
-                self._changes(leader, standby, "adopted")
+                for rate in RATES[:1] if self.brief else RATES:
+                    self._changes(leader, standby, "adopted", rate)
                 self._delete(leader, standby)
-            with self._synced("late", "late"):
-                pass
+            if not self.brief:
+                with self._synced("late", "late"):
+                    pass
         return self.figures
+
+    def _note(self, what):
+        """Minutes pass here: who watches sees where it stands."""
+        print(f"        {self.nodes:,} nodes: {what}", flush=True)
 
     def _synced(self, name, prefix):
         """A coordinator from its start until its view is complete."""
@@ -80,31 +91,49 @@ class Size:
             daemon.stop()
             raise
         self.figures.update({
-            f"{prefix}_synced_s": took, f"{prefix}_cpu_s": after.cpu, f"{prefix}_rss_mb": after.rss_kb / MB,
+            f"{prefix}_switches": after.voluntary + after.involuntary, f"{prefix}_synced_s": took, f"{prefix}_cpu_s": after.cpu, f"{prefix}_rss_mb": after.rss_kb / MB,
             f"{prefix}_anonymous_mb": after.anonymous_kb / MB,
             f"{prefix}_peak_rss_mb": max(sampler.peak.rss_kb, after.peak_rss_kb) / MB
         })
+        self._note(f"{name} synced in {took:.1f} s, {after.cpu:.1f} s of CPU")
         return daemon
 
-    def _changes(self, leader, standby, state):
-        """A stream of pod changes, less what quiet costs."""
+    def _changes(self, leader, standby, state, rate):
+        """A stream of pod changes, less what quiet costs; until both have taken it all in."""
+        daemons, state = (leader, standby), state if rate == RATES[0] else f"{state}_{rate}"
         time.sleep(1)
-        seconds = self.steady_seconds
-        quiet = self._spend((leader, standby), 3)
-        self.fake.control("/churn", {"perSecond": CHANGES_PER_SECOND, "seconds": seconds})
-        busy = self._spend((leader, standby), seconds + 1)
-        done = self.fake.control("/churn")["done"]
-        assert done >= 0.9 * seconds * CHANGES_PER_SECOND, f"the fake made {done} changes in {seconds} s"
-        for role, q, b in zip(("leader", "standby"), quiet, busy):
+        quiet = self._spend(daemons, 3)
+        before = [account.read(d.pid) for d in daemons]
+        with account.Instructions(leader.pid) as counted:
+            self.fake.control("/churn", {"perSecond": rate, "seconds": self.steady_seconds})
+            time.sleep(self.steady_seconds)
+            done = self._churn_end(daemons, quiet)
+        for role, d, begin, q in zip(("leader", "standby"), daemons, before, quiet):
+            b = account.read(d.pid) - begin
             cost = (b.cpu - q.cpu * b.seconds / q.seconds) / done
+            # A pod of 4 kB is not decrypted and read in less.
+            assert cost > 3e-6, f"{d.name} spent {b.cpu:.3f} s on {done} changes: it has not seen them"
             self.figures[f"{state}_{role}_change_us"] = cost * 1e6
+            self.figures[f"{state}_{role}_wakeups_per_change"] = b.voluntary / done
             self.figures[f"{state}_{role}_quiet_percent"] = q.percent
             self.figures[f"{state}_{role}_growth_kb"] = b.anonymous_kb
         self.figures[f"{state}_changes"] = done
-        for role, daemon in (("leader", leader), ("standby", standby)):
+        self._note(f"{done} pod changes at {rate} a second, {self.figures[f'{state}_leader_change_us']:.0f} us each")
+        self.figures[f"{state}_leader_change_instructions"] = counted.all and counted.all / done
+        for role, daemon in zip(("leader", "standby"), daemons):
             r = account.read(daemon.pid)
             self.figures[f"{state}_{role}_rss_mb"] = r.rss_kb / MB
             self.figures[f"{state}_{role}_anonymous_mb"] = r.anonymous_kb / MB
+
+    def _churn_end(self, daemons, quiet):
+        """Until the fake has made its last change and the daemons idle again; the number of changes."""
+        deadline, done = time.monotonic() + 120, -1
+        while True:
+            before, done = done, self.fake.control("/churn")["done"]
+            spent = self._spend(daemons, 1)
+            if done == before and all(s.cpu < 0.005 + 3 * q.cpu / q.seconds for s, q in zip(spent, quiet)):
+                return done
+            assert time.monotonic() < deadline, f"the fake made {done} changes, and quiet never came"
 
     @staticmethod
     def _spend(daemons, seconds):
@@ -119,7 +148,7 @@ class Size:
         with account.Sampler(leader.pid) as sampler:
             self.fake.client.create(POOLS, fakeworld.pool())
             while self.fake.count("patch nodeclaims/status", 200) < self.nodes:
-                assert time.monotonic() - begin < 300, "adoption did not come to its end within 300 s"
+                assert time.monotonic() - begin < GONE_SEC, f"adoption did not come to its end within {GONE_SEC} s"
                 time.sleep(0.25)
                 now, writes = time.monotonic(), self._writes()
                 rates.append((writes - last[1]) / (now - last[0]))
@@ -127,12 +156,24 @@ class Size:
         took, spent = time.monotonic() - begin, account.read(leader.pid) - before
         time.sleep(1.5)  # its own echo, and the pool's status
         writes = self._writes()
+        self.calls["adoption"] = self._calls()
+        self._note(f"all adopted in {took:.1f} s, {spent.cpu:.1f} s of CPU")
         self.figures.update({
-            "adopt_s": took, "adopt_cpu_s": spent.cpu, "adopt_cpu_per_node_ms": spent.cpu / self.nodes * 1e3,
+            "adopt_switches": spent.voluntary + spent.involuntary, "adopt_s": took, "adopt_cpu_s": spent.cpu, "adopt_cpu_per_node_ms": spent.cpu / self.nodes * 1e3,
             "adopt_writes": writes, "adopt_writes_per_node": writes / self.nodes,
             "adopt_writes_per_s": writes / took, "adopt_writes_per_s_most": max(rates),
             "adopt_peak_anonymous_mb": sampler.peak.anonymous_kb / MB
         })
+
+    def _calls(self):
+        """Of all, without the kubelets' and the leader's Leases, and our own looks at nodes: {"patch nodes": 15, ...}, most
+        first."""
+        calls = collections.Counter()
+        for key, n in self.fake.counters().items():
+            verb, resource = key.split()[:2]
+            if resource != "leases" and (verb, resource) != ("get", "nodes"):
+                calls[f"{verb} {resource}"] += n
+        return dict(calls.most_common())
 
     def _writes(self):
         return sum(n for key, n in self.fake.counters().items()
@@ -143,20 +184,24 @@ class Size:
         count = min(DELETED, self.nodes // 2)
         names = [f"node-{i * (self.nodes // count):06d}" for i in range(count)]
         self.fake.reset_counters()
-        before, idle = account.read(leader.pid), account.read(standby.pid)
+        before, idle, fake = (account.read(pid) for pid in (leader.pid, standby.pid, self.fake.pid))
         with account.Sampler(leader.pid) as sampler:
             begin = time.monotonic()
             for name in names:
                 self.fake.client.delete(f"/api/v1/nodes/{name}")
-            wait(f"{count} deleted nodes go", lambda: _gone(self.fake, leader, names), 300, 0.1)
+            left = list(names)
+            wait(f"{count} deleted nodes go", lambda: _all_gone(self.fake.client, left), GONE_SEC, 0.1)
             took = time.monotonic() - begin
         wait(f"{count} claims go", lambda: self._claims_gone(names), 120, 0.5)
         spent, watched = account.read(leader.pid) - before, account.read(standby.pid) - idle
+        theirs = account.read(self.fake.pid) - fake
         evicted = self.fake.count("create pods/eviction", 201)
         tried = self.fake.count("create pods/eviction")
+        self.calls["deletion"] = self._calls()
+        self._note(f"{count} deleted nodes gone in {took:.1f} s, {spent.cpu:.1f} s of CPU")
         self.figures.update({
-            "delete_nodes": count, "delete_s": took, "delete_cpu_s": spent.cpu,
-            "delete_standby_cpu_s": watched.cpu, "delete_evictions": evicted,
+            "delete_switches": spent.voluntary + spent.involuntary, "delete_nodes": count, "delete_s": took, "delete_cpu_s": spent.cpu,
+            "delete_standby_cpu_s": watched.cpu, "delete_fake_cpu_s": theirs.cpu, "delete_evictions": evicted,
             "delete_evictions_refused": tried - evicted,
             "delete_cpu_per_eviction_us": spent.cpu / max(evicted, 1) * 1e6,
             "delete_peak_rss_mb": sampler.peak.rss_kb / MB,
@@ -173,17 +218,18 @@ class Size:
         return not any(c.get("status", {}).get("nodeName") in gone for c in claims)
 
 
-def _measure(ctx, nodes, pods, steady_seconds):
+def _measure(ctx, nodes, pods, steady_seconds, brief=False):
     directory = _directory(ctx, f"fake-{nodes}-{pods}")
     with FakeWorld(directory, fakeworld.many_world(nodes, pods, with_pool=False)) as fake:
-        figures = Size(fake, nodes, pods, steady_seconds).run()
+        size = Size(fake, nodes, pods, steady_seconds, brief)
+        size.run()
     shutil.rmtree(directory, ignore_errors=True)
-    return figures
+    return size
 
 
 def _exponent(xs, ys):
     """n of y ~ x^n, by least squares; None where there is nothing to see."""
-    points = [(math.log(x), math.log(y)) for x, y in zip(xs, ys) if x > 0 and y > 0]
+    points = [(math.log(x), math.log(y)) for x, y in zip(xs, ys) if x > 0 and y and y > 0]
     if len(points) < 2:
         return None
     mx, my = (statistics.mean(p[i] for p in points) for i in (0, 1))
@@ -197,13 +243,19 @@ STEPS = (
     ("  RSS, MB", "first_rss_mb"),
     ("  anonymous, MB", "first_anonymous_mb"),
     ("  peak RSS, MB", "first_peak_rss_mb"),
+    ("  context switches", "first_switches"),
     ("the same of the standby, s", "standby_synced_s"),
     ("started when all is adopted, s", "late_synced_s"),
     ("  RSS, MB", "late_rss_mb"),
     ("one pod change, leader, us", "bare_leader_change_us"),
     ("one pod change, standby, us", "bare_standby_change_us"),
     ("one pod change, adopted, leader, us", "adopted_leader_change_us"),
+    ("  wakeups", "adopted_leader_wakeups_per_change"),
+    ("  instructions", "adopted_leader_change_instructions"),
     ("one pod change, adopted, standby, us", "adopted_standby_change_us"),
+    (f"the same at {RATES[1]:,} a second, leader, us", f"adopted_{RATES[1]}_leader_change_us"),
+    ("  wakeups", f"adopted_{RATES[1]}_leader_wakeups_per_change"),
+    ("  instructions", f"adopted_{RATES[1]}_leader_change_instructions"),
     ("quiet, adopted, leader, % of a core", "adopted_leader_quiet_percent"),
     ("adopted: RSS of the leader, MB", "adopted_leader_rss_mb"),
     ("  anonymous, MB", "adopted_leader_anonymous_mb"),
@@ -215,37 +267,45 @@ STEPS = (
     ("  writes a second, on average", "adopt_writes_per_s"),
     ("  writes a second, at most", "adopt_writes_per_s_most"),
     ("  peak anonymous, MB", "adopt_peak_anonymous_mb"),
+    ("  context switches", "adopt_switches"),
     ("nodes deleted at once", "delete_nodes"),
     ("  until all are gone, s", "delete_s"),
     ("  CPU, s", "delete_cpu_s"),
     ("  CPU of the standby, s", "delete_standby_cpu_s"),
+    ("  CPU of the fake, which has one core, s", "delete_fake_cpu_s"),
     ("  evictions obeyed", "delete_evictions"),
     ("  evictions refused", "delete_evictions_refused"),
     ("  CPU an eviction, us", "delete_cpu_per_eviction_us"),
     ("  peak RSS, MB", "delete_peak_rss_mb"),
     ("  peak anonymous, MB", "delete_peak_anonymous_mb"),
+    ("  context switches", "delete_switches"),
 )
 
 
 def scale(ctx):
     """500 to 5,000 nodes with 30 pods each."""
-    found = [_measure(ctx, nodes, pods, 30 if (nodes, pods) == LARGEST else 10) for nodes, pods in SIZES]
+    measured = [_measure(ctx, nodes, pods, 15 if (nodes, pods) == LARGEST else 8) for nodes, pods in SIZES]
+    found = [m.figures for m in measured]
     header = ["", *(f"{n:,} nodes, {p:,} pods" for n, p in SIZES), "grows as n^"]
     sizes = [f["nodes"] for f in found]
     rows = [[what, *(f[key] for f in found), _exponent(sizes, [f[key] for f in found])]
             for what, key in STEPS]
-    ctx.table(f"coordinator, pods of {fakeworld.pod_bytes()} bytes, {CHANGES_PER_SECOND} changes a second",
-              header, rows)
-    for f in found:
-        ctx.json("fake-scale", f)
+    ctx.table(f"coordinator, pods of {fakeworld.pod_bytes()} bytes, {RATES[0]} changes a second", header, rows)
+    for what, nodes in (("adoption", LARGEST[0]), ("deletion", DELETED)):
+        ctx.table(f"calls by the largest {what} (Leases left out; pools and deletions of nodes are ours)",
+                  ("call", "number", "per node"),
+                  [(k, n, n / nodes) for k, n in measured[-1].calls[what].items()])
+    ctx.json("fake-scale", {"sizes": found, "calls": measured[-1].calls})
     largest = found[-1]
     rss = max(largest[key] for key in ("first_rss_mb", "adopted_leader_rss_mb", "adopted_standby_rss_mb",
                                        "late_rss_mb"))
     ctx.bar("5,000 nodes, 150,000 pods: RSS, the larger of leader and standby", rss, 200, "MB")
     ctx.bar("5,000 nodes, 150,000 pods: start to synced", largest["first_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: the same with all adopted", largest["late_synced_s"], 20, "s")
-    ctx.bar("a pod's change, leader", largest["adopted_leader_change_us"], 50, "us")
-    ctx.bar("a pod's change, standby", largest["adopted_standby_change_us"], 50, "us")
+    ctx.bar(f"a pod's change at {RATES[0]} a second, leader", largest["adopted_leader_change_us"], 50, "us")
+    ctx.bar(f"a pod's change at {RATES[0]} a second, standby", largest["adopted_standby_change_us"], 50, "us")
+    ctx.bar(f"a pod's change at {RATES[1]:,} a second, leader", largest[f"adopted_{RATES[1]}_leader_change_us"],
+            50, "us")
 
 
 GROWTH = (("CPU until synced, s", "first_cpu_s"), ("anonymous, MB", "first_anonymous_mb"),
@@ -259,17 +319,19 @@ def growth(ctx):
     middle = (500, 10000)
     by_nodes = ((250, 10000), middle, (1000, 10000))
     by_pods = ((500, 5000), middle, (500, 20000))
-    found = {size: _measure(ctx, *size, 6) for size in dict.fromkeys(by_nodes + by_pods)}
+    found = {size: _measure(ctx, *size, 5, brief=True).figures for size in dict.fromkeys(by_nodes + by_pods)}
+    lines = []
     for what, sizes, i in (("nodes, 10,000 pods", by_nodes, 0), ("pods, 500 nodes", by_pods, 1)):
         rows, xs = [], [size[i] for size in sizes]
         for title, key in GROWTH:
             ys = [found[size][key] for size in sizes]
             rows.append([title, *ys, _exponent(xs, ys)])
         ctx.table(f"by {what}", ["", *(f"{x:,}" for x in xs), "grows as n^"], rows)
-        ctx.json("fake-growth", {"by": what.split(",")[0], "sizes": xs,
-                                 **{key: [found[size][key] for size in sizes] for _, key in GROWTH}})
+        lines.append({"by": what.split(",")[0], "sizes": xs,
+                      **{key: [found[size][key] for size in sizes] for _, key in GROWTH}})
         worst = max(row[-1] or 0 for row in rows)
         ctx.bar(f"steepest growth by {what.split(',')[0]}", worst, 1.15, "(exponent)")
+    ctx.json("fake-growth", {"by": lines})
 
 
 # -- the idle agent ----------------------------------------------------------------------------------------
@@ -290,6 +352,10 @@ def _syscalls(pid, seconds):
     return calls
 
 
+def _per_second(count, spent):
+    return "-" if count is None else table.number(count / spent.seconds)
+
+
 def _idle(ctx, name, seconds):
     directory = _directory(ctx, name)
     with FakeWorld(directory, fakeworld.one_node_world(30)) as fake, \
@@ -298,7 +364,7 @@ def _idle(ctx, name, seconds):
         time.sleep(10)  # connections, first looks, the heap's shape
         fake.reset_counters()
         begin, with_readings = account.read(agent.pid), []
-        with account.Sampler(agent.pid, 5) as sampler:
+        with account.Sampler(agent.pid, 5) as sampler, account.Instructions(agent.pid) as counted:
             for _ in range(4):
                 time.sleep(seconds / 4)
                 with_readings.append(account.read(agent.pid))
@@ -311,6 +377,8 @@ def _idle(ctx, name, seconds):
     growth_kb = [r.anonymous_kb - begin.anonymous_kb for r in with_readings]
     rows = [
         ["CPU, % of a core", spent.percent], ["CPU a poll, us", spent.cpu / spent.seconds * 1e6],
+        ["instructions a second (user, all)", f"{_per_second(counted.user, spent)}, "
+         f"{_per_second(counted.all, spent)}"],
         ["wakeups a second (voluntary context switches)", spent.voluntary / spent.seconds],
         ["involuntary context switches", spent.involuntary], ["RSS, kB", end.rss_kb],
         ["anonymous, kB", end.anonymous_kb], ["Pss, kB", end.pss_kb], ["peak RSS, kB", sampler.peak.rss_kb],
@@ -328,7 +396,9 @@ def _idle(ctx, name, seconds):
         "seconds": spent.seconds, "cpu_percent": spent.percent, "wakeups_per_s": spent.voluntary / spent.seconds,
         "rss_kb": end.rss_kb, "anonymous_kb": end.anonymous_kb, "pss_kb": end.pss_kb,
         "growth_kb": growth_kb, "fds": end.fds,
-        "syscalls_per_s": sum(traced.values()) / 20 if traced else None
+        "syscalls_per_s": sum(traced.values()) / 20 if traced else None,
+        "user_instructions_per_s": counted.user and counted.user / spent.seconds,
+        "instructions_per_s": counted.all and counted.all / spent.seconds
     })
     ctx.bar("idle agent, 1 s polls: CPU", spent.percent, 0.02, "% of a core")
     ctx.bar(f"idle agent: growth of anonymous memory in {seconds} s", max(growth_kb[-1], 0), 64, "kB")

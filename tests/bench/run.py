@@ -4,6 +4,7 @@
 
     tests/bench/run.py [NAME...]     only those whose name has one of these in it
     tests/bench/run.py --list        names, and what they measure
+    --all                            also those that take too long for every day (ten minutes of an idle agent)
     --runs N                         so many runs of each (default: 3 of the heavy ones, 5 of the light ones)
     --markdown FILE                  the figures as a table in Markdown, as README has it
     VESPER_BUILD=DIR                 where the programs were built (default: build/)
@@ -61,9 +62,11 @@ class Context:
         self.dir = directory
         self.bars = []  # (benchmark, what, value, limit, unit, held)
         self.figures = []  # (benchmark, what, text)
+        self.times = []  # (benchmark, seconds)
         self.bench = None
         self._stack = stack
-        self._shared = {}
+        self._shared = {}  # name -> (what, the stack that leaves it)
+        self._made = 0
 
     def table(self, title, header, rows):
         print(table.table(title, header, rows), flush=True)
@@ -84,10 +87,22 @@ class Context:
         print(f"        {what}: {text}", flush=True)
 
     def shared(self, name, make):
-        """What several benchmarks stand on: made by make(), entered at the first use, left at the end of all."""
+        """What several benchmarks stand on: made by make(DIRECTORY), entered at the first use, left at the end of all."""
         if name not in self._shared:
-            self._shared[name] = self._stack.enter_context(make())
-        return self._shared[name]
+            stack = self._stack.enter_context(contextlib.ExitStack())
+            self._made += 1
+            made = stack.enter_context(make(os.path.join(self.dir, f"{name}-{self._made}")))
+            self._shared[name] = (made, stack)
+        return self._shared[name][0]
+
+    def drop_shared(self):
+        """A benchmark failed in the middle: nobody knows what it left there. The next one makes its own."""
+        for name, (_, stack) in self._shared.items():
+            try:
+                stack.close()
+            except Exception as e:  # what it was is in pieces already
+                print(f"        leaving {name}: {e}", flush=True)
+        self._shared.clear()
 
 
 # -- what it ran on
@@ -159,10 +174,10 @@ def load():
     return benches
 
 
-def is_wanted(bench, names):
+def is_wanted(bench, names, everything):
     """One whose function has the attribute only_when_named takes too long for every day."""
     name, _, function = bench
-    if getattr(function, "only_when_named", False):
+    if getattr(function, "only_when_named", False) and not (everything and not names):
         return name in names
     return not names or any(n in name for n in names)
 
@@ -176,10 +191,17 @@ def run_one(context, name, description, function):
     except Exception:
         print(f"FAILED  {name} did not come to its end", flush=True)
         traceback.print_exc(file=sys.stdout)
+        context.drop_shared()
         return False
     finally:
-        print(f"({name}: {time.monotonic() - begin:.0f} s)\n", flush=True)
+        context.times.append((name, time.monotonic() - begin))
+        print(f"({name}: {context.times[-1][1]:.0f} s; load {_read('/proc/loadavg').split()[0]})\n", flush=True)
     return True
+
+
+def print_times(context):
+    rows = [(name, round(seconds)) for name, seconds in context.times]
+    print(table.table("times", ("benchmark", "s"), rows + [("all", sum(s for _, s in rows))]), flush=True)
 
 
 def markdown(context, arguments):
@@ -200,6 +222,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Runs the benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a benchmark's name")
     parser.add_argument("--list", action="store_true", help="names, and what they measure")
+    parser.add_argument("--all", action="store_true", help="also those that take long")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="so many runs of each")
     parser.add_argument("--markdown", metavar="FILE", help="write the figures there as a table")
     return parser.parse_args()
@@ -217,7 +240,7 @@ def main():
         if not any(name in bench[0] for bench in benches):
             print(f"no benchmark has '{name}' in its name; --list shows them")
             return 2
-    benches = [b for b in benches if is_wanted(b, options.names)]
+    benches = [b for b in benches if is_wanted(b, options.names, options.all)]
 
     print_head()
     kept = os.environ.get("VESPER_BENCH_KEEP")
@@ -227,6 +250,7 @@ def main():
         place = os.path.abspath(kept) if kept else stack.enter_context(temporary_directory("vesper-bench"))
         context = Context(options.runs, place, stack)
         ended = [run_one(context, *bench) for bench in benches]
+        print_times(context)
 
     if options.markdown:
         with open(options.markdown, "w", encoding="utf-8") as f:
