@@ -208,10 +208,9 @@ static void on_claim_finalized(const KubeReply *reply, void *userdata) {
 
 /* The answer says so, or the watch, which may be faster than the answer. */
 static void tell_finished(NodeTermination *t) {
-        if (t->told_finished)
-                return;
+        if (!t->told_finished)
+                termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
         t->told_finished = true;
-        termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
 }
 
 static void on_node_finalized(const KubeReply *reply, void *userdata) {

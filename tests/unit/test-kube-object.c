@@ -436,6 +436,7 @@ static void test_pod_says_same(void **state) {
                 { "'name':'rs'", "'name':'rt'", false },
                 { "'uid':'o'", "'uid':'q'", false },
                 { "'controller':true", "'controller':false", false },
+                { "'controller':true}", "'controller':true},{'apiVersion':'v1','kind':'X','name':'x','uid':'y'}", false },
                 { "'f/a'", "'f/b'", false },
                 { "'f/a'", "'f/a','f/b'", false },
                 { "'n1'", "'n2'", false },
