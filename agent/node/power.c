@@ -77,7 +77,7 @@ struct Power {
         Env *env;
         PowerHandler handler;
         PowerAsk asks[_ASK_MAX];
-        BusSlot *signal;
+        BusSlot *signal, *metadata; /* of logind */
         Timer *settle, *retry;
 
         PowerState state;
@@ -254,20 +254,15 @@ static void look_is_over(Power *p) {
         set_state(p, POWER_STAYS);
 }
 
-static void on_jobs(Power *p, const BusReply *reply) {
-        static const struct {
-                const char *unit, *kind;
-        } targets[] = {
-                { "poweroff.target", "poweroff" },
-                { "reboot.target", "reboot" },
-                { "halt.target", "halt" },
-                { "kexec.target", "kexec" },
-                { "soft-reboot.target", "soft-reboot" },
-        };
+static const char *const kinds[] = { "poweroff", "reboot", "halt", "kexec", "soft-reboot" };
 
-        for (size_t i = 0; i < ELEMENTSOF(targets); i++)
-                if (reply->error == 0 && strv_contains(reply->values, targets[i].unit))
-                        p->kind = targets[i].kind;
+static void on_jobs(Power *p, const BusReply *reply) {
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+                _cleanup_free_ char *target = strf("%s.target", kinds[i]);
+
+                if (reply->error == 0 && target && strv_contains(reply->values, target))
+                        p->kind = kinds[i];
+        }
 }
 
 /* -- limits ------------------------------------------------------------------------------------- */
@@ -405,6 +400,19 @@ static void on_prepare(int error, const char *value, void *userdata) {
                 power_look(p); /* PID 1 may be at it all the same */
 }
 
+/* PrepareForShutdownWithMetadata(b, a{sv}), since systemd 255, just before the other: "true type reboot". */
+static void on_metadata(int error, const char *value, void *userdata) {
+        const char *type = error == 0 && startswith(value, "true ") ? strstr(value, " type ") : NULL;
+        Power *p = userdata;
+
+        for (size_t i = 0; type && i < ELEMENTSOF(kinds); i++) {
+                const char *rest = startswith(type + strlen(" type "), kinds[i]);
+
+                if (rest && (*rest == 0 || *rest == ' '))
+                        p->kind = kinds[i];
+        }
+}
+
 /* -- new, free ---------------------------------------------------------------------------------- */
 
 int power_new(Env *env, const PowerHandler *h, Power **ret) {
@@ -437,6 +445,7 @@ Power *power_free(Power *p) {
         for (PowerQuestion q = 0; q < _ASK_MAX; q++)
                 bus_slot_free(p->asks[q].slot);
         bus_slot_free(p->signal);
+        bus_slot_free(p->metadata);
         timer_free(p->settle);
         timer_free(p->retry);
         if (p->fd >= 0)
@@ -453,6 +462,10 @@ void power_start(Power *p) {
                 p->handler.on_limits(p, &p->limits, false, p->handler.userdata);
                 return;
         }
+        /* Which kind it will be is only nice to know. */
+        (void) p->env->bus->ops->match_signal(p->env->bus, LOGIND, LOGIND_MANAGER,
+                                              "PrepareForShutdownWithMetadata", on_metadata, p,
+                                              &p->metadata);
         r = p->env->bus->ops->match_signal(p->env->bus, LOGIND, LOGIND_MANAGER, "PrepareForShutdown",
                                            on_prepare, p, &p->signal);
         if (r < 0)

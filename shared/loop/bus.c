@@ -89,13 +89,15 @@ static int on_call_reply(sd_bus_message *m, void *userdata, sd_bus_error *reterr
 }
 
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
-        _cleanup_free_ char *value = NULL;
+        _cleanup_strv_free_ char **values = NULL;
+        _cleanup_free_ char *text = NULL;
         SystemBusSlot *s = userdata;
+        int fd;
 
-        /* A signal whose argument has no text is still a signal. */
-        if (bus_message_read_text(m, &value) < 0)
-                value = NULL;
-        s->fn(0, strempty(value), s->userdata); /* may free the slot */
+        /* A signal whose arguments have no text is still a signal. */
+        if (bus_message_read_all(m, &values, &fd) >= 0 && values)
+                text = strv_join(values, " ");
+        s->fn(0, strempty(text), s->userdata); /* may free the slot */
         return 0;
 }
 

@@ -17,7 +17,8 @@ typedef struct Bus Bus;
 typedef struct BusSlot BusSlot;
 
 /* error: 0 or a negative errno; value: the property as text (strings as they are, booleans "true"/"false", integers in
- * decimal), borrowed for the callback. For a signal: its first argument in the same form, or "". error of a signal:
+ * decimal), borrowed for the callback. For a signal: its arguments' basic values in the same form, in their order, out of
+ * whatever they are wrapped in, with a space between. error of a signal:
  * -ESTALE: some may have been missed, ask for what they would have said; else it will never be heard. */
 typedef void (*bus_value_t)(int error, const char *value, void *userdata);
 

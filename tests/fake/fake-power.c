@@ -15,6 +15,7 @@
 #define REST_USEC USEC_PER_SEC /* everything that stops after the unit */
 #define INHIBITORS_MAX 8u
 #define QUEUE_MAX 8u
+#define METADATA_SIGNAL "PrepareForShutdownWithMetadata"
 
 struct FakePower {
         Loop *loop;
@@ -26,7 +27,7 @@ struct FakePower {
         FakePowerPhase phase;
         const char *kind, *scheduled;
         usec_t scheduled_usec;
-        bool kubelet_inhibits, no_logind, no_bus, runs, forced;
+        bool kubelet_inhibits, no_logind, no_bus, runs, forced, tells_kind;
         int inhibitors[INHIBITORS_MAX]; /* our ends */
         size_t n_inhibitors;
         StrBuf emitted;
@@ -220,10 +221,22 @@ static void on_slot(Timer *t, void *userdata) {
         s->on_value(value ? 0 : -ESTALE, strempty(value), s->userdata);
 }
 
+static void tell_metadata(FakePower *p) {
+        const char *value = streq(p->kind, "reboot") ? "true type reboot flags 0" : "true flags 0 type poweroff";
+
+        LIST_FOREACH (b, &p->buses, PowerBus, node)
+                LIST_FOREACH (s, &b->slots, PowerSlot, node)
+                        if (s->is_signal && streq(s->member, METADATA_SIGNAL)) {
+                                s->queue[s->n_queued++] = value;
+                                timer_arm_earlier(s->timer, 0);
+                        }
+}
+
+/* NULL: to all who listen. */
 static void tell(FakePower *p, const char *value) {
         LIST_FOREACH (b, &p->buses, PowerBus, node)
                 LIST_FOREACH (s, &b->slots, PowerSlot, node) {
-                        if (!s->is_signal)
+                        if (!s->is_signal || (value && streq(s->member, METADATA_SIGNAL)))
                                 continue;
                         assert(s->n_queued < QUEUE_MAX);
                         s->queue[s->n_queued++] = value;
@@ -471,6 +484,8 @@ bool fake_power_shutdown(FakePower *p, const char *kind, bool announced) {
                 return true;
         }
         p->phase = FAKE_POWER_DELAY;
+        if (!p->no_bus && p->tells_kind)
+                tell_metadata(p);
         if (!p->no_bus)
                 tell(p, "true");
         timer_arm_in(p->timer, LOOK_USEC);
@@ -524,6 +539,10 @@ void fake_power_set_limits(FakePower *p, const FakePowerLimits *l) {
 
 void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits) {
         p->kubelet_inhibits = inhibits;
+}
+
+void fake_power_set_metadata(FakePower *p, bool tells) {
+        p->tells_kind = tells;
 }
 
 void fake_power_set_logind(FakePower *p, bool there) {

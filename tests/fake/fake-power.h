@@ -43,6 +43,8 @@ FakePower *fake_power_free(FakePower *p); /* no bus of it may be left */
 void fake_power_set_limits(FakePower *p, const FakePowerLimits *l);
 void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits);
 void fake_power_set_logind(FakePower *p, bool there);
+/* logind of systemd 255 and newer tells the kind of a shutdown. */
+void fake_power_set_metadata(FakePower *p, bool tells);
 
 /* The system bus as one process sees it; bus_free() it after the process is gone. */
 Bus *fake_power_bus(FakePower *p, Loop *loop);

@@ -124,6 +124,7 @@ static int on_emit(sd_bus_message *m, void *userdata, sd_bus_error *reterr) {
 
         (void) sd_bus_emit_signal(bus, PATH, INTERFACE, "Other", "b", 0);
         (void) sd_bus_emit_signal(bus, PATH, INTERFACE, "Prepare", "b", 1);
+        (void) sd_bus_emit_signal(bus, PATH, INTERFACE, "Metadata", "ba{sv}", 1, 1, "type", "s", "reboot");
         return sd_bus_reply_method_return(m, "");
 }
 
@@ -289,27 +290,34 @@ static void on_emit_now(Timer *t, void *userdata) {
 }
 
 static void test_signal(void **state) {
+        static const struct {
+                const char *signal, *expected;
+        } rows[] = { { "Prepare", "true" }, { "Metadata", "true type reboot" } };
         const Broker *b = *state;
-        BusSlot *slot = NULL;
-        Timer *emit = NULL;
-        World w;
 
         if (!b->there)
                 skip();
-        world_init(&w, 20 * S);
-        assert_return_code(bus_new_system(w.loop, &w.bus), 0);
-        assert_return_code(
-                w.bus->ops->match_signal(w.bus, SERVICE, PATH, INTERFACE, "Prepare", on_value, &w, &slot),
-                0);
-        assert_return_code(timer_new(w.loop, "emit", on_emit_now, &w, &emit), 0);
-        timer_arm_in(emit, 300 * MS);
-        assert_int_equal(loop_run(w.loop), 0);
-        assert_int_equal(w.n_heard, 1);
-        assert_int_equal(w.error, 0);
-        assert_string_equal(w.value, "true");
-        bus_slot_free(slot);
-        timer_free(emit);
-        world_done(&w);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                BusSlot *slot = NULL;
+                Timer *emit = NULL;
+                World w;
+
+                print_message("%s\n", rows[i].signal);
+                world_init(&w, 20 * S);
+                assert_return_code(bus_new_system(w.loop, &w.bus), 0);
+                assert_return_code(w.bus->ops->match_signal(w.bus, SERVICE, PATH, INTERFACE, rows[i].signal,
+                                                            on_value, &w, &slot),
+                                   0);
+                assert_return_code(timer_new(w.loop, "emit", on_emit_now, &w, &emit), 0);
+                timer_arm_in(emit, 300 * MS);
+                assert_int_equal(loop_run(w.loop), 0);
+                assert_int_equal(w.n_heard, 1);
+                assert_int_equal(w.error, 0);
+                assert_string_equal(w.value, rows[i].expected);
+                bus_slot_free(slot);
+                timer_free(emit);
+                world_done(&w);
+        }
 }
 
 typedef struct Answer {

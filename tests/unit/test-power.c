@@ -196,6 +196,39 @@ static void test_no_logind(void **state) {
         world_done(&w);
 }
 
+/* What it will be is known in logind's window only where logind says so. */
+static void test_kind(void **state) {
+        static const struct {
+                const char *kind;
+                bool tells;
+                const char *expected;
+        } rows[] = {
+                { "reboot", true, "reboot" },
+                { "poweroff", true, "poweroff" },
+                { "reboot", false, "shutdown" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World w;
+
+                print_message("%s, %s\n", rows[i].kind, rows[i].tells ? "told" : "not told");
+                world_init(&w);
+                fake_power_set_limits(w.machine, &(FakePowerLimits){ 7 * S, 20 * MIN_, 90 * S });
+                fake_power_set_metadata(w.machine, rows[i].tells);
+                world_start(&w);
+                run(&w, S);
+                assert_string_equal(power_kind(w.power), "shutdown");
+                assert_true(fake_power_shutdown(w.machine, rows[i].kind, true));
+                run(&w, S);
+                assert_int_equal(w.state, POWER_ENDS);
+                assert_string_equal(power_kind(w.power), rows[i].expected);
+                assert_true(fake_power_cancel(w.machine));
+                run(&w, S);
+                assert_string_equal(power_kind(w.power), "shutdown");
+                world_done(&w);
+        }
+}
+
 /* A bus that does not answer says nothing; that is not "stays". */
 static void test_silent_bus(void **state) {
         World w;
@@ -316,6 +349,7 @@ int main(void) {
                 cmocka_unit_test(test_budget),
                 cmocka_unit_test(test_what_it_asks),
                 cmocka_unit_test(test_no_logind),
+                cmocka_unit_test(test_kind),
                 cmocka_unit_test(test_silent_bus),
                 cmocka_unit_test(test_inhibitor_survives),
                 cmocka_unit_test(test_dead_inhibitor),
