@@ -817,11 +817,12 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
 
-/* The Node has left. A claim that is still there is orphan.c's. */
+/* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
         if (t->node_finalizer.call)
                 tell_finished(t);
-        finish_claim(t);
+        if (t->state == NODE_TERMINATION_FINISHING)
+                finish_claim(t);
         if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||
             t->state != NODE_TERMINATION_FINISHING)
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
