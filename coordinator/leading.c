@@ -152,6 +152,7 @@ static int make_rooms(Leading *l) {
                 .client = l->o.client,
                 .view = l->o.view,
                 .evictor = l->evictor,
+                .writes = l->writes,
                 .provider = l->o.provider,
                 .recorder = l->o.recorder,
                 .metrics = l->o.metrics,
@@ -326,7 +327,10 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         /* The same name with another uid is another Node; what is left of the old one's claim is
          * orphan.c's. */
         if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
-                removal_drop(l, x);
+                removal_step(l, x); /* may find that it is done, and drop it */
+                x = hashmap_get(l->removals, name);
+                if (x)
+                        removal_drop(l, x);
                 x = NULL;
         }
         if (!n)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-termination.h"
 
-#include "backoff.h"
 #include "claim-status.h"
 #include "machine-end.h"
 #include "marks.h"
@@ -19,25 +18,11 @@
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
-/* so long an accepted deletion of the claim may take to show */
-#define CLAIM_DELETE_AGAIN_USEC (2 * USEC_PER_SEC)
-#define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
-#define RETRY_CAP_USEC (10 * USEC_PER_SEC)
-
-/* One write of ours, tried again until it is no longer called for. */
-typedef struct Write {
-        KubeCall *call;
-        Backoff backoff;
-        usec_t not_before_usec;
-        char *sent_on; /* resourceVersion of the object that the call under way was made for */
-        /* ... that the last accepted one was: it is not made again until the view shows another */
-        char *based_on;
-} Write;
 
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
-        char *name, *uid, *claim_name;
+        char *name, *uid, *claim_name, *key; /* key: of the work queue */
         NodeTerminationState state;
         usec_t started_usec;  /* wall clock, the server's word */
         usec_t begun_usec;    /* the same for durations: node_termination_begun() */
@@ -47,8 +32,6 @@ struct NodeTermination {
         NodeDrain *drain;
         TerminationReport *report;
         ClaimStatus *status;
-        Write cordon, claim_delete, claim_finalizer, node_finalizer;
-        bool told_finished;
         CloudCall *sibling; /* a look at another machine of ours: proves the cloud's scope */
         uint64_t agent_fingerprint;
         usec_t agent_moved_usec; /* when the agent's drain was last seen to move */
@@ -111,49 +94,11 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
+        if (from == NODE_TERMINATION_FINISHING)
+                termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
         if (to == NODE_TERMINATION_FINISHING)
                 termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
                                              claim_of(t) && is_anothers(&claim_of(t)->object));
-}
-
-/* -- writes that are tried again ------------------------------------------------------------------------ */
-
-static void write_init(Write *w) {
-        w->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
-                                .cap_usec = RETRY_CAP_USEC,
-                                .jitter_permille = 200 };
-}
-
-static void write_done(Write *w) {
-        w->call = kube_call_free(w->call);
-        w->sent_on = mfree(w->sent_on);
-        w->based_on = mfree(w->based_on);
-}
-
-/* May this write be tried now, on an object of this version? */
-static bool write_is_due(NodeTermination *t, const Write *w, const char *version) {
-        if (w->call || streq_ptr(w->based_on, version))
-                return false;
-        if (loop_now(t->env->loop) >= w->not_before_usec)
-                return true;
-        t->context->requeue(t->name, w->not_before_usec, t->context->userdata);
-        return false;
-}
-
-/* After an answer. 409: somebody else wrote; the view will show it, or we look again shortly. 404: there is
- * nothing to write on. */
-static void write_answered(NodeTermination *t, Write *w, const KubeReply *reply, const char *what) {
-        w->call = kube_call_free(w->call);
-        if (!reply->error || reply->error->http == 404) {
-                free(w->based_on);
-                w->based_on = TAKE_PTR(w->sent_on);
-                backoff_reset(&w->backoff);
-                w->not_before_usec = 0;
-                return;
-        }
-        w->not_before_usec = usec_add(loop_now(t->env->loop), MAX(backoff_next(&w->backoff, t->env->random),
-                                                                  reply->error->retry_after_usec));
-        termination_report_write_failed(t->report, what, reply->error);
 }
 
 static const KubeNode *node_of(const NodeTermination *t) {
@@ -166,60 +111,33 @@ static const KubeNodeClaim *claim_of(const NodeTermination *t) {
         return t->claim_name ? cluster_view_claim(t->context->view, t->claim_name) : NULL;
 }
 
-static KubeCallOptions urgent(const NodeTermination *t) {
-        return (KubeCallOptions){ .lane = HTTP_LANE_URGENT, .guard = t->context->guard };
+/* -- writes --------------------------------------------------------------------------------------------- */
+
+#define CORDON "cordon and taint"
+#define FINALIZE "take the finalizer off"
+
+static ObjectWrite write_on(const NodeTermination *t, const char *what, const KubeObject *o) {
+        return (ObjectWrite){ .what = what,
+                              .target = { .kind = o->kind, .name = o->meta.name },
+                              .state = o->meta.resource_version,
+                              .reconcile_key = t->key,
+                              .urgent = true };
 }
 
-/* Sends `body` as a merge patch on the object unless a write of this kind is under way. */
-static void write_patch(NodeTermination *t, Write *w, const KubeObject *o, const char *body,
-                        kube_done_t done) {
-        KubeTarget target = { .kind = o->kind, .name = o->meta.name };
-        KubeCallOptions options = urgent(t);
+static void write_patch(NodeTermination *t, const char *what, const KubeObject *o, const char *body) {
+        ObjectWrite w = write_on(t, what, o);
 
-        if (free_and_strdup(&w->sent_on, o->meta.resource_version) < 0 ||
-            kube_patch(t->context->client, &target, KUBE_PATCH_MERGE, body, &options, done, t, &w->call) < 0)
-                t->context->requeue(t->name, usec_add(loop_now(t->env->loop), USEC_PER_SEC),
-                                    t->context->userdata);
+        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
 }
 
-static void on_cordoned(const KubeReply *reply, void *userdata) {
-        NodeTermination *t = userdata;
+/* The other half of the cascade: whoever deleted the Node wants its claim gone too. */
+static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
+        ObjectWrite w = write_on(t, "delete", &claim->object);
 
-        write_answered(t, &t->cordon, reply, "cordon and taint it");
-        node_termination_step(t);
-}
-
-static void on_claim_deleted(const KubeReply *reply, void *userdata) {
-        NodeTermination *t = userdata;
-
-        write_answered(t, &t->claim_delete, reply, "delete its NodeClaim");
-        /* The view may first show versions from before: our own writes of its status. */
-        if (!reply->error)
-                t->claim_delete.not_before_usec = usec_add(loop_now(t->env->loop), CLAIM_DELETE_AGAIN_USEC);
-        node_termination_step(t);
-}
-
-static void on_claim_finalized(const KubeReply *reply, void *userdata) {
-        NodeTermination *t = userdata;
-
-        write_answered(t, &t->claim_finalizer, reply, "take the finalizer off its NodeClaim");
-        node_termination_step(t);
-}
-
-/* The answer says so, or the watch, which may be faster than the answer. */
-static void tell_finished(NodeTermination *t) {
-        if (!t->told_finished)
-                termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
-        t->told_finished = true;
-}
-
-static void on_node_finalized(const KubeReply *reply, void *userdata) {
-        NodeTermination *t = userdata;
-
-        if (!reply->error)
-                tell_finished(t);
-        write_answered(t, &t->node_finalizer, reply, "take the finalizer off it");
-        node_termination_step(t);
+        if (claim->object.meta.deletion_usec > 0)
+                return;
+        w.state = claim->object.meta.uid; /* of it there may be versions from before still to be seen */
+        (void) object_writes_delete(t->context->writes, &w, claim->object.meta.uid, NULL);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -255,17 +173,14 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->started_usec = node->object.meta.deletion_usec;
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
         t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
-        write_init(&t->cordon);
-        write_init(&t->claim_delete);
-        write_init(&t->claim_finalizer);
-        write_init(&t->node_finalizer);
 
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
             free_and_strdup(&t->uid, node->object.meta.uid) < 0 ||
             free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0)
                 return -ENOMEM;
-        r = make_machine(t, node, claim);
+        t->key = strf("node/%s", t->name);
+        r = t->key ? make_machine(t, node, claim) : -ENOMEM;
         if (r < 0)
                 return r;
         if (claim) {
@@ -290,14 +205,11 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         machine_end_free(t->machine);
         cloud_call_free(t->sibling);
         claim_status_free(t->status);
-        write_done(&t->cordon);
-        write_done(&t->claim_delete);
-        write_done(&t->claim_finalizer);
-        write_done(&t->node_finalizer);
         termination_report_free(t->report);
         free(t->name);
         free(t->uid);
         free(t->claim_name);
+        free(t->key);
         free(t);
         return NULL;
 }
@@ -560,6 +472,7 @@ static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
+        ObjectWrite cordon = write_on(t, CORDON, &n->object);
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -570,13 +483,15 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         /* At T nothing holds it: not even an API server that refuses the cordon. It is tried on. */
-        if (deadline_passed(t) && t->cordon.backoff.failures > 0) {
+        if (deadline_passed(t) && object_writes_failing(t->context->writes, &cordon)) {
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "the deadline has passed, uncordoned");
                 return true;
         }
-        if (r > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
-                write_patch(t, &t->cordon, &n->object, body, on_cordoned);
+        if (r > 0)
+                write_patch(t, CORDON, &n->object, body);
+        else if (r < 0)
+                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
         return false;
 }
 
@@ -584,8 +499,8 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
 static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
-        if (marks_patch(t, n, &body) > 0 && write_is_due(t, &t->cordon, n->object.meta.resource_version))
-                write_patch(t, &t->cordon, &n->object, body, on_cordoned);
+        if (marks_patch(t, n, &body) > 0)
+                write_patch(t, CORDON, &n->object, body);
 }
 
 static bool end_at_deadline(NodeTermination *t) {
@@ -751,9 +666,8 @@ static void finish_claim(NodeTermination *t) {
 
         if (!claim || claim->object.meta.deletion_usec == 0)
                 return; /* gone, or its deletion is still to be seen */
-        if (termination_finalizer_patch(&claim->object, &body) > 0 &&
-            write_is_due(t, &t->claim_finalizer, claim->object.meta.resource_version))
-                write_patch(t, &t->claim_finalizer, &claim->object, body, on_claim_finalized);
+        if (termination_finalizer_patch(&claim->object, &body) > 0)
+                write_patch(t, FINALIZE, &claim->object, body);
 }
 
 static bool step_finishing(NodeTermination *t, const KubeNode *n) {
@@ -770,8 +684,8 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
                 return true;
         }
-        if (r > 0 && write_is_due(t, &t->node_finalizer, n->object.meta.resource_version))
-                write_patch(t, &t->node_finalizer, &n->object, body, on_node_finalized);
+        if (r > 0)
+                write_patch(t, FINALIZE, &n->object, body);
         return false;
 }
 
@@ -803,24 +717,8 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
-/* The other half of the cascade: whoever deleted the Node wants its claim gone too. */
-static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
-        KubeTarget target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name };
-        KubeDeleteOptions d = { .uid = claim->object.meta.uid, .grace_sec = -1 };
-        KubeCallOptions o = urgent(t);
-
-        if (claim->object.meta.deletion_usec > 0 ||
-            !write_is_due(t, &t->claim_delete, claim->object.meta.resource_version))
-                return;
-        if (free_and_strdup(&t->claim_delete.sent_on, claim->object.meta.resource_version) < 0 ||
-            kube_delete(t->context->client, &target, &d, &o, on_claim_deleted, t, &t->claim_delete.call) < 0)
-                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
-}
-
 /* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
-        if (t->node_finalizer.call)
-                tell_finished(t);
         if (t->state == NODE_TERMINATION_FINISHING)
                 finish_claim(t);
         if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||

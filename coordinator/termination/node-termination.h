@@ -28,6 +28,7 @@
 #include "event-recorder.h"
 #include "metrics.h"
 #include "node-drain.h"
+#include "object-writes.h"
 
 typedef enum NodeTerminationState {
         NODE_TERMINATION_CHECKING,
@@ -52,6 +53,7 @@ typedef struct TerminationContext {
         KubeClient *client;
         ClusterView *view;
         Evictor *evictor;
+        ObjectWrites *writes;
         CloudProvider *provider;
         EventRecorder *recorder;
         Metrics *metrics;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "object-writes.h"
 
+#include "backoff.h"
 #include "hashmap.h"
 #include "list.h"
 #include "log.h"
@@ -14,8 +15,13 @@
  * one heap. (libcurl, too, walks all handles for each that ends.) */
 #define IN_FLIGHT_MAX 32u
 
+/* of urgent writes */
+#define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
+#define RETRY_CAP_USEC (10 * USEC_PER_SEC)
+
 /* An object with what was written on it. */
 typedef struct Written {
+        const KubeKind *kind;
         char *key; /* "kind/ns/name" */
         List list; /* of Write: one for each `what` */
 } Written;
@@ -28,8 +34,12 @@ typedef struct Write {
         object_written_t written;
         void *userdata;
         KubeCall *call;
-        bool done; /* succeeded, on `state` */
-        bool gone; /* the object is: nothing is to be remembered */
+        bool done;   /* succeeded, on `state` */
+        bool gone;   /* the object is: nothing is to be remembered */
+        bool urgent; /* remembered when it fails, too: */
+        Backoff backoff;
+        usec_t not_before_usec;
+        bool failing, moved_on; /* moved on: on another state at once */
 } Write;
 
 struct ObjectWrites {
@@ -115,20 +125,36 @@ static void forget(ObjectWrites *w, Write *x) {
         written_free(o);
 }
 
-bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
+static Write *find_write(ObjectWrites *w, const ObjectWrite *o) {
         Written *object = find_written(w, o->target.kind, o->target.ns, o->target.name);
 
         if (!object)
+                return NULL;
+        LIST_FOREACH (x, &object->list, Write, list)
+                if (streq(x->what, o->what))
+                        return x;
+        return NULL;
+}
+
+bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
+        Write *x = find_write(w, o);
+        bool same;
+
+        if (!x)
                 return true;
-        LIST_FOREACH (x, &object->list, Write, list) {
-                if (!streq(x->what, o->what))
-                        continue;
-                if (x->call || streq(x->state, o->state))
-                        return false;
-                forget(w, x);
-                break;
-        }
-        return true;
+        same = streq(x->state, o->state);
+        if (x->call || (same && x->done))
+                return false;
+        if (loop_now(w->env->loop) >= x->not_before_usec || (x->moved_on && !same))
+                return true;
+        (void) work_queue_add_at(w->queue, o->reconcile_key, x->not_before_usec);
+        return false;
+}
+
+bool object_writes_failing(ObjectWrites *w, const ObjectWrite *o) {
+        const Write *x = find_write(w, o);
+
+        return x && x->failing;
 }
 
 void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name) {
@@ -149,15 +175,17 @@ void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns,
 }
 
 /* False: there is no room now. The key is looked at again when there is, and decides anew. */
-static bool has_room(ObjectWrites *w, const char *reconcile_key) {
-        if (w->n_in_flight < IN_FLIGHT_MAX)
+static bool has_room(ObjectWrites *w, const ObjectWrite *o) {
+        if (o->urgent || w->n_in_flight < IN_FLIGHT_MAX)
                 return true;
-        if (!hashmap_contains(w->waiting, reconcile_key) && hashmap_put(w->waiting, reconcile_key, w) < 0)
-                (void) work_queue_retry(w->queue, reconcile_key);
+        if (!hashmap_contains(w->waiting, o->reconcile_key) &&
+            hashmap_put(w->waiting, o->reconcile_key, w) < 0)
+                (void) work_queue_retry(w->queue, o->reconcile_key);
         return false;
 }
 
-/* A key that is woken may have nothing to write any more: with nothing in flight, nobody would wake the rest. */
+/* A key that is woken may have nothing to write any more: with nothing in flight, nobody would wake the
+ * rest. */
 static void make_room(ObjectWrites *w) {
         size_t n = --w->n_in_flight == 0 ? SIZE_MAX : IN_FLIGHT_MAX - w->n_in_flight;
         const char *key;
@@ -172,32 +200,54 @@ static bool is_fine(const Write *x, const ApiError *error) {
         return !error || (x->also_fine && streq_ptr(error->reason, x->also_fine));
 }
 
+static void succeeded(ObjectWrites *w, Write *x, const char *reconcile_key) {
+        x->done = true;
+        backoff_reset(&x->backoff);
+        work_queue_forget(w->queue, reconcile_key);
+        (void) work_queue_add(w->queue, reconcile_key);
+}
+
+static void failed(ObjectWrites *w, Write *x, const char *reconcile_key, const ApiError *error) {
+        bool moved_on = error->http == 404 || error->http == 409;
+        usec_t now = loop_now(w->env->loop);
+
+        log_debug(w->env->log, "%s of %s failed: %s", x->what, x->object->key, error->message);
+        if (moved_on)
+                x->not_before_usec = usec_add(now, CONFLICT_USEC);
+        else if (x->urgent) {
+                x->not_before_usec = usec_add(
+                        now, MAX(backoff_next(&x->backoff, w->env->random), error->retry_after_usec));
+                log_warning(w->env->log, "Failed to %s %s %s, trying again: %s", x->what,
+                            x->object->kind->kind, x->name, strempty(error->message));
+        }
+        x->moved_on = moved_on;
+        if (x->not_before_usec > 0)
+                (void) work_queue_add_at(w->queue, reconcile_key, x->not_before_usec);
+        else
+                (void) work_queue_retry(w->queue, reconcile_key);
+        if (moved_on && x->urgent) /* the view may know already */
+                (void) work_queue_add(w->queue, reconcile_key);
+}
+
 static void on_done(const KubeReply *reply, void *userdata) {
         Write *x = userdata;
         ObjectWrites *w = x->writes;
         _cleanup_free_ char *reconcile_key = TAKE_PTR(x->reconcile_key);
         const ApiError *error = is_fine(x, reply->error) ? NULL : reply->error;
-        bool moved_on = error && (error->http == 404 || error->http == 409);
 
         x->call = kube_call_free(x->call);
-        make_room(w);
-        x->done = !error;
-        if (error)
-                log_debug(w->env->log, "%s of %s failed: %s", x->what, x->object->key, error->message);
+        if (!x->urgent)
+                make_room(w);
+        x->not_before_usec = 0;
+        x->failing = error;
         if (x->written)
                 x->written(x->name, error, x->userdata);
-        if (error || x->gone)
+        if (error)
+                failed(w, x, reconcile_key, error);
+        else
+                succeeded(w, x, reconcile_key);
+        if (x->gone || (error && !x->urgent))
                 forget(w, x);
-
-        if (moved_on)
-                (void) work_queue_add_at(w->queue, reconcile_key,
-                                         usec_add(loop_now(w->env->loop), CONFLICT_USEC));
-        else if (error)
-                (void) work_queue_retry(w->queue, reconcile_key);
-        else {
-                work_queue_forget(w->queue, reconcile_key);
-                (void) work_queue_add(w->queue, reconcile_key);
-        }
 }
 
 static int written_get(ObjectWrites *w, const KubeTarget *t, Written **ret) {
@@ -208,6 +258,7 @@ static int written_get(ObjectWrites *w, const KubeTarget *t, Written **ret) {
                 o = new0(Written, 1);
                 if (!o)
                         return -ENOMEM;
+                o->kind = t->kind;
                 o->key = written_key(t->kind, t->ns, t->name);
                 r = o->key ? hashmap_put(w->map, o->key, o) : -ENOMEM;
                 if (r < 0) {
@@ -219,35 +270,45 @@ static int written_get(ObjectWrites *w, const KubeTarget *t, Written **ret) {
         return 0;
 }
 
-static int write_new(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
-        Write *x = new0(Write, 1);
+/* What there is of that kind already is used again: its backoff goes on. */
+static int write_get(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
+        Write *x = find_write(w, o);
         int r;
 
-        if (!x)
-                return -ENOMEM;
-        x->writes = w;
+        if (!x) {
+                x = new0(Write, 1);
+                if (!x)
+                        return -ENOMEM;
+                x->writes = w;
+                x->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
+                                        .cap_usec = RETRY_CAP_USEC,
+                                        .jitter_permille = 200 };
+                r = free_and_strdup(&x->what, o->what);
+                if (r >= 0)
+                        r = written_get(w, &o->target, &x->object);
+                if (r < 0) {
+                        write_free(x);
+                        return r;
+                }
+                list_append(&x->object->list, &x->list);
+        }
+        x->done = false;
+        x->urgent = o->urgent;
         x->written = o->written;
         x->userdata = o->userdata;
-        if (free_and_strdup(&x->what, o->what) < 0 || free_and_strdup(&x->name, o->target.name) < 0 ||
-            free_and_strdup(&x->state, o->state) < 0 ||
-            free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 ||
-            free_and_strdup(&x->also_fine, o->also_fine) < 0)
-                r = -ENOMEM;
-        else
-                r = written_get(w, &o->target, &x->object);
-        if (r < 0) {
-                write_free(x);
-                return r;
-        }
-        list_append(&x->object->list, &x->list);
         *ret = x;
-        return 0;
+        return free_and_strdup(&x->name, o->target.name) < 0 || free_and_strdup(&x->state, o->state) < 0 ||
+                               free_and_strdup(&x->reconcile_key, o->reconcile_key) < 0 ||
+                               free_and_strdup(&x->also_fine, o->also_fine) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 /* The call was started, or not. */
 static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
         if (r >= 0) {
-                w->n_in_flight++;
+                if (!o->urgent)
+                        w->n_in_flight++;
                 return 1;
         }
         if (x)
@@ -261,9 +322,9 @@ int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType typ
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
+        if (!object_writes_may(w, o) || !has_room(w, o))
                 return 0;
-        r = write_new(w, o, &x);
+        r = write_get(w, o, &x);
         if (r >= 0)
                 r = kube_patch(w->client, &o->target, type, body, &options, on_done, x, &x->call);
         return started(w, o, x, r);
@@ -275,10 +336,10 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
+        if (!object_writes_may(w, o) || !has_room(w, o))
                 return 0;
         collection.name = NULL;
-        r = write_new(w, o, &x);
+        r = write_get(w, o, &x);
         if (r >= 0)
                 r = kube_create(w->client, &collection, body, &options, on_done, x, &x->call);
         return started(w, o, x, r);
@@ -291,9 +352,9 @@ int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o->reconcile_key))
+        if (!object_writes_may(w, o) || !has_room(w, o))
                 return 0;
-        r = write_new(w, o, &x);
+        r = write_get(w, o, &x);
         if (r >= 0)
                 r = kube_delete(w->client, &o->target, &d, &options, on_done, x, &x->call);
         return started(w, o, x, r);

@@ -6,7 +6,8 @@
  * none again on the very state on which one has already succeeded, since then the view only has not caught
  * up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
  * after a failure. No more than 32 are under way together; what finds no room is not sent, and its key is
- * dirty again when there is.
+ * dirty again when there is. Urgent ones (a node is being removed) need no room, have a backoff of their own
+ * (100 ms to 10 s) however often their key gets dirty, and tell of their failures in the log.
  */
 
 #include "kube-client.h"
@@ -18,7 +19,8 @@ typedef struct ObjectWrites ObjectWrites;
 typedef void (*object_written_t)(const char *name, const ApiError *error, void *userdata);
 
 typedef struct ObjectWrite {
-        /* of this kind at most one under way for that object: "adopt", "claim" */
+        /* of this kind at most one under way for that object: "adopt", "claim"; of urgent ones what a person
+         * understands: "take the finalizer off" */
         const char *what;
         KubeTarget target;
         /* what it is decided on: a resourceVersion, or any text that changes with it */
@@ -26,6 +28,7 @@ typedef struct ObjectWrite {
         const char *reconcile_key; /* "node/NAME" */
         /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
         const char *also_fine;
+        bool urgent;
         object_written_t written; /* may be NULL */
         void *userdata;
 } ObjectWrite;
@@ -37,6 +40,8 @@ DEFINE_FREEP(ObjectWrites, object_writes_free);
 
 /* May this write be sent now? False: one is under way, or it has been done on this state. */
 bool object_writes_may(ObjectWrites *w, const ObjectWrite *o);
+/* Was this (urgent) write refused, or not answered, when it was last tried? */
+bool object_writes_failing(ObjectWrites *w, const ObjectWrite *o);
 /* The object is gone: what was written on it need not be remembered. */
 void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns, const char *name);
 /* Each asks object_writes_may() first. 1: sent; 0: not now; -ENOMEM (the key is marked for a retry). */

@@ -312,15 +312,6 @@ void termination_report_rate_limited(TerminationReport *r) {
         log_info(r->log, "Node %s waits its turn: 60 terminations a minute beyond a burst of 200", r->node);
 }
 
-void termination_report_write_failed(TerminationReport *r, const char *what, const ApiError *error) {
-        if (error->http == 409) {
-                log_debug(r->log, "Node %s changed meanwhile (%s): looking again", r->node, what);
-                return;
-        }
-        log_warning(r->log, "Failed to %s (node %s), trying again: %s", what, r->node,
-                    strempty(error->message));
-}
-
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
         if (node_stays)
                 node_conditions_flush(r->conditions);

@@ -34,7 +34,6 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
                                 const char *message);
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s);
 void termination_report_rate_limited(TerminationReport *r);
-void termination_report_write_failed(TerminationReport *r, const char *what, const ApiError *error);
 /* Node and claim are about to go: what was not told yet waits to see whether they do. stays: somebody else's
  * finalizer keeps that one, and all of it is told now. */
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays);

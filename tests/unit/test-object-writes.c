@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "kube-kinds.h"
+#include "kube-rig.h"
+#include "object-writes.h"
+
+#define MSEC USEC_PER_MSEC
+
+typedef struct Bench {
+        Rig *rig;
+        WorkQueue *queue;
+        ObjectWrites *writes;
+        unsigned n_looked; /* times that a key was reconciled */
+} Bench;
+
+static void on_key(const char *key, void *userdata) {
+        Bench *b = userdata;
+        (void) key;
+
+        b->n_looked++;
+}
+
+static void bench_init(Bench *b) {
+        *b = (Bench){ .rig = rig_new() };
+        assert_return_code(work_queue_new(b->rig->host->loop, b->rig->host->random, "test", USEC_PER_SEC,
+                                          USEC_PER_MINUTE, on_key, b, &b->queue),
+                           0);
+        assert_return_code(object_writes_new(b->rig->host->client, b->queue, (HttpGuard){}, &b->writes), 0);
+}
+
+static void bench_done(Bench *b) {
+        object_writes_free(b->writes);
+        work_queue_free(b->queue);
+        rig_free(b->rig);
+}
+
+static ObjectWrite write_on(const char *name, const char *state, bool urgent) {
+        return (ObjectWrite){ .what = "mark",
+                              .target = { .kind = &kube_node_kind, .name = name },
+                              .state = state,
+                              .reconcile_key = "node/n",
+                              .urgent = urgent };
+}
+
+static int patch(Bench *b, const char *state, bool urgent) {
+        ObjectWrite w = write_on("n", state, urgent);
+
+        return object_writes_patch(b->writes, &w, KUBE_PATCH_MERGE, "{}");
+}
+
+static void test_once_on_a_state(void **state) {
+        (void) state;
+
+        for (int urgent = 0; urgent < 2; urgent++) {
+                Bench b;
+
+                print_message("  %s\n", urgent ? "urgent" : "in its turn");
+                bench_init(&b);
+                rig_answer(b.rig, 200, "{}");
+                rig_answer(b.rig, 200, "{}");
+                assert_int_equal(patch(&b, "1", urgent), 1);
+                assert_int_equal(patch(&b, "2", urgent), 0); /* one is under way */
+                rig_run_for(b.rig, 100 * MSEC);
+                assert_int_equal(b.n_looked, 1);
+                assert_int_equal(patch(&b, "1", urgent), 0);
+                assert_int_equal(patch(&b, "2", urgent), 1);
+                rig_run_for(b.rig, 100 * MSEC);
+                assert_int_equal(b.rig->n_requests, 2);
+                object_writes_forget(b.writes, &kube_node_kind, NULL, "n");
+                rig_answer(b.rig, 200, "{}");
+                assert_int_equal(patch(&b, "2", urgent), 1);
+                bench_done(&b);
+        }
+}
+
+/* However often its key gets dirty, what fails is tried with backoff, on other states as well. */
+static void test_urgent_backoff(void **state) {
+        ObjectWrite w = write_on("n", "1", true);
+        char version[16];
+        unsigned looked;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (int i = 0; i < 100; i++)
+                rig_answer(b.rig, 500, "{}");
+        assert_false(object_writes_failing(b.writes, &w));
+        for (int i = 0; i < 6000; i++) {
+                snprintf(version, sizeof(version), "%d", i);
+                (void) patch(&b, version, true);
+                rig_run_for(b.rig, 10 * MSEC);
+        }
+        assert_true(object_writes_failing(b.writes, &w));
+        /* 0.1, 0.2, 0.4 ... 10, 10: a minute has about a dozen */
+        assert_in_range(b.rig->n_requests, 8, 16);
+
+        print_message("  and its key is dirty when it may be tried again\n");
+        rig_run_for(b.rig, 15 * USEC_PER_SEC);
+        looked = b.n_looked;
+        b.rig->next_answer = b.rig->n_answers;
+        rig_answer(b.rig, 200, "{}");
+        assert_int_equal(patch(&b, "last", true), 1);
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_true(b.n_looked > looked);
+        assert_false(object_writes_failing(b.writes, &w));
+        assert_int_equal(patch(&b, "last", true), 0);
+        bench_done(&b);
+}
+
+/* 409: somebody else wrote. On what he made of it at once, on the old version after a moment. */
+static void test_conflict(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 409, "{}");
+        rig_answer(b.rig, 409, "{}");
+        rig_answer(b.rig, 200, "{}");
+        assert_int_equal(patch(&b, "1", true), 1);
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(b.n_looked, 1);
+        assert_int_equal(patch(&b, "1", true), 0);
+        assert_int_equal(patch(&b, "2", true), 1);
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(patch(&b, "2", true), 0);
+        rig_run_for(b.rig, 500 * MSEC);
+        assert_int_equal(patch(&b, "2", true), 1);
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 3);
+        bench_done(&b);
+}
+
+/* An adoption of very many nodes does not hold up a removal. */
+static void test_room(void **state) {
+        char names[40][8];
+        unsigned sent = 0;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (size_t i = 0; i < 50; i++)
+                rig_answer(b.rig, 0, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                ObjectWrite w;
+
+                snprintf(names[i], sizeof(names[i]), "a%zu", i);
+                w = write_on(names[i], "1", false);
+                sent += object_writes_patch(b.writes, &w, KUBE_PATCH_MERGE, "{}") > 0;
+        }
+        assert_int_equal(sent, 32);
+        assert_int_equal(patch(&b, "1", true), 1);
+        rig_run_for(b.rig, 100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 33);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_once_on_a_state),
+                cmocka_unit_test(test_urgent_backoff),
+                cmocka_unit_test(test_conflict),
+                cmocka_unit_test(test_room),
+        };
+
+        return cmocka_run_group_tests_name("object-writes", tests, NULL, NULL);
+}
