@@ -229,16 +229,17 @@ static void stalled_beside_live(void **state) {
 
         w->on_request = hold;
         warm(w, HTTP_LANE_BULK);
-        h2_call_start(
-                w, &stalled, "/hold",
-                (HttpRequest){ .method = HTTP_POST, .lane = HTTP_LANE_BULK, .timeout_usec = USEC_PER_SEC });
+        h2_call_start(w, &stalled, "/hold",
+                      (HttpRequest){ .method = HTTP_POST,
+                                     .lane = HTTP_LANE_BULK,
+                                     .timeout_usec = 3 * USEC_PER_SEC });
         for (unsigned i = 0; i < 20; i++)
                 bulk(w, calls + i, i < 19 ? "/x" : "/hold/live");
         wait_requests(w, 2 + 20);
         for (unsigned i = 0; i < 19; i++)
                 finish_with(calls + i, "200");
         finish_with(&stalled, "ETIMEDOUT?");
-        assert_in_range(stalled.ended_usec - stalled.began_usec, USEC_PER_SEC, 10 * USEC_PER_SEC);
+        assert_in_range(stalled.ended_usec - stalled.began_usec, 3 * USEC_PER_SEC, H2_PATIENCE_USEC);
         assert_false(calls[19].done);
         h2_stream_respond(h2_server_find(w->server, 22), 200, "{}");
         finish_with(calls + 19, "200");
@@ -272,34 +273,48 @@ static void cancelled_beside_live(void **state) {
 /* Nobody answers there, but the kernel acknowledges: only deadlines tell. Calls overlap all the time, so
  * that the connection is never without one; those begun after the first deadline has passed must not go
  * there. */
-static void dead_under_steady_load(void **state) {
+static bool steady_load(void **state, usec_t timeout_usec) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call calls[40];
-        unsigned n_good = 0;
-        usec_t first_failure = USEC_INFINITY;
+        unsigned n_good = 0, n_wrong = 0;
+        usec_t first_failure = USEC_INFINITY, latest_usec = 0;
 
         warm(w, HTTP_LANE_URGENT);
         h2_connection_freeze(h2_server_connection(w->server, 1));
         for (unsigned i = 0; i < ELEMENTSOF(calls); i++) {
-                h2_call_start(w, calls + i, "/x", (HttpRequest){ .timeout_usec = USEC_PER_SEC });
-                h2_run_for(w, 100 * USEC_PER_MSEC);
+                usec_t began = loop_now(w->loop);
+
+                h2_call_start(w, calls + i, "/x", (HttpRequest){ .timeout_usec = timeout_usec });
+                h2_run_for(w, timeout_usec / 10);
+                latest_usec = MAX(latest_usec, loop_now(w->loop) - began);
         }
         for (unsigned i = 0; i < ELEMENTSOF(calls); i++) {
                 h2_call_finish(calls + i);
-                if (calls[i].error == 0)
-                        n_good++;
-                else {
-                        assert_outcome(calls + i, "ETIMEDOUT?");
+                n_good += calls[i].error == 0;
+                n_wrong += calls[i].error < 0 && !streq(h2_call_outcome(calls + i), "ETIMEDOUT?");
+                if (calls[i].error < 0)
                         first_failure = MIN(first_failure, calls[i].ended_usec);
-                }
         }
         for (unsigned i = 0; i < ELEMENTSOF(calls); i++)
-                if (calls[i].error < 0 && calls[i].began_usec > first_failure)
-                        fail_msg("Call %u began after the first time-out had told that the connection is "
-                                 "dead, and "
-                                 "was sent there all the same; %u of %zu calls came through",
-                                 i, n_good, ELEMENTSOF(calls));
+                n_wrong += calls[i].error < 0 && calls[i].began_usec > first_failure;
+        if (n_wrong > 0 && latest_usec > timeout_usec / 4)
+                return false;
+        if (n_wrong > 0)
+                fail_msg("%u calls began after the first time-out had told that the connection is dead, and "
+                         "were "
+                         "sent there all the same, or ended otherwise; %u of %zu came through",
+                         n_wrong, n_good, ELEMENTSOF(calls));
         assert_in_range(n_good, 1, ELEMENTSOF(calls) - 1);
+        return true;
+}
+
+static void dead_under_steady_load(void **state) {
+        usec_t timeout_usec = USEC_PER_SEC;
+
+        while (!steady_load(state, timeout_usec)) { /* a busy machine: we were late ourselves */
+                timeout_usec *= 4;
+                assert_true(timeout_usec < H2_PATIENCE_USEC);
+        }
 }
 
 static void lanes_do_not_share_a_death(void **state) {
@@ -322,8 +337,8 @@ static void lanes_do_not_share_a_death(void **state) {
         h2_call_cancel(&stuck);
 }
 
-/* The peer takes the connection and does not go on with the handshake: nothing was sent, and that is certain.
- * Calls that wait for this very connection get another one when the first call gives it up. */
+/* The peer takes the connection and does not go on with the handshake: nothing was sent, and that is
+ * certain. Calls that wait for this very connection get another one when the first call gives it up. */
 static void dead_before_the_handshake(void **state) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call first, waiting[3];
