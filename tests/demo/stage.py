@@ -19,7 +19,7 @@ sys.path[:0] = [os.path.join(TESTS, "e2e"), os.path.join(TESTS, "cluster")]
 import apiclient  # noqa: E402
 import pki  # noqa: E402
 import procs  # noqa: E402
-from daemons import TOP, build_directory, seconds  # noqa: E402
+from daemons import LIMIT, TOP, build_directory, seconds  # noqa: E402
 
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 MANIFESTS = os.path.join(TOP, "packaging", "manifests")
@@ -124,7 +124,7 @@ class FakeStage(Stage):
 
     def _wait_endpoints(self):
         path = os.path.join(self.directory, "endpoints.json")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LIMIT
         while not os.path.exists(path):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 with open(os.path.join(self.directory, "fake-cluster.log"), encoding="utf-8") as f:
@@ -145,7 +145,7 @@ class FakeStage(Stage):
             self._process.wait()
 
     def _control(self, what):
-        with urllib.request.urlopen(self._endpoints["control"] + what, timeout=10) as answer:
+        with urllib.request.urlopen(self._endpoints["control"] + what, timeout=LIMIT) as answer:
             return json.load(answer)
 
     def instances(self):

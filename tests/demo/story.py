@@ -17,7 +17,7 @@ from narrator import ClusterTeller, LogTeller, Narrator, Screen, is_ready  # noq
 from stage import COORDINATOR, REGION, FakeStage, RealStage  # noqa: E402
 
 from cluster import StartError  # noqa: E402
-from daemons import Daemon, procs, program, temporary_directory  # noqa: E402
+from daemons import LIMIT, Daemon, procs, program, temporary_directory  # noqa: E402
 from metadata import Metadata  # noqa: E402
 
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
@@ -39,11 +39,11 @@ BUDGETS = {"web": 10, "db": 4}
 STOP_SEC = 1
 
 
-def wait(condition, timeout, what):
-    deadline = time.monotonic() + timeout
+def wait(condition, what):
+    deadline = time.monotonic() + LIMIT
     while not (result := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {timeout} s")
+            raise TimeoutError(f"{what}: not within {LIMIT} s")
         time.sleep(0.02)
     return result
 
@@ -75,10 +75,10 @@ class Demo:
             self._open(node, False)
         for node in NODES:
             self._open(node, True)
-        wait(lambda: sum(map(is_ready, self._pods())) == 20, 30, "20 pods run")
+        wait(lambda: sum(map(is_ready, self._pods())) == 20, "20 pods run")
         wait(
             lambda: all(
-                self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()), 20,
+                self._allowed(n) == sum(w[n] for w in NODES.values()) - a for n, a in BUDGETS.items()),
             "the budgets are counted")
 
     def _create_set(self, name, available):
@@ -104,7 +104,7 @@ class Demo:
         """More pods of that set; the scheduler has but this node to put them on."""
         have = self.client.get(f"{SETS}/{name}")["spec"]["replicas"]
         self.client.patch(f"{SETS}/{name}", {"spec": {"replicas": have + count}})
-        wait(lambda: sum(p["spec"].get("nodeName") == node for p in self._pods(name)) == count, 20,
+        wait(lambda: sum(p["spec"].get("nodeName") == node for p in self._pods(name)) == count,
              f"{count} pods of {name} on {node}")
 
     def _open(self, node, is_open):
@@ -118,7 +118,7 @@ class Demo:
                 c["type"] == "Ready" and c["status"] == "True"
                 for c in found["status"].get("conditions", []))
 
-        wait(ready, 20, f"{node} is Ready")
+        wait(ready, f"{node} is Ready")
 
     def _pods(self, app=None):
         items = self.client.get(PODS)["items"]
@@ -148,7 +148,7 @@ class Demo:
         for agent in self.agents.values():
             agent.wait_line("READY")
         self.coordinators["B"].wait_line("READY")
-        wait(self._all_adopted, 20, "the nodes are adopted")
+        wait(self._all_adopted, "the nodes are adopted")
 
     def _all_adopted(self):
         claims = {c.get("status", {}).get("nodeName") for c in self.client.get(CLAIMS)["items"]}
@@ -191,8 +191,8 @@ class Demo:
         narrator.say("EC2", f"spot notice at the metadata service of {SPOT}: its machine ends in 120 s")
         self.notes["notice"] = time.time()
         self.metadata[SPOT].interrupt(120)
-        self.notes["spot drained"] = self.agents[SPOT].wait_line("NODE_DRAINED", 60).time
-        wait(lambda: not self._pods_on(SPOT), 10, f"{SPOT} is empty")
+        self.notes["spot drained"] = self.agents[SPOT].wait_line("NODE_DRAINED").time
+        wait(lambda: not self._pods_on(SPOT), f"{SPOT} is empty")
         narrator.flush()
 
     def deletion(self, narrator):
@@ -200,14 +200,14 @@ class Demo:
         narrator.say("you", f"kubectl delete node {DELETED}")
         self.client.delete(f"/api/v1/nodes/{DELETED}")
         self.notes["deleted"] = time.time()
-        leader.wait_line("POD_EVICTION_BLOCKED", 30)
-        wait(self._only_held_left, 30, f"all but the pods of db have left {DELETED}")
+        leader.wait_line("POD_EVICTION_BLOCKED")
+        wait(self._only_held_left, f"all but the pods of db have left {DELETED}")
         narrator.say("you", "vesperctl status\n" + self._status())
         narrator.say("you",
                      "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
         before = len(self._going("db"))
         self.client.patch(f"{SETS}/db", {"spec": {"replicas": 5}})
-        wait(lambda: len(self._going("db")) > before, 30, "a pod of db is evicted")
+        wait(lambda: len(self._going("db")) > before, "a pod of db is evicted")
         leader.kill()
         self.notes["killed"] = time.time()
         narrator.say("you",
@@ -215,13 +215,13 @@ class Demo:
         narrator.say(
             "story",
             "nobody leads now; the other coordinator may take over when the Lease (15 s) has run out")
-        self.notes["takeover"] = other.wait_line("LEASE_ACQUIRED", 45).time
-        wait(lambda: self.client.find(f"/api/v1/nodes/{DELETED}") is None, 45, f"{DELETED} is gone")
+        self.notes["takeover"] = other.wait_line("LEASE_ACQUIRED").time
+        wait(lambda: self.client.find(f"/api/v1/nodes/{DELETED}") is None, f"{DELETED} is gone")
         self.notes["node gone"] = time.time()
         wait(
             lambda: all(
                 c.get("status", {}).get("nodeName") != DELETED for c in self.client.get(CLAIMS)["items"]),
-            20, "its NodeClaim is gone")
+            "its NodeClaim is gone")
         narrator.flush()
 
     def _status(self):
@@ -231,7 +231,7 @@ class Demo:
             capture_output=True,
             text=True,
             check=True,
-            timeout=20).stdout
+            timeout=LIMIT).stdout
 
     def _only_held_left(self):
         pods = self._pods_on(DELETED)
