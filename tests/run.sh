@@ -8,7 +8,7 @@
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
 #   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; about six minutes)
 #   bash tests/run.sh node               the package on real machines in a real cluster (not part of "every suite" yet)
-#   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine)
+#   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine); --all: the long one, too
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (which
 # lines of the daemons none of these three executes), e2e, manifests (what a cluster is given: kustomize, helm, permissions).

@@ -148,31 +148,37 @@ static void count_expected(FakeCluster *c, const cJSON *pdb, int64_t matching, N
         }
 }
 
+/* It was evicted, and is still to go: a budget counts it no more, for a while. */
+static bool still_disrupted(FakeQueue *q, const char *key, const cJSON *was, const cJSON *pod, usec_t now,
+                            cJSON *disrupted) {
+        const char *name = fj_string(pod, "metadata", "name", NULL), *since = fj_string(was, name, NULL);
+        usec_t at;
+
+        if (!since || rfc3339_parse(since, &at) < 0 || at + DELETION_TIMEOUT_USEC <= now)
+                return false;
+        fj_set_string(disrupted, name, since);
+        fake_queue_add_in(q, key, at + DELETION_TIMEOUT_USEC - now + USEC_PER_MSEC);
+        return true;
+}
+
 /* One walk over the budget's pods; `disrupted` keeps the entries that still count. */
 static Numbers count(FakeCluster *c, FakeQueue *q, const cJSON *pdb, const char *key, cJSON *disrupted) {
         const cJSON *was = fj_get(pdb, "status", "disruptedPods", NULL), *pod;
+        const char *ns = fj_string(pdb, "metadata", "namespace", NULL);
         usec_t now = loop_wall(c->loop);
         int64_t matching = 0;
         Numbers n = { 0 };
 
-        FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, fj_string(pdb, "metadata", "namespace", NULL)) {
-                const char *name = fj_string(pod, "metadata", "name", NULL), *since;
-                bool expected_gone = false;
-                usec_t at;
+        for (size_t i = fake_store_first(c->store, FAKE_PODS, ns);
+             (pod = fake_store_in_ns(c->store, FAKE_PODS, ns, i)); i++) {
+                FakeHealth health;
 
                 if (!pdb_matches(pdb, pod))
                         continue;
                 matching++;
-                if (fj_get(pod, "metadata", "deletionTimestamp", NULL))
-                        continue;
-                since = fj_string(was, name, NULL);
-                if (since && rfc3339_parse(since, &at) >= 0 && at + DELETION_TIMEOUT_USEC > now) {
-                        expected_gone = true;
-                        fj_set_string(disrupted, name, since);
-                        fake_queue_add_in(q, key, at + DELETION_TIMEOUT_USEC - now + USEC_PER_MSEC);
-                }
-                if (!expected_gone && fake_condition_is(pod, "Ready", "True"))
-                        n.healthy++;
+                health = fake_version_health(fake_store_at(c->store, FAKE_PODS, i));
+                if (health != FAKE_GOING && !(was && still_disrupted(q, key, was, pod, now, disrupted)))
+                        n.healthy += health == FAKE_READY;
         }
         count_expected(c, pdb, matching, &n);
         return n;

@@ -75,6 +75,17 @@ const char *fake_version_text(FakeVersion *v) {
         return v->text;
 }
 
+FakeHealth fake_version_health(FakeVersion *v) {
+        if (!v->looked) {
+                const cJSON *ready = fj_find(fj_get(v->json, "status", "conditions", NULL), "type", "Ready");
+
+                v->going = fj_get(v->json, "metadata", "deletionTimestamp", NULL);
+                v->ready = streq_ptr(fj_string(ready, "status", NULL), "True");
+                v->looked = true;
+        }
+        return v->going ? FAKE_GOING : v->ready ? FAKE_READY : FAKE_UNREADY;
+}
+
 char *fake_version_print(const FakeResource *r, FakeVersion *v) {
         const char *text = fake_version_text(v);
 

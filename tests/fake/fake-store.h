@@ -21,7 +21,10 @@ typedef struct FakeVersion {
         uint64_t rv;
         cJSON *json;
         char *text; /* printed once wanted */
+        bool looked, ready, going; /* fake_version_health() */
 } FakeVersion;
+
+typedef enum FakeHealth { FAKE_UNREADY, FAKE_READY, FAKE_GOING } FakeHealth;
 
 /* One write. Created: old NULL. Deleted: new NULL, and `gone` is the last state with the version of the
  * deletion. */
@@ -45,6 +48,9 @@ DEFINE_FREEP(FakeVersion, fake_version_unref);
 /* The object as the API shows it: with kind and apiVersion in front. `text` of the version is without. */
 char *fake_version_print(const FakeResource *r, FakeVersion *v);
 const char *fake_version_text(FakeVersion *v);
+/* Of a pod: being deleted, else whether its condition Ready is True. Looked up once: budgets ask for all
+ * their pods each time that one of them changes. */
+FakeHealth fake_version_health(FakeVersion *v);
 static inline const cJSON *fake_version_json(const FakeVersion *v) {
         return v ? v->json : NULL;
 }
