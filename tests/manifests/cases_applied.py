@@ -9,6 +9,7 @@ import time
 
 from cases_node import _wait_polls
 from cases_rendered import values_files
+from daemons import LIMIT
 from metadata import Metadata
 from pods import Pod, make_node
 from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, one
@@ -107,15 +108,15 @@ def pods_are_made(bed, figures):
     for host in hosts:  # a pod that only it can take: the scheduler knows it
         bed.cluster.create_pods(None, 1, prefix=f"on-{host}", change=lambda pod, host=host: pod["spec"].update(
             nodeSelector={"kubernetes.io/hostname": host}))
-    bed.cluster.wait_for(lambda: all(bed.cluster.pods(host) for host in hosts), 60, "the scheduler uses each node")
+    bed.cluster.wait_for(lambda: all(bed.cluster.pods(host) for host in hosts), LIMIT, "the scheduler uses each node")
     _apply(bed, "-k", MANIFESTS)
     bed.wait_served()
-    bed.cluster.wait_for(lambda: bed.admin.get(DEPLOYMENT)["status"].get("readyReplicas") == 2, 60, "both replicas are Ready")
+    bed.cluster.wait_for(lambda: bed.admin.get(DEPLOYMENT)["status"].get("readyReplicas") == 2, LIMIT, "both replicas are Ready")
     pods = bed.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
     assert len({p["spec"]["nodeName"] for p in pods}) == 2, [p["spec"]["nodeName"] for p in pods]
     assert all(p["spec"]["priority"] == 2000000000 for p in pods), [p["spec"]["priority"] for p in pods]
     assert all(p["status"]["qosClass"] == "Burstable" for p in pods)
-    bed.cluster.wait_for(lambda: bed.admin.get(BUDGET).get("status", {}).get("disruptionsAllowed") == 1, 30,
+    bed.cluster.wait_for(lambda: bed.admin.get(BUDGET).get("status", {}).get("disruptionsAllowed") == 1, LIMIT,
                          "the budget allows one disruption")
     level = bed.admin.get(f"/api/v1/namespaces/{NAMESPACE}")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
     assert level == "restricted", level
@@ -131,10 +132,10 @@ def agents_everywhere(bed, figures):
     def placed():
         return {p["spec"].get("nodeName"): p for p in bed.agent_pods() if "deletionTimestamp" not in p["metadata"]}
 
-    bed.cluster.wait_for(lambda: set(placed()) == set(nodes), 60, "an agent's pod on each node")
+    bed.cluster.wait_for(lambda: set(placed()) == set(nodes), LIMIT, "an agent's pod on each node")
     before = placed()["host-1"]
     assert before["spec"]["priority"] == 2000001000, before["spec"]["priority"]
-    bed.cluster.kubectl("drain", "host-1", "--ignore-daemonsets", "--force", "--timeout=60s")
+    bed.cluster.kubectl("drain", "host-1", "--ignore-daemonsets", "--force", f"--timeout={LIMIT}s")
     assert placed()["host-1"]["metadata"]["uid"] == before["metadata"]["uid"], "its pod is another one after the drain"
     # Level restricted would have none of them.
     done = bed.cluster.kubectl("label", "--overwrite", "--dry-run=server", "namespace", NAMESPACE,
@@ -209,14 +210,14 @@ def flow_control(bed, figures):
             conditions = bed.admin.get(f"{FLOW}/{name}").get("status", {}).get("conditions", [])
             return any(c["type"] == "Dangling" and c["status"] == "False" for c in conditions)
 
-        bed.cluster.wait_for(stands, 30, f"FlowSchema {name} has its priority level")
+        bed.cluster.wait_for(stands, LIMIT, f"FlowSchema {name} has its priority level")
     token = bed.token("vesper-coordinator")
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/vesper-coordinator"
     # The API server takes a while to heed a new one.
     for path, schema in ((lease, "vesper-coordinator-lease"), ("/api/v1/pods", "vesper-coordinator"),
                          ("/api/v1/nodes", "vesper-coordinator"), ("/version", "vesper-coordinator"),
                          ("/apis/vesper.sh/v1alpha1/nodeclaims", "vesper-coordinator")):
-        bed.cluster.wait_for(lambda path=path, schema=schema: _schema_of(bed, path, token=token) == schema, 30,
+        bed.cluster.wait_for(lambda path=path, schema=schema: _schema_of(bed, path, token=token) == schema, LIMIT,
                              f"GET {path} is in FlowSchema {schema}")
     certificate = bed.cluster._pki.issue("system:node:host-0", ["system:nodes"])
     found = _schema_of(bed, "/api/v1/pods?fieldSelector=spec.nodeName%3Dhost-0", certificate=certificate)
@@ -246,8 +247,8 @@ def coordinator_pod(bed, figures):
     world.budget(pool, pool, 3)
     pod = Pod(bed, objects, "Deployment", "vesper-coordinator", api=api)
     with pod.daemon as daemon:
-        daemon.wait_line("READY", 60)
-        world.wait_adopted(node, forced, kept, timeout=60)
+        daemon.wait_line("READY")
+        world.wait_adopted(node, forced, kept)
         bed.probe(pod.container["ports"][0]["containerPort"], "/healthz", "/readyz", "/metrics")
         # A node that somebody deletes, with a budget; its claim follows it.
         world.delete_node(node)
@@ -258,7 +259,7 @@ def coordinator_pod(bed, figures):
         world.wait_gone(forced)
         # The pool goes, its last node stays.
         bed.admin.delete(f"{POOLS}/{pool}")
-        bed.cluster.wait_for(lambda: not bed.admin.find(f"{POOLS}/{pool}"), 60, "the pool lets go")
+        bed.cluster.wait_for(lambda: not bed.admin.find(f"{POOLS}/{pool}"), LIMIT, "the pool lets go")
         assert FINALIZER not in bed.admin.get(f"/api/v1/nodes/{kept}")["metadata"].get("finalizers", []), "a finalizer was left"
         for gone, its in ((node, instance), (forced, forced_instance)):
             assert world.ec2.state(its) in ("shutting-down", "terminated"), f"the instance of {gone} is {world.ec2.state(its)}"
@@ -283,7 +284,7 @@ def agent_pods(bed, figures):
     for distribution in DISTRIBUTIONS:
         name = f"{distribution}-node"
         bed.world.cluster.create_nodes(1, name, labels={"e2e": distribution})
-        bed.agent(distribution, f"{name}-0", "none", lambda pod: pod.daemon.wait_line("READY", 60))
+        bed.agent(distribution, f"{name}-0", "none", lambda pod: pod.daemon.wait_line("READY"))
 
 
 def agent_drains(bed, figures):
@@ -292,17 +293,17 @@ def agent_drains(bed, figures):
     node, _ = world.node("agent", "aws:///us-east-1a/i-0123456789abcdef0")
     world.cluster.create_pods(node, 30, prefix="work")
     world.cluster.wait_running(30, node)
-    bed.cluster.wait_for(lambda: any(p["spec"].get("nodeName") == node for p in bed.agent_pods()), 60, "the DaemonSet's pod")
+    bed.cluster.wait_for(lambda: any(p["spec"].get("nodeName") == node for p in bed.agent_pods()), LIMIT, "the DaemonSet's pod")
     own = next(p["metadata"]["uid"] for p in bed.agent_pods() if p["spec"].get("nodeName") == node)
     with Metadata("i-0123456789abcdef0") as metadata:
 
         def interrupted(pod):
-            pod.daemon.wait_line("READY", 60)
+            pod.daemon.wait_line("READY")
             _wait_polls(metadata, 2)
             mark = world.audit.mark()
             metadata.interrupt()
-            pod.daemon.wait_line("NODE_DRAINED", 90)
-            world.wait_condition(node, "Drained", timeout=60)
+            pod.daemon.wait_line("NODE_DRAINED")
+            world.wait_condition(node, "Drained")
             left = bed.cluster.pods(node)
             assert [p["metadata"]["uid"] for p in left] == [own], [p["metadata"]["name"] for p in left]
             capabilities = pod.capabilities()

@@ -40,7 +40,7 @@ class Tools:
     def helm(self, *arguments, stdin=None):
         """What it prints. Refused: it failed."""
         done = subprocess.run([self._program, *arguments], input=stdin, capture_output=True, text=True, check=False,
-                              env=self._environment, timeout=120)
+                              env=self._environment, timeout=600)
         if done.returncode:
             raise Refused(done.stderr)
         return done.stdout

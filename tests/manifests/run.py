@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
-from daemons import build_directory, procs, program, temporary_directory  # noqa: E402
+from daemons import LIMIT, build_directory, procs, program, temporary_directory  # noqa: E402
 from rendering import MANIFESTS, NAMESPACE, Tools  # noqa: E402
 from world import CLAIMS, POOLS, Figures, World  # noqa: E402
 import apiclient  # noqa: E402  (tests/cluster)
@@ -50,7 +50,7 @@ class Bed:
         return path
 
     def wait_served(self):
-        self.cluster.wait_for(lambda: all(self.admin.request("GET", p)[0] == 200 for p in (POOLS, CLAIMS)), 60,
+        self.cluster.wait_for(lambda: all(self.admin.request("GET", p)[0] == 200 for p in (POOLS, CLAIMS)), LIMIT,
                               "the CRDs are served")
 
     def remove_all(self):
@@ -73,13 +73,13 @@ class Bed:
         for path in paths:
             def answers(path=path):
                 try:
-                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
                     connection.request("GET", path)
                     return connection.getresponse().status == 200
                 except OSError:
                     return False
 
-            self.cluster.wait_for(answers, 30, f"GET {path} answers 200")
+            self.cluster.wait_for(answers, LIMIT, f"GET {path} answers 200")
 
     def agent_pods(self):
         return self.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io%2Fname%3Dvesper-agent")["items"]
