@@ -355,6 +355,9 @@ static int process_run(Process *p) {
         r = agent_start(p->agent);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to start the agent: %m");
+        /* Said now: a boot must not wait for an API server. What it waits for stands in its status, and in
+         * the log when it is over. */
+        notify("READY=1\nSTATUS=Waiting for the API server", NULL);
         r = loop_run(p->loop);
         return r < 0 ? log_error_errno(p->log, r, "The event loop failed: %m") : 0;
 }

@@ -26,7 +26,7 @@ int agent_new(Env *env, const AgentConfig *config, KubeClient *client, Agent **r
  * of the unit). */
 Agent *agent_free(Agent *a);
 DEFINE_FREEP(Agent, agent_free);
-/* Starts the source and the informers; sd_notify READY=1 follows when the own Node has been seen. */
+/* Starts the source and the informers. MESSAGE_READY follows when the own Node has been seen. */
 int agent_start(Agent *a);
 
 /* Asked to end (SIGTERM). fn is called when the process is to end: soon, unless the machine shuts down; then when its

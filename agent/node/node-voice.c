@@ -148,7 +148,7 @@ static const char *event_of(const Notice *n) {
 
 void node_voice_ready(NodeVoice *v) {
         say(v, LOG_LEVEL_INFO, MESSAGE_READY, "Watching over node %s.", v->node);
-        notify(v, "READY=1");
+        notify(v, "READY=1"); /* systemd has heard it before (agent-main.c); other runners may wait for it */
 }
 
 void node_voice_api_lost(NodeVoice *v, const ApiError *e) {

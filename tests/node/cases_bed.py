@@ -2,6 +2,7 @@
 """The package on a node that runs: the agent is there, sees what it needs, and its faces work."""
 
 from node import wait_for
+from shutdowns import PATIENCE
 
 
 def installed(bed, node, figures):
@@ -20,4 +21,22 @@ def installed(bed, node, figures):
     assert not bad, f"warnings and errors of the agent: {bad}"
 
 
-CASES = [installed]
+def boot_without_api(bed, node, figures):
+    """a boot without network does not wait for the API server; when it is there, the agent takes the node up"""
+    node.cut_power()
+    bed.network.cut(node.name)
+    try:
+        node.power_on(wait=False)
+        wait_for(lambda: node.status("systemctl", "is-active", "multi-user.target")[0] == 0, PATIENCE,
+                 lambda: f"multi-user.target is reached; jobs:\n{node.run('systemctl', 'list-jobs')}", 0.1)
+        state, status = node.show("vesper-agent", "ActiveState"), node.show("vesper-agent", "StatusText")
+        assert state == "active" and "API server" in status, f"vesper-agent is {state}, its status says '{status}'"
+        wait_for(lambda: "vesper-agent" in node.inhibitors(), PATIENCE, "logind has the agent's inhibitor")
+    finally:
+        bed.network.cut(node.name, away=False)
+    node.wait_ready()
+    node.wait_said("READY", node.booted, PATIENCE)
+    figures.add(f"status meanwhile: {status}")
+
+
+CASES = [installed, boot_without_api]
