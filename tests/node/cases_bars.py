@@ -7,6 +7,7 @@ import time
 
 from node import wait_for
 from shutdowns import PATIENCE, Shutdown
+from system import Unavailable
 
 RUNS = 5
 PODS, STOP_MSEC = 10, 2000
@@ -37,15 +38,33 @@ def _boot_seconds(node):
     return (finish - int(node.run("systemctl", "show", "-P", "UserspaceTimestampMonotonic"))) / 1e6
 
 
+def _others():
+    """None, or what else the machine does: then times say nothing about us."""
+    def total():
+        with open("/proc/stat", encoding="ascii") as f:
+            fields = list(map(int, f.readline().split()[1:9]))
+        return sum(fields), fields[3] + fields[4]
+
+    (all_before, idle_before), _ = total(), time.sleep(3)
+    all_after, idle_after = total()
+    used = 1 - (idle_after - idle_before) / max(1, all_after - all_before)
+    return f"{used:.0%} of its CPU time is in use before anything begins" if used > 0.5 else None
+
+
 def _power_off(bed, node):
     """Seconds to off with ten pods, None if the bed's own hang was in it; then it is booted again."""
     node.forget_traces()
     ends = Ends(node, node.create_pods(PODS, f"ten{int(time.time() * 1000)}", stop_msec=STOP_MSEC))
     down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), ends)
     hung = bool(node.stop_hung(down.began))
-    if "vesper-agent" in node.said_units:
+    if node.has_agent:
         late = [ok for ok in ends.check(down.began) if not ok]
         assert not late, f"{len(late)} containers ended after the kubelet was stopped"
+        traces = [node.trace(name) for name in ends.names]
+        steps = [("SIGTERM", min(t.asked for t in traces)), ("last SIGTERM", max(t.asked for t in traces)),
+                 ("last end", max(t.last for t in traces))]
+        steps += [(line.name, line.time) for name in ("NODE_DRAINED", "SHUTDOWN_LET_GO") for line in node.said(name, down.began)]
+        node.steps = ", ".join(f"{what} {at - down.began:.2f}" for what, at in steps)
     bed.remove_workloads(node.name + "-")
     node.power_on()
     return None if hung else down.seconds
@@ -53,8 +72,9 @@ def _power_off(bed, node):
 
 def cost(bed, node, figures):
     """poweroff with 10 pods of 2 s, boot and memory, beside a machine without our package"""
+    busy = _others()
     bare = bed.node(BARE, vesper=False)
-    node.said_units, bare.said_units = ("vesper-agent", ), ()
+    node.has_agent, bare.has_agent = True, False
     off, boot = {node: [], bare: []}, {node: [], bare: []}
     hangs = 0
     while min(map(len, off.values())) < RUNS and hangs < RUNS:
@@ -68,13 +88,18 @@ def cost(bed, node, figures):
             else:
                 off[machine].append(seconds)
     bed.discard(bare)
-    figures.add(f"the bed's own hangs, not counted: {hangs}")
+    figures.add(f"the bed's own hangs, not counted: {hangs}; the last shutdown: {node.steps}, off {off[node][-1]:.2f} s")
+    missed = []
     for what, found, bar in (("poweroff with 10 pods of 2 s", off, LATER_SEC), ("boot", boot, BOOT_SEC)):
         ours, theirs = statistics.median(found[node]), statistics.median(found[bare])
         listed = " ".join(f"{v:.2f}" for v in found[node]), " ".join(f"{v:.2f}" for v in found[bare])
         figures.add(f"{what}: median {ours:.2f} s [{listed[0]}], without our package {theirs:.2f} s [{listed[1]}]: "
                     f"{ours - theirs:+.2f} s, bar +{bar} s")
-        assert ours - theirs <= bar, f"{what}: {ours - theirs:+.2f} s is above the bar of +{bar} s"
+        if ours - theirs > bar:
+            missed.append(f"{what}: {ours - theirs:+.2f} s is above the bar of +{bar} s")
+    if missed and busy:
+        raise Unavailable(f"the machine is too busy to measure ({busy}): " + "; ".join(missed))
+    assert not missed, "; ".join(missed)
 
 
 def memory(bed, node, figures):

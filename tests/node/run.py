@@ -192,9 +192,14 @@ def remove_left(parent):
 
 
 def remove(folder):
-    for top in bedding.hierarchies():
-        bedding.remove_cgroup(os.path.join(top, os.path.basename(folder)))
-    shutil.rmtree(folder, ignore_errors=True)
+    """The processes of a run may be dying still: a cgroup goes with its last one, and a folder with the last file."""
+    groups = [os.path.join(top, os.path.basename(folder)) for top in bedding.hierarchies()]
+    deadline = time.monotonic() + 20
+    while any(map(os.path.isdir, groups + [folder])) and time.monotonic() < deadline:
+        for group in groups:
+            bedding.remove_cgroup(group)
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.05)
 
 
 def outside(arguments):

@@ -2,6 +2,7 @@
 """What a node of the bed boots from, in layers of an overlay: a Debian with containerd (cached), the bed's own files (kubelet,
 image, network), and our package, installed by dpkg."""
 
+import functools
 import glob
 import hashlib
 import json
@@ -63,13 +64,14 @@ def _sources_key():
     return digest.hexdigest()[:16]
 
 
+@functools.cache  # what a run has begun with
 def package(name="vesper-agent"):
     """The path of that .deb of this tree; built once for the same sources."""
     folder = os.path.join(build_directory(), "node", "deb-" + _sources_key())
     if not os.path.isdir(folder):
-        parent = os.path.dirname(folder)
-        shutil.rmtree(parent, ignore_errors=True)
-        new = os.path.join(parent, "making")
+        new = os.path.join(os.path.dirname(folder), "deb-new")
+        for old in glob.glob(os.path.join(os.path.dirname(folder), "deb-*")):
+            shutil.rmtree(old)
         os.makedirs(new)
         run("nice", os.path.join(TOP, "packaging", "debian", "build.sh"), new)
         os.rename(new, folder)
