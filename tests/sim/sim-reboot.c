@@ -9,7 +9,7 @@
  */
 
 #define SEEDS 5u
-#define RANDOM_SEEDS 40u
+#define RANDOM_SEEDS 25u
 #define PATIENCE_USEC (10 * USEC_PER_MINUTE)
 #define SLOT_USEC (4 * USEC_PER_MINUTE)
 #define ASKS "vesper.sh/shutdown-request"

@@ -8,6 +8,7 @@
 
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "page.h"
 
 /* Nodes ask for slots as their agents do; what the coordinator answers. */
 
@@ -67,6 +68,12 @@ static void boot(CoordinatorRig *r, const char *node, const char *id, bool ready
                    id, ready ? "True" : "False");
 }
 
+static bool metrics_say(CoordinatorRig *r, const char *line) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return strstr(p.body, line) != NULL;
+}
+
 static void refuse_lists(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
         if (request->verb == FAKE_LIST)
                 ret_fault->status = 503;
@@ -88,6 +95,9 @@ static void test_one_by_one(void **state) {
         assert_false(is_granted(r, "n0", "a"));
         assert_false(is_granted(r, "n2", "c"));
         assert_true(rig_has_event(r, "n1", "RebootGranted"));
+        assert_true(metrics_say(r, "vesper_coordinator_reboot_slots_held 1\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_reboots_waiting 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_reboots_granted_total 1\n"));
         assert_true(rig_event_says(r, "n0", "RebootWaits", "held by n1 until"));
         assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Node n1 may reboot now"));
         assert_non_null(strstr(strbuf_str(&rig_leader(r)->said), "Waiting: n2, n0"));
@@ -275,6 +285,9 @@ static void test_long_list(void **state) {
                    "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED
                    "':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
                    until);
+        /* What is no grant, found there too. */
+        fake_merge(r->cluster, FAKE_NODES, NULL, "a001",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED "':'{}'}}}");
         lists = fake_api_count_status(r->api, FAKE_LIST, FAKE_NODES, NULL, 200);
         rig_run(r, 15 * S);
         fake_api_set_fault(r->api, refuse_lists, NULL);
