@@ -327,10 +327,9 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         /* The same name with another uid is another Node; what is left of the old one's claim is
          * orphan.c's. */
         if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
-                removal_step(l, x); /* may find that it is done, and drop it */
-                x = hashmap_get(l->removals, name);
-                if (x)
-                        removal_drop(l, x);
+                node_termination_look(x->termination); /* it may be done */
+                removal_note_state(l, x);
+                removal_drop(l, x);
                 x = NULL;
         }
         if (!n)

@@ -224,15 +224,12 @@ static void on_written(const KubeReply *reply, void *userdata) {
                 timer_arm_earlier(s->timer, s->due_usec);
 }
 
-static void on_timer(Timer *t, void *userdata) {
-        ClaimStatus *s = userdata;
+static void tell(ClaimStatus *s) {
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
         KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .yields = true };
         _cleanup_free_ char *body = NULL;
         usec_t at;
 
-        if (!s->dirty || s->call)
-                return;
         if (s->only_progress && s->progress &&
             !token_bucket_take(s->progress, loop_now(s->env->loop), &at)) {
                 timer_arm(s->timer, at);
@@ -246,6 +243,13 @@ static void on_timer(Timer *t, void *userdata) {
         }
         s->dirty = false;
         s->written_usec = loop_now(s->env->loop);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        ClaimStatus *s = userdata;
+
+        if (s->dirty && !s->call)
+                tell(s);
 }
 
 void claim_status_hold(ClaimStatus *s) {

@@ -103,6 +103,31 @@ static void test_newer_word(void **state) {
         bench_done(&b);
 }
 
+/* What changes while another's word is under way follows once it has settled. */
+static void test_word_meanwhile(void **state) {
+        HttpExchange *slow;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 0, NULL);
+        rig_answer(b.rig, 200, "{}");
+        node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "one");
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        node_conditions_set(b.conditions, "B", CONDITION_TRUE, "R", "two");
+        slow = b.rig->open[b.rig->n_open - 1];
+        slow->ops->reply(slow, 200, NULL, 0, "{}", 2);
+        b.rig->n_open = 0;
+        rig_run_for(b.rig, 900 * MSEC);
+        assert_int_equal(b.rig->n_requests, 1);
+        rig_run_for(b.rig, 200 * MSEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_sent(&b, 1, "two");
+        assert_null(strstr(b.rig->requests[1].body, "one"));
+        bench_done(&b);
+}
+
 static void test_gone(void **state) {
         static const unsigned answers[] = { 404, 422 };
         (void) state;
@@ -143,6 +168,13 @@ static void test_about_to_go(void **state) {
         assert_sent(&b, 1, "Drained");
         bench_done(&b);
 
+        print_message("  where all was told, nothing is\n");
+        bench_init(&b);
+        node_conditions_hold(b.conditions);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 0);
+        bench_done(&b);
+
         print_message("  another keeps it: at once\n");
         bench_init(&b);
         rig_answer(b.rig, 200, "{}");
@@ -155,9 +187,9 @@ static void test_about_to_go(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_together),   cmocka_unit_test(test_tried_again),
-                cmocka_unit_test(test_newer_word), cmocka_unit_test(test_about_to_go),
-                cmocka_unit_test(test_gone),
+                cmocka_unit_test(test_together),    cmocka_unit_test(test_tried_again),
+                cmocka_unit_test(test_newer_word),  cmocka_unit_test(test_word_meanwhile),
+                cmocka_unit_test(test_about_to_go), cmocka_unit_test(test_gone),
         };
 
         return cmocka_run_group_tests_name("node-conditions", tests, NULL, NULL);

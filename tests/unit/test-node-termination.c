@@ -237,6 +237,27 @@ static void test_foreign_finalizer(void **state) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_SEC));
 }
 
+/* The same with the claim. */
+static void test_foreign_finalizer_of_claim(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        claim = MUST(strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim,
+                   "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "','a/b']}}");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_null(rig_node(r, "n0"));
+        assert_non_null(rig_claim(r, "n0"));
+        assert_false(rig_has_finalizer(rig_claim(r, "n0")));
+        assert_string_equal(phase(r, "n0"), "Finished");
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        fake_remove(r->cluster, FAKE_NODECLAIMS, NULL, claim);
+}
+
 /* -- PDBs ----------------------------------------------------------------------------------------------- */
 
 static void test_pdb_that_allows_none(void **state) {
@@ -920,6 +941,7 @@ int main(void) {
                 cmocka_unit_test(test_quick_end_is_not_told),
                 cmocka_unit_test(test_many_pods_are_told_in_part),
                 cmocka_unit_test(test_foreign_finalizer),
+                cmocka_unit_test(test_foreign_finalizer_of_claim),
                 cmocka_unit_test(test_pdb_that_allows_none),
                 cmocka_unit_test(test_pdb_over_several_nodes),
                 cmocka_unit_test(test_protected),
