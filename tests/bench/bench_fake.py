@@ -80,7 +80,7 @@ class Size:
     def _synced(self, name, prefix):
         """A coordinator from its start until its view is complete."""
         daemon = self.fake.coordinator(name)
-        begin = time.monotonic()
+        fake, begin = account.read(self.fake.pid), time.monotonic()
         daemon.start()
         try:
             with account.Sampler(daemon.pid) as sampler:
@@ -91,6 +91,7 @@ class Size:
             daemon.stop()
             raise
         self.figures.update({
+            f"{prefix}_fake_cpu_s": (account.read(self.fake.pid) - fake).cpu,
             f"{prefix}_switches": after.voluntary + after.involuntary, f"{prefix}_synced_s": took, f"{prefix}_cpu_s": after.cpu, f"{prefix}_rss_mb": after.rss_kb / MB,
             f"{prefix}_anonymous_mb": after.anonymous_kb / MB,
             f"{prefix}_peak_rss_mb": max(sampler.peak.rss_kb, after.peak_rss_kb) / MB
@@ -192,7 +193,7 @@ class Size:
             left = list(names)
             wait(f"{count} deleted nodes go", lambda: _all_gone(self.fake.client, left), GONE_SEC, 0.1)
             took = time.monotonic() - begin
-        wait(f"{count} claims go", lambda: self._claims_gone(names), 120, 0.5)
+        wait(f"{count} claims go", lambda: self._claims_gone(names), GONE_SEC, 2)
         spent, watched = account.read(leader.pid) - before, account.read(standby.pid) - idle
         theirs = account.read(self.fake.pid) - fake
         evicted = self.fake.count("create pods/eviction", 201)
@@ -240,6 +241,7 @@ def _exponent(xs, ys):
 STEPS = (
     ("start to synced, s", "first_synced_s"),
     ("  CPU, s", "first_cpu_s"),
+    ("  CPU of the fake, s", "first_fake_cpu_s"),
     ("  RSS, MB", "first_rss_mb"),
     ("  anonymous, MB", "first_anonymous_mb"),
     ("  peak RSS, MB", "first_peak_rss_mb"),
