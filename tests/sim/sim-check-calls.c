@@ -94,6 +94,25 @@ void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new) {
                         *sent + (usec_t) fj_int(new, 0, "spec", "leaseDurationSeconds", NULL) * USEC_PER_SEC;
 }
 
+/* Who says that he leads has a Lease that lasts; one that woke up late may need a moment to see that it does not. */
+void sim_check_leaders(SimCheck *c) {
+        const cJSON *lease = NULL;
+        usec_t now = sim_world_now(c->world);
+
+        for (size_t i = c->world->options.n_agents; i < c->world->n_processes; i++) {
+                const SimLife *life = c->world->processes[i]->life;
+
+                if (!life || !life->leads || now < life->paused_until_usec + USEC_PER_MSEC)
+                        continue;
+                if (!lease)
+                        lease = fake_get(c->world->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator");
+                if (!streq_ptr(fj_string(lease, "spec", "holderIdentity", NULL), life->identity) ||
+                    now > c->lease_end_usec + USEC_PER_MSEC)
+                        sim_check_broken(c, "leader", "%s says that it leads, and its lease ended %" PRIu64 " ms ago",
+                                         life->identity, usec_sub(now, c->lease_end_usec) / USEC_PER_MSEC);
+        }
+}
+
 /* -- what is asked for twice ------------------------------------------------------------------- */
 
 /* Who was told: one life; of a coordinator during one leadership. */
@@ -183,6 +202,51 @@ static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *
                 check_gate(c, life, pod);
 }
 
+/* -- when it was asked ------------------------------------------------------------------------ */
+
+/* A request that crawls gets there within this. */
+#define CRAWL_USEC (6 * USEC_PER_SEC)
+
+static void note_asked(SimCheck *c, const SimLife *life, const char *what, bool clean) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, what));
+        SimAsked *asked = sim_check_entry(c->asked, key, sizeof(SimAsked));
+        usec_t now = sim_world_now(c->world);
+
+        if (!asked->last_unsure || now >= asked->sent_usec + CRAWL_USEC)
+                asked->sent_usec = now;
+        if (asked->last_unsure)
+                asked->unsure_usec = asked->last_usec;
+        asked->last_usec = now;
+        asked->last_unsure = !clean;
+}
+
+SimAsked sim_check_asked(const SimCheck *c, const char *what) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", sim_check_actor(c)->user, what));
+        const SimAsked *asked = hashmap_get(c->asked, key);
+
+        return asked ? *asked : (SimAsked){ 0 };
+}
+
+void sim_check_note_lie(SimCheck *c) {
+        const SimRequest *r = c->world->request;
+        _cleanup_free_ char *key = MUST(strf("%s %s/%s", r->user, strempty(r->ns), strempty(r->name)));
+        SimAsked *asked = hashmap_get(c->asked, key);
+
+        if (asked)
+                asked->last_unsure = true;
+}
+
+/* Of ".../namespaces/NS/pods/NAME[/eviction]", DELETE or POST; NULL: it ends no pod. */
+static char *pod_ended_by(const HttpRequest *request) {
+        const char *ns = strstr(request->url, "/namespaces/"), *name = strstr(request->url, "/pods/");
+
+        if (!ns || !name || (request->method != HTTP_DELETE && !endswith(request->url, "/eviction")))
+                return NULL;
+        ns += strlen("/namespaces/");
+        name += strlen("/pods/");
+        return MUST(strf("%.*s/%.*s", (int) strcspn(ns, "/"), ns, (int) strcspn(name, "/?"), name));
+}
+
 /* -- what it must not hit ---------------------------------------------------------------------- */
 
 static bool body_has(const HttpRequest *request, const char *word) {
@@ -222,6 +286,10 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
         bool coordinator = life->process->kind == SIM_COORDINATOR;
 
         if (streq(peer, "api")) {
+                _cleanup_free_ char *pod = pod_ended_by(request);
+
+                if (pod)
+                        note_asked(c, life, pod, clean);
                 c->n_requests++;
                 check_rate(c, life, request);
                 check_precondition(c, life, request);
@@ -237,7 +305,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                 const SimMachine *m = machine_in(c, request->body, request->body_size);
 
                 if (m) {
-                        c->seen[sim_check_index(c, m)].end_sent_usec = sim_world_now(c->world);
+                        note_asked(c, life, m->instance, clean);
                         check_again(c, life, m->instance, clean, NULL);
                 }
         }
@@ -273,6 +341,26 @@ static void check_looked(SimCheck *c, const SimProcess *p, const SimMachine *m) 
                                  p->user, m->instance, m->node);
 }
 
+/* Those that came while the request was on its way could not be known. */
+static size_t pods_left(const SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        _cleanup_free_ char *key = p ? MUST(strf("%s %s", p->user, m->instance)) : NULL;
+        const SimAsked *asked = key ? hashmap_get(c->asked, key) : NULL;
+        size_t left = sim_world_pods_alive(c->world, sim_check_index(c, m));
+        const cJSON *pod;
+
+        if (!asked || left == 0)
+                return left;
+        FAKE_FOREACH (pod, c->world->cluster, FAKE_PODS, NULL) {
+                const usec_t *since = hashmap_get(c->bound, uid_of(pod));
+
+                if (left > 0 && since && *since > asked->sent_usec && !fake_pod_is_terminal(pod) &&
+                    !sim_check_pod_is_daemon(pod) &&
+                    streq_ptr(fj_string(pod, "spec", "nodeName", NULL), m->node))
+                        left--;
+        }
+        return left;
+}
+
 /* An instance was told to end. */
 static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
@@ -280,7 +368,7 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         usec_t end = sim_check_deadline(c, m);
         bool early = (!p || sim_process_knows_time(p)) &&
                      (end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end);
-        size_t left = sim_world_pods_alive(c->world, sim_check_index(c, m));
+        size_t left = pods_left(c, p, m);
 
         if (node && !sim_check_is_deleting(node))
                 sim_check_broken(c, "ended", "%s is ended, but node %s is not being deleted", m->instance, m->node);
@@ -289,9 +377,6 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
                                  m->instance);
         if (node && p && early)
                 check_looked(c, p, m);
-        /* The one that came while the request was on its way could not be known. */
-        if (left == 1 && c->seen[sim_check_index(c, m)].bound_usec > c->seen[sim_check_index(c, m)].end_sent_usec)
-                left = 0;
         if (left > 0 && early)
                 sim_check_broken(c, "ended", "%s is ended with %zu pods left on %s", m->instance, left, m->node);
         if (node && early)

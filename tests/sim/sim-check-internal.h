@@ -24,8 +24,6 @@ typedef struct SimSeen {
         usec_t deadline_since_usec;
         usec_t opened_usec; /* since when a person's un-cordon stands */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
-        usec_t end_sent_usec; /* when its instance was last asked to end, and a pod last bound to it */
-        usec_t bound_usec;
         size_t n_volumes;
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
 } SimSeen;
@@ -35,6 +33,14 @@ typedef struct SimProof {
         size_t left; /* pods to wait for that were in it */
 } SimProof;
 
+/* What one process asked for last about one pod, or one machine. */
+typedef struct SimAsked {
+        usec_t sent_usec;   /* when it left; an earlier one if that may arrive after it */
+        usec_t last_usec;   /* when it left */
+        bool last_unsure;   /* its answer is late, lost or a lie */
+        usec_t unsure_usec; /* when the last one before it left of which that is so; 0: none */
+} SimAsked;
+
 struct SimCheck {
         SimWorld *world;
         char *violation;
@@ -42,6 +48,8 @@ struct SimCheck {
         Hashmap *rates;      /* by process, and by process and object */
         Hashmap *lease_sent; /* usec_t: when the last renewal of this user left */
         Hashmap *proofs;     /* SimProof, by user and node */
+        Hashmap *asked;      /* SimAsked, by user and "ns/name" of the pod, or instance */
+        Hashmap *bound;      /* usec_t: since when this pod has its node, by uid */
         Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
@@ -49,7 +57,6 @@ struct SimCheck {
         usec_t lost_usec; /* the last time that a pod was lost, or deleted, without a word to its budget */
         usec_t trouble_usec; /* until then promises about time are not held */
         usec_t promise_usec; /* when sim_check_promise() was called */
-        usec_t chance_usec;  /* requests or answers were lost by chance last; 0: never */
         usec_t look_usec;    /* when time's own promises are looked at again */
         SimGoing *going;
         size_t n_going, going_allocated;
@@ -76,6 +83,8 @@ static inline bool sim_check_was_rebooted(const SimMachine *m) {
         return !m->noticed && m->noticed_boot > 0 && m->n_boots > m->noticed_boot;
 }
 
+/* sim-check-calls.c: as of who is handled in this step; zeroed if it asked for nothing. */
+SimAsked sim_check_asked(const SimCheck *c, const char *what);
 /* sim-check-pods.c */
 void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_budgets(SimCheck *c);
@@ -86,6 +95,7 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */
 void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
+void sim_check_leaders(SimCheck *c);
 void sim_check_answered(SimCheck *c, unsigned status);
 /* sim-check-time.c */
 void sim_check_look(SimCheck *c);

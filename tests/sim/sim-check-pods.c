@@ -10,6 +10,8 @@
 
 /* A PDB's status follows its pods within this. */
 #define STATUS_USEC (100 * USEC_PER_MSEC)
+/* ... and who reads what, where nothing is in the way. */
+#define VIEW_USEC (200 * USEC_PER_MSEC)
 /* Whoever was told a deadline, or of a person's word, has acted upon it after so long. */
 #define HEARD_USEC (15 * USEC_PER_SEC)
 /* A request gets there within this, if it does ("requests crawl"). */
@@ -141,12 +143,26 @@ static usec_t said_deadline(const SimCheck *c, const End *e) {
         return at;
 }
 
+static SimAsked asked_about(const SimCheck *c, const End *e) {
+        _cleanup_free_ char *pod = MUST(strf("%s/%s", fj_string(e->new, "metadata", "namespace", NULL), e->name));
+
+        return sim_check_asked(c, pod);
+}
+
+/* It has asked for this before, and may not know what became of that. */
+static bool may_be_unsure(const SimCheck *c, const End *e) {
+        usec_t now = sim_world_now(c->world), unsure = asked_about(c, e).unsure_usec,
+               cut = sim_check_actor(c)->cut_usec;
+
+        return (unsure > 0 && now < unsure + ANSWER_USEC) || (cut > 0 && now < cut + ANSWER_USEC);
+}
+
 /* ... and before this request left. */
 static bool has_been_said(const SimCheck *c, const End *e) {
         const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
 
         return seen->deadline_usec <= said_deadline(c, e) &&
-               sim_world_now(c->world) > seen->deadline_since_usec + WAY_USEC;
+               asked_about(c, e).sent_usec > seen->deadline_since_usec + VIEW_USEC;
 }
 
 static void check_grace(SimCheck *c, const End *e) {
@@ -157,7 +173,7 @@ static void check_grace(SimCheck *c, const End *e) {
                                  e->user, e->eviction ? "evicts" : "deletes", e->name, e->given, e->own);
         /* Who was not told that the pod is going already, and asks again when he has waited for the answer, counts
          * from the wrong moment: no fault of its. */
-        if (e->again && c->chance_usec > 0 && sim_world_now(c->world) < c->chance_usec + ANSWER_USEC)
+        if (e->again && may_be_unsure(c, e))
                 return;
         if (sim_process_knows_time(sim_check_actor(c)) &&
             usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
@@ -228,7 +244,8 @@ void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
 
         note_opt_out(c, old, new);
         if (m && !fj_string(old, "spec", "nodeName", NULL))
-                c->seen[sim_check_index(c, m)].bound_usec = sim_world_now(c->world);
+                *(usec_t *) sim_check_entry(c->bound, strempty(fj_string(new, "metadata", "uid", NULL)),
+                                            sizeof(usec_t)) = sim_world_now(c->world);
         if (!old)
                 return;
         if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))

@@ -12,6 +12,8 @@
 #define SEEN_USEC (30 * USEC_PER_SEC)
 /* T has passed, or a notice's time, so long ago: nothing may be left to do. */
 #define LATE_USEC USEC_PER_MINUTE
+/* A machine whose T has passed is told to end within this. */
+#define T_USEC (20 * USEC_PER_SEC)
 
 /* -- what is known ----------------------------------------------------------------------------- */
 
@@ -118,9 +120,9 @@ static void check_deadline(SimCheck *c, size_t i, usec_t now) {
         const SimMachine *m = &c->world->machines[i];
         const SimSeen *seen = &c->seen[i];
 
-        if (seen->deleted_usec > 0 && now > seen->deleted_usec + LATE_USEC && somebody_leads(c) &&
-            seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + LATE_USEC &&
-            now > seen->deadline_since_usec + LATE_USEC && sim_check_was_calm(c, LATE_USEC) &&
+        if (seen->deleted_usec > 0 && now > seen->deleted_usec + T_USEC && somebody_leads(c) &&
+            seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + T_USEC &&
+            now > seen->deadline_since_usec + T_USEC && sim_check_was_calm(c, T_USEC) &&
             sim_check_instance_alive(c, m->instance))
                 sim_check_broken(c, "late", "T of %s passed %" PRIu64 " s ago, and its instance has not been told to end",
                                  m->node, (sim_world_wall(c->world) - seen->deadline_usec) / USEC_PER_SEC);

@@ -25,6 +25,8 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->rates = map_new();
         c->lease_sent = map_new();
         c->proofs = map_new();
+        c->asked = map_new();
+        c->bound = map_new();
         c->closed = map_new();
         c->opted = map_new();
         c->seen = MUST(new0(SimSeen, w->options.n_nodes + 1));
@@ -45,6 +47,8 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->rates, mfree);
         hashmap_free_with(c->lease_sent, mfree);
         hashmap_free_with(c->proofs, mfree);
+        hashmap_free_with(c->asked, mfree);
+        hashmap_free_with(c->bound, mfree);
         hashmap_free_with(c->closed, mfree);
         hashmap_free_with(c->opted, mfree);
         free(c->violation);
@@ -223,10 +227,9 @@ static void on_change(const FakeChange *change, void *userdata) {
 }
 
 void sim_check_after_step(SimCheck *c, unsigned status) {
-        if (sim_faults_by_chance(c->world->faults))
-                c->chance_usec = sim_world_now(c->world);
         sim_check_budgets(c);
         sim_check_answered(c, status);
+        sim_check_leaders(c);
         sim_check_look(c);
 }
 

@@ -27,8 +27,8 @@
  *               no node is drained twice for one notice and boot, by whose id the two can be told  design 4
  *   drained     Drained is said only after a consistent list of the node's pods by whoever says it, in which
  *               nothing was left to wait for                                             design 4 ("Drained")
- *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock; it
- *               passes from one to another only when it has run out or was given up      design 5 ("Leading")
+ *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock, and
+ *               nobody says until then that he leads; it passes from one to another only when it has run out or was given up      design 5 ("Leading")
  *   precondition  a patch of a Node carries the version it was decided on, the end of a pod its uid   design 3, 5
  *   repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
  *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
@@ -75,6 +75,8 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                     bool clean);
 /* who: "USER NODE": this user was answered a consistent list of that node's pods, so many of them to wait for. */
 void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
+/* The request of this step is carried out, and answered with a failure. */
+void sim_check_note_lie(SimCheck *c);
 void sim_check_handle_ec2(HttpExchange *x, void *world);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);

@@ -96,7 +96,7 @@ void sim_faults_chances(SimFaults *f, const SimChances *c, usec_t until_usec) {
 }
 
 static bool is_open(const SimFaults *f, const SimWindow *w) {
-        return loop_now(f->loop) < w->until_usec;
+        return loop_now(f->loop) >= w->from_usec && loop_now(f->loop) < w->until_usec;
 }
 
 bool sim_faults_by_chance(const SimFaults *f) {
@@ -201,6 +201,20 @@ static void draw_cloud(const SimWindow *w, const Seen *s, HttpFault *ret) {
         }
 }
 
+/* True: one of the Lease's own windows takes it. */
+static bool draw_lease_fault(const SimFaults *f, const Seen *s, HttpFault *ret) {
+        const SimWindow *w;
+
+        if (find_window(f, SIM_FAULT_LEASE_LOST, s)) {
+                ret->lose_request = true;
+                return true;
+        }
+        w = find_window(f, SIM_FAULT_LEASE_SLOW, s);
+        if (w)
+                ret->reply_delay_usec += w->max_usec;
+        return w;
+}
+
 static void draw_fault(const SimFaults *f, const Seen *s, bool api, HttpFault *ret) {
         const SimWindow *w;
 
@@ -237,7 +251,7 @@ bool sim_faults_on_request(SimFaults *f, const char *who, const HttpRequest *req
                 ret->lose_request = p->loss == SIM_LOSE_REQUEST;
                 ret->lose_reply = p->loss == SIM_LOSE_REPLY;
                 ret->refuse = p->loss == SIM_REFUSE;
-        } else
+        } else if (!strstr(request->url, "/leases") || !draw_lease_fault(f, &s, ret))
                 draw_fault(f, &s, streq(peer, "api"), ret);
         return !ret->lose_request && !ret->lose_reply && !ret->refuse && ret->status == 0 &&
                ret->request_delay_usec + ret->reply_delay_usec < SLOW_USEC;
@@ -259,7 +273,8 @@ bool sim_faults_on_api(SimFaults *f, const char *who, const FakeRequest *request
                 *ret = (FakeApiFault){ .status = draw(w, &s, 1) % 2 ? 500 : 504, .takes_effect = true };
                 return true;
         }
-        if ((w = find_window(f, SIM_FAULT_FLOW_CONTROL, &s))) {
+        if ((endswith(x->path, "/eviction") && (w = find_window(f, SIM_FAULT_TURNED_AWAY, &s))) ||
+            (w = find_window(f, SIM_FAULT_FLOW_CONTROL, &s))) {
                 ret->status = 429;
                 ret->retry_after_sec = 1 + (unsigned) (draw(w, &s, 1) % 8);
         } else if ((w = find_window(f, SIM_FAULT_ERROR, &s))) {

@@ -24,12 +24,15 @@ typedef enum SimFaultKind {
         SIM_FAULT_CLOUD,        /* cloud and metadata: refused, lost either way, or 503 */
         SIM_FAULT_PARTITION,    /* API: requests are lost */
         SIM_FAULT_PARTITION_CLOUD, /* cloud and metadata */
+        SIM_FAULT_TURNED_AWAY, /* API: evictions are answered 429 with Retry-After, as a flood of them is */
+        SIM_FAULT_LEASE_SLOW,  /* API: requests about a Lease take max_usec */
+        SIM_FAULT_LEASE_LOST,  /* API: they are lost */
         _SIM_FAULT_KIND_MAX,
 } SimFaultKind;
 
 typedef struct SimWindow {
         SimFaultKind kind;
-        usec_t until_usec; /* from now */
+        usec_t from_usec, until_usec;
         unsigned permille; /* of the requests */
         usec_t max_usec;
         char *who; /* process; NULL: all. Of a window that was added: its copy */

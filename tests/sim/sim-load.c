@@ -123,6 +123,16 @@ void sim_load_delete_claim(SimWorld *w, size_t machine) {
         fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
 }
 
+void sim_load_tear_node(SimWorld *w, size_t machine) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_load_crash(w, machine, USEC_INFINITY);
+        sim_trace_add(w->trace, "world", "a person removes Node %s with its finalizers", m->node);
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'metadata':{'finalizers':null}}");
+        if (sim_world_node(w, machine))
+                fake_delete(w->cluster, FAKE_NODES, NULL, m->node, -1);
+}
+
 void sim_load_all_come_back(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 SimMachine *m = &w->machines[i];
@@ -134,6 +144,8 @@ void sim_load_all_come_back(SimWorld *w) {
                         timer_arm_in(m->boot, 0);
                 fake_imds_fail(m->imds, FAKE_IMDS_ALL, 0, 0);
                 fake_imds_set_instance_id(m->imds, m->instance);
+                if (m->crashed_for_good && !node) /* its Event tells people to do so */
+                        sim_load_delete_claim(w, i);
                 if (!m->crashed_for_good || m->ended || !node)
                         continue;
                 /* Somebody gives it up; where nobody would end it, it is switched on again. */

@@ -22,5 +22,7 @@ void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec);
 /* The notice that stands is told with another time. */
 void sim_load_move_notice(SimWorld *w, size_t machine, unsigned in_sec);
 void sim_load_delete_claim(SimWorld *w, size_t machine);
+/* It has crashed for good, and its Node is removed past all finalizers. */
+void sim_load_tear_node(SimWorld *w, size_t machine);
 /* Nobody is away any more but those that are so for good. */
 void sim_load_all_come_back(SimWorld *w);

@@ -254,6 +254,7 @@ static void stop_faults(SimWorld *w) {
                 SimProcess *p = w->processes[i];
 
                 sim_process_plan_kill(p, &(SimKill){ 0 });
+                p->pause_step = 0;
                 sim_process_set_clock(p, 0);
                 p->failing_writes = 0;
                 if (!p->life && !(p->machine && (p->machine->ended || p->machine->crashed_for_good ||

@@ -74,8 +74,12 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         for (size_t i = 0; i < n_fields; i++)
                 if (fields[i].value)
                         strbuf_addf(&b, " %s=%s", fields[i].key, fields[i].value);
-        if (streq_ptr(message_id, MESSAGE_LEASE_LOST))
+        if (streq_ptr(message_id, MESSAGE_LEASE_ACQUIRED))
+                l->leads = true;
+        if (streq_ptr(message_id, MESSAGE_LEASE_LOST)) {
                 l->term++;
+                l->leads = false;
+        }
         sim_trace_add(l->process->world->trace, l->process->name, "<%d> %s%s", (int) level, text,
                       strbuf_str(&b));
 }
@@ -245,6 +249,7 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
                 return;
         sim_trace_add(p->world->trace, p->name, "is killed in step %llu", (unsigned long long) l->n_steps);
         p->kill = (SimKill){ 0 };
+        p->pause_step = 0;
         l->agent = agent_free(l->agent);
         if (p->machine && p->machine->power)
                 sim_power_unequip(p->machine->power, l);
@@ -273,15 +278,23 @@ void sim_process_plan_kill(SimProcess *p, const SimKill *kill) {
 void sim_process_pause(SimProcess *p, usec_t usec) {
         sim_trace_add(p->world->trace, p->name, "is paused");
         p->life->was_paused = true;
+        p->life->paused_until_usec = MAX(p->life->paused_until_usec, sim_world_now(p->world) + usec);
         loop_virtual_pause(p->life->loop, sim_world_now(p->world) + usec);
 }
 
+void sim_process_plan_pause(SimProcess *p, uint64_t after_steps, usec_t usec) {
+        p->pause_step = p->life->n_steps + after_steps;
+        p->pause_usec = usec;
+}
+
 void sim_process_cut_streams(SimProcess *p) {
+        p->cut_usec = MAX(p->cut_usec, sim_world_now(p->world));
         if (p->life)
                 http_inproc_cut_streams(p->life->transport);
 }
 
 void sim_process_hold(SimProcess *p, const char *origin, usec_t usec) {
+        p->cut_usec = MAX(p->cut_usec, sim_world_now(p->world) + usec);
         if (p->life)
                 http_inproc_hold(p->life->transport, origin, sim_world_now(p->world) + usec);
 }
@@ -308,4 +321,8 @@ void sim_process_after_step(SimProcess *p) {
         l->n_steps++;
         if (l->dying || (p->kill.step > 0 && l->n_steps == p->kill.step))
                 sim_process_kill(p, p->kill.restart_usec);
+        else if (p->pause_step > 0 && l->n_steps == p->pause_step) {
+                p->pause_step = 0;
+                sim_process_pause(p, p->pause_usec);
+        }
 }

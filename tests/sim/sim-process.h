@@ -36,6 +36,8 @@ typedef struct SimLife {
         unsigned term; /* coordinator: leaderships that it says to have lost, and with them all it knew */
         bool ready;    /* READY=1 was told */
         bool was_paused;
+        usec_t paused_until_usec; /* as of the last time; 0: never */
+        bool leads;               /* coordinator: it said so, and has not said that it is over */
         bool dying; /* killed when this step is over */
 } SimLife;
 
@@ -63,6 +65,9 @@ struct SimProcess {
         CoordinatorConfig coordinator_config;
         Timer *restart;
         SimKill kill;
+        usec_t cut_usec; /* until then answers to it were kept, or lost */
+        uint64_t pause_step; /* in this step of its life it gets no CPU any more, for so long; 0: never */
+        usec_t pause_usec;
 };
 
 /* Not started yet. machine: of an agent; index: of a coordinator. */
@@ -78,6 +83,8 @@ void sim_process_plan_kill(SimProcess *p, const SimKill *kill);
 /* It gets no CPU for so long. */
 void sim_process_pause(SimProcess *p, usec_t usec);
 void sim_process_cut_streams(SimProcess *p);
+/* ... once it has taken so many more steps: in the middle of what it does. */
+void sim_process_plan_pause(SimProcess *p, uint64_t after_steps, usec_t usec);
 /* For so long nothing comes from there; what the other side says is kept for it. */
 void sim_process_hold(SimProcess *p, const char *origin, usec_t usec);
 /* Its wall clock is set wrong by so much; 0: right. */

@@ -265,6 +265,22 @@ static void take_lease(SimWorld *w) {
                    "{'spec':{'holderIdentity':'somebody'}}");
 }
 
+static void two_lead(SimWorld *w) {
+        for (size_t i = 0; i < 2; i++)
+                sim_world_coordinator(w, i)->life->leads = true;
+}
+
+/* Long after a person's word. */
+static void end_opened(SimWorld *w) {
+        w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
+        close_node(w);
+        fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':'{}'}}}");
+        sim_world_admin_uncordon(w, 0);
+        (void) sim_world_run(w, 30 * SEC);
+        end_pod(w, "eviction", -1);
+}
+
 static void mark(SimWorld *w, const char *phase) {
         as(w, "system:node:n0", NULL);
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
@@ -392,6 +408,8 @@ static void test_checks_find(void **state) {
                 { "opted out by vesper.sh/do-not-evict", evict_protected },
                 { "a DaemonSet's or static one", evict_daemon },
                 { "somebody takes the Lease", take_lease },
+                { "says that it leads", two_lead },
+                { "which a person opened 30 s ago", end_opened },
                 { "without having listed", say_drained },
                 { "its last list of the pods there had 2", say_drained_too_soon },
                 { "for a notice it was drained for", drain_twice },

@@ -137,7 +137,7 @@ static void play_notice(const Play *p) {
         size_t m = p->v[0];
 
         /* One to a boot: an id stands for one occurrence. */
-        if (!is_in_service(w, m) || w->machines[m].noticed ||
+        if (!is_there(w, m) || w->machines[m].noticed ||
             (w->machines[m].deadline_usec != USEC_INFINITY && w->machines[m].n_boots == w->machines[m].noticed_boot))
                 return;
         sim_world_notice(w, m, (unsigned) p->v[1]);
@@ -240,8 +240,22 @@ static void play_uncordon(const Play *p) {
                 sim_world_admin_uncordon(p->w, p->v[0]);
 }
 
+/* The machine is dead, but its cloud says that it runs; somebody who wants to be rid of it reads no manual. */
+static void play_tear(const Play *p) {
+        if (p->w->options.n_coordinators > 0 && is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+                sim_load_tear_node(p->w, p->v[0]);
+}
+
+/* At a time when no watch tells anybody. */
+static void play_uncordon_unheard(const Play *p) {
+        if (!is_in_service(p->w, p->v[0]) || !sim_world_unschedulable(p->w, p->v[0]))
+                return;
+        fake_api_stall_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + sec(p->v[1]));
+        sim_world_admin_uncordon(p->w, p->v[0]);
+}
+
 static void play_delete_claim(const Play *p) {
-        if (is_in_service(p->w, p->v[0]))
+        if (is_in_service(p->w, p->v[0]) || !sim_world_node(p->w, p->v[0]))
                 sim_load_delete_claim(p->w, p->v[0]);
 }
 
@@ -364,6 +378,14 @@ static void play_pause_leader(const Play *p) {
                 sim_process_pause(process, msec(p->v[0]));
 }
 
+/* In the middle of what it does. */
+static void play_pause_leader_at_step(const Play *p) {
+        SimProcess *process = sim_world_leader(p->w);
+
+        if (process)
+                sim_process_plan_pause(process, p->v[0], msec(p->v[1]));
+}
+
 /* -- the API server ---------------------------------------------------------------------------- */
 
 static void play_cut(const Play *p) {
@@ -409,6 +431,22 @@ static void play_errors(const Play *p) {
 
 static void play_slow(const Play *p) {
         add_window(p, SIM_FAULT_SLOW, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
+}
+
+static void play_turn_away(const Play *p) {
+        add_window(p, SIM_FAULT_TURNED_AWAY, p->v[0], sec(p->v[1]), 0, NULL);
+}
+
+/* Whatever is the way of Leases, and of nothing else: it gets slow, and then nothing comes any more. */
+static void play_lease(const Play *p) {
+        usec_t turn = sim_world_now(p->w) + sec(p->v[1]);
+
+        add_window(p, SIM_FAULT_LEASE_SLOW, 1000, sec(p->v[1]), msec(p->v[0]), NULL);
+        sim_faults_add(p->w->faults, &(SimWindow){ .kind = SIM_FAULT_LEASE_LOST,
+                                                   .from_usec = turn,
+                                                   .until_usec = turn + sec(p->v[2]),
+                                                   .permille = 1000,
+                                                   .seed = p->entry->seed });
 }
 
 static void play_partition(const Play *p) {
@@ -470,12 +508,15 @@ static const Act acts[] = {
         { "withdraw notice", 4, play_withdraw, { MACHINE } },
         { "cordon", 4, play_cordon, { MACHINE } },
         { "un-cordon", 4, play_uncordon, { MACHINE } },
+        { "un-cordon unheard", 4, play_uncordon_unheard, { MACHINE, SECONDS("for", 20, 140) } },
+        { "Node is torn away", 2, play_tear, { MACHINE } },
         { "reboot", 4, play_reboot, { MACHINE, SECONDS("for", 5, 64) } },
         { "kill", 4, play_kill, { PROCESS, MILLISECONDS("back in", 1, 20000) } },
         { "kill at step", 4, play_kill_at_step, { PROCESS, NUMBER("after", 1, 100), MILLISECONDS("back in", 1, 20000) } },
         { "kill at write", 4, play_kill_at_write, { PROCESS, CHOICE(fate_choices), MILLISECONDS("back in", 1, 20000) } },
         { "pause", 4, play_pause, { PROCESS, MILLISECONDS("for", 0, 40000) } },
         { "pause leader", 4, play_pause_leader, { MILLISECONDS("for", 0, 60000) } },
+        { "pause leader at step", 5, play_pause_leader_at_step, { NUMBER("after", 1, 60), MILLISECONDS("for", 12000, 50000) } },
         { "cut watches", 4, play_cut, { CHOICE(cut_choices) } },
         { "stall watches", 4, play_stall, { MILLISECONDS("for", 0, 60000) } },
         { "API away", 4, play_api_away, { MILLISECONDS("for", 0, 40000) } },
@@ -496,6 +537,8 @@ static const Act acts[] = {
         { "partition", 5, play_partition, { PROCESS, SECONDS("for", 1, 90), CHOICE(partition_choices) } },
         { "partition of cloud", 3, play_partition_cloud, { PROCESS, SECONDS("for", 1, 90) } },
         { "requests fail", 6, play_errors, { CHOICE(error_choices), PERMILLE(5, 150), SECONDS("for", 2, 120) } },
+        { "evictions turned away", 4, play_turn_away, { PERMILLE(200, 1000), SECONDS("for", 2, 60) } },
+        { "Lease gets lost", 3, play_lease, { MILLISECONDS("after", 2000, 4900), SECONDS("for", 3, 20), SECONDS("and lost for", 5, 60) } },
         { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
 };
 

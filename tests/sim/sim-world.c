@@ -47,9 +47,11 @@ static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *us
                 .ns = copy(request->ns),
                 .name = copy(request->name),
         };
-        if (sim_faults_on_api(w->faults, process_of_user(w, request->user.name), request, ret_fault))
+        if (sim_faults_on_api(w->faults, process_of_user(w, request->user.name), request, ret_fault)) {
+                sim_check_note_lie(w->check);
                 sim_trace_add(w->trace, "fault", "the next is carried out, and the answer is %u",
                               ret_fault->status);
+        }
 }
 
 static void finish_step(SimWorld *w) {
