@@ -143,6 +143,9 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
         }
         p.action = POD_ACTION_EVICT;
         p.grace_sec = clipped_grace(pod, rules->deadline_usec, now_usec);
+        /* While it is not taken, less is left with each second. */
+        if (p.grace_sec > 1)
+                p.next_usec = MIN(p.next_usec, usec_add(now_usec, USEC_PER_SEC));
         return p;
 }
 

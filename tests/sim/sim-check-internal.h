@@ -22,6 +22,7 @@ typedef struct SimSeen {
         usec_t deleted_usec;  /* since when its Node is being deleted; 0: it is not */
         usec_t deadline_usec; /* wall clock, as deadline_of() gave it last, and since when */
         usec_t deadline_since_usec;
+        usec_t said_usec, copied_usec; /* when the deadlines that stand on its Node were written: the agent's, and T */
         usec_t opened_usec; /* since when a person's un-cordon stands */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
         size_t n_volumes;

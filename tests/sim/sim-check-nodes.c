@@ -167,6 +167,26 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
+/* -- deadlines that are told --------------------------------------------------------------------- */
+
+static void note_deadlines(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        cJSON *was = interruption_of(old), *is = interruption_of(new);
+        usec_t deadline;
+
+        /* What has passed already when it is told is doubted, and some time assumed: policy of the sources. */
+        if (!streq_ptr(fj_string(was, "deadline", NULL), fj_string(is, "deadline", NULL)))
+                seen->said_usec = rfc3339_parse(strempty(fj_string(is, "deadline", NULL)), &deadline) >= 0 &&
+                                                  deadline > sim_world_wall(c->world)
+                                          ? sim_world_now(c->world)
+                                          : USEC_INFINITY;
+        if (!streq_ptr(fj_string(old, "metadata", "annotations", "vesper.sh/deadline", NULL),
+                       fj_string(new, "metadata", "annotations", "vesper.sh/deadline", NULL)))
+                seen->copied_usec = sim_world_now(c->world);
+        cJSON_Delete(was);
+        cJSON_Delete(is);
+}
+
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
         const SimMachine *m = sim_world_machine_of(c->world, fj_string(new, "metadata", "name", NULL));
 
@@ -175,4 +195,5 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
         check_cordon(c, m, old, new);
         check_interruption(c, m, old, new);
         check_slots(c, old, new);
+        note_deadlines(c, m, old, new);
 }

@@ -126,23 +126,6 @@ static bool could_have_had_all(const SimCheck *c, const End *e) {
                created + HEARD_USEC + ago < e->now;
 }
 
-/* When the node ends, as whoever ends the pod can read there; USEC_INFINITY: he may not know. */
-static usec_t said_deadline(const SimCheck *c, const End *e) {
-        const char *text = fj_string(e->node, "metadata", "annotations", "vesper.sh/interruption", NULL);
-        const char *copy = fj_string(e->node, "metadata", "annotations", "vesper.sh/deadline", NULL);
-        bool agent = sim_check_actor(c)->kind == SIM_AGENT;
-        cJSON *interruption = agent && text ? cJSON_Parse(text) : NULL;
-        usec_t at = USEC_INFINITY, told;
-
-        if (rfc3339_parse(strempty(fj_string(interruption, "deadline", NULL)), &at) < 0)
-                at = USEC_INFINITY;
-        /* T: another leader may have written it, and an agent keeps to the earlier of the two. */
-        if (copy && sim_check_was_calm(c, HEARD_USEC) && rfc3339_parse(copy, &told) >= 0)
-                at = MIN(at, told);
-        cJSON_Delete(interruption);
-        return at;
-}
-
 static SimAsked asked_about(const SimCheck *c, const End *e) {
         _cleanup_free_ char *pod = MUST(strf("%s/%s", fj_string(e->new, "metadata", "namespace", NULL), e->name));
 
@@ -157,12 +140,23 @@ static bool may_be_unsure(const SimCheck *c, const End *e) {
         return (unsure > 0 && now < unsure + ANSWER_USEC) || (cut > 0 && now < cut + ANSWER_USEC);
 }
 
-/* ... and before this request left. */
-static bool has_been_said(const SimCheck *c, const End *e) {
+/* When the node ends, as whoever ends the pod could read there when his request left; USEC_INFINITY: he may not know.
+ * T: another leader may have written it, and an agent keeps to the earlier of the two. */
+static usec_t said_deadline(const SimCheck *c, const End *e) {
         const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
+        const char *text = fj_string(e->node, "metadata", "annotations", "vesper.sh/interruption", NULL);
+        const char *copy = fj_string(e->node, "metadata", "annotations", "vesper.sh/deadline", NULL);
+        usec_t sent = asked_about(c, e).sent_usec, at = USEC_INFINITY, told;
+        bool own = text && sim_check_actor(c)->kind == SIM_AGENT && sent > seen->said_usec;
+        cJSON *interruption = own ? cJSON_Parse(text) : NULL;
 
-        return seen->deadline_usec <= said_deadline(c, e) &&
-               asked_about(c, e).sent_usec > seen->deadline_since_usec + VIEW_USEC;
+        if (rfc3339_parse(strempty(fj_string(interruption, "deadline", NULL)), &at) < 0)
+                at = USEC_INFINITY;
+        if (copy && sim_check_was_calm(c, HEARD_USEC) && sent > seen->copied_usec + VIEW_USEC &&
+            rfc3339_parse(copy, &told) >= 0)
+                at = MIN(at, told);
+        cJSON_Delete(interruption);
+        return at;
 }
 
 static void check_grace(SimCheck *c, const End *e) {
@@ -180,8 +174,9 @@ static void check_grace(SimCheck *c, const End *e) {
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
                                  " s are left, and it asks for %" PRIi64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC, e->own);
-        left = usec_sub(said_deadline(c, e), e->now);
-        if (has_been_said(c, e) && e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC) &&
+        /* As it was when it left. */
+        left = usec_sub(said_deadline(c, e), e->now - (sim_world_now(c->world) - asked_about(c, e).sent_usec));
+        if (e->given > 1 && given_usec > usec_add(left, SIM_SLACK_USEC) &&
             sim_process_knows_time(sim_check_actor(c)))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s, and by its own word the node ends in %" PRIu64,
                                  e->user, e->name, e->given, left / USEC_PER_SEC);

@@ -32,7 +32,7 @@ typedef enum SimFaultKind {
 
 typedef struct SimWindow {
         SimFaultKind kind;
-        usec_t from_usec, until_usec;
+        usec_t from_usec, until_usec; /* on the clock of the world */
         unsigned permille; /* of the requests */
         usec_t max_usec;
         char *who; /* process; NULL: all. Of a window that was added: its copy */

@@ -413,6 +413,29 @@ static void test_answers_lost(void **state) {
                 }
 }
 
+/* A flood of evictions is turned away for a while: what a pod is given then is what is left then. */
+static void test_turned_away(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.pdb_min = 0;
+        o.grace_sec = 100;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                sim_faults_add(w->faults, &(SimWindow){ .kind = SIM_FAULT_TURNED_AWAY,
+                                                        .until_usec = sim_world_now(w) + 25 * SEC,
+                                                        .permille = 1000,
+                                                        .seed = seed });
+                sim_world_notice(w, 1, 60);
+                require_within(w, 10, is_cordoned, 1);
+                require_runs(w, 15 * SEC);
+                require(w, sim_world_pods_going(w, 1) == 0);
+                require_drained(w, 1, 50);
+                require_quiet(w);
+        }
+}
+
 static void test_errors_sprinkled(void **state) {
         static const SimChances chances = {
                 .error = 150, .lie = 50, .lose_reply = 20, .refuse = 20, .cloud = 50
@@ -491,6 +514,7 @@ int main(void) {
                 cmocka_unit_test(test_person_cordons_again),
                 cmocka_unit_test(test_answers_lost),
                 cmocka_unit_test(test_errors_sprinkled),
+                cmocka_unit_test(test_turned_away),
                 cmocka_unit_test(test_deleted_meanwhile),
                 cmocka_unit_test(test_disk_fails),
         };

@@ -145,6 +145,21 @@ static void play_notice(const Play *p) {
                 sim_load_take(w, m, sec(p->v[1]));
 }
 
+/* To one that is being deleted: the earlier of two deadlines counts. */
+static void play_notice_deleted(const Play *p) {
+        SimWorld *w = p->w;
+
+        for (size_t i = 0; i < w->n_machines; i++) {
+                size_t m = (p->v[0] + i) % w->n_machines;
+                Play again = { w, p->entry, { m, p->v[1] } };
+
+                if (is_there(w, m) && !is_in_service(w, m)) {
+                        play_notice(&again);
+                        return;
+                }
+        }
+}
+
 /* Without a word. */
 static void play_take(const Play *p) {
         if (is_there(p->w, p->v[0]))
@@ -501,6 +516,7 @@ static const char *const error_choices[] = { "errors",         "flow control",  
 
 static const Act acts[] = {
         { "notice", 10, play_notice, { MACHINE, SECONDS("in", 20, 120), CHOICE(taken_choices) } },
+        { "notice to a deleted", 5, play_notice_deleted, { MACHINE, SECONDS("in", 10, 90) } },
         { "notice moves", 3, play_move_notice, { MACHINE, SECONDS("in", 1, 200) } },
         { "machine is taken", 2, play_take, { MACHINE } },
         { "delete node", 10, play_delete, { MACHINE } },
@@ -602,7 +618,7 @@ static bool is_load(const Act *act) {
                                                        play_cordon,       play_uncordon,    play_budget,
                                                        play_scale,        play_delete_pod,  play_finish_pod,
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
-                                                       play_move_notice };
+                                                       play_move_notice,  play_notice_deleted };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])

@@ -150,7 +150,10 @@ static void test_api_away(void **state) {
         (void) state;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &(SimPowerOptions){ 0 });
-                const SimWindow away = { SIM_FAULT_PARTITION, 100 * SEC, 1000, 0, NULL, seed };
+                const SimWindow away = { .kind = SIM_FAULT_PARTITION,
+                                         .until_usec = sim_world_now(w) + 100 * SEC,
+                                         .permille = 1000,
+                                         .seed = seed };
 
                 if (seed % 2)
                         require(w, sim_power_shutdown(w, 1, "poweroff", seed % 4 > 1));
@@ -218,8 +221,12 @@ static uint64_t draw(SimWorld *w, uint64_t below) {
 static void disturb(SimWorld *w) {
         size_t i = draw(w, w->n_machines);
         SimMachine *m = &w->machines[i];
+        usec_t away_usec = (1 + draw(w, 40)) * SEC;
         const SimWindow away = {
-                SIM_FAULT_PARTITION, (1 + draw(w, 40)) * SEC, 1000, 0, NULL, draw(w, 1000)
+                .kind = SIM_FAULT_PARTITION,
+                .until_usec = sim_world_now(w) + away_usec,
+                .permille = 1000,
+                .seed = draw(w, 1000),
         };
 
         switch (draw(w, 12)) {
@@ -240,7 +247,7 @@ static void disturb(SimWorld *w) {
                 break;
         case 9:
                 sim_faults_add(w->faults, &away);
-                sim_check_trouble(w->check, away.until_usec + 90 * SEC);
+                sim_check_trouble(w->check, away_usec + 90 * SEC);
                 break;
         case 10:
                 sim_power_set_bus(w, i, false);
