@@ -37,8 +37,8 @@ static const char *const level_choices[] = { "error", "warning", "notice", "info
 
 const ConfigItem agent_config_table[] = {
         ITEM_STRING("Kubernetes", "Kubeconfig", kubeconfig, NULL,
-                    "Credential of this node. Unset: the kubelet's, at its usual places (kubeadm, EKS, k3s, "
-                    "RKE2)."),
+                    "Credential of this node. Unset: the kubelet's, at its usual places (kubeadm, EKS, AKS, "
+                    "k3s, RKE2)."),
         ITEM_STRING("Kubernetes", "NodeName", node_name, NULL,
                     "Name of this node's Node object. Unset: from the certificate (system:node:NAME), else "
                     "the host name."),

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Suite packages: builds the packages and tries them. Prints each case and, last, "N passed, N failed, N skipped"."""
+"""Suite packages: builds the packages and tries them. Prints each case and, last, "N passed, N failed, N skipped".
+
+    tests/packages/run.py [KIND...]     man, deb, rpm, image, arm64; without one, all
+"""
 
 import os
 import shutil
@@ -11,6 +14,7 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import debroot  # noqa: E402
+import test_arm64  # noqa: E402
 import test_deb  # noqa: E402
 import test_image  # noqa: E402
 import test_man  # noqa: E402
@@ -20,7 +24,8 @@ import test_rpm  # noqa: E402
 KINDS = ((test_man.ManualPages, ("groff", "mandoc")),
          (test_deb.Packages, ("dpkg-buildpackage", "dh", "lintian")),
          (test_rpm.Packages, ("rpmbuild", "rpm", "rpmlint")),
-         (test_image.Images, ("ldd", "strip")))
+         (test_image.Images, ("strip",)),
+         (test_arm64.Arm64, ("dpkg-buildpackage", "meson", "ninja")))
 
 
 def run_kind(kind, tools, counts):
@@ -59,6 +64,8 @@ def run_kind(kind, tools, counts):
 def main():
     counts = [0, 0, 0]
     for kind, tools in KINDS:
+        if len(sys.argv) > 1 and kind.__module__.removeprefix("test_") not in sys.argv[1:]:
+            continue
         run_kind(kind, tools, counts)
     print("%d passed, %d failed, %d skipped" % tuple(counts))
     return 1 if counts[1] else 0

@@ -29,12 +29,12 @@ HOLDS = {
                    "/usr/share/man/man1/vesperctl.1.gz"] + DOC,
 }
 def run(*command, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-                          **options)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, **options)
 
 
-def build(out, **environment):
-    done = run("nice", os.path.join(TOP, "packaging", "debian", "build.sh"), out, env={**os.environ, **environment})
+def build(out, *architecture, **environment):
+    done = run("nice", os.path.join(TOP, "packaging", "debian", "build.sh"), out, *architecture, env={**os.environ, **environment})
     assert done.returncode == 0, "packaging/debian/build.sh failed:\n" + "\n".join(done.stdout.splitlines()[-40:])
     return {os.path.basename(p).split("_")[0]: p for p in glob.glob(os.path.join(out, "*.deb"))}
 

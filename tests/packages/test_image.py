@@ -19,8 +19,8 @@ BUILD = os.environ.get("VESPER_BUILD", os.path.join(TOP, "build"))
 NAMES = ("vesper-agent", "vesper-coordinator")
 
 
-def build(out):
-    done = subprocess.run([sys.executable, os.path.join(TOP, "packaging", "container", "build.py"), BUILD, out],
+def build(out, build_folder=BUILD, *options):
+    done = subprocess.run([sys.executable, os.path.join(TOP, "packaging", "container", "build.py"), *options, build_folder, out],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"packaging/container/build.py failed:\n{done.stdout}"
     print(done.stdout, end="")
