@@ -250,8 +250,12 @@ def coordinator_pod(bed, figures):
         daemon.wait_line("READY")
         world.wait_adopted(node, forced, kept)
         bed.probe(pod.container["ports"][0]["containerPort"], "/healthz", "/readyz", "/metrics")
-        # A node that somebody deletes, with a budget; its claim follows it.
+        # A node that somebody deletes, with a budget; its claim follows it. What takes no second is not told in its conditions.
+        stuck, = bed.cluster.create_pods(node, 1, prefix="stuck", stop="never")
         world.delete_node(node)
+        world.delete_node(node)
+        world.wait_condition(node, "DrainInProgress", timeout=LIMIT)
+        bed.admin.delete(f"/api/v1/namespaces/default/pods/{stuck}", {"gracePeriodSeconds": 0})
         world.wait_gone(node)
         # A claim with a deadline that has come: a pod is deleted, not evicted.
         world.cluster.create_pods(forced, 1, prefix="slow", grace=7200)
