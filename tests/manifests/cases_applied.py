@@ -253,7 +253,6 @@ def coordinator_pod(bed, figures):
         # A node that somebody deletes, with a budget; its claim follows it. What takes no second is not told in its conditions.
         stuck, = bed.cluster.create_pods(node, 1, prefix="stuck", stop="never")
         world.delete_node(node)
-        world.delete_node(node)
         world.wait_condition(node, "DrainInProgress", timeout=LIMIT)
         bed.admin.delete(f"/api/v1/namespaces/default/pods/{stuck}", {"gracePeriodSeconds": 0})
         world.wait_gone(node)
