@@ -27,11 +27,11 @@
 #define STREAM_ERROR_BYTES_MAX (64u * 1024)
 #define PIECE_BUFFER_KEEP_MAX (32u * 1024)
 
-/* Memory of each call in flight: hundreds of evictions and patches at once have answers of a few kilobytes, though
- * they may be as large as an object can be. Lists and watches want fewer reads. */
-#define BUFFER_SMALL 4096L
+/* Memory of each call in flight: hundreds of evictions have small answers, lists and watches want fewer
+ * reads. */
+#define BUFFER_SMALL 2048L
 #define BUFFER_LARGE 16384L
-#define OBJECT_RESPONSE_MAX (4u * 1024 * 1024)
+#define SMALL_RESPONSE_MAX (256u * 1024)
 
 #define KEEPALIVE_IDLE_SEC 10L
 #define KEEPALIVE_INTERVAL_SEC 5L
@@ -426,7 +426,7 @@ static void call_set_callbacks(CurlCall *c) {
 }
 
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
-        bool large = q->on_data || q->max_response_bytes > OBJECT_RESPONSE_MAX;
+        bool large = q->on_data || q->max_response_bytes > SMALL_RESPONSE_MAX;
 
         curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
