@@ -27,8 +27,9 @@
 #define STREAM_ERROR_BYTES_MAX (64u * 1024)
 #define PIECE_BUFFER_KEEP_MAX (32u * 1024)
 
-/* Memory of each call in flight: hundreds of evictions have small answers, lists and watches want fewer
- * reads. */
+/* Memory of each call in flight: lists and watches want fewer reads. What may share a connection with others
+ * (HTTP/2) has the large one: with 4 kB beside 16 kB libcurl 7.88 corrupts its heap as soon as an answer is
+ * larger than the small one (seen on real machines, tests/node). */
 #define BUFFER_SMALL 2048L
 #define BUFFER_LARGE 16384L
 #define SMALL_RESPONSE_MAX (256u * 1024)
@@ -426,7 +427,7 @@ static void call_set_callbacks(CurlCall *c) {
 }
 
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
-        bool large = q->on_data || q->max_response_bytes > SMALL_RESPONSE_MAX;
+        bool large = c->https || q->on_data || q->max_response_bytes > SMALL_RESPONSE_MAX;
 
         curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
