@@ -213,16 +213,22 @@ static void play_metadata(const Play *p) {
         }
 }
 
+/* Eventual consistency. Twice in a row nobody could tell from the truth. */
+static void blink(SimWorld *w) {
+        if (w->cloud_was_blind)
+                return;
+        w->cloud_was_blind = true;
+        fake_ec2_garble(w->ec2, 1,
+                        "<DescribeInstancesResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">"
+                        "<requestId>r</requestId><reservationSet/></DescribeInstancesResponse>");
+}
+
 static void play_cloud(const Play *p) {
         if (p->v[0] == 0)
                 fake_ec2_throttle(p->w->ec2, (unsigned) p->v[1], 0);
-        else if (p->v[0] == 2 && !p->w->cloud_was_blind) {
-                /* Eventual consistency. Twice in a row nobody could tell from the truth. */
-                p->w->cloud_was_blind = true;
-                fake_ec2_garble(p->w->ec2, 1,
-                                "<DescribeInstancesResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">"
-                                "<requestId>r</requestId><reservationSet/></DescribeInstancesResponse>");
-        } else if (p->v[0] == 1)
+        else if (p->v[0] == 2)
+                blink(p->w);
+        else if (p->v[0] == 1)
                 fake_ec2_fail(p->w->ec2, (unsigned) p->v[1], 500, "InternalError",
                               "An internal error has occurred");
 }
@@ -329,13 +335,17 @@ static void play_reboot(const Play *p) {
                 sim_world_reboot(p->w, p->v[0], sec(p->v[1]));
 }
 
-/* So long, or for good. */
+/* So long, or for good. Now and then its cloud shows it to nobody, once. */
 static void play_crash(const Play *p) {
+        if (p->entry->seed % 2 == 0)
+                blink(p->w);
         if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
                 sim_load_crash(p->w, p->v[0], p->v[2] == 0 ? USEC_INFINITY : sec(p->v[1]));
 }
 
 static void play_kubelet(const Play *p) {
+        if (p->entry->seed % 2 == 0)
+                blink(p->w);
         if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
                 sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
 }
