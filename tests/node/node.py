@@ -82,6 +82,7 @@ class JournalLine(dict):
 
 
 _NAMES = {value: name for name, value in MESSAGE.items()}
+_EXITED = "98e322203f7a4ed290d09fe03c09fe15"  # systemd: the main process of a unit ended
 
 
 class Node:
@@ -350,6 +351,12 @@ class Node:
             if line.get("MESSAGE_ID") == "de5b426a63be47a7b6ac3eaac82e2f6f"
         ]
         return lines[0] if lines else None
+
+    def crashes(self, since):
+        """How the agent ended that neither a case nor a stop has ended."""
+        return [line.text for line in self.journal("UNIT=vesper-agent.service", since=since)
+                if line.get("MESSAGE_ID") == _EXITED and line.get("EXIT_CODE") in ("killed", "dumped") and
+                line.get("EXIT_STATUS") not in ("9", "15")]
 
     def stop_hung(self, since):
         """Names of scopes whose stop timed out though nothing was left in them: the bed's own flaw, at most 15 s each. It is

@@ -94,6 +94,8 @@ class Runner:
             machines = [self._machine(number, case) for number in numbers]
             begin, since = time.monotonic(), time.time()
             case(self.bed, *machines, figures)
+            for node in machines:
+                assert not node.crashes(since), f"the agent of {node.name} crashed: {node.crashes(since)}"
         except system.Unavailable as e:
             kind, trouble = "skipped", str(e)
         except Exception as e:
