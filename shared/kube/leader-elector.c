@@ -36,6 +36,7 @@
 #define RETRY_DEFAULT_USEC (2 * USEC_PER_SEC)
 #define RELEASE_LIMIT_USEC (2 * USEC_PER_SEC)
 #define RELEASE_RETRY_USEC (200 * USEC_PER_MSEC)
+#define TELL_USEC (5 * USEC_PER_MINUTE)
 
 typedef enum LeaderState {
         LEADER_IDLE,
@@ -66,6 +67,8 @@ struct LeaderElector {
         usec_t try_usec; /* when the try under way began */
         usec_t put_usec; /* when its write was handed to the client */
         usec_t valid_until_usec, stop_usec;
+        usec_t tell_usec; /* when a request that fails is worth a warning; 0: the last one did not fail */
+        bool told;
         Timer *retry_timer;
         Timer *limit_timer; /* LEADING: stop_usec; RELEASING: the end of patience */
 
@@ -113,6 +116,39 @@ static void cancel_call(LeaderElector *e) {
         if (e->call && e->call_writes)
                 e->get_first = true;
         e->call = kube_call_free(e->call);
+}
+
+/* -- requests that fail ----------------------------------------------------------------------------------
+ */
+
+/* One failure is the weather; what lasts (no permission, no such namespace, no API server) a person must
+ * hear of. */
+static void note_failure(LeaderElector *e, const ApiError *error) {
+        usec_t now = loop_now(e->loop);
+
+        if (error->http == 409) /* somebody was faster */
+                return;
+        if (e->tell_usec == 0)
+                e->tell_usec = usec_add(now, e->renew_deadline_usec);
+        if (now < e->tell_usec)
+                return;
+        log_warning(
+                e->log,
+                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Trying on every "
+                "few seconds%s",
+                e->ns, e->name, e->identity, error->message,
+                error->http == 401 || error->http == 403
+                        ? "; its credential wants get, create and update of leases in that namespace"
+                        : "");
+        e->told = true;
+        e->tell_usec = usec_add(now, TELL_USEC);
+}
+
+static void note_success(LeaderElector *e) {
+        if (e->told)
+                log_info(e->log, "Lease '%s/%s' answers again", e->ns, e->name);
+        e->told = false;
+        e->tell_usec = 0;
 }
 
 /* -- what was seen -------------------------------------------------------------------------------------- */
@@ -200,12 +236,15 @@ static void on_written(const KubeReply *reply, void *userdata) {
 
         if (reply->error) {
                 e->get_first |= reply->error->maybe_sent;
+                note_failure(e, reply->error);
                 leader_try_failed(e, reply->error->message);
         } else if (leader_note(e, reply->object, true) < 0) {
                 e->get_first = true;
                 leader_try_failed(e, "the answer to our write cannot be understood");
-        } else
+        } else {
+                note_success(e);
                 leader_try_won(e);
+        }
 }
 
 static char *leader_body(LeaderElector *e, bool create) {
@@ -282,6 +321,7 @@ static void on_read(const KubeReply *reply, void *userdata) {
                 return;
         }
         if (reply->error) {
+                note_failure(e, reply->error);
                 leader_try_failed(e, reply->error->message);
                 return;
         }
@@ -295,9 +335,10 @@ static void on_read(const KubeReply *reply, void *userdata) {
                 return; /* a handler gave up */
         timer_disarm(e->retry_timer);
         if (!isempty(e->record.holder) && !is_mine(e) &&
-            usec_add(e->observed_usec, e->record.duration_usec) > e->try_usec)
+            usec_add(e->observed_usec, e->record.duration_usec) > e->try_usec) {
+                note_success(e);
                 leader_try_failed(e, "held by another, and not run out");
-        else if (leader_write(e, false, on_written) < 0)
+        } else if (leader_write(e, false, on_written) < 0)
                 leader_try_failed(e, "out of memory");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include "kube-rig.h"
 #include "leader-elector.h"
+#include "log.h"
 
 #define SEC USEC_PER_SEC
 #define SEEDS 30u /* where what is asserted depends on the jitter of retries */
@@ -127,6 +129,8 @@ typedef struct Candidate {
         unsigned n_started, n_stopped, n_released;
         usec_t started_usec, stopped_usec, released_usec, last_request_usec;
         char *why;
+        Log *log;
+        StrBuf said; /* warnings and what follows them, "SECOND TEXT\n" each */
 } Candidate;
 
 static usec_t now(const Candidate *c) {
@@ -185,6 +189,13 @@ static void on_observed(const char *holder, void *userdata) {
         release_in(c, '<');
 }
 
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
+        Candidate *c = userdata;
+
+        strbuf_addf(&c->said, "%" PRIu64 " %s\n", now(c) / SEC, text);
+}
+
 static void candidate_init(Candidate *c, LeaseServer *s, const char *identity, uint64_t seed) {
         HttpInprocHooks hooks = { .on_request = on_request, .userdata = c };
         LeaderConfig config = { .ns = "vesper", .name = "coordinator", .identity = identity };
@@ -192,13 +203,18 @@ static void candidate_init(Candidate *c, LeaseServer *s, const char *identity, u
 
         *c = (Candidate){ .identity = identity, .server = s, .fault_method = _HTTP_METHOD_INVALID };
         c->host = rig_host_new(s->time, seed, &hooks, serve, s);
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &c->log), 0);
+        log_set_hook(c->log, on_log, c);
+        c->host->env.log = c->log;
         assert_return_code(leader_elector_new(c->host->client, &config, &handler, &c->elector), 0);
 }
 
 static void candidate_done(Candidate *c) {
         leader_elector_free(c->elector);
         rig_host_free(c->host);
+        log_free(c->log);
         strbuf_done(&c->trace);
+        strbuf_done(&c->said);
         free(c->why);
 }
 
@@ -472,6 +488,55 @@ static void test_renewals_fail_for_a_while(void **state) {
         run_until(w, 23 * SEC);
         assert_candidate_trace(&w->a, "PP");
         assert_int_equal(w->a.n_stopped, 0);
+}
+
+/* Who may not lead says so: after ten seconds, then every five minutes, and when it is over. */
+static void test_refused_is_told(void **state) {
+        static const struct {
+                const char *what;
+                HttpMethod method; /* what is refused; _INVALID: everything */
+                unsigned status;
+                const char *cause;
+        } rows[] = {
+                { "nothing is allowed", _HTTP_METHOD_INVALID, 403, "wants get, create and update" },
+                { "reading alone is allowed", HTTP_POST, 403, "wants get, create and update" },
+                { "the server is ill", _HTTP_METHOD_INVALID, 503, "Trying on every few seconds" },
+                { "somebody is always faster", HTTP_POST, 409, NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                _cleanup_free_ char *said = NULL, *again = NULL;
+                char *second;
+
+                print_message("%s\n", rows[i].what);
+                w->a.fault = (HttpFault){ .status = rows[i].status };
+                w->a.fault_method = rows[i].method;
+                leader_elector_start(w->a.elector);
+                run_until(w, 10 * SEC - 1);
+                assert_int_equal(w->a.said.size, 0);
+                run_until(w, 400 * SEC);
+                w->a.fault = (HttpFault){ 0 };
+                run_until(w, 420 * SEC);
+                assert_int_equal(w->a.n_started, 1);
+                said = strbuf_steal(&w->a.said);
+                if (!rows[i].cause) {
+                        assert_true(isempty(said));
+                        continue;
+                }
+                assert_in_range(atoi(said), 10, 15);
+                assert_non_null(strstr(said, "Lease 'vesper/coordinator'"));
+                assert_non_null(strstr(said, rows[i].cause));
+                second = strchr(said, '\n') + 1;
+                assert_in_range(atoi(second), 310, 320);
+                second = strchr(second, '\n') + 1;
+                assert_in_range(atoi(second), 400, 406);
+                assert_non_null(strstr(second, "answers again\n"));
+                run_until(w, 440 * SEC);
+                again = strbuf_steal(&w->a.said);
+                assert_true(isempty(again));
+        }
 }
 
 static void test_lost_by_proof(void **state) {
@@ -975,6 +1040,7 @@ int main(void) {
                 cmocka_unit_test(test_lease_that_makes_no_sense),
                 cmocka_unit_test(test_renewals_fail),
                 cmocka_unit_test(test_renewals_fail_for_a_while),
+                cmocka_unit_test(test_refused_is_told),
                 cmocka_unit_test(test_lost_by_proof),
                 cmocka_unit_test(test_lost_answer),
                 cmocka_unit_test(test_lost_answer_of_the_first),
