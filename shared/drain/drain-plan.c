@@ -63,7 +63,7 @@ static usec_t grace_usec(int64_t grace_sec) {
         if (grace_sec <= 0)
                 return 0;
         return (usec_t) grace_sec > USEC_INFINITY / USEC_PER_SEC ? USEC_INFINITY
-                                                                  : (usec_t) grace_sec * USEC_PER_SEC;
+                                                                 : (usec_t) grace_sec * USEC_PER_SEC;
 }
 
 /* What is left until T in whole seconds, at least one: never 0, which would break at-most-one semantics. */
@@ -88,8 +88,8 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
 static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
         const ObjectMeta *m = &pod->object.meta;
 
-        return usec_add(usec_sub(m->deletion_usec, grace_usec(m->deletion_grace_sec)), grace_usec(grace_sec)) <
-               now_usec;
+        return usec_add(usec_sub(m->deletion_usec, grace_usec(m->deletion_grace_sec)),
+                        grace_usec(grace_sec)) < now_usec;
 }
 
 static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {
@@ -143,9 +143,11 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
         }
         p.action = POD_ACTION_EVICT;
         p.grace_sec = clipped_grace(pod, rules->deadline_usec, now_usec);
-        /* While it is not taken, less is left with each second. */
+        /* While it is not taken, less is left with each second, as soon as its own does not fit. */
         if (p.grace_sec > 1)
                 p.next_usec = MIN(p.next_usec, usec_add(now_usec, USEC_PER_SEC));
+        else if (p.grace_sec < 0 && now_usec == force_usec)
+                p.next_usec = MIN(p.next_usec, usec_add(now_usec, 1));
         return p;
 }
 

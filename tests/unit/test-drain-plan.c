@@ -353,12 +353,33 @@ static void test_context(void **state) {
                             "karpenter.sh/do-not-disrupt");
 }
 
+/* At T - g its own grace fits for the last time: whoever waits until then must look again. */
+static void test_own_grace_fits_for_the_last_time(void **state) {
+        KubePod pod = pod_of(25);
+        DrainRules rules = { .started_usec = S(START), .deadline_usec = S(NOW + 25), .evict_first = true };
+        DrainContext c = {};
+        usec_t now = S(NOW) - 1;
+        PodPlan p;
+        (void) state;
+
+        for (unsigned i = 0; i < 2; i++) {
+                p = drain_plan_pod(&pod, &rules, &c, false, now);
+                assert_int_equal(p.action, POD_ACTION_EVICT);
+                assert_int_equal(p.grace_sec, -1);
+                assert_true(p.next_usec == now + 1);
+                now = p.next_usec;
+        }
+        p = drain_plan_pod(&pod, &rules, &c, false, now);
+        assert_int_equal(p.grace_sec, 24);
+        assert_true(p.next_usec == now + USEC_PER_SEC);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_classes),     cmocka_unit_test(test_protection_by_time),
                 cmocka_unit_test(test_critical),    cmocka_unit_test(test_standing),
                 cmocka_unit_test(test_terminating), cmocka_unit_test(test_who_is_waited_for),
-                cmocka_unit_test(test_context),
+                cmocka_unit_test(test_context),     cmocka_unit_test(test_own_grace_fits_for_the_last_time),
         };
         return cmocka_run_group_tests_name("drain-plan", tests, NULL, NULL);
 }
