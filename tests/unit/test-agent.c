@@ -459,6 +459,22 @@ static void test_unknown_cancels_nothing(void **state) {
         }
 }
 
+/* Three looks in a row that tell nothing are told, once, and their end. */
+static void test_source_falls_silent(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+        fake_imds_fail(r->imds, FAKE_IMDS_DATA, 2, 500);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_false(agent_rig_said(r, "about to end is unknown"));
+        fake_imds_fail(r->imds, FAKE_IMDS_DATA, UINT32_MAX, 500);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "unknown since 3 looks at source ec2"));
+        assert_false(agent_rig_said(r, "answers again"));
+        fake_imds_fail(r->imds, FAKE_IMDS_DATA, 0, 500);
+        agent_rig_run(r, 30 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "Source ec2 answers again"));
+}
+
 static void test_reboot(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
         _cleanup_free_ char *old_boot = strdup(r->boot_id);
@@ -938,6 +954,7 @@ int main(void) {
                 cmocka_unit_test(test_crash_at_any_time),
                 cmocka_unit_test(test_drained_once),
                 cmocka_unit_test(test_torn_record),
+                cmocka_unit_test(test_source_falls_silent),
                 cmocka_unit_test(test_failing_disk),
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_first_act_fails),

@@ -583,6 +583,34 @@ static void test_proof_fails(void **state) {
         bench_done(&b);
 }
 
+static void fail_deletes(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (r->verb == FAKE_DELETE && (*n)++ < 3)
+                fault->status = 500;
+}
+
+/* A DELETE that fails is said, and sent again with patience. */
+static void test_delete_fails(void **state) {
+        unsigned n = 0;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_deletes, &n);
+        begin(&b, 100, PROTECTED_WAIT, false);
+        run_for(&b, 150 * MSEC);
+        assert_int_equal(n, 1);
+        assert_blockers(&b, "long DeleteFailed");
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n, 4);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
 /* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
 static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         unsigned *n = userdata;
@@ -646,6 +674,7 @@ int main(void) {
                 cmocka_unit_test(test_bound_during_proof),
                 cmocka_unit_test(test_stale_watch),
                 cmocka_unit_test(test_proof_fails),
+                cmocka_unit_test(test_delete_fails),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };
