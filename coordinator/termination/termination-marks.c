@@ -67,7 +67,8 @@ static void add_cordon_mark(JsonWriter *w, const char *why) {
         json_add_string(w, ANNOTATION_CORDONED_BY_COORDINATOR, text ? text : "{}");
 }
 
-static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, bool let_go, char **ret_body) {
+static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec, bool let_go,
+                        char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
         char deadline[RFC3339_MAX] = "";
@@ -237,6 +238,13 @@ static int parse_mark(const Json *o, InterruptionMark *m) {
         return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));
 }
 
+/* The machine lived on and has been started anew: what was announced to it then binds nobody. */
+static bool is_of_earlier_boot(const KubeNode *n, const Json *o) {
+        const char *boot_id = json_string_or_null(json_get(o, "bootID"));
+
+        return !isempty(boot_id) && !isempty(n->boot_id) && !boot_id_equal(boot_id, n->boot_id);
+}
+
 int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret) {
         const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -251,6 +259,8 @@ int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret) {
                 return r;
         if (r < 0 || !json_is_object(json_root(doc)))
                 return -EBADMSG;
+        if (is_of_earlier_boot(n, json_root(doc)))
+                return -ENODATA;
         return parse_mark(json_root(doc), ret);
 }
 

@@ -42,7 +42,7 @@ typedef struct InterruptionMark {
         bool ends_machine;    /* its action is terminate, stop or hibernate */
 } InterruptionMark;
 
-/* 0; -ENODATA: there is none; -EBADMSG: not readable (as if there were none: it is the node's own word);
+/* 0; -ENODATA: there is none of this boot of the machine; -EBADMSG: not readable (as if there were none: it is the node's own word);
  * -ENOMEM. */
 int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret);
 void interruption_mark_done(InterruptionMark *m);

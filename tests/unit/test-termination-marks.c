@@ -243,10 +243,12 @@ static void test_condition(void **state) {
 
         assert_string_equal(
                 body,
-                "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":\"True\",\"reason\":\"R\","
+                "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":"
+                "\"True\",\"reason\":\"R\","
                 "\"message\":"
                 "\"it \\\"hangs\\\"\",\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
-                "\"2027-01-15T08:00:00Z\"},{\"type\":\"U\",\"status\":\"False\",\"reason\":\"S\",\"message\":\"\","
+                "\"2027-01-15T08:00:00Z\"},{\"type\":\"U\",\"status\":\"False\",\"reason\":\"S\","
+                "\"message\":\"\","
                 "\"lastHeartbeatTime\":\"2027-01-15T08:00:00Z\",\"lastTransitionTime\":"
                 "\"2027-01-15T08:00:00Z\"}]}}");
 }
@@ -277,6 +279,10 @@ static void test_interruption(void **state) {
                 { "overruled by a person", "{~phase~:~Released~}", 0, false, false, USEC_INFINITY },
                 { "empty", "{}", 0, false, false, USEC_INFINITY },
                 { "of other types", "{~phase~:7,~action~:[]}", 0, false, false, USEC_INFINITY },
+                { "of this boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~0123-4567~}", 0, true, false,
+                  USEC_INFINITY },
+                { "of an earlier boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~89ab-cdef~}", -ENODATA,
+                  false, false, USEC_INFINITY },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -295,6 +301,7 @@ static void test_interruption(void **state) {
                         strbuf_add(&meta, "'}");
                 }
                 n = node_of(pool, strbuf_str(&meta), "");
+                assert_return_code(free_and_strdup(&n->boot_id, "01234567"), 0);
                 assert_int_equal(interruption_mark_parse(n, &mark), rows[i].expected);
                 if (rows[i].expected == 0) {
                         assert_int_equal(mark.ends_machine, rows[i].ends);
