@@ -19,12 +19,15 @@
  * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or SLEEPING as the queue's probe.
  */
 
-/* With 100 under way, 500 a second come to 200 ms each. Where answers take longer the API server is busy rather than
- * far: more requests at once are not served sooner then, and each costs libcurl 20 kB. */
+/* With 100 under way, 500 a second come to 200 ms each. Where answers take longer the API server is busy
+ * rather than far: more requests at once are not served sooner then, and each costs libcurl 20 kB. */
 #define WINDOW_START 100u
 #define WINDOW_MAX 100u
 #define WINDOW_MIN 8u
 #define PER_SECOND 500u
+/* An eviction of a pod that is done or was not ready uses nothing of its PDB, whose status then says nothing
+ * new: so long our own count closes a gate that the status leaves open. */
+#define ROOM_USEC (5 * USEC_PER_SEC)
 #define SLOW_USEC (2 * USEC_PER_SEC)
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC) /* an eviction may take 10 s inside the API server */
 #define FLOW_CONTROL_USEC USEC_PER_SEC
@@ -55,6 +58,7 @@ struct Eviction {
         unsigned attempts;
         EvictionAnswer last;
         int64_t allowed_at_send; /* of its queue, gated */
+        bool waits_for_room;     /* sleeping: our own count says that its PDB is used up, no status did */
         bool counted;            /* a status that came since shows this eviction already */
         bool released;           /* nobody's any more: freed when its call is answered */
         Backoff backoff;
@@ -178,23 +182,33 @@ static void queue_collect(PdbQueue *q) {
 }
 
 static void wish_set_ready(Eviction *w) {
+        w->waits_for_room = false;
         w->state = WISH_READY;
         list_append(&w->evictor->ready, &w->node);
         evictor_pump(w->evictor);
+}
+
+static void wish_sleep(Eviction *w, usec_t delay_usec) {
+        w->state = WISH_SLEEPING;
+        timer_arm_in(w->timer, delay_usec);
 }
 
 /* Lets the next wish of this PDB go, if its gate is open and none is under way. */
 static void queue_promote(PdbQueue *q) {
         Eviction *w;
 
-        if (q->active || (q->gated && q->allowed <= 0))
+        if (q->active || (q->gated && q->reported <= 0))
                 return;
         w = LIST_ENTRY(q->waiting.first, Eviction, node);
         if (!w)
                 return;
         list_remove(&q->waiting, &w->node);
         q->active = w;
-        wish_set_ready(w);
+        if (q->gated && q->allowed <= 0) {
+                w->waits_for_room = true;
+                wish_sleep(w, ROOM_USEC);
+        } else
+                wish_set_ready(w);
 }
 
 static void wish_enqueue(Eviction *w) {
@@ -205,11 +219,6 @@ static void wish_enqueue(Eviction *w) {
         w->state = WISH_QUEUED;
         list_append(&w->queue->waiting, &w->node);
         queue_promote(w->queue);
-}
-
-static void wish_sleep(Eviction *w, usec_t delay_usec) {
-        w->state = WISH_SLEEPING;
-        timer_arm_in(w->timer, delay_usec);
 }
 
 static bool answer_is_of_pdb(EvictionAnswer a) {
@@ -227,6 +236,7 @@ static void queue_call_back(PdbQueue *q) {
         else
                 timer_disarm(w->timer);
         q->active = NULL;
+        w->waits_for_room = false;
         w->state = WISH_QUEUED;
         list_prepend(&q->waiting, &w->node);
 }
@@ -403,7 +413,8 @@ int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t all
                 q->active->counted = true;
         if (allowed <= 0)
                 queue_call_back(q);
-        else if (q->active && q->active->state == WISH_SLEEPING && answer_is_of_pdb(q->active->last)) {
+        else if (q->active && q->active->state == WISH_SLEEPING &&
+                 (q->active->waits_for_room || answer_is_of_pdb(q->active->last))) {
                 timer_disarm(q->active->timer);
                 wish_set_ready(q->active);
         }

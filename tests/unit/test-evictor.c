@@ -323,7 +323,7 @@ static void test_gate(void **state) {
         assert_int_equal(b->n_requests, 2);
         assert_true(b->at_usec[1] - opened < 50 * MSEC);
         assert_int_equal(b->n_reports[0], 1);
-        run_for(b, USEC_PER_MINUTE);
+        run_for(b, 2 * USEC_PER_SEC);
         assert_int_equal(b->n_requests, 2);
 
         print_message("  another PDB of that name is another queue\n");
@@ -346,7 +346,7 @@ static void test_serial(void **state) {
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 5), 0);
         for (size_t i = 0; i < 10; i++)
                 wish(b, i, "web");
-        run_for(b, USEC_PER_MINUTE);
+        run_for(b, 4 * USEC_PER_SEC);
         assert_int_equal(b->n_requests, 5); /* what the status said is used up, and no more is asked for */
         assert_int_equal(b->peak, 1);
         assert_int_equal(b->at_usec[1] - b->at_usec[0], ANSWER_USEC);
@@ -371,6 +371,33 @@ static void test_status_before_answer(void **state) {
         assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
         wish(b, 3, "web");
         run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+}
+
+/* What was evicted was done, and used nothing of its PDB: no status comes, and the others go on. */
+static void test_no_status_comes(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        for (size_t i = 0; i < 3; i++)
+                wish(b, i, "web");
+        run_for(b, 4 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 1);
+        run_for(b, 2 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  a status that does come is heard at once\n");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+        assert_int_equal(n_accepted(b), 3);
+
+        print_message("  and one that says no, too\n");
+        wish(b, 3, "web");
+        run_for(b, USEC_PER_SEC);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        run_for(b, USEC_PER_MINUTE);
         assert_int_equal(b->n_requests, 3);
 }
 
@@ -647,6 +674,7 @@ int main(void) {
                 cmocka_unit_test(test_gate),
                 cmocka_unit_test(test_serial),
                 cmocka_unit_test(test_status_before_answer),
+                cmocka_unit_test(test_no_status_comes),
                 cmocka_unit_test(test_gate_closes),
                 cmocka_unit_test(test_probe),
                 cmocka_unit_test(test_moving_between_pdbs),
