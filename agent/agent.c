@@ -232,7 +232,7 @@ static void doubt(Agent *a, Resumption *found) {
                 return;
         case POWER_STAYS:
                 found->act = RESUME_CLEAN;
-                found->why = "the shutdown that they are of was cancelled";
+                found->why = "the shutdown that they are of was cancelled, or is over without a new boot (soft-reboot)";
                 intent_log_forget(a->intents, found->notice->id);
                 return;
         case POWER_UNKNOWN:

@@ -133,12 +133,15 @@ class Bed:
             self._local.admin = Client(self.cluster.ports["apiserver"], self.cluster.ca, self.cluster.certificate("admin"))
         return self._local.admin
 
-    def node(self, number, vesper=True):
-        """That node, on and Ready; made if it is not there."""
+    def node(self, number, layers="vesper"):
+        """That node, on and Ready; made if it is not there, or boots from something else than those of system.Layers."""
         with self._lock:
-            node = self.nodes.get(number)
+            node, lower = self.nodes.get(number), getattr(self.layers, layers)
+            if node is not None and node.lower is not lower:
+                node.destroy()
+                node = None
             if node is None:
-                node = self.nodes[number] = Node(self, number, self.layers.vesper if vesper else self.layers.bed)
+                node = self.nodes[number] = Node(self, number, lower)
         if not node.is_on():
             node.power_on()
         return node
@@ -146,7 +149,7 @@ class Bed:
     def harbor(self):
         """The node without our package where evicted pods go."""
         with self._harbor_lock:
-            return self.node(HARBOR, vesper=False)
+            return self.node(HARBOR, layers="bed")
 
     def discard(self, node):
         node.destroy()

@@ -75,7 +75,7 @@ def cost(bed, node, figures):
     busy = _others()
     if busy:
         raise Unavailable(f"the machine is too busy to measure: {busy}")
-    bare = bed.node(BARE, vesper=False)
+    bare = bed.node(BARE, layers="bed")
     node.has_agent, bare.has_agent = True, False
     off, boot = {node: [], bare: []}, {node: [], bare: []}
     hangs = 0

@@ -3,11 +3,8 @@
 
 import os
 import signal
-import time
 
-from node import wait_for
-from shutdowns import PATIENCE, Shutdown, Workload
-from system import Unavailable
+from shutdowns import Shutdown, SoftShutdown, Workload
 
 POWERED_OFF, REBOOTED = 0, 133  # what nspawn ends with
 
@@ -54,15 +51,17 @@ def _signal(number):
 
 
 def soft_reboot(bed, node, figures):
-    """systemctl soft-reboot: drained first"""
-    version = int(node.run("systemctl", "--version").split()[1])
-    if version < 254:
-        raise Unavailable(f"systemd {version} of this Debian has no soft-reboot (254 or newer)")
-    node.changed = True
-    work, since = Workload(bed, node), time.time()
-    node.status("systemctl", "soft-reboot")
-    node.wait_said("NODE_DRAINED", since, PATIENCE)
-    work.check_ends()
+    """systemctl soft-reboot (a newer systemd): drained first; schedulable again though the kernel has the same boot id"""
+    # No pod is tried on it afterwards: what nspawn has mounted into the machine, the kubelet's program too, is gone then.
+    boot = node.boot_id()
+    down = SoftShutdown(bed, node, lambda: node.run("systemctl", "soft-reboot"), Workload(bed, node))
+    down.check()
+    assert node.boot_id() == boot, "this was no soft-reboot"
+    down.back()
+    figures.add(node.run("systemctl", "--version").splitlines()[0])
+
+
+soft_reboot.layers = "newer"
 
 
 def forced(bed, node, figures):

@@ -114,10 +114,9 @@ class Runner:
 
     def _machine(self, number, case):
         """A machine that is Ready, with nothing on it."""
-        node = self.bed.node(number, getattr(case, "vesper", True))
-        if getattr(case, "vesper", True):
-            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
-                     lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
+        node = self.bed.node(number, getattr(case, "layers", "vesper"))
+        wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
+                 lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
         return node
 
     def _clean(self, machines, kind):

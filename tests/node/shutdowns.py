@@ -4,6 +4,7 @@
 import itertools
 import time
 
+from node import wait_for
 from world import FewestReady
 
 _serial = itertools.count(1)
@@ -64,9 +65,12 @@ class Shutdown:
         self.mark = bed.audit.mark()
         self.began = time.time()
         tell()
-        self.off = node.wait_off(limit)
+        self.off = self._wait_down(limit)
         self.status = node.popen.returncode
         node.hangs += len(node.stop_hung(self.began))
+
+    def _wait_down(self, limit):
+        return self.node.wait_off(limit)
 
     @property
     def seconds(self):
@@ -101,5 +105,25 @@ class Shutdown:
     def back(self):
         """Switched on again: schedulable, and nothing of ours on it."""
         self.node.power_on()
+        self.node.wait_clean(PATIENCE)
+        return self
+
+
+class SoftShutdown(Shutdown):
+    """Only what runs on the kernel goes down, and comes again by itself: check(), then back()."""
+    def __init__(self, bed, node, *rest):
+        self._kubelet = node.show("kubelet.service", "InvocationID")
+        super().__init__(bed, node, *rest)
+
+    def _wait_down(self, limit):
+        def another_kubelet():
+            # Nobody answers in between.
+            code, said = self.node.status("systemctl", "show", "-P", "InvocationID", "kubelet.service")
+            return code == 0 and said.strip() not in ("", self._kubelet)
+
+        wait_for(another_kubelet, limit, f"another kubelet runs on {self.node.name}")
+        return self.node.stopping("kubelet.service", self.began)
+
+    def back(self):
         self.node.wait_clean(PATIENCE)
         return self

@@ -29,6 +29,8 @@ FILES = os.path.join(HERE, "files")
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2",
             "conntrack", "socat", "mount", "util-linux", "kmod", "procps", "ca-certificates", "libcjson1", "libnl-3-200",
             "libnl-route-3-200", "libcurl4", "libmicrohttpd12", "libyaml-0-2")
+# What a newer machine has of them: a systemd that knows soft-reboot (254).
+NEWER = ("systemd", "systemd-sysv", "libsystemd0", "libpam-systemd", "libudev1")
 IMAGE = "localhost/payload:1"
 # What the package is made of.
 SOURCES = ("agent", "coordinator", "shared", "systemd", "packaging", "meson.build", "meson_options.txt")
@@ -131,12 +133,19 @@ def mount_overlay(target, lower, upper, work):
 
 
 class Layers:
-    """bed: a node without our package; vesper: with it. Lists for an overlay's lowerdir=, the topmost first."""
+    """bed: a node without our package; vesper: with it; newer: with it and a newer systemd. Lists for an overlay's
+    lowerdir=, the topmost first."""
     def __init__(self, folder):
         self.folder = folder
         base = debroot.base(PACKAGES)
         self.bed = [self._make("bed", [base], self._bed)] + [base]
         self.vesper = [self._make("vesper", self.bed, self._vesper)] + self.bed
+
+    @functools.cached_property
+    def newer(self):
+        base = debroot.base_with_backports(PACKAGES, NEWER)
+        bed = [self._make("newer-bed", [base], lambda root: self._bed(root, "agent-bed-newer.conf"))] + [base]
+        return [self._make("newer-vesper", bed, self._vesper)] + bed
 
     def _make(self, name, lower, fill):
         upper, root = os.path.join(self.folder, name), os.path.join(self.folder, name + "-root")
@@ -147,7 +156,7 @@ class Layers:
             run("umount", root)
         return upper
 
-    def _bed(self, root):
+    def _bed(self, root, agent="agent-bed.conf"):
         def put(name, path, mode=0o644):
             target = os.path.join(root, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -159,7 +168,7 @@ class Layers:
         put("bed-image.service", "etc/systemd/system/bed-image.service")
         put("containerd-bed.conf", "etc/systemd/system/containerd.service.d/bed.conf")
         put("scope-bed.conf", "etc/systemd/system/cri-containerd-.scope.d/90-bed.conf")
-        put("agent-bed.conf", "etc/systemd/system/vesper-agent.service.d/90-bed.conf")
+        put(agent, "etc/systemd/system/vesper-agent.service.d/90-bed.conf")
         put("containerd.toml", "etc/containerd/config.toml")
         os.makedirs(os.path.join(root, "usr/local/share/bed"))
         shutil.move(_image(self.folder), os.path.join(root, "usr/local/share/bed/payload.tar"))

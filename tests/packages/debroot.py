@@ -55,27 +55,20 @@ def archive():
     raise Unavailable(f"apt knows no archive of {suite}")
 
 
-def base(packages=PACKAGES):
-    """The cached system's folder, with these packages beside the minimum."""
-    if os.geteuid() != 0:
-        raise Unavailable("only root can make a system in a folder")
-    if not shutil.which("debootstrap"):
-        raise Unavailable("debootstrap is not installed")
-    address, suite = archive()
-    key = hashlib.sha256(" ".join((suite,) + packages).encode()).hexdigest()[:16]
-    path = os.path.join(cache_directory(), "debroot-" + key)
+def _made_once(name, *ingredients, make):
+    """The cached folder of that name, filled by make(folder) if it is not there yet."""
+    key = hashlib.sha256(" ".join(ingredients).encode()).hexdigest()[:16]
+    path = os.path.join(cache_directory(), f"{name}-{key}")
     if os.path.isdir(path):
         return path
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    new = tempfile.mkdtemp(prefix="making-debroot-", dir=os.path.dirname(path))
+    new = tempfile.mkdtemp(prefix=f"making-{name}-", dir=os.path.dirname(path))
     os.chmod(new, 0o755)
-    # In a mount namespace of its own: it leaves /proc mounted there.
-    done = subprocess.run(["unshare", "-m", "debootstrap", "--variant=minbase", "--include=" + ",".join(packages), suite, new,
-                           address],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
+    try:
+        make(new)
+    except BaseException:
         shutil.rmtree(new, ignore_errors=True)
-        raise Unavailable("debootstrap failed: " + " | ".join(done.stdout.splitlines()[-3:]))
+        raise
     try:
         os.rename(new, path)
     except OSError:  # somebody else has made it meanwhile
@@ -83,6 +76,40 @@ def base(packages=PACKAGES):
         if not os.path.isdir(path):
             raise
     return path
+
+
+def _made_by(what, *command):
+    """In a mount namespace of its own: mounts may be left."""
+    done = subprocess.run(["unshare", "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise Unavailable(f"{what} failed: " + " | ".join(done.stdout.splitlines()[-3:]))
+
+
+def base(packages=PACKAGES):
+    """The cached system's folder, with these packages beside the minimum."""
+    if os.geteuid() != 0:
+        raise Unavailable("only root can make a system in a folder")
+    if not shutil.which("debootstrap"):
+        raise Unavailable("debootstrap is not installed")
+    address, suite = archive()
+    return _made_once("debroot", suite, *packages, make=lambda folder: _made_by(
+        "debootstrap", "debootstrap", "--variant=minbase", "--include=" + ",".join(packages), suite, folder, address))
+
+
+def base_with_backports(packages, newer):
+    """base(packages), with those of `newer` as Debian has backported them."""
+    address, suite = archive()
+    script = """mount --bind /proc "$1/proc" && mount --bind /dev "$1/dev" &&
+        echo "deb $2 $3-backports main" >"$1/etc/apt/sources.list.d/backports.list" && root=$1 suite=$3 && shift 3 &&
+        export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 && chroot "$root" apt-get -qq update &&
+        chroot "$root" apt-get -qq -y --no-install-recommends -t "$suite-backports" install "$@" && chroot "$root" apt-get clean"""
+
+    def make(folder):
+        subprocess.run(["cp", "-a", "--reflink=auto", base(packages) + "/.", folder], check=True)
+        _made_by(f"installing {', '.join(newer)} of {suite}-backports", "sh", "-c", script, "sh", folder, address, suite, *newer)
+
+    return _made_once("debroot-newer", suite, *packages, "newer", *newer, make=make)
 
 
 class Root:
