@@ -199,7 +199,7 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         } else if (eviction_answer_is_final(report->answer))
                 dp->vanished_usec = loop_now(dp->drain->env->loop);
         else {
-                dp->refused =
+                dp->refused |=
                         report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
                 if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb,
                                          report->message))

@@ -611,6 +611,30 @@ static void test_delete_fails(void **state) {
         bench_done(&b);
 }
 
+static void drop_evictions(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        fault->drop = r->subresource && streq(r->subresource, "eviction");
+}
+
+/* Its budget has been asked, and has said no: that nobody answered since does not unsay it. */
+static void test_refused_then_silence(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web", .grace_sec = 60 });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 90, PROTECTED_WAIT, true);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_trace(&b, "blocked web BlockedByPDB web");
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), drop_evictions, NULL);
+        run_for(&b, 24 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 0);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 1);
+        bench_done(&b);
+}
+
 /* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
 static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         unsigned *n = userdata;
@@ -675,6 +699,7 @@ int main(void) {
                 cmocka_unit_test(test_stale_watch),
                 cmocka_unit_test(test_proof_fails),
                 cmocka_unit_test(test_delete_fails),
+                cmocka_unit_test(test_refused_then_silence),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };
