@@ -283,6 +283,30 @@ static void pods_are_not_their_names(void **state) {
         assert_null(deletion_of(&there));
 }
 
+/* Who decided on what a pod was is told that it has changed: that it is going already, above all. And
+ * whoever looks again may take less of it. */
+static void pods_that_have_changed(void **state) {
+        Rig *r = *state;
+        _cleanup_free_ char *uid = rig_make_pod(r, "delete-pods", "changed", RIG_NODE_NAME, "x");
+        _cleanup_answer_ Answer was = rig_get(r, RIG_ADMIN, POD("delete-pods", "changed")), first = { 0 };
+        _cleanup_answer_ Answer stale = { 0 }, found = { 0 }, right = { 0 };
+
+        first = delete_pod(r, "changed", -1);
+        assert_answer(first, 200, NULL);
+        stale = rig_delete(r, RIG_COORDINATOR, POD("delete-pods", "changed"),
+                           &(KubeDeleteOptions){
+                                   .uid = uid, .resource_version = answer_version(&was), .grace_sec = 5 });
+        assert_answer(stale, 409, "Conflict");
+        found = rig_get(r, RIG_ADMIN, POD("delete-pods", "changed"));
+        assert_ends_in(r, &found, &first, 30);
+        right = rig_delete(r, RIG_COORDINATOR, POD("delete-pods", "changed"),
+                           &(KubeDeleteOptions){ .uid = uid,
+                                                 .resource_version = answer_version(&found),
+                                                 .grace_sec = 20 });
+        assert_answer(right, 200, NULL);
+        assert_ends_in(r, &right, &first, 20);
+}
+
 /* A finalizer holds a pod after its grace, too. */
 static void finalizer_holds_a_pod(void **state) {
         Rig *r = *state;
@@ -308,6 +332,7 @@ static const struct CMUnitTest cases[] = {
         cmocka_unit_test(finalizer_holds_a_claim),  cmocka_unit_test(finalizer_of_the_gone),
         cmocka_unit_test(pods_go_gracefully),       cmocka_unit_test(grace_of_the_pod_itself),
         cmocka_unit_test(grace_of_the_caller),      cmocka_unit_test(pods_without_a_life),
-        cmocka_unit_test(pods_are_not_their_names), cmocka_unit_test(finalizer_holds_a_pod),
+        cmocka_unit_test(pods_are_not_their_names), cmocka_unit_test(pods_that_have_changed),
+        cmocka_unit_test(finalizer_holds_a_pod),
 };
 CONTRACT_SUITE(delete, cases);
