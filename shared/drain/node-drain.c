@@ -11,20 +11,30 @@
 /* A pod that is held for long is named again, but not at each turn of its PDB. */
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
 #define HELD_TELL_USEC (5 * USEC_PER_SEC)
+/* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
+ * the word of the look just made. */
+#define CONFLICTS_MAX 3u
+
+/* A look: one consistent list, for all pods that wait for it. */
+typedef enum LookState { LOOK_NONE, LOOK_WANTED, LOOK_UNDER_WAY } LookState;
 
 /* One pod of the node that must go. */
 typedef struct DrainPod {
         NodeDrain *drain;
-        KubePod *pod;        /* the newest state seen; a reference */
+        KubePod *pod;        /* as it is in view; a reference */
+        KubePod *fresh;      /* as a look found it, newer than the view; NULL once the view moves on */
         unsigned generation; /* of the wake that saw it last */
         Eviction *eviction;
-        bool evicted;         /* accepted */
+        bool evicted;          /* accepted */
         usec_t held_told_usec; /* loop_now(): when it was said that its PDB allows nothing; 0: not yet */
-        bool refused;         /* an eviction was refused at least once */
-        usec_t vanished_usec; /* an eviction said that it is gone, loop_now(); 0: none did */
+        bool refused;          /* an eviction was refused at least once */
+        usec_t vanished_usec;  /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
-        char *sent_version;       /* resourceVersion in view when our delete was sent */
-        char *deleted_version;    /* resourceVersion in view when our delete was accepted */
+        char *sent_version;    /* resourceVersion that our delete was decided on */
+        char *deleted_version; /* the same of one that was accepted */
+        LookState look;
+        bool sent_blindly;        /* without that version as precondition */
+        unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
         usec_t delete_retry_usec; /* loop_now() */
         Backoff delete_backoff;
         const char *reason; /* static */
@@ -51,6 +61,9 @@ struct NodeDrain {
         bool proof_spoilt; /* a pod came into view since the list went out */
         usec_t proof_retry_usec;
         Backoff proof_backoff;
+        KubeCall *look;
+        usec_t look_retry_usec; /* loop_now() */
+        Backoff look_backoff;
 };
 
 static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
@@ -66,12 +79,19 @@ const char *node_drain_state_to_string(NodeDrainState s) {
 
 static void on_timer(Timer *t, void *userdata);
 
+static void drain_pod_forget_fresh(DrainPod *dp) {
+        if (dp->fresh)
+                kube_object_unref(&dp->fresh->object);
+        dp->fresh = NULL;
+}
+
 static void *drain_pod_free(void *p) {
         DrainPod *dp = p;
 
         eviction_free(dp->eviction);
         kube_call_free(dp->delete_call);
         kube_object_unref(&dp->pod->object);
+        drain_pod_forget_fresh(dp);
         free(dp->sent_version);
         free(dp->deleted_version);
         free(dp->detail);
@@ -96,9 +116,9 @@ int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, c
         d->handler = *h;
         d->rules = o->rules;
         d->guard = o->guard;
-        d->proof_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC,
-                                      .cap_usec = 5 * USEC_PER_SEC,
-                                      .jitter_permille = 200 };
+        d->proof_backoff = d->look_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC,
+                                                        .cap_usec = 5 * USEC_PER_SEC,
+                                                        .jitter_permille = 200 };
         r = free_and_strdup(&d->node, o->node);
         if (r < 0)
                 return r;
@@ -117,6 +137,7 @@ NodeDrain *node_drain_free(NodeDrain *d) {
         if (!d)
                 return NULL;
         kube_call_free(d->proof);
+        kube_call_free(d->look);
         hashmap_free_with(d->pods, drain_pod_free);
         timer_free(d->timer);
         free(d->blockers);
@@ -266,46 +287,89 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         }
 }
 
+/* The newest that is known of it. */
+static const KubePod *drain_pod_known(const DrainPod *dp) {
+        return dp->fresh ? dp->fresh : dp->pod;
+}
+
+/* Too late to look again, and with a second to ask for nothing is lost by a wrong word. */
+static bool is_last_call(const NodeDrain *d) {
+        return loop_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
+}
+
+static void drain_pod_note_deleted(DrainPod *dp) {
+        free(dp->deleted_version);
+        dp->deleted_version = TAKE_PTR(dp->sent_version);
+        dp->n_conflicts = 0;
+        backoff_reset(&dp->delete_backoff);
+        (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+}
+
+static void drain_pod_delete_later(DrainPod *dp, const ApiError *error) {
+        NodeDrain *d = dp->drain;
+        usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random), error->retry_after_usec);
+
+        dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
+        if (dp->look != LOOK_NONE && dp->n_conflicts <= CONFLICTS_MAX)
+                return;
+        if (drain_pod_set_reason(dp, "DeleteFailed", NULL, error->message))
+                drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+}
+
 static void on_deleted(const KubeReply *reply, void *userdata) {
         DrainPod *dp = userdata;
         NodeDrain *d = dp->drain;
 
         dp->delete_call = kube_call_free(dp->delete_call);
-        if (!reply->error || reply->error->http == 404 || reply->error->http == 409) {
-                free(dp->deleted_version);
-                dp->deleted_version = TAKE_PTR(dp->sent_version);
-                backoff_reset(&dp->delete_backoff);
-                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+        if (!reply->error || reply->error->http == 404) {
+                drain_pod_note_deleted(dp);
                 if (!reply->error)
                         drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
-        } else {
-                usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random),
-                                   reply->error->retry_after_usec);
-
-                dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
-                if (drain_pod_set_reason(dp, "DeleteFailed", NULL, reply->error->message))
-                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
-        }
+        } else if (reply->error->http == 409) {
+                /* Changed since, or another pod of this name: a look tells. */
+                dp->look = LOOK_WANTED;
+                drain_pod_forget_fresh(dp);
+                dp->n_conflicts++;
+                if (dp->sent_blindly)
+                        drain_pod_delete_later(dp, reply->error);
+        } else
+                drain_pod_delete_later(dp, reply->error);
         node_drain_wake(d);
+}
+
+/* Of a pod that somebody has deleted meanwhile the API server counts a shortened grace from that moment:
+ * what was reckoned from now would be over. So it goes only to the pod as we know it. */
+static const char *delete_precondition(const DrainPod *dp, int64_t grace_sec) {
+        if (grace_sec < 0 || is_last_call(dp->drain) || (dp->n_conflicts >= CONFLICTS_MAX && dp->fresh))
+                return NULL;
+        return drain_pod_known(dp)->object.meta.resource_version;
 }
 
 static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         NodeDrain *d = dp->drain;
-        const ObjectMeta *m = &dp->pod->object.meta;
+        const ObjectMeta *m = &drain_pod_known(dp)->object.meta;
         KubeTarget target = { .kind = &kube_pod_kind, .ns = m->ns, .name = m->name };
-        KubeDeleteOptions options = { .uid = m->uid, .grace_sec = grace_sec };
+        KubeDeleteOptions options = { .uid = m->uid,
+                                      .resource_version = delete_precondition(dp, grace_sec),
+                                      .grace_sec = grace_sec };
         KubeCallOptions call = { .lane = HTTP_LANE_BULK, .guard = d->guard };
         usec_t now = loop_now(d->env->loop);
 
         dp->eviction = eviction_free(dp->eviction);
         if (dp->delete_call || streq_ptr(dp->deleted_version, m->resource_version))
                 return; /* under way, or done and not yet in view */
+        if (dp->look != LOOK_NONE && !is_last_call(d)) {
+                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop,
+                                                           usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
+                return;
+        }
         if (now < dp->delete_retry_usec) {
                 timer_arm_earlier(d->timer, dp->delete_retry_usec);
                 return;
         }
         if (!evictor_has_permit(d->evictor))
                 return; /* whoever gives it wakes us */
+        dp->sent_blindly = !options.resource_version;
         if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
             kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
@@ -375,6 +439,8 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                 r = hashmap_replace(d->pods, pod->object.meta.uid, dp, &old);
                 if (r < 0)
                         return r;
+                if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version))
+                        drain_pod_forget_fresh(dp);
                 kube_object_ref((KubeObject *) &pod->object);
                 kube_object_unref(&dp->pod->object);
                 dp->pod = (KubePod *) pod;
@@ -418,7 +484,7 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
                         next = MIN(next, usec_add(wall_now, USEC_PER_SEC));
                         continue;
                 }
-                p = drain_plan_pod(pod, &d->rules, &context, dp->refused, wall_now);
+                p = drain_plan_pod(drain_pod_known(dp), &d->rules, &context, dp->refused, wall_now);
                 next = MIN(next, p.next_usec);
                 drain_pod_act(dp, &p);
         }
@@ -435,13 +501,16 @@ static bool node_drain_deletes_under_way(const NodeDrain *d) {
         return false;
 }
 
-typedef struct ProofWalk {
-        NodeDrain *drain;
-        size_t left;
-} ProofWalk;
+/* -- one consistent list of its pods -------------------------------------------------------------------- */
 
-static int on_proof_item(const char *item, size_t size, void *userdata) {
-        ProofWalk *w = userdata;
+typedef struct PodWalk {
+        NodeDrain *drain;
+        void (*on_pod)(struct PodWalk *w, KubePod *pod);
+        size_t left;
+} PodWalk;
+
+static int on_list_item(const char *item, size_t size, void *userdata) {
+        PodWalk *w = userdata;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
         int r;
@@ -452,21 +521,99 @@ static int on_proof_item(const char *item, size_t size, void *userdata) {
         r = kube_object_decode(&kube_pod_kind, json_root(doc), kube_client_pool(w->drain->client), &o);
         if (r < 0)
                 return r;
-        if (drain_waits_for((KubePod *) o, &w->drain->rules, loop_wall(w->drain->env->loop)))
-                w->left++;
+        w->on_pod(w, (KubePod *) o);
         return 0;
+}
+
+static int walk_pods(PodWalk *w, const KubeReply *reply) {
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+
+        if (reply->error)
+                return api_error_to_errno(reply->error);
+        return json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_list_item, w, &rest, NULL);
+}
+
+static int list_pods(NodeDrain *d, kube_done_t done, KubeCall **ret) {
+        _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
+        KubeTarget target = { .kind = &kube_pod_kind };
+        KubeListOptions list = { .field_selector = selector };
+        KubeCallOptions call = { .lane = HTTP_LANE_URGENT, .timeout_usec = LIST_TIMEOUT_USEC };
+
+        return selector ? kube_list(d->client, &target, &list, &call, done, d, ret) : -ENOMEM;
+}
+
+static void on_looked_at_pod(PodWalk *w, KubePod *pod) {
+        DrainPod *dp = hashmap_get(w->drain->pods, pod->object.meta.uid);
+
+        if (!dp || dp->look != LOOK_UNDER_WAY)
+                return;
+        drain_pod_forget_fresh(dp);
+        dp->fresh = (KubePod *) kube_object_ref(&pod->object);
+        dp->look = LOOK_NONE;
+}
+
+static void on_look(const KubeReply *reply, void *userdata) {
+        NodeDrain *d = userdata;
+        PodWalk walk = { .drain = d, .on_pod = on_looked_at_pod };
+        DrainPod *dp;
+        int r;
+
+        r = walk_pods(&walk, reply);
+        if (r < 0) {
+                log_debug_errno(d->env->log, r,
+                                "Failed to look at the pods of node %s again, trying again: %m", d->node);
+                d->look_retry_usec =
+                        usec_add(loop_now(d->env->loop), backoff_next(&d->look_backoff, d->env->random));
+        } else
+                backoff_reset(&d->look_backoff);
+        d->look = kube_call_free(d->look);
+
+        HASHMAP_FOREACH (dp, d->pods) {
+                if (dp->look != LOOK_UNDER_WAY)
+                        continue;
+                dp->look = r < 0 ? LOOK_WANTED : LOOK_NONE;
+                if (r >= 0 && free_and_strdup(&dp->sent_version, dp->pod->object.meta.resource_version) >= 0)
+                        drain_pod_note_deleted(dp); /* gone; the watch will say so, too */
+        }
+        node_drain_wake(d);
+}
+
+/* Pods that were not as we knew them are looked at before anything is done to them. */
+static void node_drain_look(NodeDrain *d) {
+        usec_t now = loop_now(d->env->loop);
+        bool wanted = false;
+        DrainPod *dp;
+
+        HASHMAP_FOREACH (dp, d->pods)
+                wanted |= dp->look == LOOK_WANTED;
+        if (!wanted || d->look)
+                return;
+        if (now < d->look_retry_usec) {
+                timer_arm_earlier(d->timer, d->look_retry_usec);
+                return;
+        }
+        if (list_pods(d, on_look, &d->look) < 0) {
+                timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
+                return;
+        }
+        HASHMAP_FOREACH (dp, d->pods)
+                if (dp->look == LOOK_WANTED)
+                        dp->look = LOOK_UNDER_WAY;
+}
+
+/* -- the proof ------------------------------------------------------------------------------------------ */
+
+static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
+        if (drain_waits_for(pod, &w->drain->rules, loop_wall(w->drain->env->loop)))
+                w->left++;
 }
 
 static void on_proof(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
-        ProofWalk walk = { .drain = d };
-        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        PodWalk walk = { .drain = d, .on_pod = on_pod_of_proof };
         usec_t now = loop_now(d->env->loop);
-        int r = reply->error ? api_error_to_errno(reply->error) : 0;
+        int r = walk_pods(&walk, reply);
 
-        if (r >= 0)
-                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_proof_item, &walk,
-                                     &rest, NULL);
         d->proof = kube_call_free(d->proof);
 
         if (r < 0 || walk.left > 0 || d->proof_spoilt) {
@@ -481,10 +628,6 @@ static void on_proof(const KubeReply *reply, void *userdata) {
 }
 
 static void node_drain_prove(NodeDrain *d) {
-        _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
-        KubeTarget target = { .kind = &kube_pod_kind };
-        KubeListOptions list = { .field_selector = selector };
-        KubeCallOptions call = { .lane = HTTP_LANE_URGENT, .timeout_usec = LIST_TIMEOUT_USEC };
         usec_t now = loop_now(d->env->loop);
 
         if (d->proof)
@@ -493,7 +636,7 @@ static void node_drain_prove(NodeDrain *d) {
                 timer_arm_earlier(d->timer, d->proof_retry_usec);
                 return;
         }
-        if (!selector || kube_list(d->client, &target, &list, &call, on_proof, d, &d->proof) < 0) {
+        if (list_pods(d, on_proof, &d->proof) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
@@ -534,6 +677,7 @@ static void on_timer(Timer *t, void *userdata) {
         next = node_drain_act(d, wall_now);
         if (d->rules.deadline_usec > wall_now)
                 next = MIN(next, d->rules.deadline_usec);
+        node_drain_look(d);
         node_drain_step(d, wall_now);
         if (next != USEC_INFINITY)
                 timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, next));

@@ -99,6 +99,15 @@ static void test_budget_blocks(void **state) {
         }
 }
 
+static const char *a_pod_of(SimWorld *w, const char *node) {
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), node))
+                        return fj_string(pod, "metadata", "name", NULL);
+        return NULL;
+}
+
 /* A pod that takes long to stop was told to, long before the notice: it gets what time there is. */
 static void test_long_stop(void **state) {
         SimOptions o = alone;
@@ -108,12 +117,8 @@ static void test_long_stop(void **state) {
         o.pdb_min = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
-                const cJSON *pod;
 
-                FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
-                        if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), "n1"))
-                                break;
-                fake_delete(w->cluster, FAKE_PODS, "default", fj_string(pod, "metadata", "name", NULL), -1);
+                fake_delete(w->cluster, FAKE_PODS, "default", a_pod_of(w, "n1"), -1);
                 require_runs(w, (usec_t) (seed % 2 ? 200 : 20) * SEC);
                 sim_world_notice(w, 1, 120);
                 require_runs(w, 110 * SEC);
@@ -123,8 +128,31 @@ static void test_long_stop(void **state) {
         }
 }
 
-/* An agent's clock is wrong, by hours or by seconds: its pods, and a coordinator that takes over, have the time
- * that the cloud gave all the same. */
+/* A person deletes a pod while the API server is away for the agent: what it deletes afterwards, it has
+ * looked at. What is left, reckoned from when the person did, would be over. */
+static void test_pod_deleted_meanwhile(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.stop_sec = o.grace_sec = 40;
+        o.pdb_min = o.n_pods;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                sim_world_notice(w, 1, 120);
+                require_runs(w, 60 * SEC);
+                fake_api_away_until(fake_cluster_api(w->cluster), sim_world_now(w) + 35 * SEC);
+                require_runs(w, 10 * SEC);
+                fake_delete(w->cluster, FAKE_PODS, "default", a_pod_of(w, "n1"), -1);
+                require_runs(w, 35 * SEC);
+                require(w, sim_world_pods_going(w, 1) == sim_world_pods_on(w, 1));
+                require(w, sim_world_pods_on(w, 1) >= 4);
+                require_within(w, 20, is_empty, 1);
+        }
+}
+
+/* An agent's clock is wrong, by hours or by seconds: its pods, and a coordinator that takes over, have the
+ * time that the cloud gave all the same. */
 static void test_wrong_clock(void **state) {
         static const int64_t off_sec[] = { -7200, 7200, -70, 70 };
         SimOptions o = together;
@@ -139,7 +167,8 @@ static void test_wrong_clock(void **state) {
                 char end[RFC3339_MAX];
 
                 rfc3339_format(sim_world_wall(w) + 120 * SEC, end);
-                sim_process_set_clock(sim_world_agent(w, 1), off_sec[seed % ELEMENTSOF(off_sec)] * (int64_t) SEC);
+                sim_process_set_clock(sim_world_agent(w, 1),
+                                      off_sec[seed % ELEMENTSOF(off_sec)] * (int64_t) SEC);
                 sim_world_notice(w, 1, 120);
                 require_within(w, 10, is_cordoned, 1);
                 text = sim_world_annotation(w, 1, "vesper.sh/interruption");
@@ -502,6 +531,7 @@ int main(void) {
                 cmocka_unit_test(test_undone),
                 cmocka_unit_test(test_budget_blocks),
                 cmocka_unit_test(test_long_stop),
+                cmocka_unit_test(test_pod_deleted_meanwhile),
                 cmocka_unit_test(test_agent_killed),
                 cmocka_unit_test(test_wrong_clock),
                 cmocka_unit_test(test_api_away),

@@ -635,6 +635,168 @@ static void test_refused_then_silence(void **state) {
         bench_done(&b);
 }
 
+/* -- a pod that is not what its view says --------------------------------------------------------------- */
+
+static uint64_t n_looks(Bench *b) {
+        return fake_api_count(fake_cluster_api(b->w.cluster), FAKE_LIST, FAKE_PODS, NULL);
+}
+
+/* Deleted by somebody else 20 s ago, which the watch has not said: what is left until T, reckoned from then,
+ * would be over. */
+static void test_deleted_meanwhile(void **state) {
+        uint64_t looks;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 40, .stop_sec = 40 });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "other", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 300 * USEC_PER_SEC);
+        fake_delete(b.w.cluster, FAKE_PODS, "default", "long", -1);
+        run_for(&b, 20 * USEC_PER_SEC);
+        looks = n_looks(&b);
+        begin(&b, 15, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_SEC);
+        assert_in_range(seconds_to_live(&b, "long"), 18, 20);
+        assert_trace(&b, "deleted other");
+        assert_int_equal(n_deletes(&b), 2);
+        assert_int_equal(n_looks(&b), looks + 1);
+
+        print_message("  nor for as long as that view stands; at the last second it has what is left\n");
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_in_range(seconds_to_live(&b, "long"), 7, 10);
+        assert_int_equal(n_deletes(&b), 2);
+        run_for(&b, 3500 * MSEC);
+        assert_in_range(seconds_to_live(&b, "long"), 0, 1);
+        assert_trace(&b, "deleted long");
+        bench_done(&b);
+}
+
+typedef struct Restless {
+        Bench *b;
+        unsigned n_deletes, n_lists;
+        bool lists_fail;
+} Restless;
+
+/* Its kubelet writes its status whenever somebody has looked. */
+static void change_before_delete(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        Restless *l = userdata;
+
+        if (r->verb == FAKE_LIST) {
+                l->n_lists++;
+                fault->status = l->lists_fail ? 503 : 0;
+        }
+        if (r->verb != FAKE_DELETE)
+                return;
+        l->n_deletes++;
+        fake_merge(l->b->w.cluster, FAKE_PODS, "default", "long", "{'metadata':{'annotations':{'n':'%u'}}}",
+                   l->n_deletes);
+}
+
+static void begin_restless(Bench *b, Restless *l) {
+        bench_init(b);
+        fake_add_pod(b->w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 5 });
+        run_for(b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b->w.cluster), loop_now(b->w.loop) + 300 * USEC_PER_SEC);
+        l->b = b;
+        fake_api_set_fault(fake_cluster_api(b->w.cluster), change_before_delete, l);
+}
+
+/* It is looked at again, but not for ever. */
+static void test_changes_again_and_again(void **state) {
+        Restless l = {};
+        Bench b;
+        (void) state;
+
+        begin_restless(&b, &l);
+        begin(&b, 100, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "deleted long");
+        assert_in_range(seconds_to_live(&b, "long"), 97, 100);
+        assert_int_equal(l.n_deletes, 4);
+        assert_int_equal(l.n_lists, 3);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+        bench_done(&b);
+}
+
+/* It cannot be looked at: its last second comes all the same. */
+static void test_no_look_before_deadline(void **state) {
+        Restless l = { .lists_fail = true };
+        Bench b;
+        (void) state;
+
+        begin_restless(&b, &l);
+        begin(&b, 20, PROTECTED_WAIT, false);
+        run_for(&b, 18500 * MSEC);
+        assert_int_equal(l.n_deletes, 1);
+        assert_in_range(l.n_lists, 4, 12);
+        assert_int_equal(seconds_to_live(&b, "long"), -1);
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "deleted long");
+        assert_int_equal(l.n_deletes, 2);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+        bench_done(&b);
+}
+
+/* Another pod has its name: the look shows it, and it is left alone. */
+static void test_replaced(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "db-0", .node = NODE, .grace_sec = 500 });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "db-1", .node = NODE, .grace_sec = 30 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 300 * USEC_PER_SEC);
+        for (unsigned i = 0; i < 2; i++) {
+                const char *name = i == 0 ? "db-0" : "db-1";
+
+                fake_delete(b.w.cluster, FAKE_PODS, "default", name, 0);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = "node-b" });
+        }
+        begin(&b, 30, PROTECTED_WAIT, false);
+        run_for(&b, 20 * USEC_PER_SEC);
+        assert_blockers(&b, "db-0 Terminating, db-1 Terminating");
+        assert_trace(&b, "");
+        assert_int_equal(n_deletes(&b), 2);
+        assert_int_equal(seconds_to_live(&b, "db-0"), -1);
+        assert_int_equal(seconds_to_live(&b, "db-1"), -1);
+        bench_done(&b);
+}
+
+static void refuse_deletes(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (r->verb == FAKE_DELETE && (*n)++ < 7)
+                fault->status = 409;
+}
+
+/* A conflict that no look explains is a failure like any other. */
+static void test_conflict_without_cause(void **state) {
+        unsigned n = 0;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_deletes, &n);
+        begin(&b, 100, PROTECTED_WAIT, false);
+        run_for(&b, 100 * MSEC);
+        assert_int_equal(n, 4);
+        assert_blockers(&b, "long DeleteFailed");
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n, 8);
+        assert_trace(&b, "blocked long DeleteFailed; deleted long; gone long");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
 /* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
 static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
         unsigned *n = userdata;
@@ -700,6 +862,11 @@ int main(void) {
                 cmocka_unit_test(test_proof_fails),
                 cmocka_unit_test(test_delete_fails),
                 cmocka_unit_test(test_refused_then_silence),
+                cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_changes_again_and_again),
+                cmocka_unit_test(test_no_look_before_deadline),
+                cmocka_unit_test(test_replaced),
+                cmocka_unit_test(test_conflict_without_cause),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };
