@@ -6,7 +6,11 @@
  * iteration of the real loop first runs due timers, then lets sd-event wait for a descriptor, a signal or
  * the timer, and dispatch one. So what an event leads to (most timers are armed for "now") costs no system
  * call: a kernel timer for each was the most expensive thing that a busy coordinator did (15 % of its CPU),
- * an eventfd in its place three calls of seven for each watch event.
+ * an eventfd in its place three calls of seven for each watch event. Nor does a poll's second or two: that
+ * is the time-out of the wait itself. A timer of the kernel, set for a call's deadline, set back for the
+ * next poll, and read when it has fired, was a fifth of the system calls of an idle agent. It stays for
+ * short waits, because a time-out is rounded up to a millisecond by some versions of sd-event, and for long
+ * ones, because a time-out does not count the time that the machine sleeps.
  *
  * Timers run in rounds. A round runs every timer that was armed before it and is due; what its callbacks
  * arm, even for "now", belongs to the next one. After a few rounds descriptors get their turn, whatever is
@@ -24,6 +28,9 @@
 
 /* sd-event reads 0 as its default of 250 ms. */
 #define TIMER_ACCURACY_USEC 1
+/* Between them, a wait has a time-out; below and above, the timer of the kernel. */
+#define TIMEOUT_MIN_USEC (50 * USEC_PER_MSEC)
+#define TIMEOUT_MAX_USEC (2 * USEC_PER_SEC)
 /* A poll of ours takes three: it is due, libcurl begins, an answer is handed on. */
 #define ROUNDS_MAX 3u
 
@@ -62,20 +69,23 @@ static bool run_due(Loop *l) {
         return n > 0;
 }
 
-/* Tells sd-event of the timer that is first now; true: it is due, and nothing needs to be waited for. The
+/* How long sd-event may wait for something else, after it was told of the timer that is first now. Its
  * source is never switched off (infinity is never due), because only that can fail. */
-static bool set_wakeup(Loop *l) {
+static usec_t plan_wait(Loop *l) {
         const Timer *first = timer_heap_first(l->heap);
         usec_t at = first ? first->run_usec : USEC_INFINITY, now = loop_now(l);
-        bool due = at <= now;
+        usec_t wait = usec_sub(at, now);
 
-        if (due) /* it is run without a wakeup, and one that has fired would fire again, for ever */
+        /* One that has fired would fire again, for ever; one that comes too early does so once. */
+        if (wait == 0 || (wait >= TIMEOUT_MIN_USEC && wait <= TIMEOUT_MAX_USEC))
                 at = l->wakeup_usec > now ? l->wakeup_usec : USEC_INFINITY;
+        else
+                wait = USEC_INFINITY;
         if (at != l->wakeup_usec) {
                 l->wakeup_usec = at;
                 (void) sd_event_source_set_time(l->wakeup, at);
         }
-        return due;
+        return wait;
 }
 
 static int on_wakeup(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -180,13 +190,15 @@ sd_event *loop_sd_event(Loop *l) {
 }
 
 int loop_iterate(Loop *l, usec_t timeout_usec) {
+        usec_t wait;
         bool ran;
         int r;
 
         assert(l && l->event);
         ran = run_due(l);
-        r = sd_event_run(l->event, set_wakeup(l) || ran ? 0 : timeout_usec);
-        return r < 0 ? r : ran || r > 0;
+        wait = plan_wait(l);
+        r = sd_event_run(l->event, ran ? 0 : MIN(wait, timeout_usec));
+        return r < 0 ? r : ran || r > 0 || wait < timeout_usec;
 }
 
 int loop_run(Loop *l) {
@@ -197,7 +209,7 @@ int loop_run(Loop *l) {
                 return virtual_time_run(l);
         while (sd_event_get_state(l->event) != SD_EVENT_FINISHED) {
                 (void) run_due(l);
-                r = sd_event_run(l->event, set_wakeup(l) ? 0 : USEC_INFINITY);
+                r = sd_event_run(l->event, plan_wait(l));
                 if (r < 0)
                         return r;
         }

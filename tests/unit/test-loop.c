@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "file-util.h"
 #include "loop.h"
 #include "random.h"
+#include "string-util.h"
 
 #define S USEC_PER_SEC
 #define MS USEC_PER_MSEC
@@ -397,6 +399,59 @@ static void test_iterate(void **state) {
         chain_done(&c, source);
 }
 
+/* Seconds until the loop's timer in the kernel fires; 0: it is not set. Nobody else here has one. */
+static unsigned kernel_timer_sec(void) {
+        for (int fd = 0; fd < 100; fd++) {
+                _cleanup_free_ char *link = NULL, *path = strf("/proc/self/fd/%d", fd), *text = NULL;
+                char target[64] = "";
+                const char *value;
+
+                assert_non_null(path);
+                if (readlink(path, target, sizeof(target) - 1) < 0 || !streq(target, "anon_inode:[timerfd]"))
+                        continue;
+                link = strf("/proc/self/fdinfo/%d", fd);
+                assert_non_null(link);
+                assert_return_code(read_file(link, 4096, &text, NULL), 0);
+                value = strstr(text, "it_value: (");
+                assert_non_null(value);
+                return (unsigned) strtoul(value + strlen("it_value: ("), NULL, 10);
+        }
+        fail_msg("there is no timer in the kernel");
+        return 0;
+}
+
+/* A second or so is waited for without it. */
+static void test_kernel_timer_is_left_alone(void **state) {
+        sd_event_source *source = NULL;
+        Chain c;
+
+        chain_init(&c, &source);
+        assert_int_equal(loop_iterate(c.loop, 0), 0);
+        assert_in_range(kernel_timer_sec(), 500, 600);
+        for (unsigned i = 0; i < 3; i++) {
+                usec_t begin = loop_now(c.loop);
+
+                timer_arm_in(c.now, 60 * USEC_PER_MSEC);
+                c.n_now = 1; /* it does not arm itself again */
+                while (c.n_now < 2)
+                        assert_return_code(loop_iterate(c.loop, USEC_PER_HOUR), 0);
+                assert_true(loop_now(c.loop) >= begin + 60 * USEC_PER_MSEC);
+                assert_in_range(kernel_timer_sec(), 500, 600);
+        }
+        timer_disarm(c.late);
+        timer_arm_in(c.now, 60 * USEC_PER_MSEC);
+        assert_int_equal(loop_iterate(c.loop, USEC_PER_HOUR), 1);
+        assert_in_range(kernel_timer_sec(), 500, 600); /* not worth a call: it will come once, for nothing */
+        assert_int_equal(loop_iterate(c.loop, 0), 1);
+        timer_arm_in(c.now, 3 * USEC_PER_SEC);
+        assert_int_equal(loop_iterate(c.loop, 0), 0);
+        assert_in_range(kernel_timer_sec(), 2, 3);
+        timer_disarm(c.now);
+        assert_int_equal(loop_iterate(c.loop, 0), 0);
+        assert_int_equal(kernel_timer_sec(), 0);
+        chain_done(&c, source);
+}
+
 static void test_wall_and_boot(void **state) {
         _cleanup_(loop_freep) Loop *l = NULL;
         usec_t now, wall, difference;
@@ -575,6 +630,7 @@ int main(void) {
                 cmocka_unit_test(test_io_is_not_starved),
                 cmocka_unit_test(test_event_arms_earlier),
                 cmocka_unit_test(test_iterate),
+                cmocka_unit_test(test_kernel_timer_is_left_alone),
                 cmocka_unit_test(test_wall_and_boot),
                 cmocka_unit_test(test_time_jumps),
                 cmocka_unit_test(test_one_order_for_all_loops),
