@@ -65,7 +65,7 @@ static void call_drop_handle(CurlCall *c) {
                 curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         curl_multi_remove_handle(c->lane->multi, c->easy);
         curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
-        curl_lane_leave(TAKE_PTR(c->lane));
+        curl_lane_leave(TAKE_PTR(c->lane), c->https);
 }
 
 static void call_stop(CurlCall *c) {
@@ -284,6 +284,12 @@ static int call_add_header(CurlCall *c, const char *name, const char *value) {
         return slist_add(&c->headers, line);
 }
 
+/* An empty one, for the methods that come with one. */
+static bool request_has_body(const HttpRequest *q) {
+        return q->body_size > 0 || q->method == HTTP_POST || q->method == HTTP_PUT ||
+               q->method == HTTP_PATCH;
+}
+
 static int call_set_headers(CurlCall *c, const HttpRequest *q) {
         int r;
 
@@ -293,6 +299,9 @@ static int call_set_headers(CurlCall *c, const HttpRequest *q) {
                         return r;
         }
 
+        if (!request_has_body(
+                    q)) /* libcurl invents neither, and each line is compared with all it might add */
+                return 0;
         r = slist_add(&c->headers, "Expect:");
         if (r >= 0 && !http_header_find(q->headers, q->n_headers, "Content-Type"))
                 r = slist_add(&c->headers, "Content-Type:");
@@ -321,7 +330,7 @@ static int call_rename_host(CurlCall *c, const HttpRequest *q, CURLU *u, const c
         return authority ? call_add_header(c, "Host", authority) : -ENOMEM;
 }
 
-static int call_set_url(CurlCall *c, const HttpRequest *q, bool *ret_https) {
+static int call_set_url(CurlCall *c, const HttpRequest *q) {
         _cleanup_(curl_urlp) CURLU *u = NULL;
         _cleanup_(curl_strp) char *url = NULL;
         const char *name = q->tls ? http_tls_config(q->tls)->server_name : NULL;
@@ -335,8 +344,7 @@ static int call_set_url(CurlCall *c, const HttpRequest *q, bool *ret_https) {
         if (e != CURLUE_OK)
                 return e == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
 
-        *ret_https = !!startswith(q->url, "https://");
-        if (!*ret_https || !name) {
+        if (!c->https || !name) {
                 curl_easy_setopt(c->easy, CURLOPT_URL, q->url);
                 return 0;
         }
@@ -396,8 +404,7 @@ static void call_set_tls(CurlCall *c) {
 }
 
 static void call_set_method(CurlCall *c, const HttpRequest *q) {
-        bool body = q->body_size > 0 || q->method == HTTP_POST || q->method == HTTP_PUT ||
-                    q->method == HTTP_PATCH;
+        bool body = request_has_body(q);
 
         if (q->method == HTTP_HEAD) {
                 curl_easy_setopt(c->easy, CURLOPT_NOBODY, 1L);
@@ -460,11 +467,12 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         if (!c->easy)
                 return -ENOMEM;
         c->lane = lane;
-        lane->n_calls++;
+        c->https = !!startswith(q->url, "https://");
+        curl_lane_enter(lane, c->https);
 
         r = call_set_headers(c, q);
         if (r >= 0)
-                r = call_set_url(c, q, &c->https);
+                r = call_set_url(c, q);
         if (r < 0)
                 return r;
 

@@ -22,9 +22,9 @@ typedef struct CurlLane {
         HttpLane lane;
         CURLM *multi;
         Timer *timer;
-        List sockets;     /* of CurlSocket: what libcurl wants to be told about */
-        List connections; /* of CurlConnection: all that are open, idle ones too */
-        size_t n_calls;   /* in the multi handle */
+        List sockets;   /* of CurlSocket: of all open connections, idle ones too, and the resolver's */
+        size_t n_calls; /* in the multi handle */
+        size_t n_https; /* of them */
         ListNode retired;
         bool is_retired;
 } CurlLane;
@@ -90,8 +90,9 @@ void curl_transport_dispatch(CurlTransport *t);
 int curl_lane_open(CurlTransport *t, HttpLane which, CurlLane **ret);
 /* New calls get new connections from now on; those under way here go on. */
 void curl_lane_retire(CurlLane *lane);
-/* One call less; the lane may be gone soon, not at once. */
-void curl_lane_leave(CurlLane *lane);
+/* One call more; one less: the lane may be gone soon, not at once. */
+void curl_lane_enter(CurlLane *lane, bool https);
+void curl_lane_leave(CurlLane *lane, bool https);
 /* A new connection of the lane, and the end of one. */
 int curl_lane_add_connection(CurlLane *lane, int fd);
 int curl_lane_close_connection(CurlLane *lane, int fd);

@@ -31,7 +31,7 @@
  *   It is passed over while other calls use the connection, so that under steady load a dead one would take
  *   every new call: after a call without an answer the lane gets a new multi handle (curl_lane_retire()).
  * - An idle HTTP/2 connection that the server has closed by FIN is taken for alive, and the next request is
- *   lost there: lane_hang_up_dead().
+ *   lost there: connection_hang_up_dead().
  * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours.
  * - With both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection.
  * - CONNECTTIMEOUT runs while a call waits for a connection slot: our own deadline is used instead.
@@ -44,18 +44,18 @@
 #define MAX_CONCURRENT_STREAMS 100 /* kube-apiserver grants 250; 4 x 100 was faster than 4 x 250 */
 #define MAX_IDLE_CONNECTIONS 32
 
+/* A socket that libcurl waits at, or did. One of a connection lives as long as that, and stays watched while
+ * libcurl has no need of it: a poll of every second would only add it and take it away again. */
 typedef struct CurlSocket {
         ListNode sockets;
         CurlLane *lane;
+        int fd;
+        ino_t inode; /* a number of a file that is ours no more must not be acted upon */
+        bool is_connection;
+        bool in_use;     /* libcurl waits for something there, or will */
+        uint32_t events; /* that `source` brings; 0: none, and the source may be NULL */
         sd_event_source *source;
 } CurlSocket;
-
-typedef struct CurlConnection {
-        ListNode connections;
-        int fd;
-        ino_t inode; /* of the socket: a number of a file that is ours no more must not be acted upon */
-        bool in_use; /* libcurl waits for something there */
-} CurlConnection;
 
 /* -- dispatch ----------------------------------------------------------------------------------------- */
 
@@ -102,56 +102,113 @@ static void on_ready_timer(Timer *timer, void *userdata) {
         curl_transport_dispatch(userdata);
 }
 
-/* -- connections -------------------------------------------------------------------------------------- */
+/* -- sockets ------------------------------------------------------------------------------------------ */
 
-int curl_lane_add_connection(CurlLane *lane, int fd) {
-        CurlConnection *c;
-        struct stat st;
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        c = new0(CurlConnection, 1);
-        if (!c)
-                return -ENOMEM;
-        c->fd = fd;
-        c->inode = st.st_ino;
-        c->in_use = true;
-        list_append(&lane->connections, &c->connections);
-        return 0;
+static CurlSocket *socket_new(CurlLane *lane, int fd) {
+        CurlSocket *s;
+
+        s = new0(CurlSocket, 1);
+        if (!s)
+                return NULL;
+        s->lane = lane;
+        s->fd = fd;
+        s->in_use = true;
+        list_append(&lane->sockets, &s->sockets);
+        return s;
 }
 
-static void connection_forget(CurlLane *lane, CurlConnection *c) {
-        list_remove(&lane->connections, &c->connections);
-        free(c);
+static void socket_free(CurlSocket *s) {
+        list_remove(&s->lane->sockets, &s->sockets);
+        sd_event_source_disable_unref(s->source);
+        free(s);
 }
 
-static CurlConnection *lane_find_connection(CurlLane *lane, int fd) {
-        LIST_FOREACH(c, &lane->connections, CurlConnection, connections)
-                if (c->fd == fd)
-                        return c;
+static CurlSocket *lane_find_socket(CurlLane *lane, int fd) {
+        LIST_FOREACH (s, &lane->sockets, CurlSocket, sockets)
+                if (s->fd == fd)
+                        return s;
         return NULL;
 }
 
-int curl_lane_close_connection(CurlLane *lane, int fd) {
-        CurlConnection *c = lane_find_connection(lane, fd);
+static bool socket_is_open(const CurlSocket *s) {
+        struct stat st;
 
-        if (c)
-                connection_forget(lane, c);
+        return fstat(s->fd, &st) >= 0 && st.st_ino == s->inode;
+}
+
+static int socket_watch(CurlSocket *s, uint32_t events) {
+        int r;
+
+        if (s->events == events)
+                return 0;
+        if (s->source) {
+                r = sd_event_source_set_io_events(s->source, events);
+                if (r >= 0 && (s->events == 0 || events == 0))
+                        r = sd_event_source_set_enabled(s->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
+        } else {
+                r = sd_event_add_io(loop_sd_event(s->lane->t->loop), &s->source, s->fd, events, on_io, s);
+                if (r >= 0)
+                        (void) sd_event_source_set_description(s->source, "http-curl");
+        }
+        if (r >= 0)
+                s->events = events;
+        return r;
+}
+
+/* libcurl closes what never was connected without a word, and may think that we still watch that number. */
+int curl_lane_add_connection(CurlLane *lane, int fd) {
+        CurlSocket *s, *before = lane_find_socket(lane, fd);
+        uint32_t events = before ? before->events : 0;
+        struct stat st;
+
+        if (before)
+                socket_free(before);
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        s = socket_new(lane, fd);
+        if (!s)
+                return -ENOMEM;
+        s->inode = st.st_ino;
+        s->is_connection = true;
+        return events ? socket_watch(s, events) : 0;
+}
+
+int curl_lane_close_connection(CurlLane *lane, int fd) {
+        CurlSocket *s = lane_find_socket(lane, fd);
+
+        if (s)
+                socket_free(s);
         return close(fd);
 }
 
-/* Ends our direction, too, of idle connections that the peer has ended: that is a sign which libcurl heeds
- * before it uses one again. */
-static void lane_hang_up_dead(CurlLane *lane) {
-        LIST_FOREACH(c, &lane->connections, CurlConnection, connections) {
-                struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
-                struct stat st;
+/* Ends our direction, too, of an idle connection that the peer has ended: that is a sign which libcurl heeds
+ * before it uses it again. */
+static bool connection_hang_up_dead(CurlSocket *s) {
+        struct pollfd p = { .fd = s->fd, .events = POLLRDHUP };
 
-                if (c->in_use || poll(&p, 1, 0) <= 0 || !(p.revents & POLLRDHUP))
-                        continue;
-                if (fstat(c->fd, &st) >= 0 && st.st_ino == c->inode)
-                        (void) shutdown(c->fd, SHUT_RDWR);
-        }
+        if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLERR | POLLHUP)))
+                return false;
+        if (socket_is_open(s))
+                (void) shutdown(s->fd, SHUT_RDWR);
+        return true;
+}
+
+static void lane_hang_up_dead(CurlLane *lane) {
+        LIST_FOREACH (s, &lane->sockets, CurlSocket, sockets)
+                if (s->is_connection && !s->in_use)
+                        (void) connection_hang_up_dead(s);
+}
+
+/* Its end, or what a server says unasked (a PING, settings): libcurl reads that when it has use for it. */
+static void socket_heard_idle(CurlSocket *s) {
+        bool dead = s->is_connection && connection_hang_up_dead(s);
+        int r;
+
+        r = socket_watch(s, dead || s->events == EPOLLRDHUP ? 0 : EPOLLRDHUP);
+        if (r < 0)
+                log_debug_errno(s->lane->t->log, r, "Failed to ignore a connection, ignoring: %m");
 }
 
 /* -- one lane ----------------------------------------------------------------------------------------- */
@@ -161,7 +218,8 @@ static void lane_act(CurlLane *lane, curl_socket_t fd, int events) {
         CURLMsg *m;
         int n;
 
-        if (fd == CURL_SOCKET_TIMEOUT) /* calls begin so */
+        if (fd == CURL_SOCKET_TIMEOUT &&
+            lane->n_https > 0) /* calls begin so; of HTTP/1 libcurl looks itself */
                 lane_hang_up_dead(lane);
         if (curl_multi_socket_action(lane->multi, fd, events, &n) != CURLM_OK)
                 log_debug(t->log, "libcurl refused an event, ignoring");
@@ -183,6 +241,10 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         CurlSocket *s = userdata;
         int what = 0;
 
+        if (!s->in_use) {
+                socket_heard_idle(s);
+                return 0;
+        }
         if (events & EPOLLIN)
                 what |= CURL_CSELECT_IN;
         if (events & EPOLLOUT)
@@ -207,47 +269,26 @@ static int on_curl_timer(CURLM *multi, long timeout_msec, void *userdata) {
         return 0;
 }
 
-static void socket_free(CurlSocket *s) {
-        list_remove(&s->lane->sockets, &s->sockets);
-        sd_event_source_disable_unref(s->source);
-        free(s);
-}
-
-static int socket_new(CurlLane *lane, int fd, uint32_t events) {
-        CurlSocket *s;
-        int r;
-
-        s = new0(CurlSocket, 1);
-        if (!s)
-                return -ENOMEM;
-
-        r = sd_event_add_io(loop_sd_event(lane->t->loop), &s->source, fd, events, on_io, s);
-        if (r < 0) {
-                free(s);
-                return r;
-        }
-        (void) sd_event_source_set_description(s->source, "http-curl");
-        s->lane = lane;
-        list_append(&lane->sockets, &s->sockets);
-        curl_multi_assign(lane->multi, fd, s);
-        return 0;
+/* One that waited to be written to would bring that at once; or it was not connected yet, and is closed. */
+static void socket_release(CurlSocket *s) {
+        s->in_use = false;
+        if (!s->is_connection || ((s->events & EPOLLOUT) && !socket_is_open(s)))
+                socket_free(s);
+        else if (s->events & EPOLLOUT)
+                (void) socket_watch(s, EPOLLIN);
 }
 
 /* Failing here would make libcurl give up the whole lane; the one call will run into its deadline instead.
  */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned) {
         CurlLane *lane = userdata;
-        CurlConnection *connection = lane_find_connection(lane, fd);
-        CurlSocket *s = assigned;
+        CurlSocket *s = lane_find_socket(lane, fd);
         uint32_t events = 0;
         int r;
 
-        if (connection)
-                connection->in_use = what != CURL_POLL_REMOVE;
         if (what == CURL_POLL_REMOVE) {
                 if (s)
-                        socket_free(s);
-                curl_multi_assign(lane->multi, fd, NULL);
+                        socket_release(s);
                 return 0;
         }
 
@@ -255,7 +296,11 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
                 events |= EPOLLIN;
         if (what & CURL_POLL_OUT)
                 events |= EPOLLOUT;
-        r = s ? sd_event_source_set_io_events(s->source, events) : socket_new(lane, fd, events);
+        if (!s) /* not a connection's: the resolver's */
+                s = socket_new(lane, fd);
+        r = s ? socket_watch(s, events) : -ENOMEM;
+        if (s)
+                s->in_use = true;
         if (r < 0)
                 log_debug_errno(lane->t->log, r, "Failed to watch a connection, ignoring: %m");
         return 0;
@@ -283,8 +328,6 @@ static CurlLane *lane_free(CurlLane *lane) {
                 curl_multi_cleanup(lane->multi);
         while (lane->sockets.first)
                 socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
-        while (lane->connections.first)
-                connection_forget(lane, LIST_ENTRY(lane->connections.first, CurlConnection, connections));
         timer_free(lane->timer);
         free(lane);
         return NULL;
@@ -338,17 +381,24 @@ void curl_lane_retire(CurlLane *lane) {
         list_append(&t->retired, &lane->retired);
 }
 
-void curl_lane_leave(CurlLane *lane) {
+void curl_lane_enter(CurlLane *lane, bool https) {
+        lane->n_calls++;
+        lane->n_https += https;
+}
+
+void curl_lane_leave(CurlLane *lane, bool https) {
         assert(lane->n_calls > 0);
+        assert(lane->n_https >= https);
 
         lane->n_calls--;
+        lane->n_https -= https;
         /* Not here: libcurl, or who told it to act on this lane, may be on the stack. */
         if (lane->is_retired && lane->n_calls == 0 && !lane->t->dispatching)
                 timer_arm_in(lane->t->ready_timer, 0);
 }
 
 static void transport_sweep(CurlTransport *t) {
-        LIST_FOREACH(lane, &t->retired, CurlLane, retired)
+        LIST_FOREACH (lane, &t->retired, CurlLane, retired)
                 if (lane->n_calls == 0) {
                         list_remove(&t->retired, &lane->retired);
                         lane_free(lane);
@@ -371,7 +421,7 @@ void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
 }
 
 static void transport_destroy(CurlTransport *t) {
-        LIST_FOREACH(c, &t->calls, CurlCall, calls) {
+        LIST_FOREACH (c, &t->calls, CurlCall, calls) {
                 assert(!c->owned);
                 curl_call_destroy(c);
         }

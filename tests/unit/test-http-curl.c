@@ -502,6 +502,61 @@ static void test_silent_connection_is_dropped(void **state) {
         assert_int_equal(raw->n_accepted, 2);
 }
 
+/* What the loop's epoll has; each connection of a RawServer is there twice. */
+static unsigned count_watched(World *w) {
+        _cleanup_free_ char *path = strf("/proc/self/fdinfo/%d", sd_event_get_fd(loop_sd_event(w->loop)));
+        _cleanup_free_ char *text = NULL;
+        unsigned n = 0;
+
+        assert_non_null(path);
+        assert_return_code(read_file(path, 65536, &text, NULL), 0);
+        for (const char *p = text; (p = strstr(p, "tfd:")); p++)
+                n++;
+        return n;
+}
+
+static void run_until_quiet(World *w) {
+        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
+
+        while (loop_iterate(w->loop, 100 * USEC_PER_MSEC) > 0)
+                assert_true(loop_now(w->loop) < deadline);
+}
+
+/* A connection without a call stays watched: the next call costs nothing there, what is said unasked does
+ * not keep us awake, and its end is seen and answered. */
+static void test_idle_connection_is_watched(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
+        unsigned before = count_watched(w);
+        (void) state;
+
+        raw->answers[0] = raw->answers[1] = raw->answers[2] = ANSWER;
+        for (unsigned i = 0; i < 2; i++) {
+                start(w, &q);
+                run_until(w, &w->n_done, i + 1);
+                run_until_quiet(w);
+                assert_int_equal(count_watched(w), before + 2);
+        }
+        assert_int_equal(raw->n_accepted, 1);
+
+        print_message("it speaks unasked\n");
+        assert_int_equal(send(raw->clients[0].fd, "x", 1, MSG_NOSIGNAL), 1);
+        run_until_quiet(w);
+        assert_int_equal(count_watched(w), before + 2);
+
+        print_message("it ends\n");
+        assert_return_code(shutdown(raw->clients[0].fd, SHUT_WR), errno);
+        run_until_quiet(w);
+        assert_int_equal(count_watched(w), before); /* by us, and by the server that heard our end */
+
+        start(w, &q);
+        run_until(w, &w->n_done, 3);
+        assert_string_equal(strbuf_str(&w->seen), "200:hi 200:hi 200:hi ");
+        assert_int_equal(raw->n_accepted, 2);
+}
+
 static void test_timeout(void **state) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         HttpRequest q = { .timeout_usec = TIMEOUT_USEC };
@@ -819,6 +874,7 @@ int main(void) {
                 cmocka_unit_test(test_large_headers),
                 cmocka_unit_test(test_connection_is_kept),
                 cmocka_unit_test(test_silent_connection_is_dropped),
+                cmocka_unit_test(test_idle_connection_is_watched),
                 cmocka_unit_test(test_timeout),
                 cmocka_unit_test(test_cancel_in_flight),
                 cmocka_unit_test(test_free_in_callbacks),
