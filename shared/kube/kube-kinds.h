@@ -59,9 +59,14 @@ typedef struct KubePod {
         bool tolerates_unschedulable; /* tolerates node.kubernetes.io/unschedulable:NoSchedule */
         bool tolerates_disrupted;   /* tolerates vesper.sh/disrupted:NoSchedule */
         usec_t start_usec;          /* status.startTime, wall clock; 0 if absent */
+        bool needs_kubelet; /* when its containers have ended its kubelet has more to do than to say so:
+                               volumes that outlive the pod, devices, a result to report. Always set but by
+                               kube_own_pod_kind */
 } KubePod;
 
 extern const KubeKind kube_pod_kind;
+/* The same for whoever lives on the pods' node: reads of the spec what only matters there, too. */
+extern const KubeKind kube_own_pod_kind;
 /* Do two states of a pod, of one pool, differ in nothing that is kept here, but for their resourceVersion? Most of what
  * kubelets write about pods is about what nobody here reads. */
 bool kube_pod_says_same(const KubePod *a, const KubePod *b);

@@ -78,6 +78,29 @@ static bool owned_by_daemon_set(const ObjectMeta *m) {
         return o && streq_ptr(o->kind, "DaemonSet") && startswith(strempty(o->api_version), "apps/");
 }
 
+/* Nothing of these is left to write back or to take down when the containers have ended. */
+static bool volume_is_passing(const Json *volume) {
+        static const char *const sources[] = { "configMap", "downwardAPI", "emptyDir", "hostPath",
+                                               "image",     "projected",   "secret" };
+
+        for (size_t i = 0; i < ELEMENTSOF(sources); i++)
+                if (json_is_object(json_get(volume, sources[i])))
+                        return true;
+        return false;
+}
+
+static bool needs_kubelet(const Json *spec) {
+        const char *restart = json_string_or_null(json_get(spec, "restartPolicy"));
+        const Json *volumes = json_get(spec, "volumes");
+
+        if (!streq_ptr(restart, "Always") || json_get(spec, "resourceClaims"))
+                return true;
+        JSON_FOREACH (v, volumes)
+                if (!volume_is_passing(v))
+                        return true;
+        return false;
+}
+
 static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
@@ -103,6 +126,7 @@ static int pod_decode(KubeObject *o, const Json *json, InternPool *pool) {
 
         p->is_static = object_meta_annotation(&o->meta, ANNOTATION_MIRROR) || has_owner_node(&o->meta);
         p->is_daemon = owned_by_daemon_set(&o->meta);
+        p->needs_kubelet = o->kind != &kube_own_pod_kind || needs_kubelet(spec);
         return decoder_finish(&d);
 }
 
@@ -119,7 +143,8 @@ bool kube_pod_says_same(const KubePod *a, const KubePod *b) {
                a->grace_sec == b->grace_sec && a->phase == b->phase && a->ready == b->ready &&
                a->is_static == b->is_static && a->is_daemon == b->is_daemon &&
                a->tolerates_unschedulable == b->tolerates_unschedulable &&
-               a->tolerates_disrupted == b->tolerates_disrupted && a->start_usec == b->start_usec;
+               a->tolerates_disrupted == b->tolerates_disrupted && a->start_usec == b->start_usec &&
+               a->needs_kubelet == b->needs_kubelet;
 }
 
 static bool pod_annotation_wanted(const char *key) {
@@ -129,23 +154,21 @@ static bool pod_annotation_wanted(const char *key) {
         return false;
 }
 
-static const JsonOmit unread[] = {
-        { "metadata", "managedFields" },      { "spec", "containers" },
-        { "spec", "initContainers" },         { "spec", "volumes" },
-        { "spec", "affinity" },               { "status", "containerStatuses" },
-        { "status", "initContainerStatuses" },
-};
+#define UNREAD \
+        { "metadata", "managedFields" }, { "spec", "containers" }, { "spec", "initContainers" }, \
+                { "spec", "affinity" }, { "status", "containerStatuses" }, { \
+                "status", "initContainerStatuses" \
+        }
 
-const KubeKind kube_pod_kind = {
-        .group = "",
-        .version = "v1",
-        .plural = "pods",
-        .kind = "Pod",
-        .namespaced = true,
-        .size = sizeof(KubePod),
-        .decode = pod_decode,
-        .done = pod_done,
-        .annotation_wanted = pod_annotation_wanted,
-        .unread = unread,
-        .n_unread = ELEMENTSOF(unread),
-};
+static const JsonOmit unread[] = { { "spec", "volumes" }, UNREAD };
+static const JsonOmit own_unread[] = { UNREAD };
+
+#define POD_KIND(omits) \
+        { \
+                .group = "", .version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true, \
+                .size = sizeof(KubePod), .decode = pod_decode, .done = pod_done, \
+                .annotation_wanted = pod_annotation_wanted, .unread = omits, .n_unread = ELEMENTSOF(omits), \
+        }
+
+const KubeKind kube_pod_kind = POD_KIND(unread);
+const KubeKind kube_own_pod_kind = POD_KIND(own_unread);

@@ -391,6 +391,48 @@ static void test_pod(void **state) {
         assert_int_equal(p->start_usec, 0);
 }
 
+/* What a kubelet has to do when the containers have ended, as the node's own agent reads it, and nobody
+ * else. */
+static void test_own_pod(void **state) {
+        static const struct {
+                const char *spec;
+                bool needs;
+        } rows[] = {
+                { "{'restartPolicy':'Always'}", false },
+                { "{'restartPolicy':'Always','volumes':[]}", false },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a','emptyDir':{}},{'name':'b','hostPath':{'"
+                  "path':'/x'}},"
+                  "{'name':'c','projected':{'sources':[]}},{'name':'d','configMap':{'name':'c'}},"
+                  "{'name':'e','secret':{'secretName':'s'}},{'name':'f','downwardAPI':{}},"
+                  "{'name':'g','image':{'reference':'r'}}]}",
+                  false },
+                { "{}", true },
+                { "{'restartPolicy':7}", true },
+                { "{'restartPolicy':'OnFailure'}", true },
+                { "{'restartPolicy':'Never'}", true },
+                { "{'restartPolicy':'Always','resourceClaims':[{'name':'gpu'}]}", true },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a','emptyDir':{}},"
+                  "{'name':'b','persistentVolumeClaim':{'claimName':'c'}}]}",
+                  true },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a','ephemeral':{}}]}", true },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a','csi':{'driver':'d'}}]}", true },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a','nfs':{'server':'s'}}]}", true },
+                { "{'restartPolicy':'Always','volumes':[{'name':'a'}]}", true },
+                { "{'restartPolicy':'Always','volumes':'none'}", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{" POD ",'spec':%s}", rows[i].spec);
+                _cleanup_(kube_object_unrefp) KubeObject *own = NULL, *other = NULL;
+
+                own = decode_ok(&kube_own_pod_kind, *state, text);
+                other = decode_ok(&kube_pod_kind, *state, text);
+                if (((KubePod *) own)->needs_kubelet != rows[i].needs)
+                        fail_msg("%s", rows[i].spec);
+                assert_true(((KubePod *) other)->needs_kubelet);
+        }
+}
+
 /* `text` with the first `from` in it replaced; the row is wrong where it has none. */
 static char *with(const char *text, const char *from, const char *to) {
         const char *at = strstr(text, from);
@@ -701,6 +743,7 @@ int main(void) {
                 TEST(test_node),
                 TEST(test_node_readiness),
                 TEST(test_pod),
+                TEST(test_own_pod),
                 TEST(test_pod_says_same),
                 TEST(test_pod_phases),
                 TEST(test_pod_owners),
