@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drain-plan.h"
 
+#include "strv.h"
+
 static const char *const action_table[_POD_ACTION_MAX] = {
         [POD_ACTION_NONE] = "none",   [POD_ACTION_WAIT] = "wait",     [POD_ACTION_HOLD] = "hold",
         [POD_ACTION_EVICT] = "evict", [POD_ACTION_DELETE] = "delete",
@@ -47,6 +49,11 @@ bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_no
         if (c == POD_CLASS_TERMINATING)
                 return wall_now_usec < stuck_usec(pod, rules);
         return class_is_waited_for(c) && !came_back_in_spite_of_cordon(pod, rules);
+}
+
+bool drain_may_finish(const KubePod *pod, usec_t wall_now_usec) {
+        return pod_classify(pod, wall_now_usec, NULL, NULL) == POD_CLASS_TERMINATING &&
+               !pod->needs_kubelet && strv_length(pod->object.meta.finalizers) == 0;
 }
 
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {

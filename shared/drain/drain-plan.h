@@ -68,5 +68,9 @@ PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainC
 /* Is this pod one that must be gone before the node is drained? A pod made after the drain began that
  * tolerates the cordon is not: its owner would make it again for ever. */
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);
+/* May whoever has seen that this pod's containers have ended take it off the API, as its kubelet is about
+ * to? Only where that is all that is left to do about it: it is terminating, and nothing of it waits for the
+ * kubelet or a finalizer. */
+bool drain_may_finish(const KubePod *pod, usec_t wall_now_usec);
 /* Folds one pod into the context. */
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);

@@ -28,6 +28,7 @@ typedef struct DrainPod {
         bool evicted;          /* accepted */
         usec_t held_told_usec; /* loop_now(): when it was said that its PDB allows nothing; 0: not yet */
         bool refused;          /* an eviction was refused at least once */
+        bool ended;            /* its containers have: it is taken off the API, and nobody hears of that */
         usec_t vanished_usec;  /* an eviction said that it is gone, loop_now(); 0: none did */
         KubeCall *delete_call;
         char *sent_version;    /* resourceVersion that our delete was decided on */
@@ -310,7 +311,7 @@ static void drain_pod_delete_later(DrainPod *dp, const ApiError *error) {
         usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random), error->retry_after_usec);
 
         dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
-        if (dp->look != LOOK_NONE && dp->n_conflicts <= CONFLICTS_MAX)
+        if (dp->ended || (dp->look != LOOK_NONE && dp->n_conflicts <= CONFLICTS_MAX))
                 return;
         if (drain_pod_set_reason(dp, "DeleteFailed", NULL, error->message))
                 drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
@@ -323,7 +324,7 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
         dp->delete_call = kube_call_free(dp->delete_call);
         if (!reply->error || reply->error->http == 404) {
                 drain_pod_note_deleted(dp);
-                if (!reply->error)
+                if (!reply->error && !dp->ended)
                         drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
         } else if (reply->error->http == 409) {
                 /* Changed since, or another pod of this name: a look tells. */
@@ -338,9 +339,10 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
 }
 
 /* Of a pod that somebody has deleted meanwhile the API server counts a shortened grace from that moment:
- * what was reckoned from now would be over. So it goes only to the pod as we know it. */
+ * what was reckoned from now would be over. So it goes only to the pod as we know it; but for one that needs
+ * none any more, whose status its kubelet is just writing. */
 static const char *delete_precondition(const DrainPod *dp, int64_t grace_sec) {
-        if (grace_sec < 0 || is_last_call(dp->drain) || (dp->n_conflicts >= CONFLICTS_MAX && dp->fresh))
+        if (grace_sec <= 0 || is_last_call(dp->drain) || (dp->n_conflicts >= CONFLICTS_MAX && dp->fresh))
                 return NULL;
         return drain_pod_known(dp)->object.meta.resource_version;
 }
@@ -386,7 +388,22 @@ static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
                 (void) drain_pod_set_reason(dp, "WaitingForProtected", NULL, NULL);
 }
 
-static void drain_pod_act(DrainPod *dp, const PodPlan *p) {
+/* With no grace at all: nothing runs that it could be for. Its kubelet does the same in a moment; so a
+ * refusal is no news. */
+static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
+        NodeDrain *d = dp->drain;
+
+        if (!d->handler.has_ended || !drain_may_finish(drain_pod_known(dp), wall_now) ||
+            !d->handler.has_ended(drain_pod_known(dp), d->handler.userdata))
+                return false;
+        dp->ended = true;
+        drain_pod_delete(dp, 0);
+        return true;
+}
+
+static void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
+        if (drain_pod_finish(dp, wall_now))
+                return;
         switch (p->action) {
         case POD_ACTION_NONE:
                 break;
@@ -486,7 +503,7 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
                 }
                 p = drain_plan_pod(drain_pod_known(dp), &d->rules, &context, dp->refused, wall_now);
                 next = MIN(next, p.next_usec);
-                drain_pod_act(dp, &p);
+                drain_pod_act(dp, &p, wall_now);
         }
         node_drain_forget_missing(d);
         return next;

@@ -67,6 +67,10 @@ typedef struct NodeDrainHandler {
         /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never
          * known. */
         const char *(*pdb_of)(const KubePod *pod, void *userdata);
+        /* The containers of this terminating pod have ended, as somebody on its node has seen himself: not
+         * what the API says. Such a pod is not waited for but taken off the API (drain_may_finish()), which
+         * its kubelet does seconds later. May be NULL: never known. */
+        bool (*has_ended)(const KubePod *pod, void *userdata);
         /* The pods in view that are bound to this node; start with a zeroed iterator. */
         bool (*iterate)(HashmapIterator *it, const KubePod **ret, void *userdata);
         void *userdata;

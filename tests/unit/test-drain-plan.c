@@ -329,6 +329,29 @@ static void test_who_is_waited_for(void **state) {
         }
 }
 
+/* Only of a pod that is on its way out, and has nothing that somebody else is to do. */
+static void test_may_finish(void **state) {
+        char *finalizers[] = { (char *) "x/y", NULL }, *none[] = { NULL };
+        KubePod p = pod_of(30);
+
+        assert_false(drain_may_finish(&p, S(NOW)));
+        p.object.meta.deletion_usec = S(NOW + 30);
+        assert_true(drain_may_finish(&p, S(NOW)));
+        p.object.meta.finalizers = none;
+        assert_true(drain_may_finish(&p, S(NOW)));
+        p.object.meta.finalizers = finalizers;
+        assert_false(drain_may_finish(&p, S(NOW)));
+        p.object.meta.finalizers = NULL;
+        p.needs_kubelet = true;
+        assert_false(drain_may_finish(&p, S(NOW)));
+        p.needs_kubelet = false;
+        p.is_daemon = true;
+        assert_false(drain_may_finish(&p, S(NOW)));
+        p.is_daemon = false;
+        p.phase = POD_FAILED;
+        assert_false(drain_may_finish(&p, S(NOW)));
+}
+
 static void test_context(void **state) {
         DrainRules rules = { .started_usec = S(START), .deadline_usec = NEVER };
         KubePod critical = pod_of(30), protected = pod_of(30), daemon = pod_of(30);
@@ -376,10 +399,15 @@ static void test_own_grace_fits_for_the_last_time(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_classes),     cmocka_unit_test(test_protection_by_time),
-                cmocka_unit_test(test_critical),    cmocka_unit_test(test_standing),
-                cmocka_unit_test(test_terminating), cmocka_unit_test(test_who_is_waited_for),
-                cmocka_unit_test(test_context),     cmocka_unit_test(test_own_grace_fits_for_the_last_time),
+                cmocka_unit_test(test_classes),
+                cmocka_unit_test(test_protection_by_time),
+                cmocka_unit_test(test_critical),
+                cmocka_unit_test(test_standing),
+                cmocka_unit_test(test_terminating),
+                cmocka_unit_test(test_who_is_waited_for),
+                cmocka_unit_test(test_may_finish),
+                cmocka_unit_test(test_context),
+                cmocka_unit_test(test_own_grace_fits_for_the_last_time),
         };
         return cmocka_run_group_tests_name("drain-plan", tests, NULL, NULL);
 }

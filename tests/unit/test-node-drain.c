@@ -26,6 +26,7 @@ typedef struct Bench {
         Evictor *evictor;
         NodeDrain *drain;
         StrBuf trace;    /* "evicted a; blocked b BlockedByPDB web; ..." */
+        const char *ended; /* the pod whose containers have */
         const char *pdb; /* what pdb_of says of every pod; NULL: nobody knows */
         bool know_pdbs;
         unsigned n_changed;
@@ -64,7 +65,7 @@ static void bench_init(Bench *b) {
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
         assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "test", &b->client), 0);
-        assert_return_code(informer_new(b->client, &kube_pod_kind, &options, &handler, &b->informer), 0);
+        assert_return_code(informer_new(b->client, &kube_own_pod_kind, &options, &handler, &b->informer), 0);
         assert_return_code(evictor_new(b->client, NULL, &b->evictor), 0);
         fake_add_node(b->w.cluster, NODE, NULL, "i-1", NULL);
         fake_add_node(b->w.cluster, "node-b", NULL, "i-2", NULL);
@@ -108,6 +109,12 @@ static const char *on_pdb_of(const KubePod *pod, void *userdata) {
         return ((Bench *) userdata)->pdb;
 }
 
+static bool on_has_ended(const KubePod *pod, void *userdata) {
+        Bench *b = userdata;
+
+        return streq_ptr(b->ended, pod->object.meta.name);
+}
+
 static bool on_iterate(HashmapIterator *it, const KubePod **ret, void *userdata) {
         return informer_iterate(((Bench *) userdata)->informer, it, (KubeObject **) ret);
 }
@@ -126,6 +133,7 @@ static void begin(Bench *b, int64_t deadline_sec, ProtectedPolicy policy, bool e
         NodeDrainHandler h = { .on_changed = on_changed,
                                .on_pod = on_pod,
                                .iterate = on_iterate,
+                               .has_ended = on_has_ended,
                                .pdb_of = b->know_pdbs ? on_pdb_of : NULL,
                                .userdata = b };
 
@@ -805,6 +813,36 @@ static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata)
                 fault->status = 409;
 }
 
+/* Somebody on the node has seen the containers end: the pod is taken off at once, once, and silently; a
+ * refusal is tried again, and told nobody. */
+static void test_ended_on_the_node(void **state) {
+        for (unsigned refused = 0; refused <= 1; refused++) {
+                unsigned n = 0;
+                Bench b;
+                (void) state;
+
+                bench_init(&b);
+                print_message("  refused: %u\n", refused);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "p", .node = NODE, .stop_sec = 20 });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "q", .node = NODE, .stop_sec = 25 });
+                run_for(&b, USEC_PER_SEC);
+                b.ended = "p";
+                begin(&b, 0, PROTECTED_WAIT, false);
+                if (refused)
+                        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_deletes, &n);
+                run_for(&b, 400 * MSEC);
+                run_for(&b, 2 * USEC_PER_SEC);
+                assert_null(fake_get(b.w.cluster, FAKE_PODS, "default", "p"));
+                assert_non_null(fake_get(b.w.cluster, FAKE_PODS, "default", "q"));
+                assert_int_equal(refused ? n : n_deletes(&b), refused ? 4 : 1);
+                assert_trace(&b, "evicted p; evicted q; gone p");
+                assert_blockers(&b, "q Terminating");
+                run_for(&b, 30 * USEC_PER_SEC);
+                assert_state(&b, NODE_DRAIN_DRAINED);
+                bench_done(&b);
+        }
+}
+
 static void test_wrongly_gone(void **state) {
         unsigned n = 0;
         Bench b;
@@ -867,6 +905,7 @@ int main(void) {
                 cmocka_unit_test(test_no_look_before_deadline),
                 cmocka_unit_test(test_replaced),
                 cmocka_unit_test(test_conflict_without_cause),
+                cmocka_unit_test(test_ended_on_the_node),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };
