@@ -12,6 +12,7 @@
  */
 
 #include "fake-api.h"
+#include "list.h"
 
 typedef struct FakeCluster FakeCluster;
 
@@ -62,6 +63,20 @@ void fake_cluster_set_controller(FakeCluster *c, FakeControllerId id, bool on);
 /* A node's kubelet dies (nothing on the node happens any more) or comes back. */
 void fake_cluster_set_kubelet(FakeCluster *c, const char *node, bool running);
 bool fake_cluster_kubelet_runs(const FakeCluster *c, const char *node);
+/* From the end of a pod's last container until its kubelet takes it off the API; 0, as it begins: at once.
+ */
+void fake_cluster_set_kubelet_lag(FakeCluster *c, usec_t lag_usec);
+/* A container of that pod runs: Running, and not stopped to the end by its kubelet. */
+bool fake_cluster_containers_run(const FakeCluster *c, const cJSON *pod);
+/* Called when the last one of a pod has ended, whoever takes the pod off the API then. Borrowed until it is
+ * taken off. */
+typedef struct FakeContainerWatch {
+        ListNode node;
+        void (*on_ended)(const cJSON *pod, void *userdata);
+        void *userdata;
+} FakeContainerWatch;
+void fake_cluster_watch_containers(FakeCluster *c, FakeContainerWatch *w);
+void fake_cluster_unwatch_containers(FakeCluster *c, FakeContainerWatch *w);
 /* Compacts the history: watches from before get 410, continue tokens too. */
 void fake_cluster_compact(FakeCluster *c);
 

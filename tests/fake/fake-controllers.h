@@ -26,6 +26,7 @@ typedef struct FakeController {
 /* What a kubelet knows of one pod that it stops. */
 typedef struct FakeStop {
         usec_t begun_usec, kill_usec;
+        usec_t ended_usec; /* its last container has; USEC_INFINITY: not yet */
         int64_t grace_sec;
 } FakeStop;
 
@@ -39,6 +40,8 @@ struct FakeCluster {
         FakeQueue queues[_FAKE_CONTROLLER_MAX];
         Hashmap *stopped;   /* usec_t * by node: kubelets that do not run, since when */
         Hashmap *stops;     /* FakeStop * by uid of the pod */
+        List container_watches;
+        usec_t kubelet_lag_usec;
         Hashmap *node_pods; /* size_t * by node: pods bound and not terminal, for the scheduler */
         Hashmap *unbound;   /* pods without node that no node would take: retried when nodes change */
 };

@@ -7,7 +7,9 @@
  * The life of pods on nodes whose kubelet runs:
  *
  *      bound, Pending --start delay, volumes attached--> Running, Ready
- *      deletionTimestamp --stop time (annotation), at most the grace since the kubelet saw it--> deleted
+ *      deletionTimestamp --stop time (annotation), at most the grace since the kubelet saw it--> containers
+ * have ended
+ *      --its lag--> deleted
  *
  * A grace that is shortened meanwhile counts from when that was seen.
  */
@@ -36,7 +38,7 @@ static usec_t stop_due(FakeCluster *c, const cJSON *pod) {
                 return USEC_INFINITY;
         if (!stop) {
                 stop = MUST(new0(FakeStop, 1));
-                *stop = (FakeStop){ now, USEC_INFINITY, INT64_MAX };
+                *stop = (FakeStop){ now, USEC_INFINITY, USEC_INFINITY, INT64_MAX };
                 r = hashmap_put(c->stops, uid, stop);
                 assert(r >= 0);
         }
@@ -44,8 +46,41 @@ static usec_t stop_due(FakeCluster *c, const cJSON *pod) {
                 stop->grace_sec = grace;
                 stop->kill_usec = MIN(stop->kill_usec, now + (usec_t) grace * USEC_PER_SEC);
         }
+        if (stop->ended_usec != USEC_INFINITY)
+                return usec_add(stop->ended_usec, c->kubelet_lag_usec);
         wanted = seconds ? (usec_t) strtoull(seconds, NULL, 10) * USEC_PER_SEC : 0;
         return MIN(usec_add(stop->begun_usec, wanted), stop->kill_usec);
+}
+
+void fake_cluster_set_kubelet_lag(FakeCluster *c, usec_t lag_usec) {
+        c->kubelet_lag_usec = lag_usec;
+}
+
+bool fake_cluster_containers_run(const FakeCluster *c, const cJSON *pod) {
+        const FakeStop *stop = hashmap_get(c->stops, strempty(fj_string(pod, "metadata", "uid", NULL)));
+
+        return streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") &&
+               (!stop || stop->ended_usec == USEC_INFINITY);
+}
+
+void fake_cluster_watch_containers(FakeCluster *c, FakeContainerWatch *w) {
+        list_append(&c->container_watches, &w->node);
+}
+
+void fake_cluster_unwatch_containers(FakeCluster *c, FakeContainerWatch *w) {
+        list_remove(&c->container_watches, &w->node);
+}
+
+/* True: the kubelet has nothing more to do about it. */
+static bool end_containers(FakeCluster *c, const cJSON *pod) {
+        FakeStop *stop = hashmap_get(c->stops, strempty(fj_string(pod, "metadata", "uid", NULL)));
+
+        if (stop->ended_usec != USEC_INFINITY)
+                return true;
+        stop->ended_usec = loop_now(c->loop);
+        LIST_FOREACH (w, &c->container_watches, FakeContainerWatch, node)
+                w->on_ended(pod, w->userdata);
+        return c->kubelet_lag_usec == 0;
 }
 
 static bool needs_start(const cJSON *pod) {
@@ -118,8 +153,10 @@ static void sync(FakeCluster *c, FakeQueue *q, const char *key) {
         if (!is_going(pod))
                 return;
         due = stop_due(c, pod);
-        if (due <= now)
+        if (due <= now && end_containers(c, pod))
                 fake_delete(c, FAKE_PODS, ns, name, 0);
+        else if (due <= now)
+                fake_queue_add_in(q, key, c->kubelet_lag_usec);
         else if (due != USEC_INFINITY)
                 fake_queue_add_in(q, key, due - now);
 }

@@ -9,6 +9,7 @@
 #include "list.h"
 #include "parse-util.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define LOOK_USEC (10 * USEC_PER_MSEC)
 #define ANSWER_USEC USEC_PER_MSEC
@@ -27,7 +28,10 @@ struct FakePower {
         FakePowerPhase phase;
         const char *kind, *scheduled;
         usec_t scheduled_usec;
-        bool kubelet_inhibits, no_logind, no_bus, runs, forced, tells_kind;
+        bool kubelet_inhibits, no_logind, no_bus, runs, forced, tells_kind, no_unit_signals;
+        FakeCluster *cluster;
+        char *node;
+        FakeContainerWatch watch;
         int inhibitors[INHIBITORS_MAX]; /* our ends */
         size_t n_inhibitors;
         StrBuf emitted;
@@ -42,6 +46,7 @@ typedef struct PowerBus {
         FakePower *power;
         Loop *loop;
         List slots;
+        bool subscribed; /* to PID 1's signals of units */
 } PowerBus;
 
 /* A question (on_reply or on_value), or a signal that is listened for. */
@@ -178,6 +183,38 @@ static void answer_property(FakePower *p, PowerSlot *s) {
                 reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownProperty");
 }
 
+/* Each pod as PID 1 sees it: its sandbox and a container. */
+static void answer_processes(FakePower *p, PowerSlot *s) {
+        StrBuf text = { 0 };
+        _cleanup_strv_free_ char **values = NULL;
+        const cJSON *pod;
+        int r;
+
+        if (!p->cluster) {
+                reply_error(s, -ENOENT, "org.freedesktop.systemd1.NoSuchUnit");
+                return;
+        }
+        FAKE_FOREACH (pod, p->cluster, FAKE_PODS, NULL) {
+                _cleanup_free_ char *uid = MUST(strdup(strempty(fj_string(pod, "metadata", "uid", NULL))));
+
+                if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), p->node) ||
+                    !fake_cluster_containers_run(p->cluster, pod))
+                        continue;
+                for (char *c = uid; *c; c++)
+                        *c = *c == '-' ? '_' : *c;
+                for (unsigned i = 0; i < 2; i++)
+                        strbuf_addf(
+                                &text,
+                                "%s/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%s.slice/"
+                                "cri-containerd-%u%s.scope 1%u payload",
+                                text.size > 0 ? " " : "", uid, i, uid, i);
+        }
+        r = strv_split(strbuf_str(&text), " ", &values);
+        assert(r >= 0);
+        reply_texts(s, (const char *const *) values);
+        strbuf_done(&text);
+}
+
 static void answer(PowerSlot *s) {
         FakePower *p = bus_of(&s->slot)->power;
         _cleanup_free_ char *unit = strf("%s.target", p->kind);
@@ -200,7 +237,12 @@ static void answer(PowerSlot *s) {
                         reply_error(s, -EALREADY, "org.freedesktop.login1.OperationInProgress");
         } else if (streq(s->member, "ListInhibitors"))
                 reply_texts(s, p->kubelet_inhibits ? inhibitor : none);
-        else if (streq(s->member, "ListJobs"))
+        else if (streq(s->member, "GetUnitProcesses"))
+                answer_processes(p, s);
+        else if (streq(s->member, "Subscribe")) {
+                bus_of(&s->slot)->subscribed = true;
+                reply_texts(s, none);
+        } else if (streq(s->member, "ListJobs"))
                 reply_texts(s, p->phase == FAKE_POWER_STOPPING ? job : none);
         else
                 reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownMethod");
@@ -232,11 +274,30 @@ static void tell_metadata(FakePower *p) {
                         }
 }
 
+static bool is_logind(const PowerSlot *s) {
+        return streq(s->member, "PrepareForShutdown");
+}
+
+static void on_containers_ended(const cJSON *pod, void *userdata) {
+        FakePower *p = userdata;
+
+        if (p->no_bus || p->no_unit_signals || !streq_ptr(fj_string(pod, "spec", "nodeName", NULL), p->node))
+                return;
+        LIST_FOREACH (b, &p->buses, PowerBus, node)
+                LIST_FOREACH (s, &b->slots, PowerSlot, node)
+                        if (b->subscribed && s->is_signal && streq(s->member, "UnitRemoved") &&
+                            s->n_queued < QUEUE_MAX) {
+                                s->queue[s->n_queued++] =
+                                        "cri-containerd-4e5f.scope /org/freedesktop/systemd1/unit/x";
+                                timer_arm_earlier(s->timer, 0);
+                        }
+}
+
 /* NULL: to all who listen. */
 static void tell(FakePower *p, const char *value) {
         LIST_FOREACH (b, &p->buses, PowerBus, node)
                 LIST_FOREACH (s, &b->slots, PowerSlot, node) {
-                        if (!s->is_signal || (value && streq(s->member, METADATA_SIGNAL)))
+                        if (!s->is_signal || (value && !is_logind(s)))
                                 continue;
                         assert(s->n_queued < QUEUE_MAX);
                         s->queue[s->n_queued++] = value;
@@ -545,6 +606,20 @@ void fake_power_set_metadata(FakePower *p, bool tells) {
         p->tells_kind = tells;
 }
 
+void fake_power_set_pods(FakePower *p, FakeCluster *cluster, const char *node) {
+        if (p->cluster)
+                fake_cluster_unwatch_containers(p->cluster, &p->watch);
+        p->cluster = cluster;
+        (void) free_and_strdup(&p->node, node);
+        p->watch = (FakeContainerWatch){ .on_ended = on_containers_ended, .userdata = p };
+        if (cluster)
+                fake_cluster_watch_containers(cluster, &p->watch);
+}
+
+void fake_power_set_unit_signals(FakePower *p, bool sends) {
+        p->no_unit_signals = !sends;
+}
+
 void fake_power_set_logind(FakePower *p, bool there) {
         p->no_logind = !there;
 }
@@ -567,6 +642,7 @@ FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks) {
 FakePower *fake_power_free(FakePower *p) {
         if (!p)
                 return NULL;
+        fake_power_set_pods(p, NULL, NULL);
         assert(p->buses.size == 0);
         fake_power_forget_fd(strempty(p->stored_name), p);
         drop_inhibitors(p);

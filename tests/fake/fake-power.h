@@ -12,9 +12,13 @@
  * is killed when its stop timed out (unless it extends that), and when the job of the target did. New
  * inhibitors are refused from DELAY on. Inhibitors are pipes, the store of descriptors holds copies, as the
  * real ones do. Measured: systemd 252.
+ *
+ * What runs in the slices of pods is what the fake cluster's kubelet of that node runs, if the machine was
+ * told of it.
  */
 
 #include "bus.h"
+#include "fake-cluster.h"
 
 typedef enum FakePowerPhase {
         FAKE_POWER_UP,
@@ -45,6 +49,12 @@ void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits);
 void fake_power_set_logind(FakePower *p, bool there);
 /* logind of systemd 255 and newer tells the kind of a shutdown. */
 void fake_power_set_metadata(FakePower *p, bool tells);
+
+/* Its kubelet's pods, each a slice (cgroup driver "systemd"); cluster NULL: there are no such slices (driver
+ * "cgroupfs"). */
+void fake_power_set_pods(FakePower *p, FakeCluster *cluster, const char *node);
+/* PID 1 sends UnitRemoved, or does not (an empty scope of cgroup v1 may stay). */
+void fake_power_set_unit_signals(FakePower *p, bool sends);
 
 /* The system bus as one process sees it; bus_free() it after the process is gone. */
 Bus *fake_power_bus(FakePower *p, Loop *loop);

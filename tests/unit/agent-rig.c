@@ -244,6 +244,7 @@ AgentRig *agent_rig_new(void) {
         r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
         r->store.ops = &disk_ops;
         r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, NULL, r });
+        fake_power_set_pods(r->power, r->cluster, RIG_NODE);
         fake_netlink_init(&r->netlink);
         r->config = (AgentConfig){
                 .node_name = strdup(RIG_NODE),
@@ -264,7 +265,7 @@ AgentRig *agent_rig_free(AgentRig *r) {
         if (!r)
                 return NULL;
         agent_rig_kill(r);
-        fake_power_free(r->power);
+        r->power = fake_power_free(r->power);
         fake_imds_free(r->imds);
         fake_world_done(&r->world);
         agent_config_done(&r->config);
