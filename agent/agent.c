@@ -41,6 +41,7 @@ struct Agent {
         Evictor *evictor;
         NodeVoice *voice;
         Informer *nodes, *pods;
+        Containers *containers;
         Reflex *reflex;
         NoticeSource *source;
         AgentFace *face;
@@ -516,7 +517,7 @@ static int make_informers(Agent *a) {
                          &node_handler, &a->nodes);
         if (r < 0)
                 return r;
-        return informer_new(a->client, &kube_pod_kind, &(InformerOptions){ .field_selector = own_pods },
+        return informer_new(a->client, &kube_own_pod_kind, &(InformerOptions){ .field_selector = own_pods },
                             &pod_handler, &a->pods);
 }
 
@@ -542,6 +543,7 @@ static int make_reflex(Agent *a) {
                 .voice = a->voice,
                 .metrics = a->metrics,
                 .pods = a->pods,
+                .containers = a->containers,
                 .on_state = on_reflex,
                 .userdata = a,
         };
@@ -559,6 +561,7 @@ static int make_shutdown(Agent *a) {
                 .voice = a->voice,
                 .metrics = a->metrics,
                 .pods = a->pods,
+                .containers = a->containers,
         };
         const ShutdownHandler handler = {
                 .on_notice = on_shutdown_notice,
@@ -568,6 +571,13 @@ static int make_shutdown(Agent *a) {
         };
 
         return shutdown_new(&context, &handler, &a->shutdown);
+}
+
+static void on_containers_ended(void *userdata) {
+        Agent *a = userdata;
+
+        reflex_containers_ended(a->reflex);
+        shutdown_wake(a->shutdown);
 }
 
 static bool may_end_pods(void *userdata) {
@@ -597,6 +607,9 @@ static int agent_init(Agent *a) {
         if (r < 0)
                 return r;
         r = make_informers(a);
+        if (r < 0)
+                return r;
+        r = containers_new(a->env, on_containers_ended, a, &a->containers);
         if (r < 0)
                 return r;
         r = make_reflex(a);
@@ -649,6 +662,7 @@ Agent *agent_free(Agent *a) {
         http_server_free(a->server);
         notice_source_free(a->source);
         reflex_free(a->reflex);
+        containers_free(a->containers);
         informer_free(a->nodes);
         informer_free(a->pods);
         node_voice_free(a->voice);

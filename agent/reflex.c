@@ -180,6 +180,13 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
         }
 }
 
+/* Only a machine that goes down is in such a hurry. */
+static bool has_ended(const KubePod *pod, void *userdata) {
+        Reflex *r = userdata;
+
+        return r->ending && containers_have_ended(r->c.containers, pod->object.meta.uid);
+}
+
 static void reflex_enter_volumes(Reflex *r) {
         reflex_set_state(r, REFLEX_VOLUMES, "no pod is left");
         r->n_volumes = SIZE_MAX;
@@ -221,6 +228,7 @@ static void reflex_start_drain(Reflex *r) {
                 .on_changed = on_drain_changed,
                 .on_pod = on_drain_pod,
                 .iterate = iterate_pods,
+                .has_ended = has_ended,
                 .userdata = r,
         };
         const NodeDrainOptions options = {
@@ -614,6 +622,11 @@ void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
 void reflex_pods_synced(Reflex *r) {
         if (r->state == REFLEX_DRAINING)
                 reflex_start_drain(r);
+}
+
+void reflex_containers_ended(Reflex *r) {
+        if (r->drain)
+                node_drain_wake(r->drain);
 }
 
 void reflex_kick(Reflex *r) {

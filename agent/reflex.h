@@ -24,6 +24,7 @@
  */
 
 #include "agent-config.h"
+#include "containers.h"
 #include "evictor.h"
 #include "informer.h"
 #include "intent-log.h"
@@ -58,6 +59,7 @@ typedef struct ReflexContext {
         NodeVoice *voice;
         Metrics *metrics;
         const Informer *pods; /* of this node */
+        Containers *containers;
         void (*on_state)(void *userdata); /* it changed, or something was reported; may be NULL */
         void *userdata;
 } ReflexContext;
@@ -89,6 +91,8 @@ void reflex_machine_stays(Reflex *r);
 void reflex_see_node(Reflex *r, const KubeNode *n); /* NULL: gone */
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod);
 void reflex_pods_synced(Reflex *r);
+/* Containers of pods that are on their way out have ended. */
+void reflex_containers_ended(Reflex *r);
 void reflex_kick(Reflex *r);
 /* Pods may be ended: what is known of the Node is fresh. Else it is read first, and then the evictor goes
  * on, unless a person has opened the node. */

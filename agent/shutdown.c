@@ -44,15 +44,18 @@ PowerState shutdown_power(const Shutdown *s) {
         return power_state(s->power);
 }
 
-usec_t shutdown_local_wait(const Informer *pods) {
+usec_t shutdown_local_wait(const Informer *pods, Containers *containers) {
         usec_t until = 0;
         KubeObject *o;
 
         INFORMER_FOREACH (o, pods) {
                 const KubePod *pod = (const KubePod *) o;
+                const ObjectMeta *m = &pod->object.meta;
 
+                if (m->deletion_usec > 0 && !pod->needs_kubelet && containers_have_ended(containers, m->uid))
+                        continue;
                 /* For pods this is when their grace ends. */
-                until = MAX(until, pod->object.meta.deletion_usec);
+                until = MAX(until, m->deletion_usec);
         }
         return until > 0 ? usec_add(until, KILL_USEC) : 0;
 }
@@ -133,7 +136,7 @@ static const char *over(Shutdown *s, usec_t *ret_next) {
                 return "the notice of it is not acted upon";
         if (s->api != API_AWAY)
                 return NULL;
-        wait = shutdown_local_wait(s->c.pods);
+        wait = shutdown_local_wait(s->c.pods, s->c.containers);
         wait = wait > 0 ? loop_from_wall(s->c.env->loop, wait) : 0;
         if (now(s) >= wait)
                 return "the API server does not answer, and no container has time left by it";
@@ -163,6 +166,7 @@ static void look(Shutdown *s) {
         why = over(s, &next);
         if (why) {
                 s->state = SHUTDOWN_LET_GO;
+                containers_stop(s->c.containers);
                 s->probe = kube_call_free(s->probe);
                 timer_disarm(s->timer);
                 node_voice_shutdown_let_go(s->c.voice, why, reflex_pods_left(s->c.reflex),
@@ -236,6 +240,8 @@ static void begin(Shutdown *s) {
                 log_error(s->c.env->log, "Failed to drain node %s before its shutdown: out of memory",
                           s->c.config->node_name);
         else {
+                if (drains(s))
+                        containers_start(s->c.containers);
                 reflex_machine_ends(s->c.reflex, drains(s) ? s->notice->deadline_usec : USEC_INFINITY);
                 node_voice_shutdown_began(s->c.voice, s->notice, usec_sub(s->deadline_usec, s->began_usec));
                 s->pending = drains(s);
@@ -249,6 +255,7 @@ static void cancel(Shutdown *s) {
         s->state = SHUTDOWN_STAYS;
         s->probe = kube_call_free(s->probe);
         timer_disarm(s->timer);
+        containers_stop(s->c.containers);
         node_voice_shutdown_cancelled(s->c.voice);
         reflex_machine_stays(s->c.reflex);
         if (s->notice && s->pending) /* noted, but never acted upon */

@@ -12,7 +12,8 @@
  * acts upon as upon any other. In DRAINING we hold logind's inhibitor, and extend our own stop once it has
  * been asked for. Over is over when
  *
- *      the node is drained, and has been told so
+ *      the node is drained, and has been told so. Of a pod whose containers have ended here (containers.h) that is not waited
+ * for: it is taken off the API, where its kubelet would need seconds more to do so
  *      the time is up
  *      the API server does not answer within 3 s: nothing can be evicted without it. What is terminating
  * already has its time (its kubelet needs no API server for that); then the ordered stop ends the containers
@@ -22,6 +23,7 @@
  */
 
 #include "agent-config.h"
+#include "containers.h"
 #include "informer.h"
 #include "kube-client.h"
 #include "metrics.h"
@@ -48,6 +50,7 @@ typedef struct ShutdownContext {
         NodeVoice *voice;
         Metrics *metrics;
         const Informer *pods;
+        Containers *containers; /* watched while a shutdown is under way */
 } ShutdownContext;
 
 typedef struct ShutdownHandler {
@@ -72,5 +75,6 @@ void shutdown_wake(Shutdown *s);
 
 PowerState shutdown_power(const Shutdown *s);
 
-/* Pure: until when (wall clock) the pods that are terminating already have their time; 0: there are none. */
-usec_t shutdown_local_wait(const Informer *pods);
+/* Until when (wall clock) the pods that are terminating already have their time, but for those whose
+ * containers are known to have ended, with nothing left to do for their kubelet; 0: there are none. */
+usec_t shutdown_local_wait(const Informer *pods, Containers *containers);

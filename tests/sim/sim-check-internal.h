@@ -52,6 +52,8 @@ struct SimCheck {
         Hashmap *asked;      /* SimAsked, by user and "ns/name" of the pod, or instance */
         Hashmap *bound;      /* usec_t: since when this pod has its node, by uid */
         Hashmap *closed;     /* usec_t: since when this PDB allows nothing, by "ns/name" */
+        Hashmap *ended;      /* uint8_t: its containers have ended, by uid of the pod */
+        FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
         usec_t lease_end_usec;
@@ -88,6 +90,7 @@ static inline bool sim_check_was_rebooted(const SimMachine *m) {
 SimAsked sim_check_asked(const SimCheck *c, const char *what);
 /* sim-check-pods.c */
 void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new);
+void sim_check_pod_gone(SimCheck *c, const cJSON *pod);
 void sim_check_budgets(SimCheck *c);
 void sim_check_going_clear(SimCheck *c);
 bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for it */

@@ -231,6 +231,11 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
         note_going(c, &e);
 }
 
+/* Its kubelet has stopped all its containers. */
+static bool has_ended(const SimCheck *c, const cJSON *pod) {
+        return hashmap_contains(c->ended, strempty(fj_string(pod, "metadata", "uid", NULL)));
+}
+
 void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
         const SimMachine *m =
                 sim_world_machine_of(c->world, strempty(fj_string(new, "spec", "nodeName", NULL)));
@@ -246,8 +251,19 @@ void sim_check_pod(SimCheck *c, const cJSON *old, const cJSON *new) {
         if (!sim_check_actor(c) && pod_healthy(old) && !pod_healthy(new))
                 c->lost_usec = sim_world_now(c->world);
         /* One that is done needs no time. */
-        if (m && sim_check_actor(c) && is && !streq_ptr(was, is) && !fake_pod_is_terminal(old))
+        if (m && sim_check_actor(c) && is && !streq_ptr(was, is) && !fake_pod_is_terminal(old) &&
+            !has_ended(c, old))
                 check_end(c, m, old, new);
+}
+
+/* One that was on its way out already; what never ran, or is done, needs no kubelet. */
+void sim_check_pod_gone(SimCheck *c, const cJSON *pod) {
+        const SimProcess *p = sim_check_actor(c);
+
+        if (p && sim_check_is_deleting(pod) &&
+            streq_ptr(fj_string(pod, "status", "phase", NULL), "Running") && !has_ended(c, pod))
+                sim_check_broken(c, "running", "%s takes pod %s off the API, whose containers run", p->user,
+                                 fj_string(pod, "metadata", "name", NULL));
 }
 
 /* -- budgets: when the step is over ------------------------------------------------------------ */

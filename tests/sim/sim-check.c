@@ -17,6 +17,12 @@ static Hashmap *map_new(void) {
 
 static void on_change(const FakeChange *change, void *userdata);
 
+static void on_ended(const cJSON *pod, void *userdata) {
+        SimCheck *c = userdata;
+
+        (void) sim_check_entry(c->ended, strempty(fj_string(pod, "metadata", "uid", NULL)), sizeof(uint8_t));
+}
+
 SimCheck *sim_check_new(SimWorld *w) {
         SimCheck *c = MUST(new0(SimCheck, 1));
 
@@ -29,6 +35,9 @@ SimCheck *sim_check_new(SimWorld *w) {
         c->bound = map_new();
         c->closed = map_new();
         c->opted = map_new();
+        c->ended = map_new();
+        c->containers = (FakeContainerWatch){ .on_ended = on_ended, .userdata = c };
+        fake_cluster_watch_containers(w->cluster, &c->containers);
         c->seen = MUST(new0(SimSeen, w->options.n_nodes + 1));
         c->trouble_usec = c->promise_usec = USEC_INFINITY;
         fake_store_observe(fake_cluster_store(w->cluster), on_change, c);
@@ -51,6 +60,7 @@ SimCheck *sim_check_free(SimCheck *c) {
         hashmap_free_with(c->bound, mfree);
         hashmap_free_with(c->closed, mfree);
         hashmap_free_with(c->opted, mfree);
+        hashmap_free_with(c->ended, mfree);
         free(c->violation);
         return mfree(c);
 }
@@ -224,6 +234,8 @@ static void on_change(const FakeChange *change, void *userdata) {
          */
         if (change->resource->id == FAKE_PODS && new)
                 sim_check_pod(c, old, new);
+        else if (change->resource->id == FAKE_PODS)
+                sim_check_pod_gone(c, old);
 }
 
 void sim_check_after_step(SimCheck *c, unsigned status) {

@@ -245,6 +245,8 @@ SimPower *sim_power_attach(SimWorld *w, size_t machine, const SimPowerOptions *o
                 p->options.away_usec = 20 * USEC_PER_SEC;
         p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, on_begun, p });
         fake_power_set_limits(p->fake, &p->options.limits);
+        if (!o->cgroupfs)
+                fake_power_set_pods(p->fake, w->cluster, p->machine->node);
         sim_process_kill(p->machine->agent, 0);
         p->machine->agent->agent_config.shutdown_max_usec = p->options.max_usec;
         p->machine->power = p;

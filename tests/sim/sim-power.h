@@ -20,6 +20,7 @@ typedef struct SimPowerOptions {
         FakePowerLimits limits; /* all 0: as our drop-in has it */
         usec_t max_usec;        /* [Shutdown] MaxSec= of the agent; 0: 10 min */
         usec_t away_usec;       /* from off to booted */
+        bool cgroupfs;          /* its kubelet's cgroup driver: PID 1 knows nothing of pods */
 } SimPowerOptions;
 
 /* Gives the machine one; its agent begins anew. */

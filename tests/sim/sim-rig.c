@@ -179,6 +179,17 @@ static void delete_hard(SimWorld *w) {
         end_pod(w, NULL, 1);
 }
 
+/* Its grace is over, its kubelet has only seen the deletion. */
+static void take_off_running(SimWorld *w) {
+        const char *pod = pod_on(w, "n0");
+
+        w->machines[0].deadline_usec = sim_world_wall(w) + SEC;
+        close_node(w);
+        as(w, "system:node:n0", "eviction");
+        fake_delete(w->cluster, FAKE_PODS, "default", pod, 1);
+        fake_delete(w->cluster, FAKE_PODS, "default", pod, 0);
+}
+
 static void break_budget(SimWorld *w) {
         w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
         close_node(w);
@@ -396,6 +407,7 @@ static void test_checks_find(void **state) {
                 { "before its time", delete_early },
                 { "before its time", evict_hurried },
                 { "though there is more time", delete_hard },
+                { "whose containers run", take_off_running },
                 { "against its budget", break_budget },
                 { "takes the finalizer off", drop_finalizer },
                 { "now 2 nodes have one of 1", grant_two },

@@ -73,6 +73,30 @@ static void test_each_way(void **state) {
                 }
 }
 
+/* Kubelets need 3 s to tell that the containers of a pod have ended: a shutdown does not wait for that,
+ * where PID 1 tells. */
+static void test_slow_kubelets(void **state) {
+        (void) state;
+        for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
+                const SimPowerOptions power = { .away_usec = 30 * SEC, .cgroupfs = seed % 2 };
+                _cleanup_(sim_world_freep) SimWorld *w = world(seed, &three, &power);
+
+                fake_cluster_set_kubelet_lag(w->cluster, 3 * SEC);
+                fake_power_set_unit_signals(sim_power_machine(w, 1), seed % 4 > 0);
+                require(w, sim_power_shutdown(w, 1, "reboot", seed % 3 > 0));
+                require_run(w, 20 * SEC);
+                require(w, is_off(w, 1));
+                if (power.cgroupfs)
+                        require(w, took(w, 1) > 7 * SEC);
+                else
+                        require(w, took(w, 1) < 6 * SEC);
+                require_run(w, 120 * SEC);
+                require(w, is_open(w, machine_arg(1)));
+                require(w, pods_are_back(w, NULL));
+                require_quiet(w);
+        }
+}
+
 /* One after the other, as soon as the last is back: the budget is kept. */
 static void test_rolling(void **state) {
         (void) state;
@@ -268,9 +292,11 @@ static void test_random(void **state) {
 
                 o.stop_sec = (unsigned) (1 + seed % 3 * 9);
                 o.grace_sec = o.stop_sec + 10;
+                power.cgroupfs = seed % 5 == 0;
                 if (seed % 2)
                         power.limits = (FakePowerLimits){ (1 + seed % 30) * SEC, 1800 * SEC, 10 * SEC };
                 w = world(seed, &o, &power);
+                fake_cluster_set_kubelet_lag(w->cluster, seed % 4 * SEC);
                 for (unsigned n = 0; n < 25; n++) {
                         disturb(w);
                         require_run(w, draw(w, 12000) * USEC_PER_MSEC);
@@ -287,11 +313,11 @@ static void test_random(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_each_way),    cmocka_unit_test(test_rolling),
-                cmocka_unit_test(test_all_at_once), cmocka_unit_test(test_cancelled),
-                cmocka_unit_test(test_crashes),     cmocka_unit_test(test_api_away),
-                cmocka_unit_test(test_two_layers),  cmocka_unit_test(test_restarts_drain_nothing),
-                cmocka_unit_test(test_random),
+                cmocka_unit_test(test_each_way),      cmocka_unit_test(test_rolling),
+                cmocka_unit_test(test_all_at_once),   cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_crashes),       cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_two_layers),    cmocka_unit_test(test_restarts_drain_nothing),
+                cmocka_unit_test(test_slow_kubelets), cmocka_unit_test(test_random),
         };
 
         return cmocka_run_group_tests_name("sim-shutdown", tests, NULL, NULL);

@@ -106,19 +106,88 @@ static void test_plain_ends_never_drain(void **state) {
         assert_int_equal(evictions(r), 0);
 }
 
-/* The API server does not answer: 3 s, and what is stopping already has its time. */
+/* The kubelet takes 2 s to tell the API that the containers have ended. A shutdown waits for that only where
+ * more than the telling is left to be done, or where nobody else can tell. */
+static void test_slow_kubelet(void **state) {
+        static const struct {
+                const char *what, *change; /* of the pod */
+                bool slices, signals;
+                usec_t at_least, at_most;
+        } rows[] = {
+                { "PID 1 tells", "{}", true, true, 4 * S, 4500 * MS },
+                { "PID 1 sends no signals", "{}", true, false, 4 * S, 5500 * MS },
+                { "there are no slices", "{}", false, true, 6 * S, 7 * S },
+                { "passing volumes",
+                  "{'spec':{'volumes':[{'name':'a','emptyDir':{}},{'name':'b','secret':{'secretName':'s'}}]}"
+                  "}",
+                  true, true, 4 * S, 4500 * MS },
+                { "a claim of a volume",
+                  "{'spec':{'volumes':[{'name':'a','emptyDir':{}},"
+                  "{'name':'b','persistentVolumeClaim':{'claimName':'c'}}]}}",
+                  true, true, 6 * S, 7 * S },
+                { "a job", "{'spec':{'restartPolicy':'Never'}}", true, true, 6 * S, 7 * S },
+                { "devices", "{'spec':{'resourceClaims':[{'name':'gpu'}]}}", true, true, 6 * S, 7 * S },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                for (unsigned announced = 0; announced <= 1; announced++) {
+                        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+                        usec_t lost;
+
+                        print_message("%s, announced: %u\n", rows[i].what, announced);
+                        fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_VOLUME, false);
+                        fake_cluster_set_kubelet_lag(r->cluster, 2 * S);
+                        if (!rows[i].slices)
+                                fake_power_set_pods(r->power, NULL, NULL);
+                        fake_power_set_unit_signals(r->power, rows[i].signals);
+                        agent_rig_add_pods(r, "web", 5);
+                        fake_merge(r->cluster, FAKE_PODS, "default", "web-3", "%s", rows[i].change);
+                        run(r, 5 * S);
+                        assert_true(fake_power_shutdown(r->power, "poweroff", announced > 0));
+                        run(r, 2900 * MS);
+                        assert_int_equal(agent_rig_n_pods(r), 5); /* they run, all of them */
+                        run(r, 20 * S);
+                        lost = took(r);
+                        assert_int_equal(agent_rig_n_pods(r), 0);
+                        assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                        if (lost < rows[i].at_least || lost > rows[i].at_most)
+                                fail_msg("off after %llu ms", (unsigned long long) (lost / MS));
+                        assert_false(agent_rig_said(r, "deleted"));
+                }
+}
+
+/* A finalizer is somebody else's: such a pod is left to its kubelet, and nobody waits for what does not go.
+ */
+static void test_slow_kubelet_and_finalizer(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+
+        fake_cluster_set_kubelet_lag(r->cluster, 2 * S);
+        fake_merge(r->cluster, FAKE_PODS, "default", "web-1", "{'metadata':{'finalizers':['x.io/y']}}");
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        run(r, 4 * S);
+        assert_int_equal(agent_rig_n_pods(r), 1);
+        fake_merge(r->cluster, FAKE_PODS, "default", "web-1", "{'metadata':{'finalizers':null}}");
+        run(r, 20 * S);
+        assert_true(took(r) > 5 * S);
+        assert_true(took(r) < 6 * S);
+}
+
+/* The API server does not answer: 3 s, and what is stopping already has its time, or until it is seen to
+ * have ended. */
 static void test_api_away(void **state) {
         static const struct {
                 const char *what;
                 usec_t before; /* it is lost so long after the beginning; 0: before */
-                bool announced;
+                bool announced, slices;
                 usec_t at_least, at_most;
         } rows[] = {
-                { "before, by logind", 0, true, 0, 5 * S },
-                { "before, past logind", 0, false, 0, 5 * S },
-                /* The kubelet of the fake goes on in its own time; their grace of 30 s is what we know of.
+                { "before, by logind", 0, true, true, 0, 5 * S },
+                { "before, past logind", 0, false, true, 0, 5 * S },
+                /* The kubelet of the fake goes on in its own time; their grace of 30 s is what we know of,
                  */
-                { "in the middle", 500 * MS, true, 25 * S, 40 * S },
+                { "in the middle", 500 * MS, true, false, 25 * S, 40 * S },
+                /* or what PID 1 says. */
+                { "in the middle, with slices", 500 * MS, true, true, 4 * S, 12 * S },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -126,6 +195,8 @@ static void test_api_away(void **state) {
                 usec_t away = virtual_time_now(r->world.time) + USEC_PER_HOUR;
 
                 print_message("%s\n", rows[i].what);
+                if (!rows[i].slices)
+                        fake_power_set_pods(r->power, NULL, NULL);
                 if (rows[i].before == 0)
                         fake_api_away_until(fake_cluster_api(r->cluster), away);
                 assert_true(fake_power_shutdown(r->power, "poweroff", rows[i].announced));
@@ -400,6 +471,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_drained_first),
                 cmocka_unit_test(test_plain_ends_never_drain),
+                cmocka_unit_test(test_slow_kubelet),
+                cmocka_unit_test(test_slow_kubelet_and_finalizer),
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_budget_ends),
                 cmocka_unit_test(test_cancelled),

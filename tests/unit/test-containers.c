@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "containers.h"
+#include "fake-client.h"
+#include "fake-power.h"
+#include "log.h"
+#include "string-util.h"
+
+/* What PID 1 says of the pods of one machine (fake-power.h), whose kubelet is slow to tell the API. */
+
+#define MS USEC_PER_MSEC
+
+typedef struct Rig {
+        FakeWorld world;
+        Log *log;
+        FakePower *power;
+        Bus *bus;
+        Env env;
+        Containers *containers;
+        unsigned n_told;
+} Rig;
+
+static void nothing(void *userdata) {
+}
+
+static void on_ended(void *userdata) {
+        Rig *r = userdata;
+
+        r->n_told++;
+}
+
+static void add(Rig *r, const char *name, int64_t stop_sec, bool pending) {
+        fake_add_pod(r->world.cluster,
+                     &(FakePod){ .name = name, .node = "n1", .stop_sec = stop_sec, .pending = pending });
+}
+
+static Rig *rig(void) {
+        Rig *r = new0(Rig, 1);
+
+        fake_world_init(&r->world, &(FakeClusterOptions){ 0 });
+        fake_cluster_set_kubelet_lag(r->world.cluster, 3 * USEC_PER_SEC);
+        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ nothing, nothing, nothing, NULL, r });
+        fake_power_set_pods(r->power, r->world.cluster, "n1");
+        r->bus = fake_power_bus(r->power, r->world.loop);
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &r->log), 0);
+        r->env = (Env){ .loop = r->world.loop, .bus = r->bus, .log = r->log };
+        assert_return_code(containers_new(&r->env, on_ended, r, &r->containers), 0);
+        fake_add_node(r->world.cluster, "n1", NULL, NULL, NULL);
+        return r;
+}
+
+static void rig_freep(Rig **r) {
+        containers_free((*r)->containers);
+        bus_free((*r)->bus);
+        fake_power_free((*r)->power);
+        fake_world_done(&(*r)->world);
+        log_free((*r)->log);
+        free(*r);
+}
+
+static void run(Rig *r, usec_t usec) {
+        usec_t until = usec_add(virtual_time_now(r->world.time), usec);
+
+        while (virtual_time_step(r->world.time, until) > 0)
+                ;
+}
+
+static bool ended(Rig *r, const char *name) {
+        const cJSON *pod = fake_get(r->world.cluster, FAKE_PODS, "default", name);
+
+        return containers_have_ended(r->containers, strempty(fj_string(pod, "metadata", "uid", NULL)));
+}
+
+static void test_cgroups(void **state) {
+        static const struct {
+                const char *path, *uid;
+        } rows[] = {
+                { "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c_3d.slice/"
+                  "cri-containerd-4e.scope",
+                  "1b2c-3d" },
+                { "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1b2c.slice/"
+                  "crio-4e.scope/x",
+                  "1b2c" },
+                { "/kubepods.slice/kubepods-pod00ff_1.slice", "00ff-1" },
+                { "/machine.slice/n1/kubepods.slice/kubepods-pod00ff.slice/cri-containerd-1.scope", "00ff" },
+                { "kubepods-pod00ff.slice//", "00ff" },
+                { "/kubepods.slice/kubepods-burstable.slice", NULL },
+                { "/kubepods.slice/kubepods-pod.slice/a.scope", NULL },
+                { "/kubepods.slice/kubepods-pod12", NULL },
+                { "/system.slice/kubelet.service", NULL },
+                { "/system.slice/my-pod12.slice", NULL },
+                { ".slice", NULL },
+                { "-", NULL },
+                { "/", NULL },
+                { "", NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *uid = NULL;
+
+                assert_return_code(containers_pod_of_cgroup(rows[i].path, &uid), 0);
+                if (!streq_ptr(uid, rows[i].uid))
+                        fail_msg("%s: %s", rows[i].path, strempty(uid));
+        }
+}
+
+/* From its last container on, with and without PID 1's signals; and what never ran has not ended. */
+static void test_ended(void **state) {
+        for (unsigned signals = 0; signals <= 1; signals++) {
+                _cleanup_(rig_freep) Rig *r = rig();
+                usec_t late = signals ? 10 * MS : 1010 * MS;
+
+                add(r, "a", 2, false);
+                add(r, "b", 2, false);
+                run(r, 100 * MS);
+                fake_power_set_unit_signals(r->power, signals > 0);
+                assert_false(ended(r, "a")); /* not begun */
+                containers_start(r->containers);
+                run(r, 100 * MS);
+                add(r, "late", 0, true);
+                (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "late", -1);
+                (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+                assert_false(ended(r, "a"));
+                assert_false(ended(r, "late"));
+                run(r, 1990 * MS);
+                assert_false(ended(r, "a"));
+                assert_int_equal(r->n_told, 0);
+                run(r, 20 * MS + late);
+                assert_true(ended(r, "a"));
+                assert_int_equal(r->n_told, 1);
+                assert_false(ended(r, "b"));
+                assert_false(ended(r, "late"));
+                containers_stop(r->containers);
+                assert_false(ended(r, "a"));
+        }
+}
+
+/* Who asks late is told by a look that was begun after he asked. */
+static void test_asked_late(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig();
+
+        add(r, "a", 0, false);
+        run(r, 100 * MS);
+        containers_start(r->containers);
+        run(r, 100 * MS);
+        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+        run(r, 1500 * MS);
+        assert_int_equal(r->n_told, 0);
+        assert_false(ended(r, "a"));
+        run(r, 10 * MS);
+        assert_true(ended(r, "a"));
+        assert_int_equal(r->n_told, 1);
+}
+
+/* Asked while a look is under way that may have missed it: the next follows at once. */
+static void test_asked_meanwhile(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig();
+
+        add(r, "a", 0, false);
+        run(r, 100 * MS);
+        containers_start(r->containers);
+        run(r, 990 * MS);
+        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+        run(r, 6 * MS);
+        for (unsigned i = 0; i < 40 && !ended(r, "a"); i++)
+                run(r, MS);
+        assert_true(ended(r, "a"));
+}
+
+/* A bus that falls silent: nothing is known; when it is back, all is asked and listened to again. */
+static void test_silent(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig();
+
+        fake_cluster_set_kubelet_lag(r->world.cluster, 10 * USEC_PER_SEC);
+        add(r, "a", 1, false);
+        add(r, "b", 6, false);
+        run(r, 100 * MS);
+        containers_start(r->containers);
+        run(r, 100 * MS);
+        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "b", -1);
+        assert_false(ended(r, "a") || ended(r, "b"));
+        run(r, 1200 * MS);
+        assert_true(ended(r, "a"));
+        fake_power_set_bus(r->power, false);
+        run(r, 3 * USEC_PER_SEC);
+        assert_false(ended(r, "a"));
+        fake_power_set_bus(r->power, true);
+        run(r, 100 * MS);
+        assert_true(ended(r, "a"));
+        assert_false(ended(r, "b"));
+        run(r, 1600 * MS);
+        assert_false(ended(r, "b"));
+        run(r, 200 * MS);
+        assert_true(ended(r, "b"));
+}
+
+/* The driver "cgroupfs" has no slices; and there may be no bus. */
+static void test_unknown(void **state) {
+        for (unsigned bus = 0; bus <= 1; bus++) {
+                _cleanup_(rig_freep) Rig *r = rig();
+
+                fake_power_set_pods(r->power, NULL, NULL);
+                if (!bus)
+                        r->env.bus = NULL;
+                add(r, "a", 0, false);
+                run(r, 100 * MS);
+                containers_start(r->containers);
+                containers_start(r->containers);
+                run(r, 100 * MS);
+                (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+                for (unsigned i = 0; i < 20; i++) {
+                        assert_false(ended(r, "a"));
+                        run(r, 100 * MS);
+                }
+                assert_int_equal(r->n_told, 0);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_cgroups),    cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_asked_late), cmocka_unit_test(test_asked_meanwhile),
+                cmocka_unit_test(test_silent),     cmocka_unit_test(test_unknown),
+        };
+
+        return cmocka_run_group_tests_name("containers", tests, NULL, NULL);
+}
