@@ -448,13 +448,14 @@ void reflex_notice(Reflex *r, const Notice *n) {
         reflex_report(r);
 }
 
+/* It may go again, or give way to a later one: what set it is over. */
 static void see_claim_deadline(Reflex *r, const KubeNode *n) {
-        usec_t deadline = node_claim_deadline(n);
+        usec_t deadline = node_claim_deadline(n), before = drain_deadline(r);
 
-        if (deadline == 0 || (r->claim_deadline_usec > 0 && deadline >= r->claim_deadline_usec))
+        if (deadline == r->claim_deadline_usec)
                 return;
         r->claim_deadline_usec = deadline;
-        if (deadline < notice_announced(r->notice))
+        if (drain_deadline(r) < before && deadline < notice_announced(r->notice))
                 node_voice_notice_nearer(r->c.voice, deadline);
         reflex_deadline_changed(r);
 }
@@ -562,11 +563,8 @@ void reflex_machine_stays(Reflex *r) {
                 return;
         if (r->notice->kind == NOTICE_SHUTDOWN)
                 reflex_cancel(r, "the shutdown was cancelled");
-        else if (r->drain) {
-                /* A drain never takes a later deadline: this one goes on with its own. */
-                r->drain = node_drain_free(r->drain);
-                reflex_start_drain(r);
-        }
+        else
+                reflex_deadline_changed(r);
 }
 
 /* The newest Node known, from the watch or read by ourselves: a watch may be silent for minutes. */

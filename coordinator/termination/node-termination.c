@@ -26,7 +26,9 @@ struct NodeTermination {
         NodeTerminationState state;
         usec_t started_usec;  /* wall clock, the server's word */
         usec_t begun_usec;    /* the same for durations: node_termination_begun() */
-        usec_t deadline_usec; /* wall clock T: only ever earlier */
+        usec_t deadline_usec; /* wall clock T: the earlier of the next two */
+        usec_t claim_deadline_usec, notice_deadline_usec; /* only ever earlier, the latter of one notice */
+        char *notice_id;                                  /* NULL: none stands */
         MachineEnd *machine;
         usec_t looked_usec;
         NodeDrain *drain;
@@ -169,7 +171,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
                 return -ENOMEM;
         t->context = context;
         t->env = context->env;
-        t->deadline_usec = USEC_INFINITY;
+        t->deadline_usec = t->claim_deadline_usec = t->notice_deadline_usec = USEC_INFINITY;
         t->started_usec = node->object.meta.deletion_usec;
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
         t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
@@ -209,6 +211,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         free(t->name);
         free(t->uid);
         free(t->claim_name);
+        free(t->notice_id);
         free(t->key);
         free(t);
         return NULL;
@@ -216,31 +219,54 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
-static void set_deadline(NodeTermination *t, usec_t wall_usec, const char *why) {
-        if (wall_usec >= t->deadline_usec)
+static void set_deadline(NodeTermination *t, usec_t wall_usec) {
+        bool by_notice = t->notice_deadline_usec < t->claim_deadline_usec;
+
+        if (wall_usec == t->deadline_usec)
                 return;
         t->deadline_usec = wall_usec;
-        termination_report_deadline(t->report, wall_usec, why);
+        termination_report_deadline(t->report, wall_usec,
+                                    by_notice ? "the interruption its agent saw"
+                                              : "its NodeClaim's terminationGracePeriod");
         if (t->status)
                 claim_status_set_deadline(t->status, wall_usec);
         if (t->drain)
                 node_drain_set_deadline(t->drain, wall_usec);
 }
 
-/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline
- * too. */
-static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+/* Its time moves to earlier only, for as long as it stands. Withdrawn, overruled or of an earlier boot it
+ * binds nobody any more; what cannot be read changes nothing. */
+static void see_notice(NodeTermination *t, const KubeNode *n) {
         InterruptionMark mark;
+        bool stands;
+        int r;
 
-        if (claim && claim->object.meta.deletion_usec > 0 && claim->termination_grace_usec != USEC_INFINITY)
-                set_deadline(t, usec_add(claim->object.meta.deletion_usec, claim->termination_grace_usec),
-                             "its NodeClaim's terminationGracePeriod");
-        if (interruption_mark_parse(n, &mark) >= 0) {
-                if (mark.ends_machine && mark.deadline_usec != USEC_INFINITY &&
-                    !interruption_mark_is_over(&mark))
-                        set_deadline(t, mark.deadline_usec, "the interruption its agent saw");
-                interruption_mark_done(&mark);
+        r = interruption_mark_parse(n, &mark);
+        if (r < 0 && r != -ENODATA)
+                return;
+        stands = r >= 0 && mark.ends_machine && !interruption_mark_is_over(&mark);
+        if (!stands || !streq_ptr(t->notice_id, mark.id)) {
+                t->notice_deadline_usec = USEC_INFINITY;
+                t->notice_id = mfree(t->notice_id);
         }
+        if (stands) {
+                t->notice_deadline_usec = MIN(t->notice_deadline_usec, mark.deadline_usec);
+                if (!t->notice_id)
+                        t->notice_id = TAKE_PTR(mark.id);
+        }
+        interruption_mark_done(&mark);
+}
+
+/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline, too.
+ * Once it has passed the machine is being ended, and nothing takes it back. */
+static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+        if (claim && claim->object.meta.deletion_usec > 0 && claim->termination_grace_usec != USEC_INFINITY)
+                t->claim_deadline_usec =
+                        MIN(t->claim_deadline_usec,
+                            usec_add(claim->object.meta.deletion_usec, claim->termination_grace_usec));
+        see_notice(t, n);
+        if (!deadline_passed(t))
+                set_deadline(t, MIN(t->claim_deadline_usec, t->notice_deadline_usec));
 }
 
 /* A kubelet that reports is still at work on its pods, however long it takes. */

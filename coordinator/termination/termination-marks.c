@@ -72,7 +72,7 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
         char deadline[RFC3339_MAX] = "";
-        bool claim, taint, label, mark_deadline;
+        bool claim, taint, label, mark_deadline, unmark_deadline;
 
         assert(n && why && ret_body);
         if (deadline_usec != USEC_INFINITY)
@@ -81,7 +81,8 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         taint = !kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule");
         label = let_go && !object_meta_label(m, LABEL_EXCLUDE_FROM_LB);
         mark_deadline = deadline[0] && !streq_ptr(object_meta_annotation(m, ANNOTATION_DEADLINE), deadline);
-        if (n->unschedulable && !claim && !taint && !label && !mark_deadline)
+        unmark_deadline = !deadline[0] && object_meta_annotation(m, ANNOTATION_DEADLINE);
+        if (n->unschedulable && !claim && !taint && !label && !mark_deadline && !unmark_deadline)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -92,6 +93,8 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
                 add_cordon_mark(w, why);
         if (mark_deadline)
                 json_add_string(w, ANNOTATION_DEADLINE, deadline);
+        if (unmark_deadline)
+                json_add_null(w, ANNOTATION_DEADLINE);
         json_close_object(w);
         if (label) {
                 json_open_object(w, "labels");
@@ -235,6 +238,8 @@ static int parse_mark(const Json *o, InterruptionMark *m) {
                 return -EBADMSG;
         m->ends_machine = streq_ptr(action, "terminate") || streq_ptr(action, "stop") ||
                           streq_ptr(action, "hibernate");
+        if (free_and_strdup(&m->id, strempty(json_string_or_null(json_get(o, "id")))) < 0)
+                return -ENOMEM;
         return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));
 }
 
@@ -265,6 +270,7 @@ int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret) {
 }
 
 void interruption_mark_done(InterruptionMark *m) {
+        m->id = mfree(m->id);
         m->phase = mfree(m->phase);
 }
 

@@ -37,7 +37,7 @@ char *termination_conditions_patch(const char *uid, const NodeConditionMark *mar
 
 /* The agent's word about an interruption of this node, from its annotation. */
 typedef struct InterruptionMark {
-        char *phase;
+        char *id, *phase;     /* "": not said */
         usec_t deadline_usec; /* wall clock; USEC_INFINITY: not said */
         bool ends_machine;    /* its action is terminate, stop or hibernate */
 } InterruptionMark;

@@ -79,6 +79,14 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
         char when[RFC3339_MAX];
         EventObject o = node_object(r);
 
+        if (wall_usec == USEC_INFINITY) {
+                log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
+                          LOG_FIELDS({ "NODE", r->node }),
+                          "Node %s has no deadline any more: the interruption that set it is over", r->node);
+                event_record(r->context->recorder, &o, EVENT_NORMAL, "TerminationDeadline",
+                             "Node has no deadline any more: the interruption that set it is over");
+                return;
+        }
         rfc3339_format(wall_usec, when);
         log_event(
                 r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,

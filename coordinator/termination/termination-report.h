@@ -20,6 +20,7 @@ DEFINE_FREEP(TerminationReport, termination_report_free);
 /* tgp_usec: USEC_INFINITY: unset. */
 void termination_report_started(TerminationReport *r, usec_t tgp_usec);
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
+/* wall_usec: USEC_INFINITY: the one there was is over. */
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
 void termination_report_draining(TerminationReport *r); /* once; told again it does nothing */
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,

@@ -723,7 +723,7 @@ void node_drain_pod_gone(NodeDrain *d, const KubePod *pod) {
 }
 
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
-        if (wall_usec >= d->rules.deadline_usec)
+        if (wall_usec == d->rules.deadline_usec)
                 return;
         d->rules.deadline_usec = wall_usec;
         node_drain_wake(d);

@@ -95,7 +95,8 @@ void node_drain_wake(NodeDrain *d);
  * wake. */
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod);
 void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
-/* The earliest of all deadlines set; a later one never relaxes an earlier one. */
+/* T from here on, earlier or later (USEC_INFINITY: none): whoever sets it knows which deadlines stand. What
+ * was asked for stays asked for. */
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spot notices: agents, and the coordinators beside them. */
+#include "sim-load.h"
 #include "sim-test.h"
 
 #define SEEDS 5u
@@ -148,6 +149,34 @@ static void test_pod_deleted_meanwhile(void **state) {
                 require(w, sim_world_pods_going(w, 1) == sim_world_pods_on(w, 1));
                 require(w, sim_world_pods_on(w, 1) >= 4);
                 require_within(w, 20, is_empty, 1);
+        }
+}
+
+/* Of a node that waits for its pods the machine is announced to end, and starts anew instead: that time is
+ * over for all. A second notice has its own. */
+static void test_deadline_ends_with_the_boot(void **state) {
+        SimOptions o = together;
+        (void) state;
+
+        o.pdb_min = o.n_pods;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                sim_world_delete_node(w, 1);
+                require_within(w, 10, is_cordoned, 1);
+                sim_world_notice(w, 1, 120);
+                require_runs(w, 20 * SEC);
+                require(w, sim_world_annotation(w, 1, "vesper.sh/deadline"));
+                sim_load_crash(w, 1, 20 * SEC);
+                require_runs(w, 30 * SEC);
+                require(w, !sim_world_annotation(w, 1, "vesper.sh/deadline"));
+                if (seed % 2)
+                        sim_world_notice(w, 1, 120);
+                require_runs(w, 80 * SEC);
+                require(w, fake_api_count(fake_cluster_api(w->cluster), FAKE_DELETE, FAKE_PODS, NULL) == 0);
+                require(w, sim_world_pods_on(w, 1) > 0);
+                if (seed % 2)
+                        require_within(w, 60, is_gone, 1);
         }
 }
 
@@ -532,6 +561,7 @@ int main(void) {
                 cmocka_unit_test(test_budget_blocks),
                 cmocka_unit_test(test_long_stop),
                 cmocka_unit_test(test_pod_deleted_meanwhile),
+                cmocka_unit_test(test_deadline_ends_with_the_boot),
                 cmocka_unit_test(test_agent_killed),
                 cmocka_unit_test(test_wrong_clock),
                 cmocka_unit_test(test_api_away),

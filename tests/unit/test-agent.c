@@ -173,6 +173,23 @@ static void test_claim_deadline(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
+/* T was another's than our notice's, and is over: the notice's own time counts again. */
+static void test_claim_deadline_is_over(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+        char text[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->world.loop), 45 * USEC_PER_SEC), text);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/deadline':'%s'}}}", text);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/deadline':null}}}");
+        agent_rig_run(r, 40 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 2);
+        agent_rig_run(r, 60 * USEC_PER_SEC);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
 static void test_expired(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
 
@@ -929,6 +946,7 @@ int main(void) {
                 cmocka_unit_test(test_main_path),
                 cmocka_unit_test(test_blocked_until_deadline),
                 cmocka_unit_test(test_claim_deadline),
+                cmocka_unit_test(test_claim_deadline_is_over),
                 cmocka_unit_test(test_expired),
                 cmocka_unit_test(test_many_of_them),
                 cmocka_unit_test(test_reason_removed_while_down),

@@ -807,6 +807,68 @@ static void test_deadline_beside_agent(void **state) {
         assert_true(rig_wait_gone(r, "n0", 45 * USEC_PER_SEC));
 }
 
+static void announce(CoordinatorRig *r, const char *id, const char *phase, int64_t in_sec) {
+        char text[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->w.loop), (usec_t) in_sec * USEC_PER_SEC), text);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'vesper.sh/interruption':'{\\'id\\':\\'%s\\',\\'action\\':"
+                   "\\'terminate\\',\\'phase\\':\\'%s\\',\\'deadline\\':\\'%s\\'}'}}}",
+                   id, phase, text);
+}
+
+/* A notice's deadline goes with the notice, and the next one has its own; while one stands it comes nearer
+ * only. */
+static void test_deadline_of_a_notice_that_is_over(void **state) {
+        static const struct {
+                const char *what, *tgp, *second, *phase; /* NULL: withdrawn; then another, or the same */
+                int64_t in_sec, gone_after_sec;          /* from when that is said */
+                bool torn;
+        } rows[] = {
+                { "withdrawn: none is left", NULL, NULL, NULL, 0, -1, false },
+                { "withdrawn: the claim's is left", "200s", NULL, NULL, 0, 190, false },
+                { "overruled by a person", NULL, "a", "Released", 50, -1, false },
+                { "another one", NULL, "b", "Draining", 150, 150, false },
+                { "the same, later", NULL, "a", "Draining", 150, 50, false },
+                { "not readable", NULL, NULL, NULL, 0, 50, true },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, rows[i].tgp);
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = "web", .node = "n0", .app = "web", .stuck = true });
+                fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                announce(r, "a", "Draining", 60);
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_true(rig_has_event(r, "n0", "TerminationDeadline"));
+                if (rows[i].second)
+                        announce(r, rows[i].second, rows[i].phase, rows[i].in_sec);
+                else
+                        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                                   "{'metadata':{'annotations':{'vesper.sh/interruption':%s}}}",
+                                   rows[i].torn ? "'{'" : "null");
+                if (rows[i].gone_after_sec < 0) {
+                        rig_run(r, 300 * USEC_PER_SEC);
+                        assert_non_null(rig_node(r, "n0"));
+                        assert_null(fj_string(rig_node(r, "n0"), "metadata", "annotations",
+                                              "vesper.sh/deadline", NULL));
+                        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+                        assert_true(rig_event_says(r, "n0", "TerminationDeadline", "no deadline any more"));
+                        continue;
+                }
+                rig_run(r, (usec_t) (rows[i].gone_after_sec - 3) * USEC_PER_SEC);
+                assert_non_null(rig_node(r, "n0"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        }
+}
+
 static void on_no_cordon(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
         if (request->verb == FAKE_PATCH && request->x->body &&
             memmem(request->x->body, request->x->body_size, "unschedulable", 13))
@@ -962,6 +1024,7 @@ int main(void) {
                 cmocka_unit_test(test_silent_agent),
                 cmocka_unit_test(test_deadline_beside_agent),
                 cmocka_unit_test(test_deadline_without_cordon),
+                cmocka_unit_test(test_deadline_of_a_notice_that_is_over),
                 cmocka_unit_test(test_leader_killed),
                 cmocka_unit_test(test_op_id_is_stable),
                 cmocka_unit_test(test_writes_fail),

@@ -103,6 +103,14 @@ static void test_cordon(void **state) {
                   "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/"
                   "deadline':'2027-01-15T08:00:00Z'}},"
                   "'spec':{'unschedulable':true}}" },
+                { "a deadline that is over",
+                  ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x','vesper.sh/deadline':"
+                  "'2028-01-15T08:00:00Z'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}",
+                  USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{'vesper.sh/deadline':null}},"
+                  "'spec':{'unschedulable':true}}" },
                 { "somebody un-cordoned it meanwhile",
                   ",'annotations':{'vesper.sh/"
                   "cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
