@@ -226,7 +226,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
 
 static void tell(ClaimStatus *s) {
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .yields = true };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS };
         _cleanup_free_ char *body = NULL;
         usec_t at;
 

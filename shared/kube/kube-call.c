@@ -2,54 +2,73 @@
 #include "kube-call.h"
 
 /*
- *      YIELDING --fewer evictions, or its turn--+
+ *      WAITING --no crowd, or its turn----------+
  *                                               v
  *      HELD ---credential---------------------> SENT ---answer, failure---> done
  *        ^                                       | ^
  *        +---401, first time---------------------+ +--- GET or LIST on a connection that died, first time
  *
- * Whatever way it takes, it ends by its own deadline, which begins when it does not give way any more. A call that nobody holds (detached) is freed before
- * its `done`, so that `done` may do anything, free the client included.
+ * Whatever way it takes, it ends by its own deadline, which begins when it does not wait any more. A call
+ * that nobody holds (detached) is freed before its `done`, so that `done` may do anything, free the client
+ * included.
  */
 
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 #define DEFAULT_RESPONSE_BYTES_MAX (4u * 1024 * 1024)
 /* A watch has no time-out of its own; so long it waits for a credential. */
 #define WATCH_HOLD_USEC (150 * USEC_PER_SEC)
-/* So many evictions at once are what the API server is busy with: each Event beside them is one eviction later. */
+/* So many writes at once are what the API server is busy with: each call beside them makes one of them
+ * later. */
 #define CROWD 16u
+/* It serves no more of them sooner, and each is 20 kB of libcurl's. */
+#define TOGETHER_MAX 32u
 
-static bool may_tell(const KubeClient *c) {
-        return c->n_telling == 0 || c->n_evictions < CROWD;
+static bool may_go(const KubeClient *c, KubeRank rank) {
+        size_t ahead = c->n_under_way[KUBE_RANK_FIRST];
+
+        if (rank == KUBE_RANK_TELLS)
+                ahead += c->n_under_way[KUBE_RANK_FOLLOWS] + c->waiting[KUBE_RANK_FOLLOWS].size;
+        return c->n_under_way[rank] < (ahead < CROWD ? TOGETHER_MAX : 1);
+}
+
+static bool someone_may_go(const KubeClient *c) {
+        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++)
+                if (c->waiting[rank].size > 0 && may_go(c, rank))
+                        return true;
+        return false;
+}
+
+/* Of the first rank, what the API server has to write. A Lease is alone, and never part of a crowd. */
+static bool call_counts(const KubeCall *c) {
+        return c->options.rank != KUBE_RANK_FIRST || c->verb == KUBE_VERB_EVICT ||
+               c->verb == KUBE_VERB_PATCH || c->verb == KUBE_VERB_CREATE || c->verb == KUBE_VERB_DELETE;
 }
 
 static void call_count(KubeCall *c) {
         KubeClient *client = c->client;
 
+        KubeRank rank = c->options.rank;
+
         list_append(&client->calls, &c->calls);
-        if (c->verb == KUBE_VERB_EVICT)
-                client->n_evictions++;
-        if (!c->options.yields)
-                return;
-        c->yielding = client->yielding.size > 0 || !may_tell(client);
-        if (c->yielding)
-                list_append(&client->yielding, &c->yields);
-        else
-                client->n_telling++;
+        c->waiting = rank != KUBE_RANK_FIRST && (client->waiting[rank].size > 0 || !may_go(client, rank));
+        if (c->waiting)
+                list_append(&client->waiting[rank], &c->waits);
+        else if (call_counts(c))
+                client->n_under_way[rank]++;
 }
 
 static void call_uncount(KubeCall *c) {
         KubeClient *client = c->client;
 
+        KubeRank rank = c->options.rank;
+
         list_remove(&client->calls, &c->calls);
-        if (c->verb == KUBE_VERB_EVICT)
-                client->n_evictions--;
-        if (c->yielding)
-                list_remove(&client->yielding, &c->yields);
-        else if (c->options.yields)
-                client->n_telling--;
-        if (client->yielding.size > 0 && may_tell(client))
-                timer_arm_in(client->tell, 0);
+        if (c->waiting)
+                list_remove(&client->waiting[rank], &c->waits);
+        else if (call_counts(c))
+                client->n_under_way[rank]--;
+        if (someone_may_go(client))
+                timer_arm_in(client->turn, 0);
 }
 
 static KubeCall *call_destroy(KubeCall *c) {
@@ -287,15 +306,27 @@ void kube_call_release(KubeCall *c) {
         }
 }
 
-void kube_call_on_tell(Timer *t, void *userdata) {
+/* The next one whose turn it is, or NULL. */
+static KubeCall *take_turn(KubeClient *client) {
+        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++) {
+                KubeCall *c = LIST_ENTRY(client->waiting[rank].first, KubeCall, waits);
+
+                if (!c || !may_go(client, rank))
+                        continue;
+                list_remove(&client->waiting[rank], &c->waits);
+                c->waiting = false;
+                client->n_under_way[rank]++;
+                return c;
+        }
+        return NULL;
+}
+
+void kube_call_on_turn(Timer *t, void *userdata) {
         KubeClient *client = userdata;
         KubeCall *c;
         int r;
 
-        while (may_tell(client) && (c = LIST_ENTRY(client->yielding.first, KubeCall, yields))) {
-                list_remove(&client->yielding, &c->yields);
-                c->yielding = false;
-                client->n_telling++;
+        while ((c = take_turn(client))) {
                 c->deadline_usec = usec_add(loop_now(client->env->loop), c->options.timeout_usec);
                 r = call_send(c);
                 if (r >= 0)
@@ -370,7 +401,7 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
 
         call->url = strbuf_steal(url);
         r = call->url ? free_and_strdup(&call->body, plan->body) : -ENOMEM;
-        if (r >= 0 && !call->yielding)
+        if (r >= 0 && !call->waiting)
                 r = call_send(call);
         if (r < 0) {
                 call_destroy(call);

@@ -45,16 +45,16 @@ struct KubeClient {
         char *server, *field_manager, *user_agent;
         InternPool *pool;
         List calls;
-        List yielding;                 /* calls that give way to evictions, not yet sent */
-        size_t n_evictions, n_telling; /* not yet ended; of the latter those that were sent */
-        Timer *tell;
+        List waiting[_KUBE_RANK_MAX];       /* calls that give way, not yet sent */
+        size_t n_under_way[_KUBE_RANK_MAX]; /* sent or held, not yet ended; of the first rank only writes */
+        Timer *turn;
         KubeWarmth warm[_HTTP_LANE_MAX];
         uint64_t n_requests[_KUBE_VERB_MAX];
 };
 
 struct KubeCall {
         KubeClient *client;
-        ListNode calls, yields;
+        ListNode calls, waits;
         KubeVerb verb;
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
@@ -72,7 +72,7 @@ struct KubeCall {
         HttpCall *http;
         Timer *hold; /* made when it is first held */
         bool held;   /* until the credential comes */
-        bool yielding;
+        bool waiting; /* gives way */
         int hold_error;
         bool detached; /* nobody else will free it */
         bool in_event;
@@ -96,5 +96,5 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                     KubeCall **ret);
 /* The credential is there, or its look is over: a held call goes out. */
 void kube_call_release(KubeCall *c);
-/* Sends what gave way to evictions, as far as that may go now. */
-void kube_call_on_tell(Timer *t, void *client);
+/* Sends what gave way, as far as it may go now. */
+void kube_call_on_turn(Timer *t, void *client);

@@ -50,7 +50,7 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
         c->user_agent = strf("%s/%s", field_manager, env->version ? env->version : VESPER_VERSION);
         r = intern_pool_new(&c->pool);
         if (r >= 0)
-                r = timer_new(env->loop, "tell what gave way", kube_call_on_tell, c, &c->tell);
+                r = timer_new(env->loop, "calls that gave way", kube_call_on_turn, c, &c->turn);
         if (r >= 0 && (!c->server || !c->field_manager || !c->user_agent))
                 r = -ENOMEM;
         c->listener = (KubeAuthListener){ .ready = kube_client_auth_ready, .userdata = c };
@@ -73,7 +73,7 @@ KubeClient *kube_client_free(KubeClient *c) {
                 assert(call->detached);
                 kube_call_free(call);
         }
-        timer_free(c->tell);
+        timer_free(c->turn);
         kube_auth_unlisten(c->auth, &c->listener);
         intern_pool_free(c->pool);
         free(c->server);

@@ -30,14 +30,26 @@ typedef struct KubeReply {
 
 typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);
 
+/* Who gives way to whom where the API server has much to do. Its crowd is 16 or more writes of the first
+ * rank under way (a Lease is none): evictions above all, cordons. Beside a crowd the calls of each later
+ * rank go out one at a time, in their order, so that none of them starves: at 100 ms a call these are ten a
+ * second, where the four that end a node may come for one node a second (the rate of terminations). Without
+ * a crowd, 32 of each rank are under way together. What follows is itself the crowd of what tells. A call
+ * that waits has not begun: its time-out counts from its turn on. */
+typedef enum KubeRank {
+        KUBE_RANK_FIRST,   /* at once; all that has a deadline */
+        KUBE_RANK_FOLLOWS, /* nobody is helped by it sooner: a claim's deletion, a drained node's proof,
+                              finalizers */
+        KUBE_RANK_TELLS,   /* for people: an Event, a condition */
+        _KUBE_RANK_MAX,
+} KubeRank;
+
 typedef struct KubeCallOptions {
         HttpLane lane;          /* zero: urgent */
         usec_t timeout_usec;    /* 0: 10 s (evictions: 30 s) */
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
-        /* It only tells (an Event, a condition): while 16 or more evictions are under way, such calls go out one at a time,
-         * in their order; the time-out counts from then on. */
-        bool yields;
+        KubeRank rank;
 } KubeCallOptions;
 
 /* What a call is about. For list and create `name` is NULL; ns NULL on a namespaced list: all namespaces. */

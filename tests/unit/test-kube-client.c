@@ -561,11 +561,15 @@ static void evict_crowd(World *w, KubeCall **calls) {
         assert_int_equal(w->n_requests, CROWD);
 }
 
-static void tell(World *w, KubeCall **ret) {
-        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .timeout_usec = 10 * SEC, .yields = true };
+static void patch_in(World *w, KubeRank rank, KubeCall **ret) {
+        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .timeout_usec = 10 * SEC, .rank = rank };
 
         assert_return_code(
                 kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{}", &o, on_done, w, ret), 0);
+}
+
+static void tell(World *w, KubeCall **ret) {
+        patch_in(w, KUBE_RANK_TELLS, ret);
 }
 
 static void test_yields(void **state) {
@@ -603,6 +607,67 @@ static void test_yields(void **state) {
         kube_call_free(second);
         for (size_t i = 1; i < CROWD; i++)
                 kube_call_free(evictions[i]);
+}
+
+/* Each later rank has its one place beside a crowd. */
+static void test_each_rank_has_its_place(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *evictions[CROWD], *follows[3], *tells[3];
+        (void) state;
+
+        evict_crowd(w, evictions);
+        for (size_t i = 0; i < 3; i++) {
+                tell(w, tells + i);
+                patch_in(w, KUBE_RANK_FOLLOWS, follows + i);
+        }
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, CROWD + 2);
+
+        /* Whose place it was, of that rank goes the next. */
+        follows[0] = kube_call_free(follows[0]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 3);
+        tells[0] = kube_call_free(tells[0]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 4);
+
+        /* The crowd is over: nothing waits. */
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 6);
+        for (size_t i = 1; i < 3; i++) {
+                kube_call_free(follows[i]);
+                kube_call_free(tells[i]);
+        }
+}
+
+/* 32 of a rank together; as many that follow, waiting ones too, are a crowd for what tells. */
+static void test_many_that_follow(void **state) {
+        enum { N = 40, TOGETHER = 32 };
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *follows[N], *tells[2];
+        (void) state;
+
+        w->serve = serve_open;
+        for (size_t i = 0; i < N; i++)
+                patch_in(w, KUBE_RANK_FOLLOWS, follows + i);
+        for (size_t i = 0; i < 2; i++)
+                tell(w, tells + i);
+        run_for(w, SEC);
+        assert_int_equal(w->n_requests, TOGETHER + 1);
+        for (size_t i = 0; i < N - CROWD; i++)
+                kube_call_free(follows[i]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, N + 1);
+        kube_call_free(follows[N - CROWD]);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, N + 2);
+
+        for (size_t i = N - CROWD + 1; i < N; i++)
+                kube_call_free(follows[i]);
+        for (size_t i = 0; i < 2; i++)
+                kube_call_free(tells[i]);
 }
 
 static void test_yields_until_the_end(void **state) {
@@ -991,6 +1056,8 @@ int main(void) {
                 cmocka_unit_test(test_fire_and_forget),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_yields),
+                cmocka_unit_test(test_each_rank_has_its_place),
+                cmocka_unit_test(test_many_that_follow),
                 cmocka_unit_test(test_yields_until_the_end),
                 cmocka_unit_test(test_watch),
                 cmocka_unit_test(test_watch_any_pieces),
