@@ -126,9 +126,21 @@ static ObjectWrite write_on(const NodeTermination *t, const char *what, const Ku
                               .urgent = true };
 }
 
-static void write_patch(NodeTermination *t, const char *what, const KubeObject *o, const char *body) {
-        ObjectWrite w = write_on(t, what, o);
+/* What ends no pod and no machine comes after the evictions of others, unless there is a deadline. */
+static KubeRank rank_of_the_end(const NodeTermination *t) {
+        return t->deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
+}
 
+static void cordon(NodeTermination *t, const KubeNode *n, const char *body) {
+        ObjectWrite w = write_on(t, CORDON, &n->object);
+
+        (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
+}
+
+static void finalize(NodeTermination *t, const KubeObject *o, const char *body) {
+        ObjectWrite w = write_on(t, FINALIZE, o);
+
+        w.rank = rank_of_the_end(t);
         (void) object_writes_patch(t->context->writes, &w, KUBE_PATCH_MERGE, body);
 }
 
@@ -139,6 +151,8 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
         if (claim->object.meta.deletion_usec > 0)
                 return;
         w.state = claim->object.meta.uid; /* of it there may be versions from before still to be seen */
+        /* T begins with the claim's deletion. */
+        w.rank = claim->termination_grace_usec == USEC_INFINITY ? rank_of_the_end(t) : KUBE_RANK_FIRST;
         (void) object_writes_delete(t->context->writes, &w, claim->object.meta.uid, NULL);
 }
 
@@ -498,7 +512,7 @@ static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
-        ObjectWrite cordon = write_on(t, CORDON, &n->object);
+        ObjectWrite marks = write_on(t, CORDON, &n->object);
         _cleanup_free_ char *body = NULL;
         int r;
 
@@ -509,13 +523,13 @@ static bool step_cordoning(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         /* At T nothing holds it: not even an API server that refuses the cordon. It is tried on. */
-        if (deadline_passed(t) && object_writes_failing(t->context->writes, &cordon)) {
+        if (deadline_passed(t) && object_writes_failing(t->context->writes, &marks)) {
                 node_termination_set_state(t, NODE_TERMINATION_PROTECTED,
                                            "the deadline has passed, uncordoned");
                 return true;
         }
         if (r > 0)
-                write_patch(t, CORDON, &n->object, body);
+                cordon(t, n, body);
         else if (r < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
         return false;
@@ -526,7 +540,7 @@ static void keep_marks(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
 
         if (marks_patch(t, n, &body) > 0)
-                write_patch(t, CORDON, &n->object, body);
+                cordon(t, n, body);
 }
 
 static bool end_at_deadline(NodeTermination *t) {
@@ -693,7 +707,7 @@ static void finish_claim(NodeTermination *t) {
         if (!claim || claim->object.meta.deletion_usec == 0)
                 return; /* gone, or its deletion is still to be seen */
         if (termination_finalizer_patch(&claim->object, &body) > 0)
-                write_patch(t, FINALIZE, &claim->object, body);
+                finalize(t, &claim->object, body);
 }
 
 static bool step_finishing(NodeTermination *t, const KubeNode *n) {
@@ -711,7 +725,7 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         if (r > 0)
-                write_patch(t, FINALIZE, &n->object, body);
+                finalize(t, &n->object, body);
         return false;
 }
 
@@ -772,9 +786,9 @@ void node_termination_step(NodeTermination *t) {
                         step_without_node(t);
                         break;
                 }
+                update_deadline(t, n, claim);
                 if (claim)
                         delete_claim(t, claim);
-                update_deadline(t, n, claim);
                 update_stuck(t, n);
                 requeue_at_deadline(t);
                 if (t->state < NODE_TERMINATION_TERMINATING) {

@@ -317,8 +317,14 @@ static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
         return r;
 }
 
+static KubeCallOptions call_options(const ObjectWrites *w, const ObjectWrite *o) {
+        return (KubeCallOptions){ .lane = o->rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
+                                  .guard = w->guard,
+                                  .rank = o->rank };
+}
+
 int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body) {
-        KubeCallOptions options = { .guard = w->guard };
+        KubeCallOptions options = call_options(w, o);
         Write *x = NULL;
         int r;
 
@@ -331,7 +337,7 @@ int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType typ
 }
 
 int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body) {
-        KubeCallOptions options = { .guard = w->guard };
+        KubeCallOptions options = call_options(w, o);
         KubeTarget collection = o->target;
         Write *x = NULL;
         int r;
@@ -347,7 +353,7 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
 
 int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
                          const char *resource_version) {
-        KubeCallOptions options = { .guard = w->guard };
+        KubeCallOptions options = call_options(w, o);
         KubeDeleteOptions d = { .uid = uid, .resource_version = resource_version, .grace_sec = -1 };
         Write *x = NULL;
         int r;

@@ -29,6 +29,7 @@ typedef struct ObjectWrite {
         /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
         const char *also_fine;
         bool urgent;
+        KubeRank rank;            /* FOLLOWS goes over the bulk lane */
         object_written_t written; /* may be NULL */
         void *userdata;
 } ObjectWrite;

@@ -125,7 +125,8 @@ void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, 
         ObjectWrite w = { .what = "pool",
                           .target = { .kind = &kube_node_pool_kind,
                                       .name = pool->object.meta.name,
-                                      .subresource = "status" } };
+                                      .subresource = "status" },
+                          .rank = KUBE_RANK_TELLS };
         _cleanup_free_ char *body = pool_status_body(context->view, pool, loop_wall(context->env->loop));
         const char *invalid = why_invalid(pool);
 

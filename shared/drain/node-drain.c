@@ -550,11 +550,13 @@ static int walk_pods(PodWalk *w, const KubeReply *reply) {
         return json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_list_item, w, &rest, NULL);
 }
 
-static int list_pods(NodeDrain *d, kube_done_t done, KubeCall **ret) {
+static int list_pods(NodeDrain *d, KubeRank rank, kube_done_t done, KubeCall **ret) {
         _cleanup_free_ char *selector = strf("spec.nodeName=%s", d->node);
         KubeTarget target = { .kind = &kube_pod_kind };
         KubeListOptions list = { .field_selector = selector };
-        KubeCallOptions call = { .lane = HTTP_LANE_URGENT, .timeout_usec = LIST_TIMEOUT_USEC };
+        KubeCallOptions call = { .lane = rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
+                                 .timeout_usec = LIST_TIMEOUT_USEC,
+                                 .rank = rank };
 
         return selector ? kube_list(d->client, &target, &list, &call, done, d, ret) : -ENOMEM;
 }
@@ -609,7 +611,7 @@ static void node_drain_look(NodeDrain *d) {
                 timer_arm_earlier(d->timer, d->look_retry_usec);
                 return;
         }
-        if (list_pods(d, on_look, &d->look) < 0) {
+        if (list_pods(d, KUBE_RANK_FIRST, on_look, &d->look) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
@@ -645,6 +647,8 @@ static void on_proof(const KubeReply *reply, void *userdata) {
 }
 
 static void node_drain_prove(NodeDrain *d) {
+        /* The evictions of others come first. */
+        KubeRank rank = d->rules.deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
         usec_t now = loop_now(d->env->loop);
 
         if (d->proof)
@@ -653,7 +657,7 @@ static void node_drain_prove(NodeDrain *d) {
                 timer_arm_earlier(d->timer, d->proof_retry_usec);
                 return;
         }
-        if (list_pods(d, on_proof, &d->proof) < 0) {
+        if (list_pods(d, rank, on_proof, &d->proof) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
@@ -726,6 +730,7 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
         if (wall_usec == d->rules.deadline_usec)
                 return;
         d->rules.deadline_usec = wall_usec;
+        d->proof = kube_call_free(d->proof); /* it may be giving way: anew, at once */
         node_drain_wake(d);
 }
 
