@@ -43,15 +43,19 @@ static void add_taint(JsonWriter *w, const Taint *t) {
         json_close_object(w);
 }
 
-/* The whole list, for a merge patch replaces lists: all taints but ours, and ours if `wanted`. */
-static void add_taints(JsonWriter *w, const KubeNode *n, bool wanted) {
-        json_open_array(w, "taints");
+/* The whole list, for a merge patch replaces lists: all taints but ours. */
+static void add_others_taints(JsonWriter *w, const KubeNode *n) {
         for (size_t i = 0; i < n->n_taints; i++)
                 if (!streq_ptr(n->taints[i].key, TAINT_DISRUPTED)) /* NULL: an invalid Node */
                         add_taint(w, n->taints + i);
-        if (wanted)
-                add_taint(w, &(Taint){ .key = TAINT_DISRUPTED, .value = "", .effect = "NoSchedule" });
-        json_close_array(w);
+}
+
+/* The second one is what the node controller makes of a cordon, by a GET and a PATCH, and takes off with it:
+ * of many nodes at once that are as many calls as all of ours until they are drained. */
+static void add_our_taints(JsonWriter *w, const KubeNode *n) {
+        add_taint(w, &(Taint){ .key = TAINT_DISRUPTED, .value = "", .effect = "NoSchedule" });
+        if (!kube_node_has_taint(n, TAINT_UNSCHEDULABLE, "NoSchedule"))
+                add_taint(w, &(Taint){ .key = TAINT_UNSCHEDULABLE, .value = "", .effect = "NoSchedule" });
 }
 
 static void add_cordon_mark(JsonWriter *w, const char *why) {
@@ -104,8 +108,12 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         json_close_object(w);
         json_open_object(w, "spec");
         json_add_bool(w, "unschedulable", true);
-        if (taint)
-                add_taints(w, n, true);
+        if (taint) {
+                json_open_array(w, "taints");
+                add_others_taints(w, n);
+                add_our_taints(w, n);
+                json_close_array(w);
+        }
         json_close_object(w);
         return finish_patch(w, ret_body);
 }
@@ -187,8 +195,11 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_open_object(w, "spec");
                 if (uncordon)
                         json_add_null(w, "unschedulable");
-                if (taint)
-                        add_taints(w, n, false);
+                if (taint) {
+                        json_open_array(w, "taints");
+                        add_others_taints(w, n);
+                        json_close_array(w);
+                }
                 json_close_object(w);
         }
         return finish_patch(w, ret_body);

@@ -18,7 +18,9 @@ static size_t n_foreign_taints(const KubeNode *n) {
         size_t k = 0;
 
         for (size_t i = 0; i < n->n_taints; i++)
-                k += !streq_ptr(n->taints[i].key, TAINT_DISRUPTED);
+                k += !streq_ptr(n->taints[i].key, TAINT_DISRUPTED) &&
+                     !(streq_ptr(n->taints[i].key, TAINT_UNSCHEDULABLE) &&
+                       streq_ptr(n->taints[i].effect, "NoSchedule"));
         return k;
 }
 
@@ -75,6 +77,12 @@ static void check_patch(const KubeNode *n, const char *text, make_patch_t make, 
                 if (make == make_cordon || make == make_hold)
                         assert(after->unschedulable &&
                                kube_node_has_taint(after, TAINT_DISRUPTED, "NoSchedule"));
+                if (make == make_cordon || make == make_hold)
+                        assert(kube_node_has_taint(n, TAINT_DISRUPTED, "NoSchedule") ||
+                               kube_node_has_taint(after, TAINT_UNSCHEDULABLE, "NoSchedule"));
+                else /* who put it there takes it off */
+                        assert(kube_node_has_taint(after, TAINT_UNSCHEDULABLE, "NoSchedule") ==
+                               kube_node_has_taint(n, TAINT_UNSCHEDULABLE, "NoSchedule"));
                 if (make == make_release && n->object.meta.deletion_usec > 0)
                         assert(after->unschedulable == n->unschedulable);
                 if (make == make_release &&

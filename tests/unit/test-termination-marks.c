@@ -43,6 +43,8 @@ static void assert_patch(const char *body, const char *expected) {
 
 #define OURS "'vesper.sh/cordoned-by-coordinator':'{\\'why\\':\\'gone\\'}'"
 
+#define KEPT_OFF ",{'key':'node.kubernetes.io/unschedulable','effect':'NoSchedule'}"
+
 static void test_cordon(void **state) {
         static const struct {
                 const char *what, *meta, *rest;
@@ -53,13 +55,13 @@ static void test_cordon(void **state) {
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS
                   "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
-                  "disrupted','effect':'NoSchedule'}]}}" },
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "with a deadline", "", "", DEADLINE,
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS
                   ",'vesper.sh/deadline':'2027-01-15T08:00:00Z'},"
                   "'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
-                  "disrupted','effect':'NoSchedule'}]}}" },
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "other taints stay as they are, times and values included", "",
                   ",'spec':{'taints':[{'key':'a','value':'b','effect':'NoExecute','timeAdded':'2027-01-"
                   "15T08:00:00Z'},"
@@ -71,23 +73,32 @@ static void test_cordon(void **state) {
                   "timeAdded':"
                   "'2027-01-15T08:00:00Z'},{'key':'c','effect':'PreferNoSchedule'},{'key':'vesper.sh/"
                   "disrupted','effect':"
-                  "'NoSchedule'}]}}" },
+                  "'NoSchedule'}" KEPT_OFF "]}}" },
+                { "the taint of a cordon is there", "",
+                  ",'spec':{'unschedulable':true,'taints':[{'key':'node.kubernetes.io/"
+                  "unschedulable','effect':'NoSchedule'}]}",
+                  USEC_INFINITY,
+                  "{'metadata':{'resourceVersion':'7','annotations':{},'labels':{'" LABEL_EXCLUDE_FROM_LB
+                  "':'vesper'}},"
+                  "'spec':{'unschedulable':true,'taints':[{'key':'node.kubernetes.io/"
+                  "unschedulable','effect':'NoSchedule'},{'key':'vesper.sh/"
+                  "disrupted','effect':'NoSchedule'}]}}" },
                 { "a person's cordon is not claimed", "", ",'spec':{'unschedulable':true}", USEC_INFINITY,
                   "{'metadata':{'resourceVersion':'7','annotations':{},'labels':{'" LABEL_EXCLUDE_FROM_LB
                   "':'vesper'}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
-                  "disrupted','effect':'NoSchedule'}]}}" },
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "the agent's cordon is joined", ",'annotations':{'vesper.sh/cordoned-by-agent':'{}'}",
                   ",'spec':{'unschedulable':true}", USEC_INFINITY,
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS
                   "},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
-                  "disrupted','effect':'NoSchedule'}]}}" },
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "a person's label stays", ",'labels':{'" LABEL_EXCLUDE_FROM_LB "':'mine'}", "",
                   USEC_INFINITY,
                   "{'metadata':{'resourceVersion':'7','annotations':{" OURS "}},"
                   "'spec':{'unschedulable':true,'taints':[{'key':'vesper.sh/"
-                  "disrupted','effect':'NoSchedule'}]}}" },
+                  "disrupted','effect':'NoSchedule'}" KEPT_OFF "]}}" },
                 { "all is there",
                   ",'annotations':{'vesper.sh/"
                   "cordoned-by-coordinator':'x'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
