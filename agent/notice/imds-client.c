@@ -23,7 +23,8 @@
 
 struct ImdsClient {
         Env *env;
-        char *endpoint, *path;
+        char *endpoint;
+        char *path, *url; /* of the question */
         HttpCall *call;
         imds_done_t done;
         void *userdata;
@@ -62,6 +63,7 @@ ImdsClient *imds_client_free(ImdsClient *c) {
         forget_token(c);
         free(c->endpoint);
         free(c->path);
+        free(c->url);
         return mfree(c);
 }
 
@@ -96,8 +98,7 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
                 .max_response_bytes = RESPONSE_BYTES_MAX,
         };
 
-        if (!url)
-                return -ENOMEM;
+        assert(url);
         c->call = http_call_free(c->call);
         return http_call_start(c->env->transport, &request, done, c, &c->call);
 }
@@ -184,7 +185,7 @@ static int fetch_token(ImdsClient *c) {
         _cleanup_free_ char *url = strf("%s/latest/api/token", c->endpoint), *ttl = strf("%d", TTL_SEC);
         const HttpHeader header = { TTL_HEADER, ttl };
 
-        return ttl ? send_request(c, HTTP_PUT, url, &header, on_token) : -ENOMEM;
+        return url && ttl ? send_request(c, HTTP_PUT, url, &header, on_token) : -ENOMEM;
 }
 
 /* -- the question ------------------------------------------------------------------------------- */
@@ -228,10 +229,21 @@ static void on_answer(const HttpResponse *response, void *userdata) {
 }
 
 static int ask(ImdsClient *c) {
-        _cleanup_free_ char *url = strf("%s/latest/%s", c->endpoint, c->path);
         const HttpHeader header = { TOKEN_HEADER, c->token };
 
-        return send_request(c, HTTP_GET, url, &header, on_answer);
+        return send_request(c, HTTP_GET, c->url, &header, on_answer);
+}
+
+static int set_path(ImdsClient *c, const char *path) {
+        if (c->path && streq(c->path, path))
+                return 0;
+        c->path = mfree(c->path);
+        free(c->url);
+        c->url = strf("%s/latest/%s", c->endpoint, path);
+        if (!c->url)
+                return -ENOMEM;
+        c->path = strdup(path);
+        return c->path ? 0 : -ENOMEM;
 }
 
 int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *userdata) {
@@ -239,7 +251,7 @@ int imds_client_get(ImdsClient *c, const char *path, imds_done_t done, void *use
         int r;
 
         assert(c && path && done);
-        r = free_and_strdup(&c->path, path);
+        r = set_path(c, path);
         if (r < 0)
                 return r;
         c->done = done;
