@@ -23,6 +23,7 @@
  */
 
 #define RESPONSE_HEADERS_MAX (32u * 1024)
+#define RESPONSE_HEADERS_USUAL 500u
 /* Body of an answer other than 2xx to a stream that named no limit. */
 #define STREAM_ERROR_BYTES_MAX (64u * 1024)
 #define PIECE_BUFFER_KEEP_MAX (32u * 1024)
@@ -32,7 +33,6 @@
  * larger than the small one (seen on real machines, tests/node). */
 #define BUFFER_SMALL 2048L
 #define BUFFER_LARGE 16384L
-#define SMALL_RESPONSE_MAX (256u * 1024)
 
 #define KEEPALIVE_IDLE_SEC 10L
 #define KEEPALIVE_INTERVAL_SEC 5L
@@ -64,7 +64,11 @@ static void call_drop_handle(CurlCall *c) {
         if (c->sent && !c->completed)
                 curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         curl_multi_remove_handle(c->lane->multi, c->easy);
-        curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
+        if (c->completed && c->plain_url)
+                curl_transport_keep_handle(c->t, TAKE_PTR(c->easy), TAKE_PTR(c->plain_url),
+                                           TAKE_PTR(c->headers));
+        else
+                curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
         curl_lane_leave(TAKE_PTR(c->lane), c->https);
 }
 
@@ -83,6 +87,7 @@ void curl_call_destroy(CurlCall *c) {
         http_tls_unref(c->tls);
         curl_slist_free_all(c->headers);
         curl_slist_free_all(c->connect_to);
+        free(c->plain_url);
         free(c->body);
         strbuf_done(&c->response_headers);
         strbuf_done(&c->response_body);
@@ -212,6 +217,8 @@ static bool response_takes_header(CurlCall *c, const char *line, size_t size) {
                 value++;
         while (end > value && is_white(end[-1]))
                 end--;
+        if (c->n_response_headers == 0)
+                strbuf_make_room(&c->response_headers, RESPONSE_HEADERS_USUAL);
         strbuf_add_n(&c->response_headers, line, (size_t) (colon - line));
         strbuf_add_char(&c->response_headers, 0);
         strbuf_add_n(&c->response_headers, value, (size_t) (end - value));
@@ -434,7 +441,7 @@ static void call_set_callbacks(CurlCall *c) {
 }
 
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
-        bool large = c->https || q->on_data || q->max_response_bytes > SMALL_RESPONSE_MAX;
+        bool large = c->https || q->on_data || q->max_response_bytes > CURL_SMALL_RESPONSE_MAX;
 
         curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
@@ -456,19 +463,8 @@ static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
                 curl_easy_setopt(c->easy, CURLOPT_NOPROXY, "*");
 }
 
-static int call_set_up(CurlCall *c, const HttpRequest *q) {
-        CurlLane *lane;
+static int call_set_options(CurlCall *c, const HttpRequest *q) {
         int r;
-
-        r = curl_lane_open(c->t, q->lane, &lane);
-        if (r < 0)
-                return r;
-        c->easy = curl_transport_take_handle(c->t);
-        if (!c->easy)
-                return -ENOMEM;
-        c->lane = lane;
-        c->https = !!startswith(q->url, "https://");
-        curl_lane_enter(lane, c->https);
 
         r = call_set_headers(c, q);
         if (r >= 0)
@@ -479,10 +475,39 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         if (c->https)
                 call_set_tls(c);
         call_set_method(c, q);
-        call_set_callbacks(c);
         call_set_transfer(c, q);
         curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
         return 0;
+}
+
+static int call_set_up(CurlCall *c, const HttpRequest *q) {
+        bool plain = curl_request_is_plain(q), again = false;
+        CurlLane *lane;
+        int r;
+
+        r = curl_lane_open(c->t, q->lane, &lane);
+        if (r < 0)
+                return r;
+        if (plain)
+                c->easy = curl_transport_take_kept(c->t, q, &c->plain_url, &c->headers);
+        again = !!c->easy;
+        if (!again)
+                c->easy = curl_transport_take_handle(c->t);
+        if (!c->easy)
+                return -ENOMEM;
+        c->lane = lane;
+        c->https = !!startswith(q->url, "https://");
+        curl_lane_enter(lane, c->https);
+        call_set_callbacks(c);
+        if (again)
+                return 0;
+
+        if (plain) {
+                c->plain_url = strdup(q->url);
+                if (!c->plain_url)
+                        return -ENOMEM;
+        }
+        return call_set_options(c, q);
 }
 
 static int call_begin(CurlCall *c, const HttpRequest *q) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between http-curl.c (lanes, sockets, dispatch) and http-curl-call.c (one call); for nobody else. */
+/* Between http-curl.c (lanes, sockets, dispatch), http-curl-call.c (one call) and http-curl-handle.c (easy
+ * handles between two calls); for nobody else. */
 
 #include <curl/curl.h>
 #include <systemd/sd-event.h>
@@ -11,6 +12,7 @@
 #include "string-util.h"
 
 #define CURL_IDLE_HANDLES_MAX 16
+#define CURL_SMALL_RESPONSE_MAX (256u * 1024)
 
 typedef struct CurlTransport CurlTransport;
 typedef struct CurlCall CurlCall;
@@ -29,6 +31,13 @@ typedef struct CurlLane {
         bool is_retired;
 } CurlLane;
 
+/* The handle of the last plain call, set up for the same question; easy NULL: none. */
+typedef struct CurlKept {
+        CURL *easy;
+        char *url;
+        struct curl_slist *headers;
+} CurlKept;
+
 struct CurlTransport {
         HttpTransport transport;
         Loop *loop;
@@ -41,6 +50,7 @@ struct CurlTransport {
         List calls;
         CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
         size_t n_idle;
+        CurlKept kept;
         List ready; /* calls that have something for their owner */
         Timer *ready_timer;
         bool dispatching, dead;
@@ -53,10 +63,11 @@ struct CurlCall {
         CURL *easy; /* NULL once it is over, or never began */
         ListNode calls, ready;
         bool in_ready, owned, in_callback, freed;
-        bool completed; /* by libcurl */
-        bool finished;  /* `error` says how */
-        bool sent;      /* the request may have left */
-        bool https;     /* others may share its connection */
+        bool completed;  /* by libcurl */
+        bool finished;   /* `error` says how */
+        bool sent;       /* the request may have left */
+        bool https;      /* others may share its connection */
+        char *plain_url; /* of a plain call, whose handle is kept when it comes to its answer */
 
         HttpGuard guard;
         HttpTls *tls;
@@ -80,9 +91,17 @@ struct CurlCall {
         char curl_text[CURL_ERROR_SIZE];
 };
 
+/* Any proxy, body, stream or certificate makes a call one of its own. */
+bool curl_request_is_plain(const HttpRequest *q);
 /* An easy handle, fresh or as fresh; NULL on ENOMEM. */
 CURL *curl_transport_take_handle(CurlTransport *t);
 void curl_transport_return_handle(CurlTransport *t, CURL *easy);
+/* One that asked this plain question before, all set but what is the call's own; NULL: there is none. */
+CURL *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, char **ret_url,
+                               struct curl_slist **ret_headers);
+/* Takes all three, in place of the one before. */
+void curl_transport_keep_handle(CurlTransport *t, CURL *easy, char *url, struct curl_slist *headers);
+void curl_transport_free_handles(CurlTransport *t);
 /* The owner will be told in this turn of dispatching, or in the next iteration. */
 void curl_transport_make_ready(CurlTransport *t, CurlCall *c);
 void curl_transport_dispatch(CurlTransport *t);

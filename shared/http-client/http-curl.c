@@ -407,26 +407,12 @@ static void transport_sweep(CurlTransport *t) {
 
 /* -- the transport ------------------------------------------------------------------------------------ */
 
-CURL *curl_transport_take_handle(CurlTransport *t) {
-        return t->n_idle > 0 ? t->idle[--t->n_idle] : curl_easy_init();
-}
-
-void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
-        if (t->n_idle == CURL_IDLE_HANDLES_MAX) {
-                curl_easy_cleanup(easy);
-                return;
-        }
-        curl_easy_reset(easy);
-        t->idle[t->n_idle++] = easy;
-}
-
 static void transport_destroy(CurlTransport *t) {
         LIST_FOREACH (c, &t->calls, CurlCall, calls) {
                 assert(!c->owned);
                 curl_call_destroy(c);
         }
-        while (t->n_idle > 0)
-                curl_easy_cleanup(t->idle[--t->n_idle]);
+        curl_transport_free_handles(t);
         transport_sweep(t);
         for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
                 if (t->lanes[i])

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "file-util.h"
-#include "http-curl.h"
+#include "http-curl-internal.h"
 #include "http-server.h"
 #include "string-util.h"
 #include "tls-fixture.h"
@@ -557,6 +557,60 @@ static void test_idle_connection_is_watched(void **state) {
         assert_int_equal(raw->n_accepted, 2);
 }
 
+/* A question that is asked again goes out as it was; another is never mistaken for it. */
+static void test_same_question_again(void **state) {
+        static const struct {
+                const char *what;
+                HttpRequest q;
+                const char *path, *seen;
+                bool same; /* as the row before */
+        } rows[] = {
+                { "the first", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one " },
+                { "the same", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one ", true },
+                { "in another lane",
+                  { .n_headers = 1, .lane = HTTP_LANE_BULK },
+                  "/headers",
+                  "200:|-|test/1|-|one ",
+                  true },
+                { "a header's value", { .n_headers = 2 }, "/headers", "200:|-|test/1|-|two " },
+                { "the same", { .n_headers = 2 }, "/headers", "200:|-|test/1|-|two ", true },
+                { "no header", { 0 }, "/headers", "200:|-|test/1|-|- " },
+                { "one more", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one " },
+                { "the URL", { .n_headers = 1 }, "/headers?x", "200:|-|test/1|-|one " },
+                { "the same, not found", { .n_headers = 1 }, "/error", "500:sorry " },
+                { "the same, not found", { .n_headers = 1 }, "/error", "500:sorry ", true },
+                { "a method", { .n_headers = 1, .method = HTTP_DELETE }, "/error", "500:sorry " },
+                { "a body",
+                  { .n_headers = 1, .method = HTTP_PUT, .body = "b", .body_size = 1 },
+                  "/headers",
+                  "200:|-|test/1|-|one " },
+                { "a larger limit", { .max_response_bytes = 400000 }, "/headers", "200:|-|test/1|-|- " },
+                { "no time", { .timeout_usec = 200 * USEC_PER_MSEC }, "/hold", "ETIMEDOUT? " },
+                { "the first", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one " },
+                { "the same, and too large",
+                  { .n_headers = 1, .max_response_bytes = 5 },
+                  "/headers",
+                  "EMSGSIZE? ",
+                  true },
+                { "the same", { .n_headers = 1 }, "/headers", "200:|-|test/1|-|one ", true },
+        };
+        static const HttpHeader one[] = { { "X-Empty", "one" } }, two[] = { { "X-Empty", "two" } };
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const char *before = t->kept.url; /* goes with the handle from call to call */
+                HttpRequest q = rows[i].q;
+
+                print_message("%s\n", rows[i].what);
+                q.headers = q.n_headers == 2 ? two : one;
+                q.n_headers = q.n_headers > 0;
+                assert_string_equal(call(w, q, "http", rows[i].path), rows[i].seen);
+                assert_true(!rows[i].same || t->kept.url == before);
+        }
+}
+
 static void test_timeout(void **state) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         HttpRequest q = { .timeout_usec = TIMEOUT_USEC };
@@ -875,6 +929,7 @@ int main(void) {
                 cmocka_unit_test(test_connection_is_kept),
                 cmocka_unit_test(test_silent_connection_is_dropped),
                 cmocka_unit_test(test_idle_connection_is_watched),
+                cmocka_unit_test(test_same_question_again),
                 cmocka_unit_test(test_timeout),
                 cmocka_unit_test(test_cancel_in_flight),
                 cmocka_unit_test(test_free_in_callbacks),
