@@ -216,6 +216,8 @@ void containers_start(Containers *c) {
 }
 
 void containers_stop(Containers *c) {
+        if (!c->pods)
+                return;
         c->signal = bus_slot_free(c->signal);
         c->subscription = bus_slot_free(c->subscription);
         c->look = bus_slot_free(c->look);
