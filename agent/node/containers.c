@@ -8,6 +8,8 @@
 
 #define ANSWER_USEC (2 * USEC_PER_SEC)
 #define LOOK_USEC USEC_PER_SEC
+/* What a kubelet was about to start when the pod's deletion came runs after so long. */
+#define SETTLE_USEC (500 * USEC_PER_MSEC)
 
 #define PID1 "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"
 
@@ -16,7 +18,7 @@ typedef struct PodHere {
         bool ran;  /* at some look */
         bool runs; /* at the last one */
         bool ended;
-        uint64_t asked_look; /* the last look that had begun when it was first asked about; 0: nobody did */
+        usec_t asked_usec; /* when it was first asked about; 0: nobody did */
 } PodHere;
 
 struct Containers {
@@ -26,8 +28,8 @@ struct Containers {
         BusSlot *signal, *subscription, *look;
         Timer *timer;
         Hashmap *pods; /* PodHere * by uid; NULL: stopped */
-        uint64_t n_looks;
-        bool again; /* what the look under way answers may be old already */
+        usec_t looked_usec; /* when the last look began */
+        bool again;         /* what the look under way answers may be old already */
         bool failed;
 };
 
@@ -84,6 +86,25 @@ static int note_running(Containers *c, const char *cgroup) {
         return 0;
 }
 
+/* A sandbox ends when its network has been taken down, after all that has work to do. */
+static bool is_sandbox(const char *command) {
+        return streq(command, "/pause");
+}
+
+static usec_t settled_usec(const PodHere *p) {
+        return usec_add(p->asked_usec, SETTLE_USEC);
+}
+
+static void judge(Containers *c, PodHere *p, bool *news) {
+        bool gone = p->ran && !p->runs && p->asked_usec > 0;
+        bool ended = gone && c->looked_usec >= settled_usec(p);
+
+        if (gone && !ended)
+                timer_arm_earlier(c->timer, settled_usec(p));
+        *news |= ended && !p->ended;
+        p->ended = ended;
+}
+
 /* a(sus): cgroup, pid, command line. */
 static int take_look(Containers *c, char *const *values, bool *ret_news) {
         size_t n = strv_length((char **) values);
@@ -94,18 +115,12 @@ static int take_look(Containers *c, char *const *values, bool *ret_news) {
         HASHMAP_FOREACH (p, c->pods)
                 p->runs = false;
         for (size_t i = 0; i + 3 <= n; i += 3) {
-                r = note_running(c, values[i]);
+                r = is_sandbox(values[i + 2]) ? 0 : note_running(c, values[i]);
                 if (r < 0)
                         return r;
         }
-        HASHMAP_FOREACH (p, c->pods) {
-                bool gone = p->ran && !p->runs && p->asked_look > 0,
-                     ended = gone && c->n_looks > p->asked_look;
-
-                c->again |= gone && !ended;
-                *ret_news |= ended && !p->ended;
-                p->ended = ended;
-        }
+        HASHMAP_FOREACH (p, c->pods)
+                judge(c, p, ret_news);
         return 0;
 }
 
@@ -124,6 +139,7 @@ static void on_processes(const BusReply *reply, void *userdata) {
         bool news = false;
         int r = reply->error;
 
+        timer_arm_in(c->timer, LOOK_USEC);
         if (r == 0)
                 r = take_look(c, reply->values, &news);
         c->look = bus_slot_free(c->look);
@@ -135,7 +151,6 @@ static void on_processes(const BusReply *reply, void *userdata) {
                                 "PID 1 does not tell which containers run, waiting for the kubelet: %m");
         }
         c->failed = r < 0;
-        timer_arm_in(c->timer, LOOK_USEC);
         if (c->again)
                 look(c);
         if (news)
@@ -152,7 +167,7 @@ static void look(Containers *c) {
         c->again = c->look;
         if (c->look)
                 return;
-        c->n_looks++;
+        c->looked_usec = loop_now(c->env->loop);
         if (ops->call(c->env->bus, &call, on_processes, c, &c->look) < 0)
                 timer_arm_in(c->timer, LOOK_USEC);
 }
@@ -197,10 +212,9 @@ bool containers_have_ended(Containers *c, const char *uid) {
         p = pod_here(c, uid);
         if (!p)
                 return false;
-        if (p->asked_look == 0) {
-                p->asked_look = c->n_looks;
-                if (p->ran && !p->runs)
-                        look(c);
+        if (p->asked_usec == 0) {
+                p->asked_usec = loop_now(c->env->loop);
+                timer_arm_earlier(c->timer, settled_usec(p));
         }
         return p->ended;
 }

@@ -11,13 +11,13 @@
  * all; it is asked again when a scope is gone (UnitRemoved), and each second.
  *
  * Only what was seen to run, and then not, has ended: a pod that was never seen may be about to start. And
- * only a look that was begun after it was asked about counts, so that whoever asks about terminating pods
- * never takes a pod that is started anew (its sandbox was lost) for one that ends.
+ * only a look that was begun half a second after it was asked about counts: a container that its kubelet was
+ * just starting again when the pod's deletion came runs by then. The sandbox, whose only process is
+ * "/pause", does not count: it stays until the pod's network has been taken down.
  *
- * Nothing is known, and nothing ever has ended: with the driver "cgroupfs" (there is no such slice), with a
- * kubelet's
- * --cgroup-root=, without a bus, and with more than about 1,300 processes in pods, which is more than bus.h
- * reads of an answer.
+ * Nothing is known, and nothing ever has ended: with the driver "cgroupfs" (there is no such slice), with
+ * --cgroup-root= of the kubelet, without a bus, and with more than about 1,300 processes in pods, which is
+ * more than bus.h reads of an answer.
  *
  * Measured on systemd 252, containerd 1.6, Kubernetes 1.34; org.freedesktop.systemd1(5).
  */

@@ -183,7 +183,7 @@ static void answer_property(FakePower *p, PowerSlot *s) {
                 reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownProperty");
 }
 
-/* Each pod as PID 1 sees it: its sandbox and a container. */
+/* Each pod as PID 1 sees it: its sandbox, for as long as there is a pod, and a container. */
 static void answer_processes(FakePower *p, PowerSlot *s) {
         StrBuf text = { 0 };
         _cleanup_strv_free_ char **values = NULL;
@@ -198,16 +198,18 @@ static void answer_processes(FakePower *p, PowerSlot *s) {
                 _cleanup_free_ char *uid = MUST(strdup(strempty(fj_string(pod, "metadata", "uid", NULL))));
 
                 if (!streq_ptr(fj_string(pod, "spec", "nodeName", NULL), p->node) ||
-                    !fake_cluster_containers_run(p->cluster, pod))
+                    !streq_ptr(fj_string(pod, "status", "phase", NULL), "Running"))
                         continue;
                 for (char *c = uid; *c; c++)
                         *c = *c == '-' ? '_' : *c;
                 for (unsigned i = 0; i < 2; i++)
-                        strbuf_addf(
-                                &text,
-                                "%s/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%s.slice/"
-                                "cri-containerd-%u%s.scope 1%u payload",
-                                text.size > 0 ? " " : "", uid, i, uid, i);
+                        if (i == 0 || fake_cluster_containers_run(p->cluster, pod))
+                                strbuf_addf(
+                                        &text,
+                                        "%s/kubepods.slice/kubepods-burstable.slice/"
+                                        "kubepods-burstable-pod%s.slice/cri-containerd-%u%s.scope 1%u %s",
+                                        text.size > 0 ? " " : "", uid, i, uid, i,
+                                        i == 0 ? "/pause" : "/app");
         }
         r = strv_split(strbuf_str(&text), " ", &values);
         assert(r >= 0);

@@ -428,7 +428,7 @@ def pod_spec(stop_msec=0, grace=30, deaf=False):
         "volumes": [{"name": "trace", "hostPath": {"path": "/var/log/trace"}}],
         "containers": [{
             "name": "main", "image": system.IMAGE, "imagePullPolicy": "Never",
-            "args": ["deaf"] if deaf else ["term", str(stop_msec)],
+            "command": ["/payload"], "args": ["deaf"] if deaf else ["term", str(stop_msec)],
             "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             "volumeMounts": [{"name": "trace", "mountPath": "/trace"}]
         }]

@@ -111,9 +111,10 @@ def _image(folder):
     layer = os.path.join(work, "layer.tar")
     with tarfile.open(layer, "w") as tar:
         tar.add(os.path.join(work, "payload"), "payload", filter=root_owned)
+        tar.add(os.path.join(work, "payload"), "pause", filter=root_owned)
     with open(layer, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
-    for name, value in (("config.json", {"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/payload"]},
+    for name, value in (("config.json", {"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
                                          "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]}}),
                         ("manifest.json", [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}])):
         with open(os.path.join(work, name), "w", encoding="utf-8") as f:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The only program in the only image of the bed (static).
  *
- *   payload pause        sandbox container: reaps, and ends on SIGTERM
+ *   pause                sandbox container (by the name that they all have): reaps, and ends on SIGTERM
  *   payload term N       on SIGTERM runs on for N milliseconds, then ends
  *   payload deaf         does nothing on SIGTERM
  *
- * The last two write into /trace/$POD (shared with the machine, so that it outlives the pod): a line at the start, at each
- * SIGTERM, each 50 ms from then on, and at the end. So the last line tells how long it lived after SIGTERM, killed or not. */
+ * The last two write into /trace/$POD (shared with the machine, so that it outlives the pod): a line at the
+ * start, at each SIGTERM, each 50 ms from then on, and at the end. So the last line tells how long it lived
+ * after SIGTERM, killed or not. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
