@@ -180,6 +180,8 @@ static void note_deadlines(SimCheck *c, const SimMachine *m, const cJSON *old, c
                                                   deadline > sim_world_wall(c->world)
                                           ? sim_world_now(c->world)
                                           : USEC_INFINITY;
+        if (rfc3339_parse(strempty(fj_string(is, "deadline", NULL)), &deadline) >= 0)
+                sim_world_note_said(c->world, sim_check_index(c, m), deadline);
         if (!streq_ptr(fj_string(old, "metadata", "annotations", "vesper.sh/deadline", NULL),
                        fj_string(new, "metadata", "annotations", "vesper.sh/deadline", NULL)))
                 seen->copied_usec = sim_world_now(c->world);

@@ -105,15 +105,6 @@ void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec) {
         timer_arm_in(m->deleted, in_usec + NOTICED_GONE_USEC);
 }
 
-void sim_load_move_notice(SimWorld *w, size_t machine, unsigned in_sec) {
-        SimMachine *m = &w->machines[machine];
-        usec_t at = sim_world_wall(w) + in_sec * USEC_PER_SEC;
-
-        sim_trace_add(w->trace, "world", "%s is to end in %u s instead", m->node, in_sec);
-        m->deadline_usec = MIN(m->deadline_usec, at);
-        fake_imds_set_action(m->imds, "terminate", at);
-}
-
 void sim_load_delete_claim(SimWorld *w, size_t machine) {
         const char *name = fj_string(sim_world_claim(w, machine), "metadata", "name", NULL);
 

@@ -20,7 +20,6 @@ void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec);
 /* The cloud takes the machine in so long; the Node is deleted a while later by who sees that. */
 void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec);
 /* The notice that stands is told with another time. */
-void sim_load_move_notice(SimWorld *w, size_t machine, unsigned in_sec);
 void sim_load_delete_claim(SimWorld *w, size_t machine);
 /* It has crashed for good, and its Node is removed past all finalizers. */
 void sim_load_tear_node(SimWorld *w, size_t machine);

@@ -168,7 +168,7 @@ static void play_take(const Play *p) {
 
 static void play_move_notice(const Play *p) {
         if (p->w->machines[p->v[0]].noticed && is_there(p->w, p->v[0]))
-                sim_load_move_notice(p->w, p->v[0], (unsigned) p->v[1]);
+                sim_world_move_notice(p->w, p->v[0], (unsigned) p->v[1]);
 }
 
 /* It came to nothing after all. */

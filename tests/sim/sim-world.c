@@ -418,9 +418,41 @@ void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec) {
         m->noticed = true;
         m->noticed_boot = m->n_boots;
         m->opened_by_admin = false; /* that was about something else */
-        m->deadline_usec = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+        m->deadline_usec = m->told_usec[0] = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+        m->n_told = 1;
         sim_trace_add(w->trace, "world", "%s is to end in %u s", m->node, in_sec);
         fake_imds_set_action(m->imds, "terminate", m->deadline_usec);
+}
+
+/* Of the times that the notice has named, the earliest that stood on the Node. */
+static usec_t earliest_said(const SimMachine *m, usec_t said_usec) {
+        for (size_t i = 0; i < m->n_told; i++)
+                if (m->told_usec[i] / USEC_PER_SEC == said_usec / USEC_PER_SEC)
+                        return m->told_usec[i];
+        return USEC_INFINITY;
+}
+
+void sim_world_note_said(SimWorld *w, size_t machine, usec_t deadline_usec) {
+        SimMachine *m = &w->machines[machine];
+
+        m->deadline_usec = MIN(m->deadline_usec, earliest_said(m, deadline_usec));
+}
+
+void sim_world_move_notice(SimWorld *w, size_t machine, unsigned in_sec) {
+        SimMachine *m = &w->machines[machine];
+        const char *text = sim_world_annotation(w, machine, "vesper.sh/interruption");
+        cJSON *said = text ? cJSON_Parse(text) : NULL;
+        usec_t at = sim_world_wall(w) + in_sec * USEC_PER_SEC, deadline;
+
+        sim_trace_add(w->trace, "world", "%s is to end in %u s instead", m->node, in_sec);
+        fake_imds_set_action(m->imds, "terminate", at);
+        m->deadline_usec = at;
+        if (rfc3339_parse(strempty(fj_string(said, "deadline", NULL)), &deadline) >= 0)
+                sim_world_note_said(w, machine, deadline);
+        cJSON_Delete(said);
+        if (m->n_told == ELEMENTSOF(m->told_usec)) /* the oldest is long known, or never will be */
+                memmove(m->told_usec, m->told_usec + 1, --m->n_told * sizeof(usec_t));
+        m->told_usec[m->n_told++] = at;
 }
 
 void sim_world_withdraw(SimWorld *w, size_t machine) {

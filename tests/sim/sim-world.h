@@ -37,6 +37,8 @@ typedef struct SimMachine {
         unsigned n_boots, noticed_boot;
         FakeImds *imds;
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
+        usec_t told_usec[8];  /* all times that this notice has named, the last one included */
+        size_t n_told;
         bool noticed;         /* it stands */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
@@ -126,6 +128,10 @@ SimProcess *sim_world_leader(SimWorld *w); /* as the Lease says; NULL: nobody th
 /* The cloud announces the end of the machine in so many seconds ("terminate"). */
 void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec);
 /* ... and takes it back. */
+/* Its time moves. What it named before binds those alone who have seen it: sim_world_note_said(). */
+void sim_world_move_notice(SimWorld *w, size_t machine, unsigned in_sec);
+/* An agent has written this time on its Node. */
+void sim_world_note_said(SimWorld *w, size_t machine, usec_t deadline_usec);
 void sim_world_withdraw(SimWorld *w, size_t machine);
 void sim_world_delete_node(SimWorld *w, size_t machine);
 void sim_world_admin_cordon(SimWorld *w, size_t machine);
