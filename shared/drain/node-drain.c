@@ -14,6 +14,9 @@
 /* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
  * the word of the look just made. */
 #define CONFLICTS_MAX 3u
+/* So long a look counts for an eviction with less than the pod's own grace: what it may cost a pod that
+ * somebody deletes in between. */
+#define LOOKED_USEC (2 * USEC_PER_SEC)
 
 /* A look: one consistent list, for all pods that wait for it. */
 typedef enum LookState { LOOK_NONE, LOOK_WANTED, LOOK_UNDER_WAY } LookState;
@@ -34,6 +37,7 @@ typedef struct DrainPod {
         char *sent_version;    /* resourceVersion that our delete was decided on */
         char *deleted_version; /* the same of one that was accepted */
         LookState look;
+        usec_t looked_usec;       /* loop_now(): the last one that showed it; 0: none did */
         bool sent_blindly;        /* without that version as precondition */
         unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
         usec_t delete_retry_usec; /* loop_now() */
@@ -211,6 +215,32 @@ static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *d
 
 /* -- acting on one pod ---------------------------------------------------------------------------------- */
 
+/* The newest that is known of it. */
+static const KubePod *drain_pod_known(const DrainPod *dp) {
+        return dp->fresh ? dp->fresh : dp->pod;
+}
+
+/* Too late to look again, and with a second to ask for nothing is lost by a wrong word. */
+static bool is_last_call(const NodeDrain *d) {
+        return loop_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
+}
+
+/* Until a look has shown it as it is now. */
+static void drain_pod_await_look(DrainPod *dp) {
+        NodeDrain *d = dp->drain;
+
+        if (dp->look == LOOK_NONE)
+                dp->look = LOOK_WANTED;
+        timer_arm_earlier(d->timer,
+                          loop_from_wall(d->env->loop, usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
+}
+
+/* An eviction takes no version as precondition: a budget would be charged before it is refused. */
+static bool drain_pod_was_looked_at(const DrainPod *dp) {
+        return dp->looked_usec > 0 &&
+               loop_now(dp->drain->env->loop) < usec_add(dp->looked_usec, LOOKED_USEC);
+}
+
 static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
         DrainPod *dp = userdata;
 
@@ -256,8 +286,14 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
         int r;
 
-        if (dp->evicted)
+        if (dp->evicted || streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
                 return;
+        if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_looked_at(dp)) {
+                if (dp->eviction && !eviction_is_under_way(dp->eviction))
+                        dp->eviction = eviction_free(dp->eviction);
+                drain_pod_await_look(dp);
+                return;
+        }
         if (dp->vanished_usec > 0) {
                 /* The watch will say so, too; if it does not, somebody was wrong. */
                 usec_t again = usec_add(dp->vanished_usec, VANISHED_USEC);
@@ -286,16 +322,6 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
                                 dp->pod->object.meta.ns, dp->pod->object.meta.name);
                 timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
         }
-}
-
-/* The newest that is known of it. */
-static const KubePod *drain_pod_known(const DrainPod *dp) {
-        return dp->fresh ? dp->fresh : dp->pod;
-}
-
-/* Too late to look again, and with a second to ask for nothing is lost by a wrong word. */
-static bool is_last_call(const NodeDrain *d) {
-        return loop_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
 }
 
 static void drain_pod_note_deleted(DrainPod *dp) {
@@ -361,8 +387,7 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         if (dp->delete_call || streq_ptr(dp->deleted_version, m->resource_version))
                 return; /* under way, or done and not yet in view */
         if (dp->look != LOOK_NONE && !is_last_call(d)) {
-                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop,
-                                                           usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
+                drain_pod_await_look(dp);
                 return;
         }
         if (now < dp->delete_retry_usec) {
@@ -566,6 +591,7 @@ static void on_looked_at_pod(PodWalk *w, KubePod *pod) {
 
         if (!dp || dp->look != LOOK_UNDER_WAY)
                 return;
+        dp->looked_usec = loop_now(w->drain->env->loop);
         drain_pod_forget_fresh(dp);
         dp->fresh = (KubePod *) kube_object_ref(&pod->object);
         dp->look = LOOK_NONE;

@@ -152,6 +152,28 @@ static void test_pod_deleted_meanwhile(void **state) {
         }
 }
 
+/* The same where nothing holds the pod: the agent evicts with what is left, and its watch has said nothing.
+ */
+static void test_pod_deleted_unseen(void **state) {
+        SimOptions o = alone;
+        (void) state;
+
+        o.stop_sec = o.grace_sec = 60;
+        o.pdb_min = 0;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                fake_api_stall_watches(fake_cluster_api(w->cluster), sim_world_now(w) + 120 * SEC);
+                fake_delete(w->cluster, FAKE_PODS, "default", a_pod_of(w, "n1"), -1);
+                require_runs(w, 30 * SEC);
+                sim_world_notice(w, 1, 30);
+                require_runs(w, 20 * SEC);
+                require(w, sim_world_pods_going(w, 1) == sim_world_pods_on(w, 1));
+                require(w, sim_world_pods_on(w, 1) >= 4);
+                require_within(w, 15, is_empty, 1);
+        }
+}
+
 /* Of a node that waits for its pods the machine is announced to end, and starts anew instead: that time is
  * over for all. A second notice has its own. */
 static void test_deadline_ends_with_the_boot(void **state) {
@@ -561,6 +583,7 @@ int main(void) {
                 cmocka_unit_test(test_budget_blocks),
                 cmocka_unit_test(test_long_stop),
                 cmocka_unit_test(test_pod_deleted_meanwhile),
+                cmocka_unit_test(test_pod_deleted_unseen),
                 cmocka_unit_test(test_deadline_ends_with_the_boot),
                 cmocka_unit_test(test_agent_killed),
                 cmocka_unit_test(test_wrong_clock),

@@ -25,9 +25,9 @@ typedef struct Bench {
         Informer *informer;
         Evictor *evictor;
         NodeDrain *drain;
-        StrBuf trace;    /* "evicted a; blocked b BlockedByPDB web; ..." */
+        StrBuf trace;      /* "evicted a; blocked b BlockedByPDB web; ..." */
         const char *ended; /* the pod whose containers have */
-        const char *pdb; /* what pdb_of says of every pod; NULL: nobody knows */
+        const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
         bool know_pdbs;
         unsigned n_changed;
 } Bench;
@@ -726,6 +726,36 @@ static void test_deleted_meanwhile(void **state) {
         bench_done(&b);
 }
 
+/* An eviction with less grace is sent on a look of late, and on a new one when it is sent again. */
+static void test_evicted_as_looked_at(void **state) {
+        uint64_t looks;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "gone", .node = NODE, .grace_sec = 500 });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 60, .stop_sec = 60 });
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "other", .node = NODE, .grace_sec = 500, .stop_sec = 500 });
+        run_for(&b, USEC_PER_SEC);
+        fake_api_stall_watches(fake_cluster_api(b.w.cluster), loop_now(b.w.loop) + 300 * USEC_PER_SEC);
+        fake_delete(b.w.cluster, FAKE_PODS, "default", "gone", 0);
+        fake_delete(b.w.cluster, FAKE_PODS, "default", "long", -1);
+        run_for(&b, 30 * USEC_PER_SEC);
+        looks = n_looks(&b);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), drop_evictions, NULL);
+        begin(&b, 28, PROTECTED_WAIT, true);
+        run_for(&b, 9 * USEC_PER_SEC);
+        assert_in_range(n_looks(&b) - looks, 3, 5);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_in_range(seconds_to_live(&b, "long"), 15, 17);
+        assert_in_range(seconds_to_live(&b, "other"), 12, 18);
+        assert_blockers(&b, "gone Terminating, long Terminating, other Terminating");
+        bench_done(&b);
+}
+
 typedef struct Restless {
         Bench *b;
         unsigned n_deletes, n_lists;
@@ -945,6 +975,7 @@ int main(void) {
                 cmocka_unit_test(test_delete_fails),
                 cmocka_unit_test(test_refused_then_silence),
                 cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_evicted_as_looked_at),
                 cmocka_unit_test(test_changes_again_and_again),
                 cmocka_unit_test(test_no_look_before_deadline),
                 cmocka_unit_test(test_replaced),
