@@ -301,8 +301,8 @@ static int open_kube(Process *p) {
 static void on_stopped(void *userdata) {
         Process *p = userdata;
 
-        log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0,
-                 "Stopping: the node is left as it is.");
+        log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0, "Stopping: %s.",
+                 p->agent ? agent_left(p->agent) : "nothing was begun");
         notify("STOPPING=1", NULL);
         loop_exit(p->loop, 0);
 }

@@ -412,6 +412,13 @@ void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata) {
         shutdown_ask_stop(a->shutdown);
 }
 
+const char *agent_left(const Agent *a) {
+        if (shutdown_power(a->shutdown) != POWER_ENDS)
+                return "the node is left as it is";
+        return reflex_state(a->reflex) == REFLEX_ENDING ? "the machine goes down, and its node is drained"
+                                                        : "the machine goes down, and its node is not drained";
+}
+
 static void on_reflex(void *userdata) {
         Agent *a = userdata;
 

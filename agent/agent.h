@@ -33,6 +33,8 @@ int agent_start(Agent *a);
  * node is drained, or its time is up (shutdown.h). Without a D-Bus: inside. */
 typedef void (*agent_stopped_t)(void *userdata);
 void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata);
+/* What a process that ends now leaves behind, for its last line: static, without a full stop. */
+const char *agent_left(const Agent *a);
 
 /* For tests and STATUS=: the present phase ("Idle", "Draining", ...) and the pods still to go. */
 const char *agent_phase(const Agent *a);

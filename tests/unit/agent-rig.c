@@ -116,6 +116,7 @@ static void on_stopped(void *userdata) {
         AgentRig *r = userdata;
 
         r->stopped = r->dead = true;
+        r->left = agent_left(r->agent);
 }
 
 static void on_sigterm(void *userdata) {

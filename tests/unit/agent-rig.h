@@ -38,6 +38,7 @@ typedef struct AgentRig {
         FakePower *power; /* logind and PID 1 */
         Bus *bus;         /* of the process */
         bool stopped;     /* it has ended by itself, asked to */
+        const char *left; /* what it said then */
         bool no_bus;      /* it is started without one */
         FakeNetlink netlink;
 

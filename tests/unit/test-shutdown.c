@@ -76,6 +76,7 @@ static void test_drained_first(void **state) {
                 assert_string_equal(agent_rig_condition(r, "Drained"), "True");
                 assert_true(took(r) < 5 * S);
                 assert_true(r->stopped);
+                assert_string_equal(r->left, "the machine goes down, and its node is drained");
 
                 boot(r);
                 run(r, 30 * S);
@@ -96,6 +97,7 @@ static void test_plain_ends_never_drain(void **state) {
                         agent_rig_stop(r);
                         run(r, 100 * MS);
                         assert_true(r->stopped);
+                        assert_string_equal(r->left, "the node is left as it is");
                 }
                 assert_true(fake_power_is_inhibited(r->power));
                 agent_rig_start(r);
@@ -431,6 +433,8 @@ static void test_settings(void **state) {
                 run(r, 20 * S);
                 assert_int_equal(evictions(r) > 0, rows[i].drains);
                 assert_int_equal(agent_rig_n_pods(r), rows[i].drains ? 0 : 2);
+                if (!rows[i].drains)
+                        assert_string_equal(r->left, "the machine goes down, and its node is not drained");
                 assert_true(took(r) < 8 * S);
         }
 }
