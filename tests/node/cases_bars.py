@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our package costs a machine: measured beside one without it, alone, in turns."""
 
+import glob
+import os
 import re
 import statistics
 import time
@@ -13,6 +15,8 @@ RUNS = 5
 PODS, STOP_MSEC = 10, 2000
 LATER_SEC, BOOT_SEC = 1.5, 0.1
 ANONYMOUS_KB, PSS_KB = 3 * 1024, 12 * 1024
+IDLE_SHARE = 0.0002
+IDLE_SEC, IDLE_NAMED_SEC = 60, 600  # in a run of everything; when a pattern asks for it
 BARE = 50  # the number of the machine without our package
 
 
@@ -113,5 +117,29 @@ def memory(bed, node, figures):
     assert found["Pss"] <= PSS_KB, f"Pss {found['Pss']} kB"
 
 
-cost.alone = True
-CASES = [cost, memory]
+def _cpu_seconds(pid):
+    """Of all threads, as the scheduler counts: the ticks of /proc/PID/stat are 10 ms, more than there is to measure."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        with open(path, encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
+
+
+def idle(bed, node, figures):
+    """the agent's CPU time on a real node where nothing happens"""
+    seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_NAMED_SEC if getattr(idle, "named", False) else IDLE_SEC))
+    time.sleep(10)  # its start, and what the kubelet writes of itself when it is new
+    pid, mark = node.agent_pid(), bed.audit.mark()
+    before, begin = _cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    used, took = _cpu_seconds(pid) - before, time.monotonic() - begin
+    assert node.agent_pid() == pid, "the agent was started anew meanwhile"
+    share = used / took
+    figures.add(f"{used * 1000:.1f} ms of CPU time in {took:.0f} s: {share:.4%} of a core, bar {IDLE_SHARE:.2%}; "
+                f"{len(bed.calls(node, mark))} calls to the API server")
+    assert share <= IDLE_SHARE, f"{share:.4%} of a core is above the bar of {IDLE_SHARE:.2%}"
+
+
+cost.alone = idle.alone = True
+CASES = [cost, idle, memory]

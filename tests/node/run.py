@@ -7,6 +7,7 @@ last line counts.
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
     VESPER_NODE_WORKERS=N              so many machines at once (default 3)
+    VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched (default: 60 s in a run of everything, 10 min if named)
 
 Below build/node/log: for each case `journalctl -u vesper-agent -x` of its machines."""
 
@@ -178,7 +179,10 @@ def inside(folder, name, arguments):
 
 
 def chosen(arguments):
-    return [c for c in CASES if not arguments or any(a in c.__name__ or a in c.__doc__ for a in arguments)]
+    found = [c for c in CASES if not arguments or any(a in c.__name__ or a in c.__doc__ for a in arguments)]
+    for case in found:
+        case.named = bool(arguments)
+    return found
 
 
 def remove_left(parent):
