@@ -409,7 +409,7 @@ static int process_check(Process *p) {
                 return EXIT_FAILURE;
         if (open_kube(p) < 0)
                 kube_error = "it cannot be used, the line above says why";
-        r = check_run(&p->env, &p->config, p->client, kube_error, &table);
+        r = check_run(&p->env, &p->config, p->client, p->auth, kube_error, &table);
         if (r < 0) {
                 log_error_errno(p->log, r, "Failed to check: %m");
                 return EXIT_FAILURE;

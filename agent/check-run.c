@@ -42,6 +42,7 @@ struct Check {
         KubeCall *call;
         NoticeSource *source;
         Power *power;
+        CheckKubelet *kubelet;
         CheckQuestion questions[_ASK_MAX];
         Timer *limit, *end;
         unsigned n_open;
@@ -87,6 +88,10 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                 c->facts.look_why = c->look_why;
         if (first)
                 closed(c);
+}
+
+static void on_kubelet(void *userdata) {
+        closed(userdata);
 }
 
 static void on_looked(Power *p, PowerState s, void *userdata) {
@@ -147,7 +152,7 @@ static void ask_bus(Check *c) {
         }
 }
 
-static int start(Check *c, const AgentConfig *config) {
+static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = config->node_name };
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = ANSWER_USEC };
         const NoticeEc2Options ec2 = { .endpoint = config->metadata_endpoint,
@@ -168,6 +173,11 @@ static int start(Check *c, const AgentConfig *config) {
                 c->n_open++;
                 c->source->ops->start(c->source);
         }
+        r = check_kubelet_new(c->env, auth, config->node_name, &c->facts.kubelet, on_kubelet, c,
+                              &c->kubelet);
+        if (r < 0)
+                return r;
+        c->n_open++;
         if (c->env->bus) {
                 r = power_new(c->env, &handler, &c->power);
                 if (r < 0)
@@ -211,6 +221,8 @@ static void check_done(Check *c) {
         kube_call_free(c->call);
         notice_source_free(c->source);
         power_free(c->power);
+        check_kubelet_free(c->kubelet);
+        kubelet_facts_done(&c->facts.kubelet);
         for (CheckAsk a = 0; a < _ASK_MAX; a++)
                 bus_slot_free(c->questions[a].slot);
         timer_free(c->limit);
@@ -220,8 +232,8 @@ static void check_done(Check *c) {
         free(c->unit_state);
 }
 
-int check_run(Env *env, const AgentConfig *config, KubeClient *client, const char *kube_error,
-              CheckTable *ret) {
+int check_run(Env *env, const AgentConfig *config, KubeClient *client, KubeAuth *auth,
+              const char *kube_error, CheckTable *ret) {
         _cleanup_(check_done)
                 Check c = { .env = env, .client = client, .facts = known_facts(env, config, kube_error) };
         int r;
@@ -231,7 +243,7 @@ int check_run(Env *env, const AgentConfig *config, KubeClient *client, const cha
         if (r >= 0)
                 r = timer_new(env->loop, "check-end", on_end, &c, &c.end);
         if (r >= 0)
-                r = start(&c, config);
+                r = start(&c, config, auth);
         if (r < 0)
                 return r;
         timer_arm_in(c.n_open > 0 ? c.limit : c.end, c.n_open > 0 ? LIMIT_USEC : 0);

@@ -99,16 +99,61 @@ static int judge_shutdown(const CheckFacts *f, CheckTable *t) {
         return judge_budget(f, t);
 }
 
-static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
-        if (!f->limits_known || !f->shutdown_drain)
+static int judge_healthz(const CheckFacts *f, CheckTable *t) {
+        const KubeletFacts *k = &f->kubelet;
+
+        if (k->healthz_http < 0)
                 return 0;
-        return f->kubelet_inhibits
-                       ? add(t, CHECK_WARN, "kubelet",
-                             strdup("its own graceful node shutdown is on: it kills pods while they are "
-                                    "evicted"),
-                             "Set shutdownGracePeriod: 0s (and no shutdownGracePeriodByPodPriority) in its "
-                             "configuration.")
-                       : add(t, CHECK_OK, "kubelet", strdup("its own graceful node shutdown is off"), NULL);
+        if (k->healthz_http == 200)
+                return add(t, CHECK_OK, "healthz", strdup("the kubelet is healthy"), NULL);
+        if (k->healthz_http == 0)
+                return add(
+                        t, CHECK_WARN, "healthz",
+                        strf("no answer of the kubelet on 127.0.0.1:10248: %s", strempty(k->healthz_text)),
+                        "See systemctl status kubelet: without it pods neither start nor end. If its "
+                        "configuration has another healthzPort=, nothing is wrong.");
+        return add(
+                t, CHECK_WARN, "healthz",
+                strf("the kubelet is not healthy: HTTP %d: %s", k->healthz_http, strempty(k->healthz_text)),
+                "See the kubelet's log: pods that are evicted may not end.");
+}
+
+/* How it is known; free it. */
+static char *kubelet_source(const KubeletFacts *k) {
+        if (k->shutdown != KUBELET_SHUTDOWN_UNKNOWN)
+                return strdup("its /configz says");
+        if (k->configz_http == 401 || k->configz_http == 403)
+                return strf(
+                        "by logind's list of inhibitors; its /configz is not for this credential, HTTP %d",
+                        k->configz_http);
+        return k->configz_http > 0
+                       ? strf("by logind's list of inhibitors; its /configz says HTTP %d", k->configz_http)
+                       : strdup("by logind's list of inhibitors");
+}
+
+static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
+        _cleanup_free_ char *source = NULL;
+        bool on = f->kubelet_inhibits || f->kubelet.shutdown == KUBELET_SHUTDOWN_ON;
+
+        if ((!f->limits_known && f->kubelet.shutdown == KUBELET_SHUTDOWN_UNKNOWN) || !f->shutdown_drain)
+                return 0;
+        source = kubelet_source(&f->kubelet);
+        if (!source)
+                return -ENOMEM;
+        if (f->kubelet_inhibits && f->kubelet.shutdown == KUBELET_SHUTDOWN_OFF)
+                return add(t, CHECK_WARN, "kubelet",
+                           strdup("its /configz says that its own graceful node shutdown is off, and logind "
+                                  "that it inhibits shutdowns"),
+                           "Restart the kubelet: else both act in the same window.");
+        return on ? add(t, CHECK_WARN, "kubelet",
+                        strf("its own graceful node shutdown is on (%s): both act in the same window, and "
+                             "it "
+                             "kills pods while they are evicted",
+                             source),
+                        "Set shutdownGracePeriod: 0s (and no shutdownGracePeriodByPodPriority) in its "
+                        "configuration.")
+                  : add(t, CHECK_OK, "kubelet", strf("its own graceful node shutdown is off (%s)", source),
+                        NULL);
 }
 
 static int judge_unit(const CheckFacts *f, CheckTable *t) {
@@ -149,8 +194,8 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
-                judge_credential, judge_api,  judge_metadata, judge_shutdown,
-                judge_kubelet,    judge_unit, judge_scopes,
+                judge_credential, judge_api,     judge_metadata, judge_shutdown,
+                judge_healthz,    judge_kubelet, judge_unit,     judge_scopes,
         };
 
         assert(f && ret);

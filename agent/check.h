@@ -6,12 +6,13 @@
  * about it.
  *
  * check_judge() is pure: facts in, rows out. check_run() collects the facts by asking (the API server, the
- * metadata service, logind, PID 1), each for some seconds at most, and changes nothing.
+ * metadata service, the kubelet, logind, PID 1), each for some seconds at most, and changes nothing.
  */
 
 #include <stdio.h>
 
 #include "agent-config.h"
+#include "check-kubelet.h"
 #include "kube-client.h"
 #include "notice.h"
 #include "power.h"
@@ -40,7 +41,8 @@ typedef struct CheckFacts {
         bool bus;
         bool limits_known;
         PowerLimits limits;
-        bool kubelet_inhibits;
+        bool kubelet_inhibits; /* as logind's list has it */
+        KubeletFacts kubelet;
         bool shutdown_drain, refuse;
         usec_t shutdown_max_usec;
         bool inhibited;         /* by an agent */
@@ -69,7 +71,7 @@ CheckLevel check_worst(const CheckTable *t);
 void check_print(const CheckTable *t, FILE *to);
 void check_table_done(CheckTable *t);
 
-/* client: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno; *ret is
- * then empty. */
-int check_run(Env *env, const AgentConfig *config, KubeClient *client, const char *kube_error,
-              CheckTable *ret);
+/* client, auth: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno;
+ * *ret is then empty. */
+int check_run(Env *env, const AgentConfig *config, KubeClient *client, KubeAuth *auth,
+              const char *kube_error, CheckTable *ret);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "agent-rig.h"
 #include "check.h"
 #include "string-util.h"
 
@@ -31,6 +32,7 @@ static CheckFacts good(void) {
                 .unit_state = "active",
                 .after_kubelet = true,
                 .scope_dropins = true,
+                .kubelet = { .healthz_http = 200, .configz_http = 403 },
         };
 }
 
@@ -86,7 +88,7 @@ static void test_all_is_well(void **state) {
         CheckTable t;
 
         assert_return_code(check_judge(&f, &t), 0);
-        assert_int_equal(t.n_rows, 8);
+        assert_int_equal(t.n_rows, 9);
         assert_int_equal(check_worst(&t), CHECK_OK);
         for (size_t i = 0; i < t.n_rows; i++)
                 assert_null(t.rows[i].fix);
@@ -143,6 +145,160 @@ static void test_metadata(void **state) {
         assert_row(&f, "a notice stands", "metadata", CHECK_OK, NULL);
 }
 
+/* What the kubelet says of itself; and logind of it, where it does not let us read that. */
+static void test_kubelet(void **state) {
+        static const struct {
+                const char *what;
+                int healthz, configz;
+                KubeletShutdown shutdown;
+                bool inhibits, bus;
+                const char *row, *found, *fix;
+                CheckLevel level;
+        } rows[] = {
+                { "healthy", 200, 403, KUBELET_SHUTDOWN_UNKNOWN, false, true, "healthz", "is healthy", NULL,
+                  CHECK_OK },
+                { "dead", 0, 0, KUBELET_SHUTDOWN_UNKNOWN, false, true, "healthz", "127.0.0.1:10248: gone",
+                  "systemctl status kubelet", CHECK_WARN },
+                { "ill", 500, 403, KUBELET_SHUTDOWN_UNKNOWN, false, true, "healthz", "HTTP 500: gone",
+                  "the kubelet's log", CHECK_WARN },
+                { "not for us, off", 200, 403, KUBELET_SHUTDOWN_UNKNOWN, false, true, "kubelet",
+                  "off (by logind's list of inhibitors; its /configz is not for this credential, HTTP 403)",
+                  NULL, CHECK_OK },
+                { "not for us, on", 200, 401, KUBELET_SHUTDOWN_UNKNOWN, true, true, "kubelet",
+                  "on (by logind's list of inhibitors; its /configz is not for this credential, HTTP 401)",
+                  "shutdownGracePeriod: 0s", CHECK_WARN },
+                { "not asked", 200, -1, KUBELET_SHUTDOWN_UNKNOWN, false, true, "kubelet",
+                  "off (by logind's list of inhibitors)", NULL, CHECK_OK },
+                { "strange", 200, 500, KUBELET_SHUTDOWN_UNKNOWN, false, true, "kubelet", "says HTTP 500",
+                  NULL, CHECK_OK },
+                { "off", 200, 200, KUBELET_SHUTDOWN_OFF, false, true, "kubelet", "off (its /configz says)",
+                  NULL, CHECK_OK },
+                { "on, both", 200, 200, KUBELET_SHUTDOWN_ON, true, true, "kubelet",
+                  "both act in the same window", "shutdownGracePeriod: 0s", CHECK_WARN },
+                { "on, and logind too short for it", 200, 200, KUBELET_SHUTDOWN_ON, false, true, "kubelet",
+                  "on (its /configz says)", "shutdownGracePeriod: 0s", CHECK_WARN },
+                { "off, and not restarted since", 200, 200, KUBELET_SHUTDOWN_OFF, true, true, "kubelet",
+                  "logind that it inhibits", "Restart the kubelet", CHECK_WARN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                CheckFacts f = good();
+                CheckTable t;
+
+                f.kubelet = (KubeletFacts){ .healthz_http = rows[i].healthz,
+                                            .healthz_text = (char *) "gone",
+                                            .configz_http = rows[i].configz,
+                                            .shutdown = rows[i].shutdown };
+                f.kubelet_inhibits = rows[i].inhibits;
+                assert_row(&f, rows[i].what, rows[i].row, rows[i].level, rows[i].fix);
+                assert_return_code(check_judge(&f, &t), 0);
+                if (!strstr(find(&t, rows[i].row)->found, rows[i].found))
+                        fail_msg("%s: found %s", rows[i].what, find(&t, rows[i].row)->found);
+                check_table_done(&t);
+        }
+}
+
+static void test_configz(void **state) {
+        static const struct {
+                const char *body;
+                KubeletShutdown expected;
+        } rows[] = {
+                { "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"0s\"}}", KUBELET_SHUTDOWN_OFF },
+                { "{\"kubeletconfig\":{}}", KUBELET_SHUTDOWN_OFF },
+                { "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"30s\"}}", KUBELET_SHUTDOWN_ON },
+                { "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"1m0s\",\"shutdownGracePeriodCriticalPods\":"
+                  "\"10s\"}}",
+                  KUBELET_SHUTDOWN_ON },
+                { "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"0s\",\"shutdownGracePeriodByPodPriority\":"
+                  "[{\"priority\":0,\"shutdownGracePeriodSeconds\":10}]}}",
+                  KUBELET_SHUTDOWN_ON },
+                { "{\"kubeletconfig\":{\"shutdownGracePeriodByPodPriority\":"
+                  "[{\"priority\":0,\"shutdownGracePeriodSeconds\":0}]}}",
+                  KUBELET_SHUTDOWN_OFF },
+                { "{\"kubeletconfig\":7}", KUBELET_SHUTDOWN_UNKNOWN },
+                { "{}", KUBELET_SHUTDOWN_UNKNOWN },
+                { "Forbidden", KUBELET_SHUTDOWN_UNKNOWN },
+                { "", KUBELET_SHUTDOWN_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (kubelet_shutdown_in(rows[i].body, strlen(rows[i].body)) != rows[i].expected)
+                        fail_msg("%s", rows[i].body);
+}
+
+/* -- asking it ---------------------------------------------------------------------------------- */
+
+typedef struct Kubelet {
+        unsigned status;
+        const char *body;
+} Kubelet;
+
+static void on_kubelet_asked(HttpExchange *x, void *userdata) {
+        Kubelet *k = userdata;
+
+        http_reply_text(x, k->status, "text/plain", k->body);
+}
+
+static void on_told(void *userdata) {
+        ++*(unsigned *) userdata;
+}
+
+static void test_asking(void **state) {
+        static const struct {
+                const char *what;
+                Kubelet healthz, configz; /* status 0: nobody is there */
+                KubeletFacts expected;
+        } rows[] = {
+                { "lets us in",
+                  { 200, "ok" },
+                  { 200, "{\"kubeletconfig\":{\"shutdownGracePeriod\":\"5s\"}}" },
+                  { 200, (char *) "ok", 200, NULL, KUBELET_SHUTDOWN_ON } },
+                { "does not",
+                  { 500, "[-]syncloop failed\nhealthz check failed" },
+                  { 403, "Forbidden" },
+                  { 500, (char *) "[-]syncloop failed", 403, (char *) "Forbidden",
+                    KUBELET_SHUTDOWN_UNKNOWN } },
+                { "is not there", { 0 }, { 0 }, { 0, NULL, 0, NULL, KUBELET_SHUTDOWN_UNKNOWN } },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+                Kubelet healthz = rows[i].healthz, configz = rows[i].configz;
+                CheckKubelet *k;
+                KubeletFacts f;
+                unsigned n = 0;
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_start(r);
+                if (healthz.status > 0) {
+                        assert_return_code(http_inproc_route(r->transport, "http://127.0.0.1:10248",
+                                                             on_kubelet_asked, &healthz),
+                                           0);
+                        assert_return_code(http_inproc_route(r->transport, "https://127.0.0.1:10250",
+                                                             on_kubelet_asked, &configz),
+                                           0);
+                }
+                assert_return_code(check_kubelet_new(&r->env, NULL, RIG_NODE, &f, on_told, &n, &k), 0);
+                (void) agent_rig_run(r, 6 * S);
+                assert_int_equal(n, 1);
+                assert_int_equal(f.configz_http, -1); /* without a credential */
+                check_kubelet_free(k);
+                kubelet_facts_done(&f);
+                assert_return_code(check_kubelet_new(&r->env, r->auth, RIG_NODE, &f, on_told, &n, &k), 0);
+                (void) agent_rig_run(r, 6 * S);
+                assert_int_equal(n, 2);
+                assert_int_equal(f.healthz_http, rows[i].expected.healthz_http);
+                assert_int_equal(f.configz_http, rows[i].expected.configz_http);
+                assert_int_equal(f.shutdown, rows[i].expected.shutdown);
+                if (rows[i].expected.healthz_text)
+                        assert_string_equal(f.healthz_text, rows[i].expected.healthz_text);
+                else
+                        assert_true(strlen(f.healthz_text) > 0);
+                check_kubelet_free(k);
+                kubelet_facts_done(&f);
+        }
+}
+
 static void test_machine(void **state) {
         CheckFacts f = good();
 
@@ -182,11 +338,10 @@ static void test_machine(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_print),
-                cmocka_unit_test(test_all_is_well),
-                cmocka_unit_test(test_cluster),
-                cmocka_unit_test(test_metadata),
-                cmocka_unit_test(test_machine),
+                cmocka_unit_test(test_print),   cmocka_unit_test(test_all_is_well),
+                cmocka_unit_test(test_cluster), cmocka_unit_test(test_metadata),
+                cmocka_unit_test(test_kubelet), cmocka_unit_test(test_configz),
+                cmocka_unit_test(test_asking),  cmocka_unit_test(test_machine),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check-kubelet.h"
+
+#include "file-util.h"
+#include "http-transport.h"
+#include "json.h"
+#include "string-util.h"
+#include "time-util.h"
+
+#define ANSWER_USEC (5 * USEC_PER_SEC)
+#define BODY_MAX (256u * 1024u)
+#define PEM_MAX (64u * 1024u)
+#define TEXT_MAX 120
+#define HEALTHZ "http://127.0.0.1:10248/healthz"
+#define CONFIGZ "https://127.0.0.1:10250/configz"
+/* Where it keeps what it has signed for itself, unless its configuration names files. */
+#define OWN_CERTIFICATE "/var/lib/kubelet/pki/kubelet.crt"
+
+struct CheckKubelet {
+        KubeletFacts *facts;
+        check_kubelet_done_t fn;
+        void *userdata;
+        HttpCall *healthz, *configz;
+        Timer *end;
+};
+
+/* -- /configz ----------------------------------------------------------------------------------- */
+
+static bool is_some_time(const Json *v) {
+        const char *text = json_string_or_null(v);
+        usec_t usec;
+
+        return text && duration_parse_go(text, &usec) >= 0 && usec > 0;
+}
+
+/* {"kubeletconfig":{"shutdownGracePeriod":"30s","shutdownGracePeriodByPodPriority":[{"shutdownGracePeriodSeconds":10}]}}
+ */
+KubeletShutdown kubelet_shutdown_in(const char *body, size_t size) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const Json *config, *bands;
+        int64_t seconds;
+
+        if (json_parse(body, size, BODY_MAX, &doc, NULL) < 0)
+                return KUBELET_SHUTDOWN_UNKNOWN;
+        config = json_get(json_root(doc), "kubeletconfig");
+        if (!json_is_object(config))
+                return KUBELET_SHUTDOWN_UNKNOWN;
+        bands = json_get(config, "shutdownGracePeriodByPodPriority");
+        JSON_FOREACH (band, bands)
+                if (json_int64(json_get(band, "shutdownGracePeriodSeconds"), &seconds) >= 0 && seconds > 0)
+                        return KUBELET_SHUTDOWN_ON;
+        return is_some_time(json_get(config, "shutdownGracePeriod")) ? KUBELET_SHUTDOWN_ON
+                                                                     : KUBELET_SHUTDOWN_OFF;
+}
+
+/* -- asking ------------------------------------------------------------------------------------- */
+
+/* The first line of it. */
+static void take_answer(const HttpResponse *r, int *http, char **text) {
+        const char *said = r->error ? r->error_text : r->body;
+
+        *http = r->error ? 0 : (int) r->status;
+        free(*text);
+        *text = strf("%.*s", (int) MIN(strcspn(said, "\r\n"), (size_t) TEXT_MAX), said);
+}
+
+static void answered(CheckKubelet *k) {
+        if (!k->healthz && !k->configz)
+                timer_arm_in(k->end, 0);
+}
+
+static void on_healthz(const HttpResponse *r, void *userdata) {
+        CheckKubelet *k = userdata;
+
+        take_answer(r, &k->facts->healthz_http, &k->facts->healthz_text);
+        k->healthz = http_call_free(k->healthz);
+        answered(k);
+}
+
+static void on_configz(const HttpResponse *r, void *userdata) {
+        CheckKubelet *k = userdata;
+
+        take_answer(r, &k->facts->configz_http, &k->facts->configz_text);
+        if (k->facts->configz_http == 200)
+                k->facts->shutdown = kubelet_shutdown_in(r->body, r->body_size);
+        k->configz = http_call_free(k->configz);
+        answered(k);
+}
+
+static void on_end(Timer *t, void *userdata) {
+        CheckKubelet *k = userdata;
+
+        k->fn(k->userdata);
+}
+
+static int ask(CheckKubelet *k, Env *env, const char *url, HttpTls *tls, const char *authorization,
+               http_done_t fn, HttpCall **ret) {
+        const HttpHeader header = { "Authorization", authorization };
+        const HttpRequest request = { .method = HTTP_GET,
+                                      .url = url,
+                                      .headers = &header,
+                                      .n_headers = authorization ? 1 : 0,
+                                      .lane = HTTP_LANE_BULK,
+                                      .timeout_usec = ANSWER_USEC,
+                                      .max_response_bytes = BODY_MAX,
+                                      .tls = tls };
+
+        return http_call_start(env->transport, &request, fn, k, ret);
+}
+
+/* Who we are is the same as for the API server; whom we trust is not. */
+static int make_tls(HttpTls *of_api, const char *node, HttpTls **ret) {
+        HttpTlsConfig config = { 0 };
+        _cleanup_free_ char *own = NULL;
+        size_t size;
+
+        if (of_api)
+                config = *http_tls_config(of_api);
+        if (read_file(OWN_CERTIFICATE, PEM_MAX, &own, &size) >= 0) {
+                config.ca_pem = own;
+                config.ca_pem_size = size;
+        }
+        config.server_name = node;
+        return http_tls_new(&config, ret);
+}
+
+static int ask_configz(CheckKubelet *k, Env *env, KubeAuth *auth, const char *node) {
+        _cleanup_(http_tls_unrefp) HttpTls *tls = NULL;
+        const char *authorization;
+        HttpTls *of_api;
+        int r;
+
+        if (!auth || !node || !kube_auth_get(auth, &of_api, &authorization))
+                return 0;
+        r = make_tls(of_api, node, &tls);
+        return r < 0 ? r : ask(k, env, CONFIGZ, tls, authorization, on_configz, &k->configz);
+}
+
+/* -- new, free ---------------------------------------------------------------------------------- */
+
+void kubelet_facts_done(KubeletFacts *f) {
+        free(f->healthz_text);
+        free(f->configz_text);
+        *f = (KubeletFacts){ .healthz_http = -1, .configz_http = -1 };
+}
+
+int check_kubelet_new(Env *env, KubeAuth *auth, const char *node, KubeletFacts *facts,
+                      check_kubelet_done_t fn, void *userdata, CheckKubelet **ret) {
+        _cleanup_(check_kubelet_freep) CheckKubelet *k = NULL;
+        int r;
+
+        assert(env && facts && fn && ret);
+        *facts = (KubeletFacts){ .healthz_http = -1, .configz_http = -1 };
+        k = new0(CheckKubelet, 1);
+        if (!k)
+                return -ENOMEM;
+        k->facts = facts;
+        k->fn = fn;
+        k->userdata = userdata;
+        r = timer_new(env->loop, "check-kubelet", on_end, k, &k->end);
+        if (r >= 0)
+                r = ask(k, env, HEALTHZ, NULL, NULL, on_healthz, &k->healthz);
+        if (r >= 0)
+                r = ask_configz(k, env, auth, node);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(k);
+        return 0;
+}
+
+CheckKubelet *check_kubelet_free(CheckKubelet *k) {
+        if (!k)
+                return NULL;
+        http_call_free(k->healthz);
+        http_call_free(k->configz);
+        timer_free(k->end);
+        return mfree(k);
+}
