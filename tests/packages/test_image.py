@@ -45,14 +45,18 @@ class Image:
         assert len(data) == descriptor["size"], f"blob {found} has {len(data)} bytes, {descriptor['size']} are said"
         return data
 
-    def unpack(self, folder):
+    def plain_layers(self):
+        """Their tars, each checked against the name that the configuration gives it."""
         for data, wanted in zip(self.layers, self.config["rootfs"]["diff_ids"]):
             plain = gzip.decompress(data)
             found = "sha256:" + hashlib.sha256(plain).hexdigest()
             assert found == wanted, f"a layer is {found} unpacked, the configuration says {wanted}"
+            yield plain
+
+    def unpack(self, folder):
+        for plain in self.plain_layers():
             with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
                 tar.extractall(folder)
-
 
 
 class Images:
