@@ -34,11 +34,12 @@ class Screen:
         print(text, flush=True)
 
     def line(self, when, who, text):
-        """"  12.345  agent node-2       text", wrapped under itself; a table (several lines) as it is."""
+        """"  12.345  agent node-2       text", wrapped under itself; rows of a table (several lines) as they are."""
         lines, indent = text.split("\n"), 4 if "\n" in text else _INDENT
         parts = [
             part for line in lines
-            for part in (_wrapped(line, WIDTH - indent) if len(line) > WIDTH - indent else [line])
+            for part in ([line] if len(line) <= WIDTH - indent or (len(lines) > 1 and "   " in line) else
+                         _wrapped(line, WIDTH - indent))
         ]
         print(f"{when - self.begin:8.3f}  {self.paint(f'{who:<16}', who)}  {parts[0]}", flush=True)
         for more in parts[1:]:
@@ -292,7 +293,8 @@ class LogTeller(threading.Thread):
         for line in lines[self._read[who]:]:
             if line.name == "POD_EVICTION_BLOCKED":
                 self.blocked.append(line)
-            if line.name in TOLD or line.get("phase") == "Terminating" or line.get("level") in ("warning",
-                                                                                                "error"):
+            if line.get("phase") == "Terminating":
+                self._narrator.say(who, f"Node {line.get('node')}: {line.get('reason')}; its machine may be ended now", line.time)
+            elif line.name in TOLD or line.get("level") in ("warning", "error"):
                 self._narrator.say(who, line.text, line.time)
         self._read[who] = len(lines)

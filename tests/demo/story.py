@@ -351,7 +351,8 @@ def play(stage, directory, screen):
             "Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.")
         demo.start_vesper(stack)
         screen.plain(
-            "vesper runs: an agent on each node, coordinators A (leads) and B (stands by); nodes adopted.")
+            "vesper runs: an agent on each node, coordinators A (leads) and B (stands by). Each node is adopted: it has a\n"
+            "NodeClaim, and a finalizer that holds it until its machine has ended.")
 
         screen.begin = time.time()
         try:
