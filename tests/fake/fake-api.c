@@ -71,6 +71,7 @@ FakeApi *fake_api_free(FakeApi *a) {
         }
         fake_callouts_cut(a, break_off);
         fake_api_log_reset(a);
+        free(a->deaf);
         free(a->log);
         hashmap_free(a->counters);
         timer_free(a->pump);
@@ -437,6 +438,14 @@ void fake_api_cut_watches(FakeApi *a) {
 void fake_api_stall_watches(FakeApi *a, usec_t until_usec) {
         a->stalled_until_usec = until_usec;
         timer_arm(a->pump, until_usec);
+}
+
+void fake_api_deafen(FakeApi *a, const char *user, usec_t until_usec) {
+        int r = free_and_strdup(&a->deaf, user);
+
+        assert(r >= 0);
+        a->deaf_until_usec = until_usec;
+        timer_arm_earlier(a->pump, until_usec);
 }
 
 void fake_api_disorder_watches(FakeApi *a, usec_t until_usec) {

@@ -70,6 +70,8 @@ void fake_api_away_until(FakeApi *a, usec_t until_usec);
 void fake_api_cut_watches(FakeApi *a);
 /* No byte comes over any watch before this instant; nothing is lost. */
 void fake_api_stall_watches(FakeApi *a, usec_t until_usec);
+/* The same for the watches of one user, as of an API server that lies behind the others; the last call counts. */
+void fake_api_deafen(FakeApi *a, const char *user, usec_t until_usec);
 /* Until this instant a watch that begins anew is told some of what its client has seen already, and what
  * comes together comes in another order between objects, never within one; the last is the last. */
 void fake_api_disorder_watches(FakeApi *a, usec_t until_usec);

@@ -16,7 +16,8 @@ struct FakeApi {
 
         fake_api_fault_t fault;
         void *fault_userdata;
-        usec_t away_until_usec, stalled_until_usec, disorder_until_usec;
+        usec_t away_until_usec, stalled_until_usec, disorder_until_usec, deaf_until_usec;
+        char *deaf; /* the user who hears nothing until then */
         List delayed; /* requests that a fault holds back */
 
         HttpTransport *webhook_transport;

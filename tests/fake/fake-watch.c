@@ -31,6 +31,7 @@ typedef struct FakeWatch {
         HttpExchange *x;
         const FakeResource *resource;
         char *ns; /* NULL: all */
+        char *user;
         FakeSelector labels, fields;
         uint64_t rv;       /* everything up to here was sent */
         uint64_t known_rv; /* the client knows it without a bookmark: where it began, or the end of those
@@ -49,6 +50,7 @@ static void watch_free(FakeWatch *w) {
         fake_selector_done(&w->labels);
         fake_selector_done(&w->fields);
         free(w->ns);
+        free(w->user);
         free(w);
 }
 
@@ -82,6 +84,12 @@ static bool watch_send(FakeWatch *w, StrBuf *lines) {
 
 static bool stalled(const FakeApi *a) {
         return loop_now(a->loop) < a->stalled_until_usec;
+}
+
+static bool hears_nothing(const FakeWatch *w) {
+        const FakeApi *a = w->api;
+
+        return stalled(a) || (loop_now(a->loop) < a->deaf_until_usec && streq_ptr(a->deaf, w->user));
 }
 
 /* -- events -------------------------------------------------------------------------------------------- */
@@ -228,7 +236,10 @@ void fake_watches_pump(Timer *t, void *api) {
                 return;
         }
         LIST_FOREACH (w, &a->watches, FakeWatch, watches)
-                watch_pump(w);
+                if (hears_nothing(w))
+                        timer_arm_earlier(a->pump, a->deaf_until_usec);
+                else
+                        watch_pump(w);
 }
 
 void fake_watches_changed(FakeApi *a) {
@@ -259,7 +270,7 @@ static void on_bookmark(Timer *t, void *userdata) {
         FakeStore *s = w->api->store;
 
         arm_bookmark(w);
-        if (stalled(w->api) || w->initial || w->rv < fake_store_compacted(s, w->resource->id))
+        if (hears_nothing(w) || w->initial || w->rv < fake_store_compacted(s, w->resource->id))
                 return;
 
         for (size_t i = fake_store_changes_after(s, w->resource->id, w->rv);
@@ -315,6 +326,7 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
         w->x = x;
         w->resource = r->resource;
         w->ns = r->ns && r->resource->namespaced ? MUST(strdup(r->ns)) : NULL;
+        w->user = MUST(strdup(r->user.name));
         w->rv = rv > 0 && disordered(a) ? rewind_start(a, r->resource->id, rv) : rv;
         w->known_rv = rv;
         w->initial = rv == 0;

@@ -718,7 +718,7 @@ static void test_watch(void **state) {
 }
 
 static void test_watch_expired(void **state) {
-        _cleanup_tail_ FakeTail old = { 0 }, stalled = { 0 };
+        _cleanup_tail_ FakeTail old = { 0 }, stalled = { 0 }, other = { 0 };
         FakeWorld w;
         (void) state;
 
@@ -734,6 +734,16 @@ static void test_watch_expired(void **state) {
         fake_world_run(&w, USEC_PER_SEC);
         expect(&stalled, &w, "ADDED b");
 
+        print_message("  one user's, nobody else's\n");
+        fake_tail_start(&other, &w, "CN=other,O=system:masters", NODES "?watch=1");
+        expect(&other, &w, "ADDED a, ADDED b");
+        fake_api_deafen(fake_cluster_api(w.cluster), "admin", loop_now(w.loop) + USEC_PER_SEC);
+        fake_add_node(w.cluster, "b2", NULL, NULL, NULL);
+        expect(&other, &w, "ADDED b2");
+        expect(&stalled, &w, "");
+        fake_world_run(&w, USEC_PER_SEC);
+        expect(&stalled, &w, "ADDED b2");
+
         print_message("  fallen behind a compaction\n");
         fake_api_stall_watches(fake_cluster_api(w.cluster), loop_now(w.loop) + USEC_PER_SEC);
         fake_add_node(w.cluster, "c", NULL, NULL, NULL);
@@ -748,6 +758,7 @@ static void test_watch_expired(void **state) {
         expect(&old, &w, "ERROR 410");
         assert_true(old.done);
 
+        fake_tail_done(&other);
         fake_tail_done(&old);
         fake_tail_done(&stalled);
         fake_world_done(&w);
