@@ -350,13 +350,7 @@ static void on_planted(const FakeChange *change, void *userdata) {
                                fj_string(pod, "metadata", "name", NULL));
 }
 
-void sim_plan_play(const SimPlan *p, bool report, bool trace, SimOutcome *ret) {
-        _cleanup_(sim_world_freep) SimWorld *w = sim_world_new(p->seed, &p->options);
-
-        *ret = (SimOutcome){ 0 };
-        if (p->plant)
-                fake_store_observe(fake_cluster_store(w->cluster), on_planted, w);
-        ret->good = live(p, w, ret);
+void sim_outcome_read(const SimWorld *w, bool report, bool trace, SimOutcome *ret) {
         ret->violation = sim_world_violation(w) ? MUST(strdup(sim_world_violation(w))) : NULL;
         ret->hash = sim_trace_hash(w->trace);
         ret->n_steps = w->n_steps;
@@ -367,6 +361,16 @@ void sim_plan_play(const SimPlan *p, bool report, bool trace, SimOutcome *ret) {
                 fputs(sim_trace_text(w->trace), stdout);
         if (report && !ret->good)
                 sim_world_report(w, ret->where);
+}
+
+void sim_plan_play(const SimPlan *p, bool report, bool trace, SimOutcome *ret) {
+        _cleanup_(sim_world_freep) SimWorld *w = sim_world_new(p->seed, &p->options);
+
+        *ret = (SimOutcome){ 0 };
+        if (p->plant)
+                fake_store_observe(fake_cluster_store(w->cluster), on_planted, w);
+        ret->good = live(p, w, ret);
+        sim_outcome_read(w, report, trace, ret);
 }
 
 void sim_outcome_done(SimOutcome *o) {

@@ -32,6 +32,8 @@ DEFINE_FREEP(SimPlan, sim_plan_free);
 
 /* report: what went wrong is told on stderr, with the end of the trace; trace: all of it on stdout. */
 void sim_plan_play(const SimPlan *p, bool report, bool trace, SimOutcome *ret);
+/* The rest of it, of a life that has set `good` and `where`; reports and traces as sim_plan_play() does. */
+void sim_outcome_read(const SimWorld *w, bool report, bool trace, SimOutcome *ret);
 void sim_outcome_done(SimOutcome *o);
 /* The same thing went wrong, whoever it happened to. */
 bool sim_outcome_same(const SimOutcome *a, const SimOutcome *b);

@@ -226,6 +226,14 @@ void sim_power_look(SimWorld *w) {
         }
 }
 
+bool sim_power_run(SimWorld *w, usec_t usec) {
+        usec_t until = sim_world_now(w) + usec;
+
+        while (sim_world_step(w, until))
+                sim_power_look(w);
+        return !sim_world_violation(w);
+}
+
 void sim_power_booted(SimPower *p) {
         fake_power_boot(p->fake);
 }

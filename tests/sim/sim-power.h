@@ -34,6 +34,8 @@ void sim_power_restart_unit(SimWorld *w, size_t machine);
 void sim_power_set_bus(SimWorld *w, size_t machine, bool there);
 /* Whether somebody else is the cause of delay from here on: the API server or the bus does not answer. */
 void sim_power_look(SimWorld *w);
+/* As sim_world_run(), with such a look after each step. */
+bool sim_power_run(SimWorld *w, usec_t usec);
 FakePower *sim_power_machine(SimWorld *w, size_t machine);
 /* Times that it was off, by a shutdown. */
 unsigned sim_power_n_off(SimWorld *w, size_t machine);

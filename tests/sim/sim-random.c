@@ -5,6 +5,8 @@
  * plays it again. --stride: each N-th of them, for as many processes; --go-on: a line for each that fails,
  * and on.
  *
+ * sim-random --reboots --seeds ..., --reboots --seed N [--trace]: the same with the worlds of sim-reboots.h.
+ *
  * sim-random --seed N [--keep 3,7,9] [--nodes N ...] [--trace] [--show]: plays one life again, or shows it.
  */
 #include <errno.h>
@@ -17,13 +19,14 @@
 #include "hashmap.h"
 #include "parse-util.h"
 #include "sim-plan.h"
+#include "sim-reboots.h"
 
 #define SHRINK_USEC (60 * USEC_PER_SEC)
 
 typedef struct Run {
         uint64_t from, count, stride, hash, n_seeds, n_failed, n_steps, n_requests, n_evictions;
         usec_t virtual_usec;
-        bool go_on;
+        bool go_on, reboots;
 } Run;
 
 static double real_seconds(void) {
@@ -47,11 +50,14 @@ static void tell_shortest(SimPlan *p, const SimOutcome *o) {
 }
 
 static bool play_seed(Run *run, uint64_t seed) {
-        _cleanup_(sim_plan_freep) SimPlan *p = sim_plan_draw(seed);
+        _cleanup_(sim_plan_freep) SimPlan *p = run->reboots ? NULL : sim_plan_draw(seed);
         SimOutcome o;
         bool good;
 
-        sim_plan_play(p, !run->go_on, false, &o);
+        if (p)
+                sim_plan_play(p, !run->go_on, false, &o);
+        else
+                sim_reboots_play(seed, !run->go_on, false, &o);
         good = o.good;
         run->n_seeds++;
         run->n_failed += !good;
@@ -63,8 +69,10 @@ static bool play_seed(Run *run, uint64_t seed) {
         if (!good && run->go_on)
                 printf("seed %" PRIu64 ": %s: %s\n", seed, o.where,
                        o.violation ? o.violation : "did not come to pass in time");
-        else if (!good)
+        else if (!good && p)
                 tell_shortest(p, &o);
+        else if (!good)
+                fprintf(stderr, "play it again: sim-random --reboots --seed %" PRIu64 " --trace\n", seed);
         sim_outcome_done(&o);
         fflush(stdout);
         return good;
@@ -86,20 +94,33 @@ static int play_seeds(Run *run) {
         return run->n_failed > 0;
 }
 
+static void tell(uint64_t seed, const SimOutcome *o) {
+        const char *why = o->good ? "" : o->violation ? o->violation : "did not come to pass in time";
+
+        printf("seed %" PRIu64 ": %s%s%s, trace %016" PRIx64 "\n", seed, o->good ? "no violation" : o->where,
+               o->good ? "" : ": ", why, o->hash);
+}
+
 static int play_one(SimPlan *p, bool trace, bool shrink) {
         SimOutcome o;
         int code;
 
         sim_plan_play(p, !trace, trace, &o);
         code = !o.good;
-        printf("seed %" PRIu64 ": %s%s%s, trace %016" PRIx64 "\n", p->seed, o.good ? "no violation" : o.where,
-               o.good ? "" : ": ",
-               o.good         ? ""
-               : o.violation ? o.violation
-                             : "did not come to pass in time",
-               o.hash);
+        tell(p->seed, &o);
         if (!o.good && shrink)
                 tell_shortest(p, &o);
+        sim_outcome_done(&o);
+        return code;
+}
+
+static int play_one_of_reboots(uint64_t seed, bool trace) {
+        SimOutcome o;
+        int code;
+
+        sim_reboots_play(seed, !trace, trace, &o);
+        code = !o.good;
+        tell(seed, &o);
         sim_outcome_done(&o);
         return code;
 }
@@ -109,7 +130,10 @@ static int play_one(SimPlan *p, bool trace, bool shrink) {
 static int usage(const char *why, const char *what) {
         fprintf(stderr,
                 "%s%s\nusage: sim-random --seeds FROM COUNT [--stride N] [--go-on]\n"
-                "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] [--shrink]\n",
+                "       sim-random --seed N [--keep 3,7,9] [--nodes N] [--pods N] ... [--trace] [--show] "
+                "[--shrink]\n"
+                "       sim-random --reboots --seeds FROM COUNT [--stride N] [--go-on]\n"
+                "       sim-random --reboots --seed N [--trace]\n",
                 why, what);
         return 2;
 }
@@ -163,12 +187,25 @@ static int main_one(int argc, char **argv) {
         return play_one(p, trace, shrink);
 }
 
+static int main_one_of_reboots(int argc, char **argv) {
+        bool trace = argc == 4 && streq(argv[3], "--trace");
+        uint64_t seed;
+
+        if (argc < 3 || argc > 3 + trace || parse_uint64(argv[2], &seed) < 0)
+                return usage("", "");
+        return play_one_of_reboots(seed, trace);
+}
+
 int main(int argc, char **argv) {
+        bool reboots = argc > 1 && streq(argv[1], "--reboots");
         Run run;
 
+        argc -= reboots;
+        argv += reboots;
         if (argc > 1 && streq(argv[1], "--seed"))
-                return main_one(argc, argv);
+                return reboots ? main_one_of_reboots(argc, argv) : main_one(argc, argv);
         if (argc < 2 || !streq(argv[1], "--seeds") || parse_run(argc, argv, &run) < 0)
                 return usage("", "");
+        run.reboots = reboots;
         return play_seeds(&run);
 }

@@ -21,14 +21,7 @@ static const SimOptions three = {
         .no_pool = true,
 };
 
-static bool run(SimWorld *w, usec_t usec) {
-        usec_t until = sim_world_now(w) + usec;
-
-        while (sim_world_step(w, until))
-                sim_power_look(w);
-        return !sim_world_violation(w);
-}
-#define require_run(w, usec) require(w, run(w, usec))
+#define require_run(w, usec) require(w, sim_power_run(w, usec))
 
 static SimWorld *world(uint64_t seed, const SimOptions *o, const SimPowerOptions *power) {
         SimWorld *w = sim_world_new(seed, o);

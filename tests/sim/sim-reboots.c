@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim-reboots.h"
+
+#include "sim-check.h"
+#include "sim-power.h"
+
+#define SEC USEC_PER_SEC
+#define N_ACTS 30u
+
+const SimOptions sim_reboots_options = {
+        .n_nodes = 4,
+        .n_pods = 12,
+        .pdb_min = 8,
+        .stop_sec = 3,
+        .grace_sec = 20,
+        .n_agents = 4,
+        .n_coordinators = 2,
+        .no_pool = true,
+};
+
+static bool is_back(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (!w->machines[i].agent->life || !w->machines[i].agent->life->ready)
+                        return false;
+        return sim_world_pods_ready(w) == w->options.n_pods;
+}
+
+bool sim_reboots_settle(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                (void) sim_power_attach(w, i, &(SimPowerOptions){ .max_usec = 2 * USEC_PER_MINUTE });
+                sim_world_agent(w, i)->agent_config.reboot_patience_usec = SIM_REBOOTS_PATIENCE_USEC;
+        }
+        for (size_t i = 0; i < w->options.n_coordinators; i++)
+                sim_world_coordinator(w, i)->coordinator_config.reboot_slot_usec = SIM_REBOOTS_SLOT_USEC;
+        return sim_power_run(w, 60 * SEC) && is_back(w) && sim_world_leader(w);
+}
+
+bool sim_reboots_ask(SimWorld *w, size_t machine, const char *method) {
+        sim_trace_add(w->trace, "world", "%s of %s", method, w->machines[machine].node);
+        return fake_power_call_unit(sim_power_machine(w, machine), method) >= 0;
+}
+
+bool sim_reboots_none(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (sim_world_annotation(w, i, "vesper.sh/shutdown-request") ||
+                    sim_world_annotation(w, i, "vesper.sh/shutdown-granted"))
+                        return false;
+        return true;
+}
+
+/* -- by chance --------------------------------------------------------------------------------- */
+
+static uint64_t draw(SimWorld *w, uint64_t below) {
+        return random_below(w->random, below);
+}
+
+/* Of a coordinator any; an agent's requests are not late, as one that arrives after the boot is not what
+ * this is about. */
+static void trouble(SimWorld *w) {
+        static const SimFaultKind kinds[] = { SIM_FAULT_ERROR,        SIM_FAULT_LIE,
+                                              SIM_FAULT_LOSE_REQUEST, SIM_FAULT_LOSE_REPLY,
+                                              SIM_FAULT_PARTITION,    SIM_FAULT_SLOW };
+        bool coordinator = draw(w, 3) > 0;
+        SimProcess *p = coordinator ? sim_world_coordinator(w, draw(w, 2))
+                                    : sim_world_agent(w, draw(w, w->n_machines));
+        SimWindow window = { .kind = kinds[draw(w, ELEMENTSOF(kinds) - (coordinator ? 0 : 1))],
+                             .until_usec = (1 + draw(w, 60)) * SEC,
+                             .permille = 400,
+                             .max_usec = 12 * SEC,
+                             .who = p->name,
+                             .seed = draw(w, 1000) };
+
+        sim_check_trouble(w->check, 180 * SEC);
+        if (window.kind == SIM_FAULT_PARTITION)
+                window.permille = 1000;
+        if (draw(w, 4) == 0)
+                fake_api_stall_watches(fake_cluster_api(w->cluster),
+                                       sim_world_now(w) + (1 + draw(w, 90)) * SEC);
+        else
+                sim_faults_add(w->faults, &window);
+}
+
+/* Whoever leads next has not heard of the last grant: its API server lies behind. */
+static void leader_dies_unheard(SimWorld *w, size_t machine) {
+        SimProcess *leader = sim_world_leader(w), *other;
+
+        if (!leader)
+                return;
+        other = sim_world_coordinator(w, leader == sim_world_coordinator(w, 0));
+        sim_check_trouble(w->check, 240 * SEC);
+        fake_api_deafen(fake_cluster_api(w->cluster), other->user,
+                        sim_world_now(w) + (60 + draw(w, 120)) * SEC);
+        for (size_t n = 0; n < 2; n++)
+                (void) sim_reboots_ask(w, (machine + n) % w->n_machines, "RequestReboot");
+        sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 200),
+                                                  .restart_usec = (20 + draw(w, 40)) * SEC });
+}
+
+static void disturb(SimWorld *w) {
+        size_t i = draw(w, w->n_machines);
+        SimProcess *coordinator = sim_world_coordinator(w, draw(w, 2));
+        SimMachine *m = &w->machines[i];
+
+        switch (draw(w, 16)) {
+        case 0 ... 5:
+                (void) sim_reboots_ask(w, i, "RequestReboot");
+                break;
+        case 6:
+                (void) sim_reboots_ask(w, i, "Cancel");
+                break;
+        case 7:
+                (void) sim_power_cancel(w, i);
+                break;
+        case 8:
+                (void) sim_power_shutdown(w, i, "reboot", draw(w, 2) > 0);
+                break;
+        case 9:
+                if (m->agent->life)
+                        sim_process_kill(m->agent, (1 + draw(w, 3000)) * USEC_PER_MSEC);
+                break;
+        case 10:
+        case 11:
+                sim_check_trouble(w->check, 60 * SEC);
+                if (coordinator->life)
+                        sim_process_kill(coordinator, (1 + draw(w, 20000)) * USEC_PER_MSEC);
+                break;
+        case 12:
+        case 13:
+                trouble(w);
+                break;
+        case 14:
+        case 15:
+                leader_dies_unheard(w, i);
+                break;
+        }
+}
+
+/* -- a life ------------------------------------------------------------------------------------ */
+
+/* Watches and Leases by the minute, and a few writes for each pod and reboot. */
+static uint64_t requests_allowed(const SimWorld *w) {
+        return 400 + ((sim_world_now(w) - 1000 * SEC) / USEC_PER_MINUTE + 1) * 150 + 12 * w->options.n_pods;
+}
+
+static bool live(SimWorld *w, SimOutcome *o) {
+        o->where = "the world settles";
+        if (!sim_reboots_settle(w))
+                return false;
+
+        o->where = "things happen";
+        for (; o->n_entries < N_ACTS; o->n_entries++) {
+                disturb(w);
+                if (!sim_power_run(w, draw(w, 30000) * USEC_PER_MSEC))
+                        return false;
+        }
+
+        o->where = "all comes to its end";
+        sim_faults_stop(w->faults);
+        if (!sim_power_run(w, SIM_REBOOTS_PATIENCE_USEC + 2 * SIM_REBOOTS_SLOT_USEC) ||
+            !sim_reboots_none(w) || !is_back(w))
+                return false;
+
+        o->where = "nothing goes on";
+        return sim_check_quiet(w->check, requests_allowed(w));
+}
+
+void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
+        _cleanup_(sim_world_freep) SimWorld *w = NULL;
+        SimOptions options = sim_reboots_options;
+
+        options.max_reboots = (unsigned) (1 + seed % 3 / 2);
+        w = sim_world_new(seed, &options);
+        *ret = (SimOutcome){ 0 };
+        ret->good = live(w, ret);
+        sim_outcome_read(w, report, trace, ret);
+}
