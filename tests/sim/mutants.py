@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Would the simulation see it? Plants one bug after the other (tests/sim/mutants/*.patch) in a copy of the tree and
 plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
-apply any more. The last line counts.
+apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind.
 
     tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no world shows yet (else: skipped)
     --seeds N                          at most so many each (default 500)
@@ -43,8 +43,9 @@ class Mutant:
         self.patch = next(os.path.join(TOP, f, name + ".patch") for f in (FOLDER, UNSEEN) if name in names(f))
         with open(self.patch, encoding="utf-8") as f:
             head = f.read().split("\n--- ", 1)[0]
-        self.what, _, sees = " ".join(head.split()).partition(" Seen by: ")
-        self.sees = sees.strip()
+        self.what, _, rest = " ".join(head.split()).partition(" Seen by: ")
+        self.sees, _, worlds = rest.partition(" Worlds: ")
+        self.worlds = ["--" + worlds.strip()] if worlds else []
 
 
 class Tree:
@@ -97,11 +98,11 @@ def same(a, b):
 class Player:
     """One sim-random at work on a chunk of seeds."""
 
-    def __init__(self, tree, first, count):
+    def __init__(self, tree, worlds, first, count):
         self.first, self.count, self.begin = first, count, time.monotonic()
         self.output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self.process = subprocess.Popen(
-            [os.path.join(tree.build, "tests", "sim", "sim-random"), "--seeds", str(first), str(count), "--go-on"],
+            [os.path.join(tree.build, "tests", "sim", "sim-random"), *worlds, "--seeds", str(first), str(count), "--go-on"],
             stdout=self.output, stderr=subprocess.STDOUT)
 
     def ended(self):
@@ -131,14 +132,14 @@ class Player:
         return self.first, f"a crash: crash: ended with {self.process.returncode}: {last[0]}"
 
 
-def play(tree, seeds):
+def play(tree, worlds, seeds):
     """(seed, violation) of the lowest seed that shows one, or None; and how many were played."""
     players, following, played, best = [], 1, 0, None
     try:
         while players or (best is None and following <= seeds):
             while best is None and len(players) < tree.jobs and following <= seeds:
                 count = min(CHUNK, seeds + 1 - following)
-                players.append(Player(tree, following, count))
+                players.append(Player(tree, worlds, following, count))
                 following += count
             time.sleep(0.02)
             for p in list(players):
@@ -197,16 +198,16 @@ def row(*columns):
     print("  ".join(f"{c!s:{w}}" for c, w in zip(columns, (7, 30, 6, 6, 8, 0))).rstrip(), flush=True)
 
 
-def run_one(tree, mutant, seeds):
+def run_one(tree, mutant, worlds, seeds):
     """True when it was found (None: the tree as it is, in which nothing may be)."""
     begin, patched = time.monotonic(), False
-    name = mutant.name if mutant else "(none)"
+    name = mutant.name if mutant else "(none)" + " ".join([""] + worlds)
     try:
         if mutant:
             tree.patch(mutant)
             patched = True
         tree.make()
-        best, played = play(tree, seeds)
+        best, played = play(tree, worlds, seeds)
         good = bool(best) if mutant else not best
         row("ok" if good else "FAILED", name, best[0] if best else "-", played,
             f"{time.monotonic() - begin:.1f}", told(best[1]) if best else "no violation")
@@ -224,10 +225,11 @@ def run_one(tree, mutant, seeds):
 def run(tree, mutants, options):
     begin = time.monotonic()
     row("", "mutant", "seed", "played", "seconds", "violation")
-    passed = run_one(tree, None, min(options.seeds, 100))
-    total = 1 + len(mutants)
+    kinds = [k for k in ([], ["--reboots"]) if any(m.worlds == k for m in mutants)]
+    passed = sum(run_one(tree, None, worlds, min(options.seeds, 100)) for worlds in kinds)
+    total = len(kinds) + len(mutants)
     for mutant in mutants:
-        passed += run_one(tree, mutant, options.seeds)
+        passed += run_one(tree, mutant, mutant.worlds, options.seeds)
     skipped = [] if options.names else names(UNSEEN)
     for name in skipped:
         print(f"skipped {name}: no world shows it yet ({UNSEEN})")
