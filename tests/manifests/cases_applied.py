@@ -11,7 +11,7 @@ from cases_node import _wait_polls
 from cases_rendered import values_files
 from daemons import LIMIT
 from metadata import Metadata
-from pods import Pod, make_node
+from pods import AUTHORITY, PLUGIN, Pod, make_node
 from rendering import CHART, DISTRIBUTIONS, MANIFESTS, NAMESPACE, Refused, one
 from world import AWS_KEYS, COORDINATOR, FINALIZER, POOLS
 
@@ -290,6 +290,16 @@ def agent_pods(bed, figures):
         bed.agent(distribution, f"{name}-0", "none", lambda pod: pod.daemon.wait_line("READY"))
 
 
+def agent_plugin(bed, figures):
+    """a kubeconfig that names a static program of the node: mounted beside it, the agent's pod runs it, and is Ready"""
+    bed.world.cluster.create_nodes(1, "plugin-node", labels={"e2e": "plugin"})
+    credential = [{"path": "/var/lib/kubelet/kubeconfig"}, {"path": AUTHORITY}, {"path": PLUGIN}]
+    mark = bed.world.audit.mark()
+    bed.agent("other", "plugin-node-0", "none", lambda pod: pod.daemon.wait_line("READY"), credential)
+    calls = bed.world.audit.since(mark, "system:node:plugin-node-0")
+    assert calls and all(c.status < 400 for c in calls), calls
+
+
 def agent_drains(bed, figures):
     """that agent drains its node: the kubelet's credential is enough, its own pod stays, what it keeps is on the node's disk"""
     world = bed.world
@@ -322,5 +332,6 @@ def agent_drains(bed, figures):
     assert os.listdir(host + "/var/lib/vesper-agent"), "nothing was written to the node's /var/lib/vesper-agent"
 
 
-CASES = (dry_run, releases, pods_are_made, agents_everywhere, permissions, flow_control, coordinator_pod, agent_pods, agent_drains)
-ROOT = (coordinator_pod, agent_pods, agent_drains)
+CASES = (dry_run, releases, pods_are_made, agents_everywhere, permissions, flow_control, coordinator_pod, agent_pods, agent_plugin,
+         agent_drains)
+ROOT = (coordinator_pod, agent_pods, agent_plugin, agent_drains)

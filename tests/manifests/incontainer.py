@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 CLONE_NEWNS = 0x00020000
+# Of those that every OCI runtime gives.
+DEVICES = ("null", "zero", "full", "random", "urandom")
 PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 23, 24, 38
 
 
@@ -30,6 +32,11 @@ def main():
     root = spec["root"]
     mount("--bind", root, root)
     mount("--rbind", "/proc", os.path.join(root, "proc"))
+    os.makedirs(os.path.join(root, "dev"), exist_ok=True)
+    for name in DEVICES:
+        with open(os.path.join(root, "dev", name), "wb"):
+            pass
+        mount("--bind", "/dev/" + name, os.path.join(root, "dev", name))
     for source, target, read_only in spec["mounts"]:
         target = root + target
         mount("--bind", source, target)

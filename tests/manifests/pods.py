@@ -127,11 +127,38 @@ class Pod:
                 pass
 
 
+PLUGIN = "/usr/bin/node-authenticator"
+AUTHORITY = "/etc/kubernetes/pki/ca.crt"
+
+
+def _make_node_with_plugin(folder, certificate, key, ca, url):
+    """A kubeconfig that names a program, as EKS's do; this one is static, as aws-iam-authenticator, and prints a certificate."""
+    version, path = "client.authentication.k8s.io/v1beta1", "/var/lib/kubelet/kubeconfig"
+    printed = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": {
+        "clientCertificateData": certificate, "clientKeyData": key}})
+    for file, text in ((AUTHORITY, ca), (path, json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "kubelet",
+            "clusters": [{"name": "kubernetes", "cluster": {"server": url, "certificate-authority": AUTHORITY}}],
+            "contexts": [{"name": "kubelet", "context": {"cluster": "kubernetes", "user": "kubelet"}}],
+            "users": [{"name": "kubelet", "user": {"exec": {"apiVersion": version, "command": PLUGIN, "args": ["token"],
+                                                            "interactiveMode": "Never"}}}]}))):
+        os.makedirs(os.path.dirname(folder + file), exist_ok=True)
+        with open(folder + file, "w", encoding="utf-8") as f:
+            f.write(text)
+    os.makedirs(os.path.dirname(folder + PLUGIN), exist_ok=True)
+    source = f"#include <stdio.h>\nint main(void) {{ return puts({json.dumps(printed)}) < 0; }}\n"
+    subprocess.run(["gcc", "-x", "c", "-static", "-o", folder + PLUGIN, "-"], input=source, text=True, check=True)
+    os.makedirs(folder + "/run/dbus", exist_ok=True)
+    return path
+
+
 def make_node(folder, distribution, name, cluster):
     """What that distribution has of a kubelet's credential, in a folder that plays the node's file system."""
     certificate, key = cluster.node_certificate(name)
     with open(cluster.ca, encoding="utf-8") as f:
         ca = f.read()
+    if distribution == "other":
+        return _make_node_with_plugin(folder, certificate, key, ca, cluster.url)
     rancher = f"/var/lib/rancher/{distribution}/agent"
     pki = "/var/lib/kubelet/pki"
     if distribution in ("k3s", "rke2"):

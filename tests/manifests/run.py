@@ -10,6 +10,7 @@ Prints each case and, last, "N passed, N failed, N skipped".
 
 import base64
 import http.client
+import json
 import os
 import sys
 import time
@@ -104,14 +105,15 @@ class Bed:
                 texts.append(f.read())
         return texts
 
-    def agent(self, distribution, node, metadata, during):
-        """Runs that node's agent as its pod says while during(pod) does; the folder that played the node."""
+    def agent(self, distribution, node, metadata, during, credential=None):
+        """Runs that node's agent as its pod says while during(pod) does; the folder that played the node. credential: for distribution
+        "other", the value of that name."""
         host = os.path.join(self.directory, f"host-{node}")
         make_node(host, distribution, node, self)
         source = '"Source": "none"' if metadata == "none" else f'"Endpoint": "{metadata}", "PollSec": "1s"'
         objects = self.tools.objects(self.tools.template(
             f'agent={{"enabled": true, "distribution": "{distribution}", "config": {{"Metadata": {{{source}}}, '
-            f'"Metrics": {{"Listen": "127.0.0.1:{self.port()}"}}}}}}'))
+            f'"Metrics": {{"Listen": "127.0.0.1:{self.port()}"}}}}, "credential": {json.dumps(credential or [])}}}'))
         pod = Pod(self, objects, "DaemonSet", "vesper-agent", host=host, fields={"spec.nodeName": node})
         with pod.daemon:
             during(pod)
