@@ -6,7 +6,7 @@
 #   bash tests/run.sh unit sim           only these
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
-#   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; about six minutes)
+#   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; half an hour on a busy machine of two cores)
 #   bash tests/run.sh node               the package on real machines in a real cluster (not part of "every suite" yet)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine); --all: the long one, too
 #
