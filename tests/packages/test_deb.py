@@ -10,10 +10,9 @@ import subprocess
 import tempfile
 import time
 
-import debroot
-from nodeserver import NODE, NodeServer, is_clean
+from installation import TOP, Installation, project_version, run
+from nodeserver import NODE, is_clean
 
-TOP = os.path.dirname(debroot.TESTS)
 DOC = ["/usr/share/doc/{p}/changelog.gz", "/usr/share/doc/{p}/copyright"]
 HOLDS = {
     "vesper-agent": ["/etc/vesper/agent.conf", "/usr/bin/vesper-agent", "/usr/lib/systemd/system/vesper-agent.service",
@@ -28,9 +27,6 @@ HOLDS = {
     "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
                    "/usr/share/man/man1/vesperctl.1.gz"] + DOC,
 }
-def run(*command, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, **options)
 
 
 def build(out, *architecture, **environment):
@@ -44,19 +40,10 @@ def digest(path):
         return hashlib.sha256(f.read()).hexdigest()
 
 
-class Packages:
-    """What the cases share: one build, and one root that lives through them."""
-
+class Packages(Installation):
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="vesper-packages-")
+        super().__init__()
         self.debs = None
-        self.root = None
-        self.server = None
-
-    def close(self):
-        if self.server:
-            self.server.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def deb(self, name):
         assert self.debs, "there is no package to look at: the build failed"
@@ -70,11 +57,9 @@ class Packages:
         assert sorted(self.debs) == wanted, f"expected the packages {wanted}, got {sorted(self.debs)}"
 
     def test_version(self):
-        with open(os.path.join(TOP, "meson.build"), encoding="utf-8") as f:
-            version = re.search(r"^  version : '([^']+)'", f.read(), re.M).group(1)
         for name in HOLDS:
             found = run("dpkg-deb", "-f", self.deb(name), "Version").stdout.strip()
-            assert found == version, f"{name} has version {found}, meson.build says {version}"
+            assert found == project_version(), f"{name} has version {found}, meson.build says {project_version()}"
 
     def test_same_bytes(self):
         time.sleep(1.1)  # another second, another folder, another umask, nothing from a compiler cache
@@ -147,20 +132,14 @@ class Packages:
         return done.stdout
 
     def test_install_starts_nothing(self):
-        self.root = debroot.Root(self.folder)
-        probe = self.root.run("true")
-        if probe.returncode != 0:
-            raise debroot.Unavailable("this machine lets us mount nothing: " + probe.stdout.strip())
-        self.before = self.root.files()
-        self.server = NodeServer()
-        self.root.write("etc/kubernetes/kubelet.conf", self.server.kubeconfig(), 0o600)
+        self.make_root()
         self.dpkg("-i", self.deb("vesper-agent"), self.deb("vesper-coordinator"), self.deb("vesper-ctl"))
         asked = self.root.asked_of_systemd()
         acts = [line for line in asked if re.search(r"\b(start|restart|try-restart|reload-or-restart|isolate)\b", line)]
         assert not acts, f"installing asked systemd to {acts}"
         for wanted in ("--system daemon-reload", "kill --signal=HUP systemd-logind.service"):
             assert wanted in asked, f"installing did not say '{wanted}' to systemctl, but {asked}"
-        assert self.server.requests == [], f"installing asked the API server: {self.server.requests}"
+        self.asked_nothing("installing")
         wants = "etc/systemd/system/multi-user.target.wants/"
         assert self.root.exists(wants + "vesper-agent.service"), "the agent is not enabled for the next boot"
         assert not self.root.exists(wants + "vesper-coordinator.service"), "the coordinator is enabled, unconfigured"
@@ -168,9 +147,7 @@ class Packages:
         assert re.search(r"^vesper-coordinator:.*nologin$", passwd, re.M), f"no user vesper-coordinator in:\n{passwd}"
 
     def test_programs_run(self):
-        for program in ("vesper-agent", "vesper-coordinator", "vesperctl", "kubectl-vesper"):
-            done = self.root.run(program, "--version")
-            assert done.returncode == 0 and "0.1.0" in done.stdout, f"{program} --version: {done.returncode}, {done.stdout}"
+        self.programs_run()
         for daemon, name in (("vesper-agent", "agent"), ("vesper-coordinator", "coordinator")):
             with_file = self.root.run(daemon, "--dump-config")
             self.root.write("tmp/empty.conf", "")
@@ -190,7 +167,7 @@ class Packages:
         acts = [line for line in self.root.asked_of_systemd() if "vesper" in line and "is-" not in line]
         assert acts == ["try-restart vesper-agent.service", "try-restart vesper-coordinator.service"], \
             f"an upgrade is to restart what runs, and nothing else; it asked systemd to {acts}"
-        assert self.server.requests == [], f"the upgrade asked the API server: {self.server.requests}"
+        self.asked_nothing("the upgrade")
         assert self.root.read("etc/vesper/agent.conf") == own, "the upgrade changed a person's agent.conf"
         assert self.root.exists("etc/vesper/agent.conf.d/node.conf"), "the upgrade took agent.conf.d/node.conf away"
         assert not self.root.exists(wants), "the upgrade enabled a service that a person had disabled"
@@ -211,8 +188,7 @@ class Packages:
     def test_remove_without_api(self):
         self.dpkg("-i", self.deb("vesper-agent"))
         assert "a person's line" in self.root.read("etc/vesper/agent.conf"), "installing again changed a person's agent.conf"
-        self.server.stop()
-        self.server = None
+        self.drop_server()
         said = self.dpkg("-r", "vesper-agent")
         assert "kubectl uncordon" in said, f"nothing says what is to be done by hand:\n{said}"
 

@@ -5,13 +5,10 @@ import glob
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 
-import debroot
-from nodeserver import NODE, NodeServer, is_clean
+from installation import TOP, Installation, project_version, run
+from nodeserver import NODE, is_clean
 
-TOP = os.path.dirname(debroot.TESTS)
 HOLDS = {
     "vesper-agent": ["/etc/vesper", "/etc/vesper/agent.conf", "/usr/bin/vesper-agent",
                      "/usr/lib/systemd/system/vesper-agent.service", "/usr/lib/systemd/system/vesper-drain.service", "/usr/lib/systemd/system/vesper-reboot.service",
@@ -29,25 +26,16 @@ HOLDS = {
 }
 
 
-def run(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
-
-
 def build(out, release):
     done = run("nice", os.path.join(TOP, "packaging", "rpm", "build.sh"), out, str(release))
     assert done.returncode == 0, "packaging/rpm/build.sh failed:\n" + "\n".join(done.stdout.splitlines()[-40:])
     return {os.path.basename(p).rsplit("-", 2)[0]: p for p in glob.glob(os.path.join(out, "*.rpm"))}
 
 
-class Packages:
+class Packages(Installation):
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="vesper-packages-")
-        self.rpms = self.newer = self.root = self.server = None
-
-    def close(self):
-        if self.server:
-            self.server.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        super().__init__()
+        self.rpms = None
 
     def rpm(self, *arguments):
         """rpm on the root, where no other package is known to it."""
@@ -64,11 +52,9 @@ class Packages:
         assert set(HOLDS) <= set(self.rpms), f"expected {sorted(HOLDS)}, got {sorted(self.rpms)}"
 
     def test_version(self):
-        with open(os.path.join(TOP, "meson.build"), encoding="utf-8") as f:
-            version = re.search(r"^  version : '([^']+)'", f.read(), re.M).group(1)
         for name in HOLDS:
             found = run("rpm", "-qp", "--queryformat", "%{VERSION}", self.rpms[name]).stdout
-            assert found == version, f"{name} has version {found}, meson.build says {version}"
+            assert found == project_version(), f"{name} has version {found}, meson.build says {project_version()}"
 
     def test_rpmlint(self):
         config = os.path.join(TOP, "packaging", "rpm", "rpmlint.toml")
@@ -98,28 +84,35 @@ class Packages:
             assert config == [p for p in wanted if p.endswith(".conf") and p.startswith("/etc")], \
                 f"configuration files of {name}: {config}"
 
+    def test_scriptlets(self):
+        """That they do so is seen below; that there is no other, and none that starts or drains something, here."""
+        wanted = {"vesper-agent": ["postinstall", "preuninstall", "postuninstall"],
+                  "vesper-coordinator": ["postinstall", "preuninstall", "postuninstall"], "vesper-ctl": []}
+        for name, kinds in wanted.items():
+            scripts = run("rpm", "-qp", "--scripts", self.rpms[name]).stdout
+            found = re.findall(r"^(\w+) (?:scriptlet|program)", scripts, re.M)
+            assert found == kinds, f"{name} has the scriptlets {found}, expected {kinds}:\n{scripts}"
+            lines = [line for line in scripts.splitlines() if not line.startswith("#")]
+            starts = [line for line in lines if re.search(r"\bsystemctl\b.*\b(start|restart|isolate)\b|enable --now", line) and
+                      "try-restart" not in line]
+            assert not starts, f"{name} starts something: {starts}"
+            drains = [line for line in lines if "vesper-drain" in line and "disable --now" not in line]
+            assert not drains, f"{name} does more about vesper-drain than to stop it: {drains}"
+
     # -- an installation's life ----------------------------------------------------------------------------
 
     def test_install_starts_nothing(self):
-        self.root = debroot.Root(self.folder)
-        probe = self.root.run("true")
-        if probe.returncode != 0:
-            raise debroot.Unavailable("this machine lets us mount nothing: " + probe.stdout.strip())
-        self.before = self.root.files()
-        self.server = NodeServer()
-        self.root.write("etc/kubernetes/kubelet.conf", self.server.kubeconfig(), 0o600)
+        self.make_root()
         self.rpm("-i", *(self.rpms[n] for n in sorted(HOLDS)))
         asked = self.root.asked_of_systemd()
         wanted = ["--no-reload preset vesper-agent.service", "--no-reload preset vesper-coordinator.service",
                   "kill --signal=HUP systemd-logind.service"]
         assert sorted(asked) == wanted, f"installing asked systemd to {asked}, expected {wanted}"
-        assert self.server.requests == [], f"installing asked the API server: {self.server.requests}"
+        self.asked_nothing("installing")
         assert "\nvesper-coordinator:" in self.root.read("etc/passwd"), "there is no user vesper-coordinator"
 
     def test_programs_run(self):
-        for program in ("vesper-agent", "vesper-coordinator", "vesperctl", "kubectl-vesper"):
-            done = self.root.run(program, "--version")
-            assert done.returncode == 0 and "0.1.0" in done.stdout, f"{program} --version: {done.returncode}, {done.stdout}"
+        self.programs_run()
 
     def test_upgrade_restarts_and_keeps(self):
         newer = build(os.path.join(self.folder, "second"), 2)
@@ -131,7 +124,7 @@ class Packages:
         wanted = ["kill --signal=HUP systemd-logind.service", "try-restart vesper-agent.service",
                   "try-restart vesper-coordinator.service"]
         assert asked == wanted, f"an upgrade is to restart what runs, and nothing else; it asked systemd to {asked}"
-        assert self.server.requests == [], f"the upgrade asked the API server: {self.server.requests}"
+        self.asked_nothing("the upgrade")
         assert self.root.read("etc/vesper/agent.conf") == own, "the upgrade changed a person's agent.conf"
         found = self.rpm("-q", "--queryformat", "%{RELEASE} ", "vesper-agent").split(".")[0].strip()
         assert found == "2", f"release {found} is installed, expected 2"
@@ -153,6 +146,7 @@ class Packages:
         ("rpm: their version is the project's", "test_version", ("test_build",)),
         ("rpmlint finds nothing", "test_rpmlint", ("test_build",)),
         ("rpm: what they hold", "test_holds", ("test_build",)),
+        ("rpm: their scriptlets start and drain nothing", "test_scriptlets", ("test_build",)),
         ("rpm: installing starts nothing", "test_install_starts_nothing", ("test_build",)),
         ("rpm: the installed programs run", "test_programs_run", ("test_install_starts_nothing",)),
         ("rpm: an upgrade restarts without draining, and keeps what a person set", "test_upgrade_restarts_and_keeps",
