@@ -6,6 +6,8 @@
 
 #define SEC USEC_PER_SEC
 #define N_ACTS 30u
+/* It comes before those who asked earlier. */
+#define IMPATIENT 3u
 
 const SimOptions sim_reboots_options = {
         .n_nodes = 4,
@@ -27,8 +29,11 @@ static bool is_back(SimWorld *w) {
 
 bool sim_reboots_settle(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
-                (void) sim_power_attach(w, i, &(SimPowerOptions){ .max_usec = 2 * USEC_PER_MINUTE });
-                sim_world_agent(w, i)->agent_config.reboot_patience_usec = SIM_REBOOTS_PATIENCE_USEC;
+                (void) sim_power_attach(w, i,
+                                        &(SimPowerOptions){ .max_usec = 2 * USEC_PER_MINUTE,
+                                                            .away_usec = (i + 1) * 20 * SEC });
+                sim_world_agent(w, i)->agent_config.reboot_patience_usec =
+                        SIM_REBOOTS_PATIENCE_USEC / (i == IMPATIENT ? 2 : 1);
         }
         for (size_t i = 0; i < w->options.n_coordinators; i++)
                 sim_world_coordinator(w, i)->coordinator_config.reboot_slot_usec = SIM_REBOOTS_SLOT_USEC;
@@ -80,20 +85,43 @@ static void trouble(SimWorld *w) {
                 sim_faults_add(w->faults, &window);
 }
 
-/* Whoever leads next has not heard of the last grant: its API server lies behind. */
-static void leader_dies_unheard(SimWorld *w, size_t machine) {
-        SimProcess *leader = sim_world_leader(w), *other;
+/* Bits of the machines that have a grant. */
+static uint64_t granted(SimWorld *w) {
+        uint64_t bits = 0;
 
-        if (!leader)
+        for (size_t i = 0; i < w->n_machines; i++)
+                bits |= (uint64_t) (sim_world_annotation(w, i, "vesper.sh/shutdown-granted") != NULL) << i;
+        return bits;
+}
+
+/* Some wait, since who leads has just begun to. Then somebody asks who comes first, is granted, and the
+ * leader dies. Who leads next knows of the first, and has not heard of that one: his API server lies behind.
+ */
+static void leader_dies_unheard(SimWorld *w) {
+        SimProcess *heir = sim_world_leader(w), *leader;
+        uint64_t before;
+
+        if (!heir)
                 return;
-        other = sim_world_coordinator(w, leader == sim_world_coordinator(w, 0));
-        sim_check_trouble(w->check, 240 * SEC);
-        fake_api_deafen(fake_cluster_api(w->cluster), other->user,
-                        sim_world_now(w) + (60 + draw(w, 120)) * SEC);
-        for (size_t n = 0; n < 2; n++)
-                (void) sim_reboots_ask(w, (machine + n) % w->n_machines, "RequestReboot");
-        sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 200),
-                                                  .restart_usec = (20 + draw(w, 40)) * SEC });
+        sim_check_trouble(w->check, 300 * SEC);
+        sim_process_kill(heir, 2 * SEC);
+        for (size_t i = 0; i < IMPATIENT; i++)
+                (void) sim_reboots_ask(w, i, "RequestReboot");
+        if (!sim_power_run(w, 20 * SEC))
+                return;
+        leader = sim_world_leader(w);
+        if (!leader || leader == heir)
+                return;
+        sim_trace_add(w->trace, "world", "%s hears nothing", heir->name);
+        fake_api_deafen(fake_cluster_api(w->cluster), heir->user, sim_world_now(w) + 180 * SEC);
+        (void) sim_reboots_ask(w, IMPATIENT, "RequestReboot");
+        before = granted(w);
+        for (unsigned i = 0; i < 600 && !(granted(w) & ~before); i++)
+                if (!sim_power_run(w, 100 * USEC_PER_MSEC))
+                        return;
+        if (leader->life)
+                sim_process_plan_kill(leader, &(SimKill){ .step = leader->life->n_steps + 1 + draw(w, 20),
+                                                          .restart_usec = (60 + draw(w, 60)) * SEC });
 }
 
 static void disturb(SimWorld *w) {
@@ -101,7 +129,7 @@ static void disturb(SimWorld *w) {
         SimProcess *coordinator = sim_world_coordinator(w, draw(w, 2));
         SimMachine *m = &w->machines[i];
 
-        switch (draw(w, 16)) {
+        switch (draw(w, 15)) {
         case 0 ... 5:
                 (void) sim_reboots_ask(w, i, "RequestReboot");
                 break;
@@ -129,8 +157,7 @@ static void disturb(SimWorld *w) {
                 trouble(w);
                 break;
         case 14:
-        case 15:
-                leader_dies_unheard(w, i);
+                leader_dies_unheard(w);
                 break;
         }
 }
@@ -150,7 +177,7 @@ static bool live(SimWorld *w, SimOutcome *o) {
         o->where = "things happen";
         for (; o->n_entries < N_ACTS; o->n_entries++) {
                 disturb(w);
-                if (!sim_power_run(w, draw(w, 30000) * USEC_PER_MSEC))
+                if (sim_world_violation(w) || !sim_power_run(w, draw(w, 30000) * USEC_PER_MSEC))
                         return false;
         }
 

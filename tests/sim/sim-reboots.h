@@ -10,8 +10,8 @@
 
 #include "sim-plan.h"
 
-/* Such a world, which also the scenarios of sim-reboot.c begin with: [Shutdown] RebootPatienceSec= and
- * [Budget] RebootSlotSec= of everybody. */
+/* Such a world, which also the scenarios of sim-reboot.c begin with: [Shutdown] RebootPatienceSec= (of the
+ * last machine the half of it) and [Budget] RebootSlotSec=. */
 #define SIM_REBOOTS_PATIENCE_USEC (10 * USEC_PER_MINUTE)
 #define SIM_REBOOTS_SLOT_USEC (4 * USEC_PER_MINUTE)
 extern const SimOptions sim_reboots_options;
