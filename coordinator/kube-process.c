@@ -10,7 +10,11 @@
 
 int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
         _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
-        HttpCurlOptions curl = { .user_agent = agent, .keep_tls_buffers = true };
+        /* Room for the evictor's 100, and beside them for what gives way to them. */
+        HttpCurlOptions curl = { .user_agent = agent,
+                                 .max_connections_per_host = 8,
+                                 .max_bulk_streams = 20,
+                                 .keep_tls_buffers = true };
         sd_id128_t boot;
         int r;
 

@@ -43,7 +43,7 @@ struct CurlTransport {
         Loop *loop;
         Log *log;
         char *user_agent;
-        unsigned max_connections_per_host;
+        unsigned max_connections_per_host, max_bulk_streams;
         bool keep_tls_buffers;
         CurlLane *lanes[_HTTP_LANE_MAX]; /* for new calls; NULL: none yet */
         List retired;                    /* lanes that take no new calls */

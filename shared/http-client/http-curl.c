@@ -323,6 +323,12 @@ static long lane_max_connections(const CurlLane *lane) {
         return 0; /* no limit */
 }
 
+static long lane_max_streams(const CurlLane *lane) {
+        return lane->lane == HTTP_LANE_BULK && lane->t->max_bulk_streams > 0
+                       ? (long) lane->t->max_bulk_streams
+                       : MAX_CONCURRENT_STREAMS;
+}
+
 static CurlLane *lane_free(CurlLane *lane) {
         if (lane->multi)
                 curl_multi_cleanup(lane->multi);
@@ -339,7 +345,7 @@ static void lane_set_up(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
         curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane);
         curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, (long) CURLPIPE_MULTIPLEX);
-        curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) MAX_CONCURRENT_STREAMS);
+        curl_multi_setopt(lane->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, lane_max_streams(lane));
         curl_multi_setopt(lane->multi, CURLMOPT_MAX_HOST_CONNECTIONS, lane_max_connections(lane));
         curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
 }
@@ -457,6 +463,7 @@ int http_curl_new(Loop *l, Log *log, const HttpCurlOptions *options, HttpTranspo
         t->log = log;
         if (options) {
                 t->max_connections_per_host = options->max_connections_per_host;
+                t->max_bulk_streams = options->max_bulk_streams;
                 t->keep_tls_buffers = options->keep_tls_buffers;
         }
         r = free_and_strdup(&t->user_agent, options ? options->user_agent : NULL);

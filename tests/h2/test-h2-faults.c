@@ -183,6 +183,30 @@ static void few_streams_from_the_start(void **state) {
         assert_in_range(h2_server_stats(w->server).open, 1, 4);
 }
 
+/* By our own wish, in the bulk lane: the same calls, spread over connections. */
+static void few_streams_on_each_connection(void **state) {
+        const HttpCurlOptions options = { .max_connections_per_host = 8, .max_bulk_streams = 3 };
+        _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
+        H2Call held[12], calls[CALLS_MAX];
+
+        http_transport_free(w->transport);
+        assert_return_code(http_curl_new(w->loop, NULL, &options, &w->transport), 0);
+        w->env.transport = w->transport;
+        w->on_request = hold;
+        for (unsigned i = 0; i < ELEMENTSOF(held); i++)
+                bulk(w, held + i, "/hold");
+        wait_requests(w, ELEMENTSOF(held));
+        assert_int_equal(h2_server_stats(w->server).most_streams, 3);
+        assert_in_range(h2_server_stats(w->server).open, 4, 8);
+        for (unsigned i = 0; i < ELEMENTSOF(held); i++)
+                h2_stream_respond(h2_server_find(w->server, 1 + i), 200, "{}");
+        for (unsigned i = 0; i < ELEMENTSOF(held); i++)
+                finish_with(held + i, "200");
+        assert_int_equal(burst(w, calls, CALLS_MAX, "/many"), 0);
+        assert_int_equal(h2_server_stats(w->server).most_streams, 3);
+        assert_in_range(h2_server_stats(w->server).open, 4, 8);
+}
+
 /* Five are open when the limit falls to two: none of them is given up, and what comes later gets through. */
 static void streams_shrink(void **state) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
@@ -495,6 +519,7 @@ int main(void) {
                 cmocka_unit_test(goaway_splits_the_streams),
                 cmocka_unit_test(goaway_beside_a_watch),
                 cmocka_unit_test(few_streams_from_the_start),
+                cmocka_unit_test(few_streams_on_each_connection),
                 cmocka_unit_test(streams_shrink),
                 cmocka_unit_test(settings_come_late),
                 cmocka_unit_test(stalled_beside_live),
