@@ -5,6 +5,8 @@
 #include "log.h"
 #include "string-util.h"
 
+/* Pods of one node go in quick succession, each with several changes: they are looked at together. */
+#define TOGETHER_USEC (20 * USEC_PER_MSEC)
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 #define VANISHED_USEC (5 * USEC_PER_SEC)
@@ -58,6 +60,7 @@ struct NodeDrain {
         NodeDrainState state;
         Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
         unsigned generation;
+        usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */
         Timer *timer;
         DrainBlocker *blockers;
         size_t n_blockers, blockers_allocated;
@@ -83,6 +86,11 @@ const char *node_drain_state_to_string(NodeDrainState s) {
 }
 
 static void on_timer(Timer *t, void *userdata);
+
+/* An answer to our own question, of which there is one at a time. */
+static void act_at_once(NodeDrain *d) {
+        timer_arm_earlier(d->timer, 0);
+}
 
 static void drain_pod_forget_fresh(DrainPod *dp) {
         if (dp->fresh)
@@ -361,7 +369,7 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
                         drain_pod_delete_later(dp, reply->error);
         } else
                 drain_pod_delete_later(dp, reply->error);
-        node_drain_wake(d);
+        act_at_once(d);
 }
 
 /* Of a pod that somebody has deleted meanwhile the API server counts a shortened grace from that moment:
@@ -620,7 +628,7 @@ static void on_look(const KubeReply *reply, void *userdata) {
                 if (r >= 0 && free_and_strdup(&dp->sent_version, dp->pod->object.meta.resource_version) >= 0)
                         drain_pod_note_deleted(dp); /* gone; the watch will say so, too */
         }
-        node_drain_wake(d);
+        act_at_once(d);
 }
 
 /* Pods that were not as we knew them are looked at before anything is done to them. */
@@ -669,7 +677,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 d->proof_retry_usec = usec_add(now, backoff_next(&d->proof_backoff, d->env->random));
         } else
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
-        node_drain_wake(d);
+        act_at_once(d);
 }
 
 static void node_drain_prove(NodeDrain *d) {
@@ -721,6 +729,7 @@ static void on_timer(Timer *t, void *userdata) {
         NodeDrain *d = userdata;
         usec_t wall_now = loop_wall(d->env->loop), next;
 
+        d->acted_usec = loop_now(d->env->loop);
         next = node_drain_act(d, wall_now);
         if (d->rules.deadline_usec > wall_now)
                 next = MIN(next, d->rules.deadline_usec);
@@ -737,7 +746,7 @@ static void on_timer(Timer *t, void *userdata) {
 }
 
 void node_drain_wake(NodeDrain *d) {
-        timer_arm_earlier(d->timer, 0);
+        timer_arm_earlier(d->timer, d->acted_usec > 0 ? usec_add(d->acted_usec, TOGETHER_USEC) : 0);
 }
 
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod) {
@@ -757,14 +766,14 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
                 return;
         d->rules.deadline_usec = wall_usec;
         d->proof = kube_call_free(d->proof); /* it may be giving way: anew, at once */
-        node_drain_wake(d);
+        act_at_once(d);
 }
 
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {
         if (usec == d->rules.stuck_after_usec)
                 return;
         d->rules.stuck_after_usec = usec;
-        node_drain_wake(d);
+        act_at_once(d);
 }
 
 NodeDrainState node_drain_state(const NodeDrain *d) {

@@ -90,7 +90,8 @@ int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, c
 NodeDrain *node_drain_free(NodeDrain *d); /* withdraws what is not yet sent */
 DEFINE_FREEP(NodeDrain, node_drain_free);
 
-/* Something in view changed. Work happens in the next loop iteration, once for many calls. */
+/* Something in view changed. Work happens in the next loop iteration, once for many calls, and not within 20
+ * ms of the last time. */
 void node_drain_wake(NodeDrain *d);
 /* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies
  * wake. */
