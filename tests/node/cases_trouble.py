@@ -225,12 +225,29 @@ def upgraded(bed, node, figures):
 def kubelet_graceful(bed, node, figures):
     """the kubelet's own graceful shutdown is on: --check says so and what to set; a poweroff is over in time all the same"""
     node.changed = True
+    # Somebody lets nodes read their kubelet's configuration. (The kubelet remembers a refusal for 30 s: before the first look.)
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    bed.admin.create(rbac + "/clusterroles", {"metadata": {"name": "configz"}, "rules": [
+        {"apiGroups": [""], "resources": ["nodes/configz"], "verbs": ["get"]}]})
+    bed.admin.create(rbac + "/clusterrolebindings", {
+        "metadata": {"name": "configz"}, "subjects": [{"kind": "Group", "name": "system:nodes", "apiGroup":
+                                                       "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "ClusterRole", "name": "configz", "apiGroup": "rbac.authorization.k8s.io"}})
+    try:
+        _kubelet_graceful(bed, node, figures)
+    finally:
+        for kind in ("clusterrolebindings", "clusterroles"):
+            bed.admin.request("DELETE", f"{rbac}/{kind}/configz")
+
+
+def _kubelet_graceful(bed, node, figures):
     with open(node.at("/var/lib/kubelet/config.yaml"), "a", encoding="utf-8") as f:
         f.write("shutdownGracePeriod: 10s\nshutdownGracePeriodCriticalPods: 2s\n")
     node.run("systemctl", "restart", "kubelet")
     wait_for(lambda: "kubelet" in node.inhibitors(), PATIENCE, "the kubelet holds an inhibitor", 0.1)
     code, table = node.status("vesper-agent", "--check")
     assert code == 3 and "shutdownGracePeriod" in table, f"--check: status {code}, expected 3 and the key to set:\n{table}"
+    assert "its /configz says" in table, f"--check was allowed to read /configz, and did not:\n{table}"
     wait_for(lambda: node.condition("Ready") == "True", PATIENCE, "the node is Ready", 0.1)
     work = Workload(bed, node, deaf_grace=0)
     down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), work)

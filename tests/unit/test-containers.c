@@ -214,6 +214,25 @@ static void test_silent(void **state) {
         assert_true(ended(r, "b"));
 }
 
+/* PID 1 does not answer at first: looked each second until it does. */
+static void test_silent_at_first(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig();
+
+        add(r, "a", 7, false);
+        run(r, 100 * MS);
+        fake_power_set_bus(r->power, false);
+        containers_start(r->containers);
+        run(r, 4 * USEC_PER_SEC);
+        fake_power_set_bus(r->power, true);
+        run(r, 100 * MS);
+        (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+        assert_false(ended(r, "a"));
+        run(r, 6 * USEC_PER_SEC);
+        assert_false(ended(r, "a"));
+        run(r, 1100 * MS);
+        assert_true(ended(r, "a"));
+}
+
 /* The driver "cgroupfs" has no slices; and there may be no bus. */
 static void test_unknown(void **state) {
         for (unsigned bus = 0; bus <= 1; bus++) {
@@ -240,7 +259,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cgroups),    cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_asked_late), cmocka_unit_test(test_started_again),
-                cmocka_unit_test(test_silent),     cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_silent),     cmocka_unit_test(test_silent_at_first),
+                cmocka_unit_test(test_unknown),
         };
 
         return cmocka_run_group_tests_name("containers", tests, NULL, NULL);
