@@ -233,15 +233,20 @@ static void test_silent_at_first(void **state) {
         assert_true(ended(r, "a"));
 }
 
-/* The driver "cgroupfs" has no slices; and there may be no bus. */
+/* The driver "cgroupfs" has no slices; and there may be no bus, or one that is away. */
 static void test_unknown(void **state) {
-        for (unsigned bus = 0; bus <= 1; bus++) {
+        for (unsigned bus = 0; bus <= 2; bus++) {
                 _cleanup_(rig_freep) Rig *r = rig();
 
                 fake_power_set_pods(r->power, NULL, NULL);
-                if (!bus)
+                if (bus == 0)
                         r->env.bus = NULL;
                 add(r, "a", 0, false);
+                if (bus == 2) {
+                        assert_true(fake_power_shutdown(r->power, "poweroff", false));
+                        run(r, 2 * USEC_PER_SEC);
+                        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+                }
                 run(r, 100 * MS);
                 containers_start(r->containers);
                 containers_start(r->containers);
