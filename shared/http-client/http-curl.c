@@ -22,7 +22,7 @@
  * returned. The one exception is a guard, whose worth is that nothing comes between it and the request; it
  * may not touch the transport.
  *
- * Traps of libcurl 7.84 to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c:
+ * Traps of libcurl 7.84 to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c, but for one:
  *
  * - A request on a kept connection that dies is sent again, silently: refused in the pre-request callback,
  *   unless the first try has certainly not left.
@@ -32,6 +32,10 @@
  *   every new call: after a call without an answer the lane gets a new multi handle (curl_lane_retire()).
  * - An idle HTTP/2 connection that the server has closed by FIN is taken for alive, and the next request is
  *   lost there: connection_hang_up_dead().
+ * - The end of an HTTP/2 answer is not noticed if it comes with the last of its bytes, without a
+ *   Content-Length, and the read was another call's: until something else comes on the connection, or the
+ *   deadline. Not dealt with: reading again does not help, and a PING cannot be asked for
+ * (curl_easy_upkeep() knows no multi handle).
  * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours.
  * - With both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection.
  * - CONNECTTIMEOUT runs while a call waits for a connection slot: our own deadline is used instead.
