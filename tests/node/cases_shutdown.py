@@ -18,6 +18,7 @@ def poweroff(bed, node, figures):
     figures.add(f"off after {down.seconds:.1f} s; pods had " +
                 " ".join(f"{t.had:.1f}" for t in work.traces().values()) + " s after SIGTERM")
     down.back()
+    node.wait_said("NODE_UNCORDONED", down.off)  # the API may show it before the journal does
     undone = node.said("NODE_UNCORDONED", down.off)
     assert len(undone) == 1, f"expected one line that the node is schedulable again, found {undone}"
     why = [line.text for line in node.said(since=down.off) if "the machine was started anew" in line.text]
