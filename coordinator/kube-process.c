@@ -8,12 +8,15 @@
 #include "http-curl.h"
 #include "string-util.h"
 
+/* Room for the evictor's 100, and beside them for what gives way to them. */
+#define CONNECTIONS 8u
+#define BULK_STREAMS 20u
+
 int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
         _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
-        /* Room for the evictor's 100, and beside them for what gives way to them. */
         HttpCurlOptions curl = { .user_agent = agent,
-                                 .max_connections_per_host = 8,
-                                 .max_bulk_streams = 20,
+                                 .max_connections_per_host = CONNECTIONS,
+                                 .max_bulk_streams = BULK_STREAMS,
                                  .keep_tls_buffers = true };
         sd_id128_t boot;
         int r;

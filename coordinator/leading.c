@@ -24,6 +24,9 @@
 #define TALES_PER_MINUTE 600u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
+#define TOGETHER_USEC \
+        (20 * USEC_PER_MSEC) /* a node that drains changes with each of its pods: so often it is looked at \
+                              */
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
 
 /* One Node that is being removed. */
@@ -32,6 +35,7 @@ typedef struct Removal {
         NodeTermination *termination;
         NodeTerminationState state; /* as of the last step */
         usec_t since_usec;          /* of that state, loop_now() */
+        usec_t stepped_usec;        /* the last step, loop_now() */
         usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
 } Removal;
 
@@ -220,8 +224,12 @@ static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
         mark(userdata, "node", node, at_usec);
 }
 
+/* While it drains, what its drain learns moves it on at once; the rest can wait for the next look. */
 void leading_node_dirty(Leading *l, const char *node) {
-        mark(l, "node", node, 0);
+        const Removal *x = hashmap_get(l->removals, node);
+        bool drains = x && node_termination_state(x->termination) == NODE_TERMINATION_DRAINING;
+
+        mark(l, "node", node, drains ? usec_add(x->stepped_usec, TOGETHER_USEC) : 0);
 }
 
 void leading_pool_dirty(Leading *l, const char *pool) {
@@ -245,7 +253,7 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
         if (!x)
                 return;
         node_termination_on_pod(x->termination, old, new);
-        mark(l, "node", node, 0); /* what it sent may be waiting for nothing but a newer state */
+        leading_node_dirty(l, node); /* what it sent may be waiting for nothing but a newer state */
 }
 
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
@@ -289,6 +297,7 @@ static void removal_drop(Leading *l, Removal *x) {
 }
 
 static void removal_step(Leading *l, Removal *x) {
+        x->stepped_usec = loop_now(l->env->loop);
         node_termination_look(x->termination);
         removal_note_state(l, x);
         if (x->state == NODE_TERMINATION_DONE)
