@@ -13,6 +13,7 @@ apply any more. The last line counts. "Worlds: reboots" in a patch's head: of si
 import argparse
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join("tests", "sim", "mutants")
 UNSEEN = os.path.join(FOLDER, "unseen")
 CHUNK = 10  # seeds a program plays before it is asked again
-PATIENCE = 120  # seconds without an answer: it spins
+PATIENCE = 120  # seconds of CPU for a chunk: it spins. Not of the clock, which a busy machine lets run out
+STANDSTILL = 1200  # seconds of the clock: nothing can be said
 VIOLATION = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
 
 
@@ -104,11 +106,12 @@ class Player:
         self.process = subprocess.Popen(
             [os.path.join(tree.build, "tests", "sim", "sim-random"), *worlds, "--seeds", str(first), str(count), "--go-on"],
             stdout=self.output, stderr=subprocess.STDOUT)
+        resource.prlimit(self.process.pid, resource.RLIMIT_CPU, (PATIENCE, PATIENCE + 1))
 
     def ended(self):
-        if self.process.poll() is None and time.monotonic() > self.begin + PATIENCE:
-            self.process.kill()
-            self.process.wait()
+        if self.process.poll() is None and time.monotonic() > self.begin + STANDSTILL:
+            raise Trouble(f"seeds {self.first} to {self.first + self.count - 1} came to no end in {STANDSTILL} s: "
+                          "a standstill, or a machine too busy to tell")
         return self.process.poll() is not None
 
     def stop(self):
@@ -127,8 +130,8 @@ class Player:
         if self.process.poll() in (None, 0):
             return None
         last = text.strip().splitlines()[-1:] or [""]
-        if -self.process.returncode == signal.SIGKILL:
-            last = [f"no end after {PATIENCE} s"]
+        if -self.process.returncode == signal.SIGXCPU:
+            last = [f"no end after {PATIENCE} s of CPU"]
         return self.first, f"a crash: crash: ended with {self.process.returncode}: {last[0]}"
 
 
