@@ -43,11 +43,14 @@ static void add_taint(JsonWriter *w, const Taint *t) {
         json_close_object(w);
 }
 
-/* The whole list, for a merge patch replaces lists: all taints but ours. */
-static void add_others_taints(JsonWriter *w, const KubeNode *n) {
-        for (size_t i = 0; i < n->n_taints; i++)
-                if (!streq_ptr(n->taints[i].key, TAINT_DISRUPTED)) /* NULL: an invalid Node */
+/* The whole list, for a merge patch replaces lists: all taints but ours, and but a cordon's if that goes. */
+static void add_others_taints(JsonWriter *w, const KubeNode *n, bool uncordon) {
+        for (size_t i = 0; i < n->n_taints; i++) {
+                const char *key = n->taints[i].key; /* NULL: an invalid Node */
+
+                if (!streq_ptr(key, TAINT_DISRUPTED) && !(uncordon && streq_ptr(key, TAINT_UNSCHEDULABLE)))
                         add_taint(w, n->taints + i);
+        }
 }
 
 /* The second one is what the node controller makes of a cordon, by a GET and a PATCH, and takes off with it:
@@ -110,7 +113,7 @@ static int cordon_patch(const KubeNode *n, const char *why, usec_t deadline_usec
         json_add_bool(w, "unschedulable", true);
         if (taint) {
                 json_open_array(w, "taints");
-                add_others_taints(w, n);
+                add_others_taints(w, n, false);
                 add_our_taints(w, n);
                 json_close_array(w);
         }
@@ -197,7 +200,7 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                         json_add_null(w, "unschedulable");
                 if (taint) {
                         json_open_array(w, "taints");
-                        add_others_taints(w, n);
+                        add_others_taints(w, n, uncordon);
                         json_close_array(w);
                 }
                 json_close_object(w);
