@@ -4,6 +4,7 @@
 The fake answers faster than any API server; what is measured here is ours: memory, CPU, calls."""
 
 import collections
+import contextlib
 import math
 import os
 import re
@@ -20,6 +21,7 @@ sys.path.insert(0, HERE)
 import account  # noqa: E402
 import fakeworld  # noqa: E402
 import table  # noqa: E402
+from daemons import build_directory, procs  # noqa: E402
 from fakeworld import FakeWorld, wait  # noqa: E402
 
 SIZES = ((500, 15000), (1000, 30000), (5000, 150000))
@@ -354,6 +356,20 @@ def _syscalls(pid, seconds):
     return calls
 
 
+@contextlib.contextmanager
+def _limits(url):
+    """{what: process} of those that do as little as can be done for a poll a second."""
+    program = os.path.join(build_directory(), "tests", "bench", "poll-limit")
+    limits = {"libcurl alone, a GET a second": procs.spawn([program, url]), "a wakeup a second": procs.spawn([program])}
+    try:
+        yield limits
+        assert all(p.poll() is None for p in limits.values()), "a bare client ended"
+    finally:
+        for p in limits.values():
+            p.kill()
+            p.wait()
+
+
 def _per_second(count, spent):
     return "-" if count is None else table.number(count / spent.seconds)
 
@@ -361,16 +377,19 @@ def _per_second(count, spent):
 def _idle(ctx, name, seconds):
     directory = _directory(ctx, name)
     with FakeWorld(directory, fakeworld.one_node_world(30)) as fake, \
-            fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent:
+            fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
+            _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/") as limits:
         agent.wait_line("READY", 20)
         time.sleep(10)  # connections, first looks, the heap's shape
         fake.reset_counters()
         begin, with_readings = account.read(agent.pid), []
+        bare = {what: account.read(p.pid) for what, p in limits.items()}
         with account.Sampler(agent.pid, 5) as sampler, account.Instructions(agent.pid) as counted:
             for _ in range(4):
                 time.sleep(seconds / 4)
                 with_readings.append(account.read(agent.pid))
         end = with_readings[-1]
+        bare = {what: (account.read(p.pid) - bare[what]).percent for what, p in limits.items()}
         spent, calls = end - begin, fake.counters()
         traced = _syscalls(agent.pid, 20)
         assert agent.alive(), agent.tail()
@@ -378,7 +397,7 @@ def _idle(ctx, name, seconds):
         assert not notice_lines, notice_lines
     growth_kb = [r.anonymous_kb - begin.anonymous_kb for r in with_readings]
     rows = [
-        ["CPU, % of a core", spent.percent], ["CPU a poll, us", spent.cpu / spent.seconds * 1e6],
+        ["CPU, % of a core", spent.percent], *(["  " + what, percent] for what, percent in bare.items()), ["CPU a poll, us", spent.cpu / spent.seconds * 1e6],
         ["instructions a second (user, all)", f"{_per_second(counted.user, spent)}, "
          f"{_per_second(counted.all, spent)}"],
         ["wakeups a second (voluntary context switches)", spent.voluntary / spent.seconds],
@@ -395,7 +414,7 @@ def _idle(ctx, name, seconds):
     ctx.table(f"agent, idle for {seconds} s: 30 pods, watches open, a look at the metadata every second",
               ["", "measured"], rows)
     ctx.json(name, {
-        "seconds": spent.seconds, "cpu_percent": spent.percent, "wakeups_per_s": spent.voluntary / spent.seconds,
+        "seconds": spent.seconds, "cpu_percent": spent.percent, "limits_percent": list(bare.values()), "wakeups_per_s": spent.voluntary / spent.seconds,
         "rss_kb": end.rss_kb, "anonymous_kb": end.anonymous_kb, "pss_kb": end.pss_kb,
         "growth_kb": growth_kb, "fds": end.fds,
         "syscalls_per_s": sum(traced.values()) / 20 if traced else None,
