@@ -13,6 +13,9 @@ from system import Unavailable
 
 RUNS = 5
 PODS, STOP_MSEC = 10, 2000
+# A kubelet looks at a pod that it has just started only with its next rounds (PLEG, one a second): told in that time to end it, it
+# begins one or two seconds later, whoever tells it. Pods of a machine that goes down are older than that.
+SETTLED_SEC = 5
 LATER_SEC, BOOT_SEC = 1.5, 0.1
 ANONYMOUS_KB, PSS_KB = 3 * 1024, 12 * 1024
 IDLE_SHARE = 0.0002
@@ -59,6 +62,7 @@ def _power_off(bed, node):
     """Seconds to off with ten pods, None if the bed's own hang was in it; then it is booted again."""
     node.forget_traces()
     ends = Ends(node, node.create_pods(PODS, f"ten{int(time.time() * 1000)}", stop_msec=STOP_MSEC))
+    time.sleep(SETTLED_SEC)
     down = Shutdown(bed, node, lambda: node.run("systemctl", "poweroff"), ends)
     hung = bool(node.stop_hung(down.began))
     if node.has_agent:
