@@ -34,8 +34,9 @@
  *   lost there: connection_hang_up_dead().
  * - The end of an HTTP/2 answer is not noticed if it comes with the last of its bytes, without a
  *   Content-Length, and the read was another call's: until something else comes on the connection, or the
- *   deadline. Not dealt with: reading again does not help, and a PING cannot be asked for
- * (curl_easy_upkeep() knows no multi handle).
+ *   deadline. Not dealt with (reading again does not help, and curl_easy_upkeep() sends no PING of a multi
+ *   handle), for kube-apiserver says the length of what is small, and ends the rest by an empty frame, which
+ *   is noticed (tests/h2/test-h2-buffers.c). A proxy before it may not.
  * - CAINFO_BLOB does not displace the built-in CAPATH, so that every public CA would be trusted beside ours.
  * - With both CAINFO and CAPATH built in, the system's bundle is parsed anew for each connection.
  * - CONNECTTIMEOUT runs while a call waits for a connection slot: our own deadline is used instead.

@@ -174,7 +174,7 @@ static void connection_send(H2Connection *c) {
 static bool connection_submit_resets(H2Connection *c) {
         bool any = false;
 
-        LIST_FOREACH(s, &c->streams, H2Stream, streams)
+        LIST_FOREACH (s, &c->streams, H2Stream, streams)
                 if (s->resets && s->out_at == s->out.size && s->filler == 0) {
                         s->resets = false;
                         any = true;
@@ -355,6 +355,8 @@ static ssize_t on_read_body(nghttp2_session *session, int32_t id, uint8_t *buffe
                 return (ssize_t) n;
         strbuf_truncate(&s->out, 0);
         s->out_at = 0;
+        if (s->ended && s->ends_apart && n > 0)
+                return (ssize_t) n; /* asked again: then there is nothing but the end */
         if (s->ended) {
                 *flags |= NGHTTP2_DATA_FLAG_EOF;
                 if (s->with_trailers) {
@@ -612,15 +614,15 @@ H2ServerStats h2_server_stats(const H2Server *s) {
 }
 
 H2Stream *h2_server_find(H2Server *s, unsigned number) {
-        LIST_FOREACH(c, &s->connections, H2Connection, connections)
-                LIST_FOREACH(stream, &c->streams, H2Stream, streams)
+        LIST_FOREACH (c, &s->connections, H2Connection, connections)
+                LIST_FOREACH (stream, &c->streams, H2Stream, streams)
                         if (stream->number == number)
                                 return stream;
         return NULL;
 }
 
 H2Connection *h2_server_connection(H2Server *s, unsigned number) {
-        LIST_FOREACH(c, &s->connections, H2Connection, connections)
+        LIST_FOREACH (c, &s->connections, H2Connection, connections)
                 if (c->number == number)
                         return c;
         return NULL;

@@ -29,6 +29,8 @@ typedef struct H2Stream {
         size_t out_at;
         uint64_t filler; /* bytes of 'x' to follow `out` */
         bool ended, begun, with_trailers, resets;
+        bool ends_apart; /* by an empty frame, as answers of Go's server that are larger than 4 kB; for a
+                            test to set */
         uint32_t reset_code;
 } H2Stream;
 
