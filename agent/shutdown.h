@@ -10,14 +10,14 @@
  *
  * Beginning, it makes a notice of kind "shutdown" with the time that the machine gives, which the reflex
  * acts upon as upon any other. In DRAINING we hold logind's inhibitor, and extend our own stop once it has
- * been asked for. Over is over when
+ * been asked for. It is over when
  *
- *      the node is drained, and has been told so. Of a pod whose containers have ended here (containers.h) that is not waited
- * for: it is taken off the API, where its kubelet would need seconds more to do so
- *      the time is up
- *      the API server does not answer within 3 s: nothing can be evicted without it. What is terminating
- * already has its time (its kubelet needs no API server for that); then the ordered stop ends the containers
- *      there is no Node, or nothing is to be done about it: a person opened it, or Drain=no
+ * - the node is drained, and has been told so. A pod whose containers have ended here (containers.h) is not
+ *   waited for: it is taken off the API, where its kubelet would need seconds more to do so;
+ * - the time is up;
+ * - the API server does not answer within 3 s: nothing can be evicted without it. What is terminating
+ *   has its time (its kubelet needs no API server for that), then the ordered stop ends the containers;
+ * - there is no Node, or nothing is to be done about it: a person opened it, or Drain=no.
  *
  * A stop of our unit while the machine stays (restart, upgrade, crash) ends us at once and drains nothing.
  */

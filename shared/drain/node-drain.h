@@ -13,9 +13,8 @@
  * A delete that asks for a certain grace holds only for the pod that it was decided on (its
  * resourceVersion): a pod that somebody has deleted meanwhile would get next to none, as the API server
  * counts from then. Refused for that (409), one consistent list is looked at, and the plan made anew; three
- * times in a row, then the look just made has to do. An eviction with less than the
- * pod's own grace follows a look within two seconds. In the last second before T nothing is looked at any
- * more.
+ * times in a row, then the look just made has to do. An eviction with less than the pod's own grace follows
+ * a look within two seconds. In the last second before T nothing is looked at any more.
  *
  * Level-triggered: node_drain_wake() recomputes everything from the pods in view. Knows nothing of marks on
  * the Node, of volumes or of clouds.
