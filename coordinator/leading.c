@@ -24,9 +24,8 @@
 #define TALES_PER_MINUTE 600u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
-#define TOGETHER_USEC \
-        (20 * USEC_PER_MSEC) /* a node that drains changes with each of its pods: so often it is looked at \
-                              */
+/* A node that drains changes with each of its pods: so often it is looked at. */
+#define TOGETHER_USEC (20 * USEC_PER_MSEC)
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
 
 /* One Node that is being removed. */

@@ -634,30 +634,40 @@ static void test_proof_gives_way(void **state) {
         bench_done(&b);
 }
 
-static void fail_deletes(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
-        unsigned *n = userdata;
+/* The first deletes, so many, are answered so. */
+typedef struct BadDeletes {
+        unsigned n, n_bad, status;
+} BadDeletes;
 
-        if (r->verb == FAKE_DELETE && (*n)++ < 3)
-                fault->status = 500;
+static void answer_deletes_badly(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        BadDeletes *bad = userdata;
+
+        if (r->verb == FAKE_DELETE && bad->n++ < bad->n_bad)
+                fault->status = bad->status;
+}
+
+/* A pod with much more grace than there is time, and deletes that go so. */
+static void begin_with_bad_deletes(Bench *b, BadDeletes *bad) {
+        bench_init(b);
+        fake_add_pod(b->w.cluster,
+                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
+        run_for(b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b->w.cluster), answer_deletes_badly, bad);
+        begin(b, 100, PROTECTED_WAIT, false);
 }
 
 /* A DELETE that fails is said, and sent again with patience. */
 static void test_delete_fails(void **state) {
-        unsigned n = 0;
+        BadDeletes bad = { .n_bad = 3, .status = 500 };
         Bench b;
         (void) state;
 
-        bench_init(&b);
-        fake_add_pod(b.w.cluster,
-                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
-        run_for(&b, USEC_PER_SEC);
-        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_deletes, &n);
-        begin(&b, 100, PROTECTED_WAIT, false);
+        begin_with_bad_deletes(&b, &bad);
         run_for(&b, 150 * MSEC);
-        assert_int_equal(n, 1);
+        assert_int_equal(bad.n, 1);
         assert_blockers(&b, "long DeleteFailed");
         run_for(&b, 10 * USEC_PER_SEC);
-        assert_int_equal(n, 4);
+        assert_int_equal(bad.n, 4);
         assert_state(&b, NODE_DRAIN_DRAINED);
         bench_done(&b);
 }
@@ -849,48 +859,28 @@ static void test_replaced(void **state) {
         bench_done(&b);
 }
 
-static void refuse_deletes(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
-        unsigned *n = userdata;
-
-        if (r->verb == FAKE_DELETE && (*n)++ < 7)
-                fault->status = 409;
-}
-
 /* A conflict that no look explains is a failure like any other. */
 static void test_conflict_without_cause(void **state) {
-        unsigned n = 0;
+        BadDeletes bad = { .n_bad = 7, .status = 409 };
         Bench b;
         (void) state;
 
-        bench_init(&b);
-        fake_add_pod(b.w.cluster,
-                     &(FakePod){ .name = "long", .node = NODE, .grace_sec = 500, .stop_sec = 1 });
-        run_for(&b, USEC_PER_SEC);
-        fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_deletes, &n);
-        begin(&b, 100, PROTECTED_WAIT, false);
+        begin_with_bad_deletes(&b, &bad);
         run_for(&b, 100 * MSEC);
-        assert_int_equal(n, 4);
+        assert_int_equal(bad.n, 4);
         assert_blockers(&b, "long DeleteFailed");
         run_for(&b, 10 * USEC_PER_SEC);
-        assert_int_equal(n, 8);
+        assert_int_equal(bad.n, 8);
         assert_trace(&b, "blocked long DeleteFailed; deleted long; gone long");
         assert_state(&b, NODE_DRAIN_DRAINED);
         bench_done(&b);
-}
-
-/* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
-static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
-        unsigned *n = userdata;
-
-        if (r->subresource && streq(r->subresource, "eviction") && (*n)++ == 0)
-                fault->status = 409;
 }
 
 /* Somebody on the node has seen the containers end: the pod is taken off at once, once, and silently; a
  * refusal is tried again, and told nobody. */
 static void test_ended_on_the_node(void **state) {
         for (unsigned refused = 0; refused <= 1; refused++) {
-                unsigned n = 0;
+                BadDeletes bad = { .n_bad = 3, .status = 500 };
                 Bench b;
                 (void) state;
 
@@ -902,18 +892,26 @@ static void test_ended_on_the_node(void **state) {
                 b.ended = "p";
                 begin(&b, 0, PROTECTED_WAIT, false);
                 if (refused)
-                        fake_api_set_fault(fake_cluster_api(b.w.cluster), fail_deletes, &n);
+                        fake_api_set_fault(fake_cluster_api(b.w.cluster), answer_deletes_badly, &bad);
                 run_for(&b, 400 * MSEC);
                 run_for(&b, 2 * USEC_PER_SEC);
                 assert_null(fake_get(b.w.cluster, FAKE_PODS, "default", "p"));
                 assert_non_null(fake_get(b.w.cluster, FAKE_PODS, "default", "q"));
-                assert_int_equal(refused ? n : n_deletes(&b), refused ? 4 : 1);
+                assert_int_equal(refused ? bad.n : n_deletes(&b), refused ? 4 : 1);
                 assert_trace(&b, "evicted p; evicted q; gone p");
                 assert_blockers(&b, "q Terminating");
                 run_for(&b, 30 * USEC_PER_SEC);
                 assert_state(&b, NODE_DRAIN_DRAINED);
                 bench_done(&b);
         }
+}
+
+/* An eviction that says "gone" for a pod that the watch goes on showing: it is asked about again. */
+static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (r->subresource && streq(r->subresource, "eviction") && (*n)++ == 0)
+                fault->status = 409;
 }
 
 static void test_wrongly_gone(void **state) {
