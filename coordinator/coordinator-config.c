@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator-config.h"
 
+#include "cloud.h"
+
 /* ProtectedPolicy */
 static const char *const protected_choices[] = { "wait", "others", "ignore", NULL };
 /* LogTarget, auto */
@@ -28,7 +30,7 @@ const ConfigItem coordinator_config_table[] = {
         STRING("Lease", "Identity", lease_identity, NULL,
                "Who we are in the Lease; must differ between processes. Empty: the host's name and a random "
                "UUID."),
-        STRING("Provider", "Name", provider_name, "ec2",
+        CHOICE("Provider", "Name", provider, cloud_provider_names, "ec2",
                "What ends machines: ec2, or exec for a command of one's own."),
         STRING("Provider", "Endpoint", provider_endpoint, NULL,
                "URL of the cloud's API. Empty: the provider's own."),

@@ -12,7 +12,7 @@ typedef struct CoordinatorConfig {
         char *lease_namespace;           /* [Lease] Namespace= */
         char *lease_name;                /* [Lease] Name= */
         char *lease_identity;            /* [Lease] Identity=; NULL: hostname_uuid */
-        char *provider_name;             /* [Provider] Name= */
+        int provider;                    /* [Provider] Name=: index into cloud_provider_names */
         char *provider_endpoint;         /* [Provider] Endpoint= */
         char *provider_region;           /* [Provider] Region= */
         char *provider_command;          /* [Provider] Command= */

@@ -111,7 +111,7 @@ static int load_config(Program *p, const Arguments *a) {
 
 static int make_provider(Program *p) {
         const CloudConfig c = {
-                .name = p->config.provider_name,
+                .name = cloud_provider_names[p->config.provider],
                 .endpoint = p->config.provider_endpoint,
                 .region = p->config.provider_region,
                 .command = p->config.provider_command,
@@ -123,8 +123,8 @@ static int make_provider(Program *p) {
         r = cloud_provider_new(&p->process.env, &c, &p->provider, &message);
         if (r < 0)
                 log_full(p->process.env.log, LOG_LEVEL_ERROR, r, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
-                         "Failed to set up provider '%s' ([Provider] Name=): %s",
-                         strempty(p->config.provider_name), message ? message : "out of memory");
+                         "Failed to set up provider '%s' ([Provider] Name=): %s", c.name,
+                         message ? message : "out of memory");
         return r;
 }
 
@@ -217,9 +217,9 @@ static void program_done(Program *p) {
         config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
 }
 
-/* Each request holds libcurl's upload buffer of 16 kB. As a mapping of its own it would cost two system calls and a
- * fault for every request, so that it comes from the heap; what is larger, a page of a list, goes back at once. Fast
- * bins would be swept at each piece of more than a kilobyte. */
+/* Each request holds libcurl's upload buffer of 16 kB. As a mapping of its own it would cost two system
+ * calls and a fault for every request, so that it comes from the heap; what is larger, a page of a list,
+ * goes back at once. Fast bins would be swept at each piece of more than a kilobyte. */
 static void keep_memory_small(void) {
         (void) mallopt(M_MMAP_THRESHOLD, 32 * 1024);
         (void) mallopt(M_TRIM_THRESHOLD, 128 * 1024);

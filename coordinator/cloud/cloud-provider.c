@@ -16,6 +16,20 @@ static const char *const outcome_table[_CLOUD_OUTCOME_MAX] = {
         [CLOUD_DENIED] = "denied", [CLOUD_INVALID] = "invalid",
 };
 
+enum { PROVIDER_EC2, PROVIDER_EXEC, _PROVIDER_MAX };
+
+const char *const cloud_provider_names[] = {
+        [PROVIDER_EC2] = "ec2",
+        [PROVIDER_EXEC] = "exec",
+        [_PROVIDER_MAX] = NULL,
+};
+
+static int (*const provider_table[_PROVIDER_MAX])(Env *env, const CloudConfig *config, CloudProvider **ret,
+                                                  const char **reterr_message) = {
+        [PROVIDER_EC2] = cloud_ec2_new,
+        [PROVIDER_EXEC] = cloud_exec_new,
+};
+
 const char *instance_state_to_string(InstanceState s) {
         return s >= 0 && s < _INSTANCE_STATE_MAX ? state_table[s] : NULL;
 }
@@ -34,20 +48,11 @@ const char *cloud_outcome_to_string(CloudOutcome o) {
 
 int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret,
                        const char **reterr_message) {
-        static const struct {
-                const char *name;
-                int (*new)(Env *env, const CloudConfig *config, CloudProvider **ret,
-                           const char **reterr_message);
-        } providers[] = {
-                { "ec2", cloud_ec2_new },
-                { "exec", cloud_exec_new },
-        };
-
         assert(env && config && ret && reterr_message);
-        for (size_t i = 0; i < ELEMENTSOF(providers); i++)
-                if (streq_ptr(config->name, providers[i].name))
-                        return providers[i].new(env, config, ret, reterr_message);
-        *reterr_message = "no such provider: it is one of ec2, exec";
+        for (int i = 0; i < _PROVIDER_MAX; i++)
+                if (streq_ptr(config->name, cloud_provider_names[i]))
+                        return provider_table[i](env, config, ret, reterr_message);
+        *reterr_message = "no such provider";
         return -EINVAL;
 }
 

@@ -78,13 +78,16 @@ struct CloudCall {
 };
 
 typedef struct CloudConfig {
-        const char *name;     /* "ec2", "exec" */
+        const char *name;     /* one of cloud_provider_names */
         const char *endpoint; /* NULL: the provider's own; AWS_ENDPOINT_URL_EC2, AWS_ENDPOINT_URL come before the default */
         const char *region;   /* NULL: AWS_REGION, AWS_DEFAULT_REGION, instance metadata */
         const char *command;  /* exec: absolute path */
         const char *(*getenv)(const char *name, void *userdata); /* NULL: nothing is set */
         void *getenv_userdata;
 } CloudConfig;
+
+/* NULL-terminated: the choices of [Provider] Name=. */
+extern const char *const cloud_provider_names[];
 
 /* -EINVAL with *reterr_message (static or owned by nobody: print it at once) for a configuration that cannot work. */
 int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);

@@ -268,6 +268,8 @@ static void test_config(void **state) {
                 { "a policy that is none", "Drain.Protected=maybe", true, "wait, others, ignore" },
                 { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", true, "a time span" },
                 { "a wait beyond reason", "Drain.LoadBalancerWaitSec=2h", true, "1h" },
+                { "a provider that is none", "Provider.Name=nonsense", true, "expected one of ec2, exec" },
+                { "no provider", "Provider.Name=", true, "expected one of ec2, exec" },
                 { "a log level", "Log.Level=loud", true, "error, warning" },
                 { "a key of another release", "Drain.Politeness=3", false, "Politeness" },
                 { "all is well", "Drain.Protected=others", false, "" },
@@ -290,7 +292,7 @@ static void test_config(void **state) {
                 assert_non_null(strstr(strbuf_str(&said), rows[i].says));
                 if (r >= 0) {
                         assert_string_equal(c.lease_namespace, "vesper-system");
-                        assert_string_equal(c.provider_name, "ec2");
+                        assert_string_equal(cloud_provider_names[c.provider], "ec2");
                         assert_int_equal(c.lb_wait_usec, 0);
                 }
                 config_done(coordinator_config_table, coordinator_config_table_size, &c);
