@@ -109,6 +109,10 @@ def check_what_counts(tree):
     after = " ".join(line for line in agent if line.startswith("After="))
     for unit in ("containerd", "crio", "kubelet", "k3s-agent", "rke2-agent", "dbus", "systemd-logind"):
         check(unit + ".service" in after, f"vesper-agent.service is not After={unit}.service: it would stop too late")
+    check("network.target" in after.replace("=", " ").split(),
+          "vesper-agent.service is not After=network.target: it may lose its network")
+    wanted = [line for line in agent if line.startswith(("Wants=", "Requires=")) and "network-online" in line]
+    check(not wanted, f"vesper-agent.service has {wanted}: a boot waits for the network because of us")
     scope = settings(read(tree, "systemd/container-scope.conf"))
     check(scope == ["[Unit]", "Before=vesper-agent.service"], f"container-scope.conf says {scope}")
     logind = settings(read(tree, "systemd/logind.conf"))
