@@ -16,6 +16,10 @@
 
 #define EXIT_USAGE 2 /* command line or configuration, as vesper-agent */
 #define DEFAULT_CONFIG "/etc/vesper/coordinator.conf"
+/* What must be soon (an empty node, a PDB that gives way) is done by the first of them. An answer of a busy
+ * API server takes five intervals and more. */
+#define WAKEUPS_BURST 50
+#define WAKEUP_USEC (20 * USEC_PER_MSEC)
 
 typedef struct Arguments {
         const char *config_path;
@@ -201,6 +205,7 @@ static int run(Program *p) {
         r = watch_signals(p);
         if (r < 0)
                 return log_error_errno(p->process.env.log, r, "Failed to watch signals: %m");
+        loop_set_pace(p->process.env.loop, WAKEUPS_BURST, WAKEUP_USEC);
         r = coordinator_start(p->coordinator);
         if (r < 0)
                 return r;

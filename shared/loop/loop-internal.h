@@ -4,6 +4,7 @@
 /* What loop.c and virtual-time.c share. Nobody else includes this. */
 
 #include "loop.h"
+#include "token-bucket.h"
 
 #define TIMER_NOT_ARMED SIZE_MAX
 
@@ -56,6 +57,7 @@ struct Loop {
         sd_event_source *wakeup;
         usec_t wakeup_usec; /* what `wakeup` is set to; 0: it has fired */
         bool dispatching;
+        TokenBucket wakeups; /* per_minute 0: as many as come */
 
         /* Virtual: */
         VirtualTime *virtual_time; /* NULL on the real clock */

@@ -16,6 +16,10 @@
  * arm, even for "now", belongs to the next one. After a few rounds descriptors get their turn, whatever is
  * due. A wish in the past counts as a wish for now: it cannot overtake what was due already. The virtual
  * clock gives the same order by itself, because it runs one timer at a time.
+ *
+ * With a pace, a loop that has nothing left to do sleeps through what would wake it too soon. Each wakeup
+ * costs the kernel, and libcurl, which looks at every transfer of a connection for each piece that arrives:
+ * a coordinator that drains 200 nodes woke up 700 times a second, for two or three answers each.
  */
 
 #include <errno.h>
@@ -201,15 +205,49 @@ int loop_iterate(Loop *l, usec_t timeout_usec) {
         return r < 0 ? r : ran || r > 0 || wait < timeout_usec;
 }
 
+/* False: a wakeup was due to us, and is taken. True: none was; we have slept until one is, which was this. */
+static bool sleep_for_pace(Loop *l) {
+        usec_t at, now = loop_now(l), left;
+
+        if (token_bucket_take(&l->wakeups, now, &at))
+                return false;
+        left = usec_sub(at, now);
+        (void) nanosleep(&(struct timespec){ .tv_sec = (time_t) (left / USEC_PER_SEC),
+                                             .tv_nsec = (long) (left % USEC_PER_SEC) * 1000 },
+                         NULL);
+        (void) token_bucket_take(&l->wakeups, loop_now(l), NULL);
+        return true;
+}
+
+void loop_set_pace(Loop *l, unsigned burst, usec_t interval_usec) {
+        assert(l);
+        assert(interval_usec <= USEC_PER_MINUTE);
+        l->wakeups = (TokenBucket){ .burst = MAX(burst, 1u),
+                                    .per_minute = interval_usec > 0 ? USEC_PER_MINUTE / interval_usec : 0 };
+}
+
 int loop_run(Loop *l) {
+        bool slept = false; /* and nothing has come since */
+        usec_t wait;
         int r, code;
 
         assert(l);
         if (l->virtual_time)
                 return virtual_time_run(l);
         while (sd_event_get_state(l->event) != SD_EVENT_FINISHED) {
-                (void) run_due(l);
-                r = sd_event_run(l->event, plan_wait(l));
+                if (run_due(l))
+                        slept = false;
+                wait = plan_wait(l);
+                if (wait > 0 && l->wakeups.per_minute > 0 && !slept) {
+                        r = sd_event_run(l->event, 0);
+                        if (r < 0)
+                                return r;
+                        slept = r == 0 && sleep_for_pace(l);
+                        if (r > 0 || slept)
+                                continue;
+                }
+                slept = false;
+                r = sd_event_run(l->event, wait);
                 if (r < 0)
                         return r;
         }

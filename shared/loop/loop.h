@@ -43,6 +43,10 @@ int loop_run(Loop *l);                            /* until loop_exit(); returns 
 /* One iteration of a real loop, for whoever waits for something else than its exit: 1 if something ran, 0 if nothing came
  * within the time-out; a negative errno. */
 int loop_iterate(Loop *l, usec_t timeout_usec);
+/* For a process that would rather do much at once than little often: after `burst` wakeups one after the other it wakes up once an
+ * interval at most, and what comes meanwhile (timers, too) waits for that. What comes after a quiet time is not held up: each
+ * interval (a minute at most) without a wakeup saves one. Only for loop_run(); a virtual loop knows no wakeups. 0: no pace, as from the start. */
+void loop_set_pace(Loop *l, unsigned burst, usec_t interval_usec);
 void loop_exit(Loop *l, int code);                /* final; on a virtual loop no timer of it runs any more */
 bool loop_has_exited(const Loop *l, int *ret_code);
 

@@ -46,6 +46,7 @@ DEFAULTS = {
     "shared/kube/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",
                                      "RETRY_DEFAULT_USEC"),
     "coordinator/kube-process.c": ("CONNECTIONS", "BULK_STREAMS"),
+    "coordinator/coordinator-main.c": ("WAKEUPS_BURST", "WAKEUP_USEC"),
     "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "POOL_STATUS_USEC", "PROGRESS_BURST",
                               "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE"),
     "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -421,6 +422,105 @@ static unsigned kernel_timer_sec(void) {
 }
 
 /* A second or so is waited for without it. */
+/* -- pace ------------------------------------------------------------------------------ */
+
+/* Whoever writes into one pipe and, when it is to be asked and answered, waits on another. */
+typedef struct Pen {
+        int to[2], from[2];
+        unsigned n_bytes;
+        bool waits; /* for an answer to each */
+        pthread_t thread;
+} Pen;
+
+static void *pen_write(void *userdata) {
+        Pen *p = userdata;
+        char answer;
+
+        for (unsigned i = 0; i < p->n_bytes; i++) {
+                if (!p->waits)
+                        (void) usleep(1000);
+                else if (read(p->from[0], &answer, 1) != 1)
+                        abort();
+                if (write(p->to[1], "x", 1) != 1)
+                        abort();
+        }
+        return NULL;
+}
+
+typedef struct Reader {
+        Loop *loop;
+        Pen *pen;
+        unsigned n_wakeups, n_read;
+} Reader;
+
+static int on_pen(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Reader *r = userdata;
+        char data[512];
+        ssize_t n = read(fd, data, sizeof(data));
+
+        assert_true(n > 0);
+        r->n_wakeups++;
+        r->n_read += (unsigned) n;
+        if (r->n_read == r->pen->n_bytes)
+                loop_exit(r->loop, 0);
+        else if (r->pen->waits)
+                assert_int_equal(write(r->pen->from[1], "x", 1), 1);
+        return 0;
+}
+
+/* Runs a loop with that pace until all is read; how long it took. */
+static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned *ret_wakeups) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        Reader reader = { .pen = pen };
+        sd_event_source *source = NULL;
+        usec_t begin;
+
+        assert_int_equal(pipe(pen->to), 0);
+        assert_int_equal(pipe(pen->from), 0);
+        assert_int_equal(loop_new(&l), 0);
+        reader.loop = l;
+        assert_int_equal(sd_event_add_io(loop_sd_event(l), &source, pen->to[0], EPOLLIN, on_pen, &reader),
+                         0);
+        loop_set_pace(l, burst, interval_usec);
+
+        begin = loop_now(l);
+        assert_int_equal(pthread_create(&pen->thread, NULL, pen_write, pen), 0);
+        if (pen->waits)
+                assert_int_equal(write(pen->from[1], "x", 1), 1);
+        assert_int_equal(loop_run(l), 0);
+        begin = loop_now(l) - begin;
+        assert_int_equal(pthread_join(pen->thread, NULL), 0);
+
+        assert_int_equal(reader.n_read, pen->n_bytes);
+        *ret_wakeups = reader.n_wakeups;
+        sd_event_source_unref(source);
+        for (unsigned i = 0; i < 2; i++) {
+                close(pen->to[i]);
+                close(pen->from[i]);
+        }
+        return begin;
+}
+
+/* Bytes that come one by one are read several at a time; however slow the machine is, no more often than the
+ * pace allows in the time it took. */
+static void test_pace_joins_wakeups(void **state) {
+        Pen pen = { .n_bytes = 300 };
+        unsigned n = 0;
+        usec_t took = read_pen(&pen, 5, 20 * MS, &n);
+
+        assert_true(n <= 5 + took / (20 * MS) + 2);
+        assert_true(n < pen.n_bytes / 2);
+}
+
+/* What a burst covers waits for nothing: 20 questions and answers would take 20 minutes. */
+static void test_pace_spares_the_first(void **state) {
+        Pen pen = { .n_bytes = 20, .waits = true };
+        unsigned n = 0;
+
+        (void) read_pen(&pen, 50, USEC_PER_MINUTE, &n);
+        assert_int_equal(n, pen.n_bytes);
+}
+
 static void test_kernel_timer_is_left_alone(void **state) {
         sd_event_source *source = NULL;
         Chain c;
@@ -630,6 +730,8 @@ int main(void) {
                 cmocka_unit_test(test_io_is_not_starved),
                 cmocka_unit_test(test_event_arms_earlier),
                 cmocka_unit_test(test_iterate),
+                cmocka_unit_test(test_pace_joins_wakeups),
+                cmocka_unit_test(test_pace_spares_the_first),
                 cmocka_unit_test(test_kernel_timer_is_left_alone),
                 cmocka_unit_test(test_wall_and_boot),
                 cmocka_unit_test(test_time_jumps),
