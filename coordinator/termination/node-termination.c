@@ -4,6 +4,7 @@
 #include "claim-status.h"
 #include "machine-end.h"
 #include "marks.h"
+#include "node-deadline.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -24,11 +25,9 @@ struct NodeTermination {
         Env *env;
         char *name, *uid, *claim_name, *key; /* key: of the work queue */
         NodeTerminationState state;
-        usec_t started_usec;  /* wall clock, the server's word */
-        usec_t begun_usec;    /* the same for durations: node_termination_begun() */
-        usec_t deadline_usec; /* wall clock T: the earlier of the next two */
-        usec_t claim_deadline_usec, notice_deadline_usec; /* only ever earlier, the latter of one notice */
-        char *notice_id;                                  /* NULL: none stands */
+        usec_t started_usec; /* wall clock, the server's word */
+        usec_t begun_usec;   /* the same for durations: node_termination_begun() */
+        NodeDeadline deadline;
         MachineEnd *machine;
         usec_t looked_usec;
         NodeDrain *drain;
@@ -128,7 +127,7 @@ static ObjectWrite write_on(const NodeTermination *t, const char *what, const Ku
 
 /* What ends no pod and no machine comes after the evictions of others, unless there is a deadline. */
 static KubeRank rank_of_the_end(const NodeTermination *t) {
-        return t->deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
+        return t->deadline.at_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
 }
 
 static void cordon(NodeTermination *t, const KubeNode *n, const char *body) {
@@ -185,7 +184,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
                 return -ENOMEM;
         t->context = context;
         t->env = context->env;
-        t->deadline_usec = t->claim_deadline_usec = t->notice_deadline_usec = USEC_INFINITY;
+        t->deadline = NODE_DEADLINE_NONE;
         t->started_usec = node->object.meta.deletion_usec;
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
         t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
@@ -225,7 +224,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         free(t->name);
         free(t->uid);
         free(t->claim_name);
-        free(t->notice_id);
+        node_deadline_done(&t->deadline);
         free(t->key);
         free(t);
         return NULL;
@@ -233,54 +232,20 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
-static void set_deadline(NodeTermination *t, usec_t wall_usec) {
-        bool by_notice = t->notice_deadline_usec < t->claim_deadline_usec;
-
-        if (wall_usec == t->deadline_usec)
-                return;
-        t->deadline_usec = wall_usec;
-        termination_report_deadline(t->report, wall_usec,
-                                    by_notice ? "the interruption its agent saw"
-                                              : "its NodeClaim's terminationGracePeriod");
-        if (t->status)
-                claim_status_set_deadline(t->status, wall_usec);
-        if (t->drain)
-                node_drain_set_deadline(t->drain, wall_usec);
-}
-
-/* Its time moves to earlier only, for as long as it stands. Withdrawn, overruled or of an earlier boot it
- * binds nobody any more; what cannot be read changes nothing. */
-static void see_notice(NodeTermination *t, const KubeNode *n) {
-        InterruptionMark mark;
-        bool stands;
-        int r;
-
-        r = interruption_mark_parse(n, &mark);
-        if (r < 0 && r != -ENODATA)
-                return;
-        stands = r >= 0 && mark.ends_machine && !interruption_mark_is_over(&mark);
-        if (!stands || !streq_ptr(t->notice_id, mark.id)) {
-                t->notice_deadline_usec = USEC_INFINITY;
-                t->notice_id = mfree(t->notice_id);
-        }
-        if (stands) {
-                t->notice_deadline_usec = MIN(t->notice_deadline_usec, mark.deadline_usec);
-                if (!t->notice_id)
-                        t->notice_id = TAKE_PTR(mark.id);
-        }
-        interruption_mark_done(&mark);
-}
-
-/* T of seed 001: counted from the claim's deletion. A notice that ends the machine is such a deadline, too.
- * Once it has passed the machine is being ended, and nothing takes it back. */
 static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        if (claim && claim->object.meta.deletion_usec > 0 && claim->termination_grace_usec != USEC_INFINITY)
-                t->claim_deadline_usec =
-                        MIN(t->claim_deadline_usec,
-                            usec_add(claim->object.meta.deletion_usec, claim->termination_grace_usec));
-        see_notice(t, n);
-        if (!deadline_passed(t))
-                set_deadline(t, MIN(t->claim_deadline_usec, t->notice_deadline_usec));
+        usec_t at;
+
+        if (!node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop)))
+                return;
+        at = t->deadline.at_usec;
+        termination_report_deadline(t->report, at,
+                                    node_deadline_is_notice(&t->deadline)
+                                            ? "the interruption its agent saw"
+                                            : "its NodeClaim's terminationGracePeriod");
+        if (t->status)
+                claim_status_set_deadline(t->status, at);
+        if (t->drain)
+                node_drain_set_deadline(t->drain, at);
 }
 
 /* A kubelet that reports is still at work on its pods, however long it takes. */
@@ -291,7 +256,7 @@ static void update_stuck(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool deadline_passed(const NodeTermination *t) {
-        return t->deadline_usec != USEC_INFINITY && loop_wall(t->env->loop) >= t->deadline_usec;
+        return node_deadline_passed(&t->deadline, loop_wall(t->env->loop));
 }
 
 static void requeue_at(NodeTermination *t, usec_t at_usec) {
@@ -299,8 +264,8 @@ static void requeue_at(NodeTermination *t, usec_t at_usec) {
 }
 
 static void requeue_at_deadline(NodeTermination *t) {
-        if (t->deadline_usec != USEC_INFINITY && !deadline_passed(t))
-                requeue_at(t, loop_from_wall(t->env->loop, t->deadline_usec));
+        if (t->deadline.at_usec != USEC_INFINITY && !deadline_passed(t))
+                requeue_at(t, loop_from_wall(t->env->loop, t->deadline.at_usec));
 }
 
 /* -- the drain ------------------------------------------------------------------------------------------ */
@@ -333,7 +298,7 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
                          const EvictionReport *report, void *userdata) {
         NodeTermination *t = userdata;
 
-        termination_report_pod(t->report, e, pod, blocker, report, t->deadline_usec);
+        termination_report_pod(t->report, e, pod, blocker, report, t->deadline.at_usec);
 }
 
 static void begin_drain(NodeTermination *t) {
@@ -341,7 +306,7 @@ static void begin_drain(NodeTermination *t) {
                 .node = t->name,
                 .guard = t->context->guard,
                 .rules = { .started_usec = t->started_usec,
-                           .deadline_usec = t->deadline_usec,
+                           .deadline_usec = t->deadline.at_usec,
                            .stuck_after_usec = t->stuck_after_usec,
                            .protected_policy = (ProtectedPolicy) t->context->config->protected_policy },
         };
@@ -406,8 +371,8 @@ static uint64_t agent_fingerprint(const NodeTermination *t, const KubeNode *n) {
 /* Wall clock: when the first of the pods that stand is to be deleted, T minus its grace; USEC_INFINITY:
  * there is no T. */
 static usec_t first_pod_due(const NodeTermination *t) {
-        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline_usec };
-        usec_t now = loop_wall(t->env->loop), due = t->deadline_usec;
+        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline.at_usec };
+        usec_t now = loop_wall(t->env->loop), due = t->deadline.at_usec;
         const KubePod *pod;
 
         if (due == USEC_INFINITY)
@@ -415,7 +380,8 @@ static usec_t first_pod_due(const NodeTermination *t) {
         for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
                 if (drain_waits_for(pod, &rules, now) && class_of(pod, now) != POD_CLASS_TERMINATING &&
                     pod->grace_sec > 0)
-                        due = MIN(due, usec_sub(t->deadline_usec, (usec_t) pod->grace_sec * USEC_PER_SEC));
+                        due = MIN(due,
+                                  usec_sub(t->deadline.at_usec, (usec_t) pod->grace_sec * USEC_PER_SEC));
         return due;
 }
 
@@ -508,7 +474,7 @@ static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
                      t->context->config->protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
 
         return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
-                                                                           t->deadline_usec, ret_body);
+                                                                           t->deadline.at_usec, ret_body);
 }
 
 static bool step_cordoning(NodeTermination *t, const KubeNode *n) {

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "marks.h"
+#include "node-deadline.h"
+#include "string-util.h"
+
+#define EIGHT (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+#define NOT_DELETED 0
+#define NEVER USEC_INFINITY
+
+/* A Node with this word of its agent, in which ~ stands for a quote; NULL: with none. */
+static KubeNode *node_that_says(InternPool *pool, const char *notice) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_strbuf_ StrBuf text = {};
+        KubeObject *o;
+
+        strbuf_add(&text, "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\"");
+        if (notice) {
+                strbuf_add(&text, ",\"annotations\":{\"" ANNOTATION_INTERRUPTION "\":\"");
+                for (const char *p = notice; *p; p++)
+                        strbuf_add(&text, *p == '~' ? "\\\"" : (char[]){ *p, 0 });
+                strbuf_add(&text, "\"}");
+        }
+        strbuf_add(&text, "}}");
+        assert_return_code(json_parse(strbuf_str(&text), text.size, 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        return (KubeNode *) o;
+}
+
+/* What is seen of one node, one after the other; times in seconds after EIGHT. */
+typedef struct Look {
+        const char *what, *notice;
+        int64_t now, deleted; /* of its claim */
+        usec_t grace_usec;
+        int64_t expected; /* -1: there is no T */
+        bool changed, by_notice;
+} Look;
+
+#define TELLS(id, action, at) "{~id~:~" id "~,~action~:~" action "~,~deadline~:~2027-01-15T08:" at "Z~}"
+#define OVER(id) "{~id~:~" id "~,~action~:~terminate~,~phase~:~Cancelled~,~deadline~:~2027-01-15T08:01:00Z~}"
+
+static void play(const Look *looks, size_t n) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        NodeDeadline d = NODE_DEADLINE_NONE;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < n; i++) {
+                const Look *l = &looks[i];
+                KubeNode *node = node_that_says(pool, l->notice);
+                KubeNodeClaim claim = { .termination_grace_usec = l->grace_usec };
+                usec_t now = EIGHT + (usec_t) l->now * USEC_PER_SEC;
+                usec_t expected = l->expected < 0 ? NEVER : EIGHT + (usec_t) l->expected * USEC_PER_SEC;
+
+                print_message("  %s\n", l->what);
+                if (l->deleted != NOT_DELETED)
+                        claim.object.meta.deletion_usec = EIGHT + (usec_t) l->deleted * USEC_PER_SEC;
+                assert_int_equal(node_deadline_update(&d, node, l->grace_usec > 0 ? &claim : NULL, now),
+                                 l->changed);
+                assert_true(d.at_usec == expected);
+                assert_int_equal(node_deadline_passed(&d, now), expected <= now);
+                if (expected != NEVER)
+                        assert_int_equal(node_deadline_is_notice(&d), l->by_notice);
+                kube_object_unref(&node->object);
+        }
+        node_deadline_done(&d);
+}
+
+static void test_claim(void **state) {
+        static const Look looks[] = {
+                { "no claim, no notice", NULL, 1, NOT_DELETED, 0, -1, false, false },
+                { "its claim stands", NULL, 2, NOT_DELETED, USEC_PER_MINUTE, -1, false, false },
+                { "it is deleted", NULL, 3, 3, USEC_PER_MINUTE, 63, true, false },
+                { "later only", NULL, 4, 3, USEC_PER_HOUR, 63, false, false },
+                { "earlier", NULL, 5, 3, 30 * USEC_PER_SEC, 33, true, false },
+                { "it has left", NULL, 6, NOT_DELETED, 0, 33, false, false },
+                { "T is now", NULL, 33, NOT_DELETED, 0, 33, false, false },
+        };
+        static const Look for_ever[] = {
+                { "deleted, and has all the time", NULL, 3, 3, NEVER, -1, false, false },
+        };
+        (void) state;
+
+        play(looks, ELEMENTSOF(looks));
+        play(for_ever, ELEMENTSOF(for_ever));
+}
+
+static void test_notice(void **state) {
+        static const Look looks[] = {
+                { "one that ends the machine", TELLS("a", "terminate", "02:00"), 1, NOT_DELETED, 0, 120,
+                  true, true },
+                { "later only", TELLS("a", "terminate", "03:00"), 2, NOT_DELETED, 0, 120, false, true },
+                { "earlier", TELLS("a", "terminate", "01:00"), 3, NOT_DELETED, 0, 60, true, true },
+                { "not to be read", "soon", 4, NOT_DELETED, 0, 60, false, true },
+                { "another one has its own time", TELLS("b", "stop", "04:00"), 5, NOT_DELETED, 0, 240, true,
+                  true },
+                { "a claim is deleted, and goes first", TELLS("b", "stop", "04:00"), 6, 6, USEC_PER_MINUTE,
+                  66, true, false },
+                { "withdrawn", OVER("b"), 7, 6, USEC_PER_MINUTE, 66, false, false },
+        };
+        static const Look taken_back[] = {
+                { "it ends the machine", TELLS("a", "terminate", "01:00"), 1, NOT_DELETED, 0, 60, true,
+                  true },
+                { "it is withdrawn", OVER("a"), 2, NOT_DELETED, 0, -1, true, false },
+                { "a reboot ends nothing", TELLS("b", "reboot", "01:00"), 3, NOT_DELETED, 0, -1, false,
+                  false },
+                { "it is back", TELLS("a", "terminate", "01:00"), 4, NOT_DELETED, 0, 60, true, true },
+                { "no word of it any more", NULL, 5, NOT_DELETED, 0, -1, true, false },
+        };
+        static const Look too_late[] = {
+                { "it ends the machine", TELLS("a", "terminate", "01:00"), 1, NOT_DELETED, 0, 60, true,
+                  true },
+                { "withdrawn after T", OVER("a"), 61, NOT_DELETED, 0, 60, false, false },
+                { "a claim with time", OVER("a"), 62, 62, USEC_PER_HOUR, 60, false, false },
+        };
+        (void) state;
+
+        play(looks, ELEMENTSOF(looks));
+        play(taken_back, ELEMENTSOF(taken_back));
+        play(too_late, ELEMENTSOF(too_late));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_claim),
+                cmocka_unit_test(test_notice),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
