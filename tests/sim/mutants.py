@@ -4,7 +4,7 @@
 plays seeds until one of them shows a violation. A bug that none shows has FAILED, and so has a patch that does not
 apply any more. The last line counts. "Worlds: reboots" in a patch's head: of sim-random's other kind.
 
-    tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no world shows yet (else: skipped)
+    tests/sim/mutants.py [NAME...]     only these; also those of mutants/unseen, which no early world shows (else: skipped)
     --seeds N                          at most so many each (default 500)
     --jobs N                           so many programs at a time (default 2)
     --keep DIR                         the copy stays there, built, for the next time
@@ -235,7 +235,7 @@ def run(tree, mutants, options):
         passed += run_one(tree, mutant, mutant.worlds, options.seeds)
     skipped = [] if options.names else names(UNSEEN)
     for name in skipped:
-        print(f"skipped {name}: no world shows it yet ({UNSEEN})")
+        print(f"skipped {name}: none of the first {options.seeds} worlds shows it ({UNSEEN})")
     print(f"{len(mutants)} mutants in {time.monotonic() - begin:.0f} s")
     print(f"{passed} passed, {total - passed} failed, {len(skipped)} skipped")
     return 0 if passed == total else 1
