@@ -610,16 +610,8 @@ static bool check_api_version(Request *r) {
         return false;
 }
 
-/* True: the request is answered, or never will be. */
-static bool play_trouble(Request *r, const char *operation) {
-        const FakeTrouble *t = fake_troubles_take(r->f->rest.troubles, operation, &r->x);
-        HttpHeader type = { "Content-Type", "application/json; charset=utf-8" };
-
-        if (t && t->kind == FAKE_TROUBLE_BODY)
-                r->x->ops->reply(r->x, t->status, &type, 1, t->body, strlen(t->body));
-        else if (t)
-                send_error(r->x, t->status, t->code, t->message, t->retry_after_usec);
-        return t || !r->x;
+static void send_trouble(HttpExchange *x, const FakeTrouble *t) {
+        send_error(x, t->status, t->code, t->message, t->retry_after_usec);
 }
 
 /* How many segments stand before the provider's own: 0: refused, and the error was sent. */
@@ -669,7 +661,7 @@ static void handle(Request *r, char *const *path) {
         if (!route)
                 return refuse(r, 404, "InvalidResourceType", "%s %s is not played here.",
                               http_method_to_string(r->x->method), r->x->path);
-        if (play_trouble(r, route->name))
+        if (fake_rest_play_trouble(&r->f->rest, route->name, &r->x, send_trouble))
                 return;
         /* Azure passes over what it does not know. */
         if (!is_known_query(r, route))

@@ -696,16 +696,8 @@ static bool check_place(Request *r, char *const *path) {
         return false;
 }
 
-/* True: the request is answered, or never will be. */
-static bool play_trouble(Request *r, const char *operation) {
-        const FakeTrouble *t = fake_troubles_take(r->f->rest.troubles, operation, &r->x);
-        HttpHeader type = { "Content-Type", "application/json; charset=utf-8" };
-
-        if (t && t->kind == FAKE_TROUBLE_BODY)
-                r->x->ops->reply(r->x, t->status, &type, 1, t->body, strlen(t->body));
-        else if (t)
-                send_error(r->x, t->status, t->code, t->message);
-        return t || !r->x;
+static void send_trouble(HttpExchange *x, const FakeTrouble *t) {
+        send_error(x, t->status, t->code, t->message);
 }
 
 static void handle(Request *r, char **path) {
@@ -721,7 +713,7 @@ static void handle(Request *r, char **path) {
         if (!check_place(r, path))
                 return;
         route = find_route(r);
-        if (!route || play_trouble(r, route->name))
+        if (!route || fake_rest_play_trouble(&r->f->rest, route->name, &r->x, send_trouble))
                 return;
         unknown = fake_query_unknown(&r->query, route->query, ELEMENTSOF(route->query));
         if (unknown || r->query.repeated)

@@ -43,6 +43,18 @@ FakeBearer fake_rest_bearer(FakeRest *f, const HttpExchange *x) {
         return b;
 }
 
+bool fake_rest_play_trouble(FakeRest *f, const char *operation, HttpExchange **x,
+                            void (*send_error)(HttpExchange *x, const FakeTrouble *t)) {
+        const FakeTrouble *t = fake_troubles_take(f->troubles, operation, x);
+        HttpHeader type = { "Content-Type", "application/json; charset=utf-8" };
+
+        if (t && t->kind == FAKE_TROUBLE_BODY)
+                (*x)->ops->reply(*x, t->status, &type, 1, t->body, strlen(t->body));
+        else if (t)
+                send_error(*x, t);
+        return t || !*x;
+}
+
 char **fake_path_split(const char *path) {
         char **l = NULL;
 

@@ -30,6 +30,11 @@ void fake_rest_set_token(FakeRest *f, const char *token);
 /* Counts what is not good. */
 FakeBearer fake_rest_bearer(FakeRest *f, const HttpExchange *x);
 
+/* Plays the trouble that is set for this operation, if any: *x as fake_troubles_take() says. send_error:
+ * tells one in the words of its cloud. True: the request is answered, or never will be. */
+bool fake_rest_play_trouble(FakeRest *f, const char *operation, HttpExchange **x,
+                            void (*send_error)(HttpExchange *x, const FakeTrouble *t));
+
 /* The decoded segments of a path; an empty one (of "//", or of a '/' at the end) is kept. */
 char **fake_path_split(const char *path);
 /* In a pattern, a segment '*' stands for any segment that is not empty, and comes back in ret (borrowed), in
