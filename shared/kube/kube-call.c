@@ -22,20 +22,28 @@
 #define CROWD 16u
 /* It serves no more of them sooner, and each is 20 kB of libcurl's. */
 #define TOGETHER_MAX 32u
+/* So long a call gives way to a crowd; most crowds are gone by then. */
+#define PATIENCE_USEC (10 * USEC_PER_SEC)
 
-static bool may_go(const KubeClient *c, KubeRank rank) {
+/* When a call may go that waits since then, as things are. USEC_INFINITY: one of its rank has to end first.
+ */
+static usec_t turn_comes(const KubeClient *c, KubeRank rank, usec_t since_usec) {
         size_t ahead = c->n_under_way[KUBE_RANK_FIRST];
 
         if (rank == KUBE_RANK_TELLS)
                 ahead += c->n_under_way[KUBE_RANK_FOLLOWS] + c->waiting[KUBE_RANK_FOLLOWS].size;
-        return c->n_under_way[rank] < (ahead < CROWD ? TOGETHER_MAX : 1);
+        if (ahead < CROWD)
+                return c->n_under_way[rank] < TOGETHER_MAX ? since_usec : USEC_INFINITY;
+        return c->n_under_way[rank] == 0 ? usec_add(since_usec, PATIENCE_USEC) : USEC_INFINITY;
 }
 
-static bool someone_may_go(const KubeClient *c) {
-        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++)
-                if (c->waiting[rank].size > 0 && may_go(c, rank))
-                        return true;
-        return false;
+static void plan_turns(KubeClient *c) {
+        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++) {
+                const KubeCall *first = LIST_ENTRY(c->waiting[rank].first, KubeCall, waits);
+
+                if (first)
+                        timer_arm_earlier(c->turn, turn_comes(c, rank, first->waits_since_usec));
+        }
 }
 
 /* Of the first rank, what the API server has to write. A Lease is alone, and never part of a crowd. */
@@ -46,20 +54,22 @@ static bool call_counts(const KubeCall *c) {
 
 static void call_count(KubeCall *c) {
         KubeClient *client = c->client;
-
+        usec_t now = loop_now(client->env->loop);
         KubeRank rank = c->options.rank;
 
         list_append(&client->calls, &c->calls);
-        c->waiting = rank != KUBE_RANK_FIRST && (client->waiting[rank].size > 0 || !may_go(client, rank));
-        if (c->waiting)
+        c->waiting = rank != KUBE_RANK_FIRST &&
+                     (client->waiting[rank].size > 0 || turn_comes(client, rank, now) > now);
+        if (c->waiting) {
+                c->waits_since_usec = now;
                 list_append(&client->waiting[rank], &c->waits);
-        else if (call_counts(c))
+                plan_turns(client);
+        } else if (call_counts(c))
                 client->n_under_way[rank]++;
 }
 
 static void call_uncount(KubeCall *c) {
         KubeClient *client = c->client;
-
         KubeRank rank = c->options.rank;
 
         list_remove(&client->calls, &c->calls);
@@ -67,8 +77,7 @@ static void call_uncount(KubeCall *c) {
                 list_remove(&client->waiting[rank], &c->waits);
         else if (call_counts(c))
                 client->n_under_way[rank]--;
-        if (someone_may_go(client))
-                timer_arm_in(client->turn, 0);
+        plan_turns(client);
 }
 
 static KubeCall *call_destroy(KubeCall *c) {
@@ -308,10 +317,12 @@ void kube_call_release(KubeCall *c) {
 
 /* The next one whose turn it is, or NULL. */
 static KubeCall *take_turn(KubeClient *client) {
+        usec_t now = loop_now(client->env->loop);
+
         for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++) {
                 KubeCall *c = LIST_ENTRY(client->waiting[rank].first, KubeCall, waits);
 
-                if (!c || !may_go(client, rank))
+                if (!c || turn_comes(client, rank, c->waits_since_usec) > now)
                         continue;
                 list_remove(&client->waiting[rank], &c->waits);
                 c->waiting = false;
@@ -335,6 +346,7 @@ void kube_call_on_turn(Timer *t, void *userdata) {
                 call_fail(c, r, NULL); /* may free the client */
                 return;
         }
+        plan_turns(client);
 }
 
 /* 0: it goes on, -errno: it could not; 1: nothing to repeat. */

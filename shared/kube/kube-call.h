@@ -59,6 +59,7 @@ struct KubeCall {
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
         usec_t stall_usec;       /* watches */
+        usec_t waits_since_usec; /* while it gives way */
         usec_t deadline_usec;    /* of everything but giving way: holding, sending, sending again */
         char *url, *body;
         const char *content_type; /* static; NULL without a body */

@@ -40,7 +40,7 @@ DEFAULTS = {
                                "FLOW_CONTROL_USEC"),
     "shared/http-client/http-curl.c": ("MAX_CONNECTIONS_BULK", "MAX_CONNECTIONS_URGENT",
                                        "MAX_CONCURRENT_STREAMS"),
-    "shared/kube/kube-call.c": ("CROWD", "TOGETHER_MAX"),
+    "shared/kube/kube-call.c": ("CROWD", "TOGETHER_MAX", "PATIENCE_USEC"),
     "shared/kube/event-sender.c": ("IN_FLIGHT_MAX", "QUEUE_MAX"),
     "shared/kube/event-recorder.c": ("SPAM_BURST", "SPAM_PER_MINUTE"),
     "shared/kube/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",

@@ -550,6 +550,7 @@ static void test_guard(void **state) {
 /* -- giving way to evictions ---------------------------------------------------------------------------- */
 
 #define CROWD 16
+#define PATIENCE (10 * SEC)
 
 static void evict_crowd(World *w, KubeCall **calls) {
         w->serve = serve_open;
@@ -583,6 +584,8 @@ static void test_yields(void **state) {
         tell(w, &second);
         tell(w, NULL);
         assert_return_code(do_patch_merge(w), 0); /* does not yield */
+        run_for(w, PATIENCE - 1);
+        assert_int_equal(w->n_requests, CROWD + 1);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, CROWD + 2);
         kube_call_free(dropped);
@@ -620,6 +623,8 @@ static void test_each_rank_has_its_place(void **state) {
                 tell(w, tells + i);
                 patch_in(w, KUBE_RANK_FOLLOWS, follows + i);
         }
+        run_for(w, PATIENCE - 1);
+        assert_int_equal(w->n_requests, CROWD);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, CROWD + 2);
 
@@ -655,6 +660,8 @@ static void test_many_that_follow(void **state) {
         for (size_t i = 0; i < 2; i++)
                 tell(w, tells + i);
         run_for(w, SEC);
+        assert_int_equal(w->n_requests, TOGETHER);
+        run_for(w, PATIENCE);
         assert_int_equal(w->n_requests, TOGETHER + 1);
         for (size_t i = 0; i < N - CROWD; i++)
                 kube_call_free(follows[i]);
@@ -678,7 +685,7 @@ static void test_yields_until_the_end(void **state) {
         evict_crowd(w, evictions);
         for (size_t i = 0; i < 3; i++)
                 tell(w, NULL);
-        run_for(w, SEC);
+        run_for(w, PATIENCE);
         assert_int_equal(w->n_requests, CROWD + 1);
         for (size_t i = 0; i < CROWD; i++)
                 kube_call_free(evictions[i]);
