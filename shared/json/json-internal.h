@@ -65,6 +65,11 @@ double json_number(const unsigned char *begin, size_t size);
  * left out. It is one piece of memory, for free() instead of cJSON_Delete(). -ENOMEM. */
 int json_tree_new(const JsonScan *s, cJSON **ret);
 
+/* A document of such a piece, which it then owns. -ENOMEM. */
+int json_doc_new_of_piece(cJSON *root, JsonDoc **ret);
+/* A member whose key the object has twice, or NULL in *ret. -ENOMEM. */
+int json_find_duplicate_member(const cJSON *object, const cJSON **ret);
+
 /* How many of the eight bytes at p need no look one by one before the first that does: ASCII from 0x20 up, no
  * quote, no backslash. The usual bit trick: a byte of x - 0x01.. has its high bit set by a borrow only if the byte
  * of x was zero, or the one below it was, so that the lowest mark is true. */

@@ -22,7 +22,7 @@
 /* A Json is a cJSON under another name, so that nobody outside can touch it by cJSON's own calls. */
 struct JsonDoc {
         cJSON *root;
-        bool one_piece; /* by json_tree_new() */
+        bool one_piece; /* by json_tree_new() or json_from_protobuf() */
 };
 
 static const cJSON *from_json(const Json *v) {
@@ -64,7 +64,7 @@ static bool is_key(const cJSON *member, const char *key) {
         return *member->string == *key && streq(member->string, key);
 }
 
-static int find_duplicate_member(const cJSON *object, const cJSON **ret) {
+int json_find_duplicate_member(const cJSON *object, const cJSON **ret) {
         size_t n = 0;
 
         for (const cJSON *child = object->child; child; child = child->next)
@@ -86,7 +86,7 @@ static int find_duplicate(const cJSON *v, const cJSON **ret) {
         int r;
 
         if (cJSON_IsObject(v)) {
-                r = find_duplicate_member(v, ret);
+                r = json_find_duplicate_member(v, ret);
                 if (r < 0 || *ret)
                         return r;
         }
@@ -151,19 +151,32 @@ static int doc_build(const char *data, size_t size, JsonDoc **ret, JsonError *re
         return 0;
 }
 
+int json_doc_new_of_piece(cJSON *root, JsonDoc **ret) {
+        JsonDoc *d = new0(JsonDoc, 1);
+
+        if (!d)
+                return -ENOMEM;
+        *d = (JsonDoc){ .root = root, .one_piece = true };
+        *ret = d;
+        return 0;
+}
+
 /* The same without what the scan says is to be left out. */
 static int doc_build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         const cJSON *duplicate = NULL;
+        cJSON *root;
         int r;
 
-        d = new0(JsonDoc, 1);
-        if (!d)
-                return -ENOMEM;
-        d->one_piece = true;
-        r = json_tree_new(s, &d->root);
-        if (r >= 0)
-                r = find_duplicate(d->root, &duplicate);
+        r = json_tree_new(s, &root);
+        if (r < 0)
+                return r;
+        r = json_doc_new_of_piece(root, &d);
+        if (r < 0) {
+                free(root);
+                return r;
+        }
+        r = find_duplicate(d->root, &duplicate);
         if (r < 0)
                 return r;
         if (duplicate) /* where, can be told of a whole tree only */
