@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api-error.h"
 
+#include "kube-protobuf.h"
 #include "string-util.h"
 
 #define MESSAGE_BYTES_MAX 1024u
@@ -93,6 +94,14 @@ static int message_from_text(const char *body, ApiError *e) {
         return e->message ? 0 : -ENOMEM;
 }
 
+static int status_parse(const char *body, size_t size, JsonDoc **ret) {
+        int r = kube_body_is_protobuf(body, size)
+                        ? kube_protobuf_object(body, size, STATUS_BYTES_MAX, &kube_shape_status, ret, NULL)
+                        : json_parse(body, size, STATUS_BYTES_MAX, ret, NULL);
+
+        return r == -ENOMEM ? r : 0;
+}
+
 int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec,
                         ApiError *ret) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -103,8 +112,8 @@ int api_error_from_body(unsigned http, const char *body, size_t size, usec_t ret
         assert(ret);
         assert(body || size == 0);
 
-        r = size > 0 ? json_parse(body, size, STATUS_BYTES_MAX, &doc, NULL) : 0;
-        if (r == -ENOMEM)
+        r = size > 0 ? status_parse(body, size, &doc) : 0;
+        if (r < 0)
                 return r;
         r = doc ? fill_from_status(json_root(doc), &e) : 0;
         if (r < 0)
@@ -112,6 +121,8 @@ int api_error_from_body(unsigned http, const char *body, size_t size, usec_t ret
 
         if (isempty(e.message)) {
                 e.message = mfree(e.message);
+                if (kube_body_is_protobuf(body, size))
+                        size = 0; /* no text for people */
                 text = memdup_str(size > 0 ? body : "", MIN(size, (size_t) MESSAGE_BYTES_MAX));
                 if (!text)
                         return -ENOMEM;

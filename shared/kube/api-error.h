@@ -32,7 +32,7 @@ typedef struct ApiError {
 } ApiError;
 
 void api_error_done(ApiError *e);
-/* body: what came with an HTTP status >= 300; not JSON or no Status is fine: http alone then speaks. 0 or -ENOMEM. */
+/* body: what came with an HTTP status >= 300, JSON or protobuf; neither or no Status is fine: http alone then speaks. 0 or -ENOMEM. */
 int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec, ApiError *ret);
 int api_error_from_transport(int error, const char *text, bool maybe_sent, ApiError *ret);
 

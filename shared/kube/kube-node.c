@@ -2,6 +2,7 @@
 #include <ctype.h>
 
 #include "kube-decode.h"
+#include "kube-protobuf.h"
 #include "marks.h"
 #include "string-util.h"
 #include "strv.h"
@@ -85,6 +86,50 @@ static bool node_annotation_wanted(const char *key) {
 
 static const JsonOmit unread[] = { { "metadata", "managedFields" }, { "status", "images" } };
 
+/* k8s.io/api: core/v1/generated.proto, here and in kube-pod.c. */
+static const ProtobufField taint_fields[] = {
+        { 1, "key", PROTOBUF_STRING_KEPT },
+        { 2, "value", PROTOBUF_STRING },
+        { 3, "effect", PROTOBUF_STRING_KEPT },
+        { 4, "timeAdded", PROTOBUF_TIME },
+};
+static const ProtobufShape taint_shape = PROTOBUF_SHAPE(taint_fields);
+
+static const ProtobufField spec_fields[] = {
+        { 3, "providerID", PROTOBUF_STRING },
+        { 4, "unschedulable", PROTOBUF_BOOL },
+        { 5, "taints", PROTOBUF_MESSAGE, true, &taint_shape },
+};
+static const ProtobufShape spec_shape = PROTOBUF_SHAPE(spec_fields);
+
+static const ProtobufField condition_fields[] = {
+        { 1, "type", PROTOBUF_STRING_KEPT },        { 2, "status", PROTOBUF_STRING_KEPT },
+        { 4, "lastTransitionTime", PROTOBUF_TIME }, { 5, "reason", PROTOBUF_STRING },
+        { 6, "message", PROTOBUF_STRING },
+};
+static const ProtobufShape condition_shape = PROTOBUF_SHAPE(condition_fields);
+
+static const ProtobufField info_fields[] = { { 3, "bootID", PROTOBUF_STRING_KEPT } };
+static const ProtobufShape info_shape = PROTOBUF_SHAPE(info_fields);
+
+static const ProtobufField attached_fields[] = { { 1, "name", PROTOBUF_STRING_KEPT } };
+static const ProtobufShape attached_shape = PROTOBUF_SHAPE(attached_fields);
+
+static const ProtobufField status_fields[] = {
+        { 4, "conditions", PROTOBUF_MESSAGE, true, &condition_shape },
+        { 7, "nodeInfo", PROTOBUF_MESSAGE, false, &info_shape },
+        { 9, "volumesInUse", PROTOBUF_STRING, true },
+        { 10, "volumesAttached", PROTOBUF_MESSAGE, true, &attached_shape },
+};
+static const ProtobufShape status_shape = PROTOBUF_SHAPE(status_fields);
+
+static const ProtobufField node_fields[] = {
+        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta },
+        { 2, "spec", PROTOBUF_MESSAGE, false, &spec_shape },
+        { 3, "status", PROTOBUF_MESSAGE, false, &status_shape },
+};
+static const ProtobufShape node_shape = PROTOBUF_SHAPE(node_fields);
+
 const KubeKind kube_node_kind = {
         .group = "",
         .version = "v1",
@@ -96,6 +141,7 @@ const KubeKind kube_node_kind = {
         .annotation_wanted = node_annotation_wanted,
         .unread = unread,
         .n_unread = ELEMENTSOF(unread),
+        .shape = &node_shape,
 };
 
 const Condition *kube_node_condition(const KubeNode *n, const char *type) {

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "intern.h"
-#include "json.h"
+#include "json-protobuf.h"
 #include "time-util.h"
 
 typedef struct KeyValue {
@@ -69,6 +69,9 @@ struct KubeKind {
         /* What decode() never looks at: informers read objects without it. It is the most of a pod or node. */
         const JsonOmit *unread;
         size_t n_unread;
+        /* The message of an object: what decode() and every object's metadata look at, and nothing else. Informers then ask
+         * for protobuf, which costs the API server and us the least. NULL: there is JSON only (custom resources). */
+        const ProtobufShape *shape;
 };
 
 struct KubeObject {

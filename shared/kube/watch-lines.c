@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch-lines.h"
 
-/* A line may be large once; what it needed is not kept for the hours that follow. */
-#define REST_KEPT_BYTES_MAX (64u * 1024)
-
 static int tell(const char *line, size_t size, watch_line_t on_line, void *userdata) {
         if (size > 0 && line[size - 1] == '\r')
                 size--;
@@ -34,7 +31,7 @@ int watch_lines_feed(WatchLines *w, const char *data, size_t size, watch_line_t 
                         if (r < 0 || !newline)
                                 return r;
                         r = tell(w->rest.data, w->rest.size, on_line, userdata);
-                        if (w->rest.allocated > REST_KEPT_BYTES_MAX)
+                        if (w->rest.allocated > WATCH_REST_KEPT_BYTES_MAX)
                                 strbuf_done(&w->rest);
                         else
                                 strbuf_truncate(&w->rest, 0);

@@ -6,6 +6,8 @@
 #include "string-util.h"
 
 #define WATCH_LINE_BYTES_MAX (8u * 1024 * 1024)
+/* A line may be large once; what it needed is not kept for the hours that follow. */
+#define WATCH_REST_KEPT_BYTES_MAX (64u * 1024)
 
 typedef struct WatchLines {
         StrBuf rest; /* of a line that has begun */

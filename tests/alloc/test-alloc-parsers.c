@@ -23,13 +23,16 @@
 #include "exec-credential.h"
 #include "fuzz-objects.h"
 #include "intent-log.h"
+#include "kube-protobuf-fixture.h"
+#include "kube-protobuf.h"
 #include "kubeconfig.h"
 #include "lease-record.h"
 #include "node-marks.h"
-#include "reboot-slots.h"
 #include "notice-ec2.h"
+#include "reboot-slots.h"
 #include "string-util.h"
 #include "termination-marks.h"
+#include "watch-frames.h"
 #include "watch-lines.h"
 #include "xml-reader.h"
 
@@ -263,6 +266,57 @@ static int do_lease(void) {
 
 static int on_line(const char *line, size_t size, void *userdata) {
         return 0;
+}
+
+static int on_frame(const char *frame, size_t size, void *userdata) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const char *type;
+
+        return kube_protobuf_event(frame, size, kube_pod_kind.shape, &type, &doc);
+}
+
+static int do_watch_frames(void) {
+        size_t half = FIXTURE_SIZE(fixture_frames) / 2;
+        WatchFrames w = { 0 };
+        int r;
+
+        r = watch_frames_feed(&w, fixture_frames, half, on_frame, NULL);
+        if (r >= 0)
+                r = watch_frames_feed(&w, fixture_frames + half, FIXTURE_SIZE(fixture_frames) - half,
+                                      on_frame, NULL);
+        watch_frames_done(&w);
+        return r;
+}
+
+static int on_protobuf_item(const char *item, size_t size, void *userdata) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+
+        return json_from_protobuf(item, size, size, kube_own_pod_kind.shape, &doc, NULL);
+}
+
+static int do_protobuf_items(void) {
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+
+        return kube_protobuf_split_items(fixture_page, FIXTURE_SIZE(fixture_page), SIZE_MAX, &kube_pod_kind,
+                                         on_protobuf_item, NULL, &rest, NULL);
+}
+
+/* More labels than are compared each with each. */
+static int do_protobuf_labels(void) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        char labels[30 * 5];
+
+        for (size_t i = 0; i < 30; i++)
+                memcpy(labels + 5 * i, (const char[]){ 0x5a, 3, 0x0a, 1, (char) ('A' + i) }, 5);
+        return json_from_protobuf(labels, sizeof(labels), sizeof(labels), &kube_shape_meta, &doc, NULL);
+}
+
+static int do_protobuf_status(void) {
+        ApiError e = { 0 };
+        int r = api_error_from_body(404, fixture_status, FIXTURE_SIZE(fixture_status), 0, &e);
+
+        api_error_done(&e);
+        return r;
 }
 
 static int do_watch_lines(void) {
@@ -613,6 +667,10 @@ static const struct {
         { "exec plugin's environment", do_exec_environment },
         { "Status", do_api_error },
         { "watch lines", do_watch_lines },
+        { "watch frames", do_watch_frames },
+        { "protobuf, list", do_protobuf_items },
+        { "protobuf, labels", do_protobuf_labels },
+        { "protobuf, Status", do_protobuf_status },
         { "intent record", do_intent_record },
         { "interruption, notice", do_interruption },
         { "spot/instance-action", do_instance_action },
