@@ -554,6 +554,7 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         c->tls = http_tls_ref(q->tls);
         c->done = done;
         c->on_data = q->on_data;
+        c->on_headers = q->on_headers;
         c->userdata = userdata;
         c->deadline_usec = usec_add(now, q->timeout_usec);
         c->stall_usec = q->stall_usec;
@@ -716,12 +717,28 @@ static bool call_is_stream(CurlCall *c) {
         return c->on_data && status / 100 == 2;
 }
 
+static int call_tell_headers(CurlCall *c) {
+        _cleanup_free_ HttpHeader *headers = NULL;
+        int r;
+
+        if (!c->on_headers)
+                return 0;
+        r = call_split_headers(c, &headers);
+        if (r < 0)
+                return r;
+        c->on_headers(headers, c->n_response_headers, c->userdata);
+        c->on_headers = NULL;
+        return 0;
+}
+
 static void call_tell_data(CurlCall *c) {
         StrBuf piece = c->response_body;
         int r;
 
         c->response_body = (StrBuf){ 0 };
-        r = c->on_data(piece.data, piece.size, c->userdata);
+        r = call_tell_headers(c);
+        if (r >= 0)
+                r = c->on_data(piece.data, piece.size, c->userdata);
         if (piece.allocated <= PIECE_BUFFER_KEEP_MAX && !c->freed) {
                 strbuf_truncate(&piece, 0);
                 c->response_body = piece;

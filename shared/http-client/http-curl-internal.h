@@ -76,6 +76,7 @@ struct CurlCall {
 
         http_done_t done;
         int (*on_data)(const void *data, size_t size, void *userdata);
+        void (*on_headers)(const HttpHeader *headers, size_t n_headers, void *userdata); /* NULL: told */
         void *userdata;
         Timer *deadline;
         usec_t deadline_usec, stall_usec, last_byte_usec, started_usec, finished_usec;

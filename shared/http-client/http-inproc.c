@@ -73,6 +73,7 @@ struct InprocCall {
 
         http_done_t done;
         int (*on_data)(const void *data, size_t size, void *userdata);
+        void (*on_headers)(const HttpHeader *headers, size_t n_headers, void *userdata);
         void *userdata;
         size_t max_body_bytes;
         usec_t deadline_usec, stall_usec, started_usec, last_byte_usec;
@@ -224,6 +225,9 @@ static void call_take_data(InprocCall *c, const char *data, size_t size) {
 
         c->last_byte_usec = loop_now(c->t->loop);
         if (c->on_data && c->status / 100 == 2) {
+                if (c->on_headers)
+                        c->on_headers(c->headers, c->n_headers, c->userdata);
+                c->on_headers = NULL;
                 r = c->on_data(data, size, c->userdata);
                 if (r < 0 && !c->freed)
                         call_finish(c, r, "The receiver of the stream ended it");
@@ -539,6 +543,7 @@ static int inproc_start(HttpTransport *transport, const HttpRequest *request, ht
         c->owned = !!ret;
         c->done = done;
         c->on_data = request->on_data;
+        c->on_headers = request->on_headers;
         c->userdata = userdata;
         c->max_body_bytes =
                 request->max_response_bytes > 0 ? request->max_response_bytes : STREAM_ERROR_BYTES_MAX;

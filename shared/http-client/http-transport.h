@@ -110,6 +110,9 @@ typedef struct HttpRequest {
         /* Stream: pieces of a 2xx body as they come (any other status is collected into the response as
          * usual). Returning < 0 ends the call with that error. */
         int (*on_data)(const void *data, size_t size, void *userdata);
+        /* The headers of such an answer, once, before the first piece; borrowed. It may not free the
+         * call. NULL: not asked for. */
+        void (*on_headers)(const HttpHeader *headers, size_t n_headers, void *userdata);
 } HttpRequest;
 
 typedef struct HttpResponse {

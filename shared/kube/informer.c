@@ -25,6 +25,7 @@
 #include <stdlib.h>
 
 #include "backoff.h"
+#include "kube-protobuf.h"
 #include "log.h"
 #include "string-util.h"
 
@@ -348,6 +349,17 @@ static void list_failed(Informer *i, const ApiError *error) {
         informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
 }
 
+/* r: how the item could be read. */
+static int take_item(Informer *i, int r, const JsonDoc *doc, const JsonError *error) {
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                informer_pass_over(i, NULL, error->message ?: "not readable, or too large");
+                return 0;
+        }
+        return informer_take(i, json_root(doc));
+}
+
 static int on_item(const char *item, size_t size, void *userdata) {
         Informer *i = userdata;
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
@@ -356,23 +368,30 @@ static int on_item(const char *item, size_t size, void *userdata) {
         int r;
 
         r = json_parse_without(item, size, OBJECT_MAX_BYTES, &omits, &doc, &error);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0) {
-                informer_pass_over(i, NULL, error.message ?: "not JSON, or too large");
-                return 0;
-        }
-        return informer_take(i, json_root(doc));
+        return take_item(i, r, doc, &error);
+}
+
+static int on_protobuf_item(const char *item, size_t size, void *userdata) {
+        Informer *i = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        JsonError error = { 0 };
+        int r;
+
+        r = json_from_protobuf(item, size, OBJECT_MAX_BYTES, i->kind->shape, &doc, &error);
+        return take_item(i, r, doc, &error);
 }
 
 /* 1: another page follows; 0: that was the last; -EBADMSG, -E2BIG, -ENOMEM. */
-static int list_take_page(Informer *i, const char *body, size_t size) {
+static int list_take_page(Informer *i, const KubeReply *reply) {
         _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
         const char *version, *token;
         const Json *meta;
         int r;
 
-        r = json_split_items(body, size, LIST_MAX_BYTES, on_item, i, &rest, NULL);
+        r = reply->protobuf ? kube_protobuf_split_items(reply->body, reply->body_size, LIST_MAX_BYTES,
+                                                        i->kind, on_protobuf_item, i, &rest, NULL)
+                            : json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, on_item, i,
+                                               &rest, NULL);
         if (r < 0)
                 return r;
 
@@ -427,7 +446,7 @@ static void on_page(const KubeReply *reply, void *userdata) {
                 return;
         }
 
-        r = list_take_page(i, reply->body, reply->body_size);
+        r = list_take_page(i, reply);
         if (r < 0) {
                 if (r != -ENOMEM)
                         list_forget(i);
@@ -453,6 +472,7 @@ static void informer_list(Informer *i, const char *why) {
                 .field_selector = i->field_selector,
                 .limit = i->page_size,
                 .continue_token = i->continue_token,
+                .protobuf = true,
         };
         KubeCallOptions call_options = { .lane = HTTP_LANE_BULK,
                                          .timeout_usec = LIST_TIMEOUT_USEC,

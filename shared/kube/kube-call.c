@@ -85,6 +85,7 @@ static KubeCall *call_destroy(KubeCall *c) {
         http_call_free(c->http);
         timer_free(c->hold);
         watch_lines_done(&c->lines);
+        watch_frames_done(&c->frames);
         free(c->url);
         free(c->body);
         free(c);
@@ -132,6 +133,10 @@ static bool body_is_raw(const KubeCall *c) {
         return c->verb == KUBE_VERB_LIST || c->verb == KUBE_VERB_WATCH;
 }
 
+static bool headers_say_protobuf(const HttpHeader *headers, size_t n_headers) {
+        return kube_type_is_protobuf(http_header_find(headers, n_headers, "Content-Type"));
+}
+
 static void call_finish(KubeCall *c, const HttpResponse *response) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         KubeReply reply = {
@@ -157,6 +162,10 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 call_deliver_error(c, r, &e, &reply);
                 return;
         }
+        /* Of a stream its headers have told. */
+        if (c->shape && !c->protobuf)
+                c->protobuf = headers_say_protobuf(response->headers, response->n_headers);
+        reply.protobuf = c->protobuf;
         if (!body_is_raw(c) && response->body_size > 0) {
                 r = json_parse_without(response->body, response->body_size, response->body_size, NULL, &doc,
                                        &where);
@@ -207,6 +216,25 @@ static int on_line(const char *line, size_t size, void *userdata) {
         return c->on_event ? r : -ECANCELED;
 }
 
+static int on_frame(const char *frame, size_t size, void *userdata) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeCall *c = userdata;
+        const char *type;
+        int r;
+
+        r = kube_protobuf_event(frame, size, c->shape, &type, &doc);
+        if (r < 0)
+                return r;
+        r = c->on_event(type, json_root(doc), c->userdata);
+        return c->on_event ? r : -ECANCELED;
+}
+
+static void on_headers(const HttpHeader *headers, size_t n_headers, void *userdata) {
+        KubeCall *c = userdata;
+
+        c->protobuf = c->shape && headers_say_protobuf(headers, n_headers);
+}
+
 static int on_data(const void *data, size_t size, void *userdata) {
         KubeCall *c = userdata;
         int r;
@@ -214,7 +242,8 @@ static int on_data(const void *data, size_t size, void *userdata) {
         if (!c->on_event)
                 return -ECANCELED;
         c->in_event = true;
-        r = watch_lines_feed(&c->lines, data, size, on_line, c);
+        r = c->protobuf ? watch_frames_feed(&c->frames, data, size, on_frame, c)
+                        : watch_lines_feed(&c->lines, data, size, on_line, c);
         c->in_event = false;
         return r;
 }
@@ -273,6 +302,7 @@ static int call_send(KubeCall *c) {
                 .max_response_bytes = c->options.max_response_bytes,
                 .guard = c->options.guard,
                 .on_data = c->verb == KUBE_VERB_WATCH ? on_data : NULL,
+                .on_headers = on_headers,
         };
         int r;
 
@@ -283,7 +313,8 @@ static int call_send(KubeCall *c) {
         q.timeout_usec = c->deadline_usec == USEC_INFINITY
                                  ? USEC_INFINITY
                                  : MAX(usec_sub(c->deadline_usec, loop_now(client->env->loop)), (usec_t) 1);
-        headers[q.n_headers++] = (HttpHeader){ "Accept", "application/json" };
+        headers[q.n_headers++] =
+                (HttpHeader){ "Accept", c->shape ? KUBE_ACCEPT_PROTOBUF : "application/json" };
         headers[q.n_headers++] = (HttpHeader){ "User-Agent", client->user_agent };
         if (c->content_type)
                 headers[q.n_headers++] = (HttpHeader){ "Content-Type", c->content_type };
@@ -401,6 +432,7 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                 .done = done,
                 .on_event = plan->on_event,
                 .omits = plan->omits,
+                .shape = plan->shape,
                 .userdata = userdata,
                 .detached = !ret,
         };

@@ -27,8 +27,10 @@
  */
 
 #include "kube-client.h"
+#include "kube-protobuf.h"
 #include "list.h"
 #include "string-util.h"
+#include "watch-frames.h"
 #include "watch-lines.h"
 
 typedef struct KubeWarmth {
@@ -66,9 +68,12 @@ struct KubeCall {
 
         kube_done_t done;
         kube_watch_event_t on_event;
-        JsonOmits omits; /* of a watch's events */
+        JsonOmits omits;            /* of a watch's events */
+        const ProtobufShape *shape; /* protobuf was asked for, and this is read of it; or NULL */
+        bool protobuf;              /* and it came */
         void *userdata;
         WatchLines lines;
+        WatchFrames frames;
 
         HttpCall *http;
         Timer *hold; /* made when it is first held */
@@ -90,6 +95,7 @@ typedef struct KubeCallPlan {
         usec_t stall_usec;
         kube_watch_event_t on_event;
         JsonOmits omits; /* of a watch's events */
+        const ProtobufShape *shape; /* lists and watches: asks for protobuf; NULL: for JSON */
 } KubeCallPlan;
 
 /* Takes the URL out of `url`. */

@@ -200,6 +200,7 @@ int kube_list(KubeClient *c, const KubeTarget *t, const KubeListOptions *l, cons
                 return r;
 
         l = l ? l : &all;
+        plan.shape = l->protobuf ? t->kind->shape : NULL;
         if (l->limit > 0)
                 (void) snprintf(limit, sizeof(limit), "%u", l->limit);
         kube_request_query(&url, "limit", *limit ? limit : NULL);
@@ -320,6 +321,7 @@ int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, ku
                 .omits = { .root = "object",
                            .list = t->kind->unread,
                            .n_list = w->without_unread ? t->kind->n_unread : 0 },
+                .shape = w->without_unread ? t->kind->shape : NULL,
         };
         char timeout[16] = "";
         int r;

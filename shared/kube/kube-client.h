@@ -24,6 +24,7 @@ typedef struct KubeReply {
         unsigned status;
         const Json *object;    /* the body, parsed; NULL for an empty one and for raw lists */
         const char *body;      /* NUL-terminated */
+        bool protobuf;         /* lists: that is what the body is; watches: that is what came */
         size_t body_size;
         usec_t started_usec, finished_usec; /* loop_now(): when the request left, when the answer was whole */
 } KubeReply;
@@ -74,6 +75,8 @@ typedef struct KubeListOptions {
         const char *continue_token;
         const char *resource_version;  /* NULL: consistent read; "0": from the cache */
         const char *resource_version_match; /* "Exact", "NotOlderThan"; NULL: absent */
+        bool protobuf;                 /* asks for it, if the kind has a shape. What came KubeReply says: a server may not
+                                          speak it */
 } KubeListOptions;
 
 /* auth: owned by the caller, outlives the client. field_manager: "vesper-agent". */
@@ -104,7 +107,7 @@ int kube_delete(KubeClient *c, const KubeTarget *t, const KubeDeleteOptions *d, 
 int kube_evict(KubeClient *c, const char *ns, const char *name, const char *uid, int64_t grace_sec, const KubeCallOptions *o,
                kube_done_t done, void *userdata, KubeCall **ret);
 
-/* A watch: one line of JSON at a time. on_event gets each event's type ("ADDED" "MODIFIED" "DELETED" "BOOKMARK" "ERROR") and
+/* A watch: one event at a time. on_event gets each event's type ("ADDED" "MODIFIED" "DELETED" "BOOKMARK" "ERROR") and
  * object; returning < 0 ends the watch. `done` comes once when the stream ended, error NULL for a clean end. */
 typedef int (*kube_watch_event_t)(const char *type, const Json *object, void *userdata);
 
@@ -112,7 +115,9 @@ typedef struct KubeWatchOptions {
         const char *label_selector, *field_selector, *resource_version;
         unsigned timeout_sec; /* asked of the server */
         usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT */
-        bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread) */
+        bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread), by protobuf if
+                                 it has a shape and the server speaks it; a type of event that protobuf knows and we do
+                                 not is then "" */
 } KubeWatchOptions;
 
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,

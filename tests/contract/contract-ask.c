@@ -362,6 +362,7 @@ static void on_watch_done(const KubeReply *reply, void *userdata) {
 
         w->ended = true;
         w->status = reply->status;
+        w->protobuf = reply->protobuf;
         w->error = reply->error ? api_error_to_errno(reply->error) : 0;
 }
 

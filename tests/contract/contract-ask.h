@@ -93,6 +93,7 @@ typedef struct RigWatch {
         uint64_t bookmark; /* version of the last one */
         bool ended;
         int error; /* of the end: 0 was clean */
+        bool protobuf; /* what came; known at the end */
         unsigned status;
         char *error_reason; /* of an ERROR event */
 } RigWatch;

@@ -89,10 +89,10 @@ static int run_suite(const ContractSuite *suite, Rig *r) {
 
 int main(int argc, char **argv) {
         static const ContractSuite *const suites[] = {
-                &contract_api,    &contract_list,        &contract_watch,  &contract_patch,
-                &contract_delete, &contract_evict,       &contract_status, &contract_node_credential,
-                &contract_agent,  &contract_coordinator, &contract_lease,  &contract_informer,
-                &contract_admission,
+                &contract_api,      &contract_list,        &contract_watch,  &contract_patch,
+                &contract_delete,   &contract_evict,       &contract_status, &contract_node_credential,
+                &contract_agent,    &contract_coordinator, &contract_lease,  &contract_informer,
+                &contract_protobuf, &contract_admission,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };

@@ -101,4 +101,4 @@ typedef struct ContractSuite {
 
 extern const ContractSuite contract_admission, contract_agent, contract_api, contract_coordinator,
         contract_delete, contract_evict, contract_informer, contract_lease, contract_list,
-        contract_node_credential, contract_patch, contract_status, contract_watch;
+        contract_node_credential, contract_patch, contract_protobuf, contract_status, contract_watch;

@@ -109,6 +109,7 @@ static void rig_record(Rig *r, const HttpExchange *x) {
                 .query = strdup(x->query),
                 .body = memdup_str(x->body_size > 0 ? x->body : "", x->body_size),
                 .content_type = strdup(strempty(http_header_find(x->headers, x->n_headers, "Content-Type"))),
+                .accept = strdup(strempty(http_header_find(x->headers, x->n_headers, "Accept"))),
         };
         strbuf_add_char(&r->trace, ' ');
         if (r->describe)
@@ -120,6 +121,7 @@ static void rig_record(Rig *r, const HttpExchange *x) {
 static void serve(HttpExchange *x, void *userdata) {
         Rig *r = userdata;
         const RigAnswer *a;
+        size_t size;
         HttpHeader headers[] = { { "Content-Type", "application/json" }, { "Retry-After", NULL } };
 
         rig_record(r, x);
@@ -130,15 +132,17 @@ static void serve(HttpExchange *x, void *userdata) {
         }
 
         a = &r->answers[r->next_answer++];
+        headers[0].value = a->type ?: "application/json";
         headers[1].value = a->retry_after;
+        size = a->body_size > 0 ? a->body_size : strlen(strempty(a->body));
         if (!a->stream) {
-                x->ops->reply(x, a->status, headers, a->retry_after ? 2 : 1, a->body, strlen(a->body));
+                x->ops->reply(x, a->status, headers, a->retry_after ? 2 : 1, a->body, size);
                 return;
         }
         keep_open(r, x);
         x->ops->stream_begin(x, a->status, headers, 1);
-        if (!isempty(a->body))
-                x->ops->stream_data(x, a->body, strlen(a->body));
+        if (size > 0)
+                x->ops->stream_data(x, a->body, size);
 }
 
 Rig *rig_new(void) {
@@ -160,6 +164,7 @@ Rig *rig_free(Rig *r) {
                 free(r->requests[i].query);
                 free(r->requests[i].body);
                 free(r->requests[i].content_type);
+                free(r->requests[i].accept);
         }
         strbuf_done(&r->trace);
         return mfree(r);
@@ -168,6 +173,10 @@ Rig *rig_free(Rig *r) {
 static void rig_add(Rig *r, RigAnswer a) {
         assert_true(r->n_answers < ELEMENTSOF(r->answers));
         r->answers[r->n_answers++] = a;
+}
+
+void rig_answer_with(Rig *r, RigAnswer a) {
+        rig_add(r, a);
 }
 
 void rig_answer(Rig *r, unsigned status, const char *body) {
@@ -186,12 +195,16 @@ void rig_silence(Rig *r) {
         rig_add(r, (RigAnswer){ .status = 0 });
 }
 
-void rig_say(Rig *r, const char *lines) {
+void rig_say_bytes(Rig *r, const void *data, size_t size) {
         HttpExchange *x;
 
         assert_true(r->n_open > 0);
         x = r->open[r->n_open - 1];
-        x->ops->stream_data(x, lines, strlen(lines));
+        x->ops->stream_data(x, data, size);
+}
+
+void rig_say(Rig *r, const char *lines) {
+        rig_say_bytes(r, lines, strlen(lines));
 }
 
 void rig_end(Rig *r, bool clean) {

@@ -44,12 +44,14 @@ typedef struct RigAnswer {
         const char *body;        /* stream: its first lines */
         bool stream;             /* stays open until rig_end() or the client goes */
         const char *retry_after; /* header, or NULL */
+        const char *type;        /* Content-Type; NULL: application/json */
+        size_t body_size;        /* 0: strlen(body) */
 } RigAnswer;
 
 typedef struct RigRequest {
         usec_t at_usec;
         HttpMethod method;
-        char *path, *query, *body, *content_type;
+        char *path, *query, *body, *content_type, *accept;
 } RigRequest;
 
 typedef struct Rig {
@@ -72,9 +74,12 @@ DEFINE_FREEP(Rig, rig_free);
 void rig_answer(Rig *r, unsigned status, const char *body);
 void rig_answer_later(Rig *r, unsigned status, const char *retry_after);
 void rig_stream(Rig *r, const char *lines);
+/* In full: the body is borrowed. */
+void rig_answer_with(Rig *r, RigAnswer a);
 void rig_silence(Rig *r);
 /* To the stream opened last. */
 void rig_say(Rig *r, const char *lines);
+void rig_say_bytes(Rig *r, const void *data, size_t size);
 void rig_end(Rig *r, bool clean);
 void rig_run_for(Rig *r, usec_t usec);
 /* What was traced since the last call, without the space in front; free it. */
