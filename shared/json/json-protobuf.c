@@ -51,7 +51,7 @@ static int cursor_fail(ProtobufCursor *c, const char *message) {
         return -EBADMSG;
 }
 
-static int take_varint(ProtobufCursor *c, uint64_t *ret) {
+static int take_long_varint(ProtobufCursor *c, uint64_t *ret) {
         uint64_t value = 0;
 
         for (unsigned shift = 0; c->p < c->end; shift += 7) {
@@ -66,6 +66,14 @@ static int take_varint(ProtobufCursor *c, uint64_t *ret) {
                 }
         }
         return cursor_fail(c, "a varint is cut off");
+}
+
+/* Most tags and sizes are one byte. */
+static inline int take_varint(ProtobufCursor *c, uint64_t *ret) {
+        if (c->p == c->end || *c->p >= 0x80)
+                return take_long_varint(c, ret);
+        *ret = *c->p++;
+        return 0;
 }
 
 static int take_fixed(ProtobufCursor *c, size_t size) {
