@@ -78,7 +78,9 @@ static void reply_text(HttpExchange *x, unsigned status, const char *text) {
 }
 
 static void reply_stream(HttpExchange *x, bool whole) {
-        x->ops->stream_begin(x, 200, NULL, 0);
+        static const HttpHeader header = { "X-Server", "here" };
+
+        x->ops->stream_begin(x, 200, &header, 1);
         x->ops->stream_data(x, "one", 3);
         if (whole)
                 x->ops->stream_data(x, "two", 3);
@@ -140,6 +142,11 @@ static int on_data(const void *data, size_t size, void *userdata) {
         if (w->free_in_data)
                 w->call = http_call_free(w->call);
         return w->data_result;
+}
+
+static void on_headers(const HttpHeader *headers, size_t n_headers, void *userdata) {
+        strbuf_addf(&((World *) userdata)->seen, "<%s>",
+                    strempty(http_header_find(headers, n_headers, "X-Server")));
 }
 
 static void on_done(const HttpResponse *r, void *userdata) {
@@ -389,6 +396,20 @@ static void test_calls(void **state) {
                 assert_string_equal(strbuf_str(&w->handled), rows[i].handled);
                 w->call = http_call_free(w->call);
         }
+}
+
+/* Told once, before the first piece; of an error answer they are the response's. */
+static void test_headers_of_streams(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        const HttpRequest q = { .on_data = on_data, .on_headers = on_headers };
+        (void) state;
+
+        assert_string_equal(call(w, q, "http", "/stream"), "<here>[onetwo]200: ");
+        w->call = http_call_free(w->call);
+        assert_string_equal(call(w, q, "http", "/plain"), "<>[hello]200: ");
+        w->call = http_call_free(w->call);
+        assert_string_equal(call(w, q, "http", "/error"), "500:sorry ");
+        w->call = http_call_free(w->call);
 }
 
 /* One row is one peer that misbehaves. */
@@ -923,6 +944,7 @@ static void test_tls_bodies(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_calls),
+                cmocka_unit_test(test_headers_of_streams),
                 cmocka_unit_test(test_bad_peers),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_large_headers),

@@ -71,6 +71,11 @@ static int on_data(const void *data, size_t size, void *userdata) {
         return w->data_result;
 }
 
+static void on_headers(const HttpHeader *headers, size_t n_headers, void *userdata) {
+        strbuf_addf(&((World *) userdata)->seen, "<%s>",
+                    strempty(http_header_find(headers, n_headers, "X-Server")));
+}
+
 static void on_done(const HttpResponse *r, void *userdata) {
         World *w = userdata;
 
@@ -278,6 +283,25 @@ static void test_later(void **state) {
                 assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
                 assert_int_equal(w->n_done, rows[i].n_done);
         }
+}
+
+/* Told once, before the first piece. */
+static void test_headers_of_streams(void **state) {
+        static const HttpHeader header = { "X-Server", "here" };
+        _cleanup_(world_freep) World *w = world_new();
+        HttpRequest q = request_of(w, true);
+        (void) state;
+
+        q.on_headers = on_headers;
+        w->hold = true;
+        start(w, &q);
+        run_until(w, virtual_time_now(w->time));
+        w->held->ops->stream_begin(w->held, 200, &header, 1);
+        w->held->ops->stream_data(w->held, "one", 3);
+        w->held->ops->stream_data(w->held, "two", 3);
+        w->held->ops->stream_end(w->held, true);
+        run_until(w, USEC_INFINITY);
+        assert_string_equal(strbuf_str(&w->seen), "GET:/x?y=1: <here>[one][two]200: ");
 }
 
 static void test_stall(void **state) {
@@ -504,6 +528,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_faults),
                 cmocka_unit_test(test_later),
+                cmocka_unit_test(test_headers_of_streams),
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_free_in_callbacks),
