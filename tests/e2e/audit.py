@@ -60,7 +60,8 @@ class AuditLog:
     def arguments(self):
         return [
             f"--audit-policy-file={self.policy}", f"--audit-log-path={self.path}",
-            "--audit-log-mode=blocking-strict"
+            "--audit-log-mode=blocking-strict",
+            "--audit-log-maxsize=10000"  # MB: never begun anew in the middle of a case
         ]
 
     def mark(self):
