@@ -14,8 +14,8 @@
 
 /*
  * Two walks over the same bytes by the same code: the first checks and counts, the second fills the one
- * piece of memory that the counts ask for (the same kind of tree as json-tree.c makes). Text is checked on
- * the first only. How deep it goes depends on the shape, not on the message.
+ * piece of memory that the counts ask for (the same kind of tree as json-tree.c makes). The second looks at
+ * texts only if the first found one to repair. How deep it goes depends on the shape, not on the message.
  */
 
 /* Of a wire tag: three bits of type below the number, which has 29. */
@@ -27,6 +27,7 @@
 typedef struct Walk {
         const unsigned char *data; /* the whole, for offsets */
         bool filling;
+        bool repairs; /* some text is not as it came */
         unsigned depth;
         JsonCount count;
         cJSON *value, *values_end; /* the next one to fill */
@@ -156,50 +157,71 @@ static cJSON *add_child(Walk *w, cJSON *parent, const char *name) {
         return v;
 }
 
-/* Most bytes are ASCII: eight at a time. */
-static bool text_is_valid(const unsigned char *p, size_t size) {
-        const unsigned char *end = p + size;
+/* U+FFFD */
+static const char replacement[] = "\xef\xbf\xbd";
+#define REPLACEMENT_BYTES (sizeof(replacement) - 1)
 
-        if (memchr(p, 0, size))
-                return false;
+/* Of what is text and no NUL at p, the bytes of its first character; 0: the first byte is neither. */
+static size_t character_bytes(const unsigned char *p, size_t size) {
+        return *p == 0 ? 0 : json_utf8_size(p, size);
+}
+
+/* The bytes of a text when each byte that is none, and each NUL, has become U+FFFD. Most bytes are ASCII:
+ * eight at a time. */
+static size_t repaired_bytes(const unsigned char *p, size_t size) {
+        const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+        const unsigned char *end = p + size;
+        size_t bytes = 0, n;
+
         while (p < end) {
                 uint64_t w;
-                size_t n = 8;
 
                 if ((size_t) (end - p) >= sizeof(w)) {
                         memcpy(&w, p, sizeof(w));
-                        if ((w & UINT64_C(0x8080808080808080)) == 0) {
-                                p += n;
+                        if (((w | (w - ones)) & highs) == 0) { /* no high bit, no borrow of a zero */
+                                p += sizeof(w);
+                                bytes += sizeof(w);
                                 continue;
                         }
                 }
-                n = json_utf8_size(p, (size_t) (end - p));
-                if (n == 0)
-                        return false;
-                p += n;
+                n = character_bytes(p, (size_t) (end - p));
+                bytes += n > 0 ? n : REPLACEMENT_BYTES;
+                p += n > 0 ? n : 1;
         }
-        return true;
+        return bytes;
 }
 
-static int check_text(Walk *w, const unsigned char *p, size_t size) {
-        if (!w->filling && !text_is_valid(p, size))
-                return fail(w, p, "a text is no UTF-8, or holds a NUL");
-        return 0;
+static char *copy_repaired(char *to, const unsigned char *p, size_t size) {
+        const unsigned char *end = p + size;
+
+        while (p < end) {
+                size_t n = character_bytes(p, (size_t) (end - p));
+
+                to = n > 0 ? mempcpy(to, p, n) : mempcpy(to, replacement, REPLACEMENT_BYTES);
+                p += n > 0 ? n : 1;
+        }
+        return to;
 }
 
 /* A copy with its NUL; NULL while counting. */
 static char *put_text(Walk *w, const void *p, size_t size) {
-        char *begin = w->text;
+        char *begin = w->text, *end;
+        size_t n;
 
         if (!w->filling) {
-                w->count.text_bytes += size + 1;
+                n = repaired_bytes(p, size);
+                w->repairs |= n != size;
+                w->count.text_bytes += n + 1;
                 return NULL;
         }
-        assert(size < (size_t) (w->text_end - begin));
-        if (size > 0)
-                memcpy(begin, p, size);
-        begin[size] = 0;
-        w->text += size + 1;
+        n = w->repairs ? repaired_bytes(p, size) : size;
+        assert(n < (size_t) (w->text_end - begin));
+        if (w->repairs)
+                end = copy_repaired(begin, p, size);
+        else
+                end = size > 0 ? mempcpy(begin, p, size) : begin;
+        *end = 0;
+        w->text = end + 1;
         return begin;
 }
 
@@ -228,14 +250,6 @@ static void set_type(cJSON *v, int type) {
 }
 
 /* -- values --------------------------------------------------------------------------------------------- */
-
-static int read_text(Walk *w, const ProtobufValue *from, cJSON *v) {
-        int r = check_text(w, from->data, from->size);
-
-        if (r >= 0)
-                set_string(w, v, from->data, from->size);
-        return r;
-}
 
 static int next_field(Walk *w, ProtobufCursor *c, ProtobufValue *ret) {
         int r = protobuf_next(c, ret);
@@ -289,12 +303,11 @@ static int read_entry(Walk *w, const ProtobufValue *from, cJSON *map) {
                         return fail(w, c.p, "a map's key or value is no text");
                 parts[part.number - 1] = part;
         }
-        if (r >= 0)
-                r = check_text(w, parts[0].data, parts[0].size);
         if (r < 0)
                 return r;
         v = add_child(w, map, put_text(w, parts[0].data, parts[0].size));
-        return read_text(w, parts + 1, v);
+        set_string(w, v, parts[1].data, parts[1].size);
+        return 0;
 }
 
 static int read_message(Walk *w, const ProtobufShape *shape, const unsigned char *data, size_t size,
@@ -304,7 +317,8 @@ static int read_value(Walk *w, const ProtobufField *f, const ProtobufValue *from
         switch (f->type) {
         case PROTOBUF_STRING:
         case PROTOBUF_STRING_KEPT:
-                return read_text(w, from, v);
+                set_string(w, v, from->data, from->size);
+                return 0;
         case PROTOBUF_INT:
                 set_number(v, (int64_t) from->varint);
                 return 0;

@@ -9,8 +9,10 @@
  * as absent, as JSON leaves it out, but in a list and where its type says otherwise.
  *
  * As strict as the JSON reader: a varint beyond 64 bits or cut off, a length beyond the end, field number 0,
- * groups and wire types without meaning, the wrong wire type for a field of the shape, text that is no UTF-8
- * or holds a NUL, and a key twice in one map are refused. Of a field that is no list and comes twice the
+ * groups and wire types without meaning, the wrong wire type for a field of the shape, and a key twice in one
+ * map are refused. Not so a text that is no UTF-8 or holds a NUL: the API server stores an annotation's value
+ * as it comes, and nobody who may write one shall hide a pod from its drain. Each such byte is read as U+FFFD,
+ * as Go writes what is no UTF-8 into JSON. Of a field that is no list and comes twice the
  * last one counts; messages are not merged then, as no encoder of one object writes them in pieces.
  */
 
@@ -58,8 +60,7 @@ extern const ProtobufShape protobuf_empty;
 int json_from_protobuf(const void *data, size_t size, size_t max_bytes, const ProtobufShape *shape,
                        JsonDoc **ret, JsonError *reterr);
 
-/* -- field by field, for envelopes
- * ------------------------------------------------------------------------------------- */
+/* -- field by field, for envelopes ----------------------------------------------------------------- */
 
 typedef enum ProtobufWire {
         PROTOBUF_VARINT = 0,

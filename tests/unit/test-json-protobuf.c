@@ -35,6 +35,7 @@ static const ProtobufField fields[] = {
 static const ProtobufShape shape = PROTOBUF_SHAPE(fields);
 
 #define BYTES(s) s, sizeof(s) - 1
+#define BAD "\xef\xbf\xbd" /* U+FFFD */
 
 typedef struct Row {
         const char *what, *bytes;
@@ -125,6 +126,28 @@ static void test_read(void **state) {
                 { "messages are not merged", BYTES("\x22\x03\x0a\x01x\x22\x02\x10\x01"),
                   "{\"m\":{\"n\":1}}" },
                 { "times", BYTES("\x3a\x02\x08\x00\x3a\x02\x08\x01"), "{\"t\":\"1970-01-01T00:00:01Z\"}" },
+                { "a byte that is no UTF-8",
+                  BYTES("\x0a\x03"
+                        "a\xff"
+                        "b"),
+                  "{\"text\":\"a" BAD "b\"}" },
+                { "half a character at the end",
+                  BYTES("\x0a\x09"
+                        "abcdefgh\xc3"),
+                  "{\"text\":\"abcdefgh" BAD "\"}" },
+                { "a NUL",
+                  BYTES("\x0a\x03"
+                        "a\0b"),
+                  "{\"text\":\"a" BAD "b\"}" },
+                { "NULs in eight bytes, and other texts beside them",
+                  BYTES("\x0a\x12"
+                        "\0002345678"
+                        "1234567\0xy"
+                        "\x42\x01z\x42\x00"),
+                  "{\"text\":\"" BAD "2345678"
+                  "1234567" BAD "xy\",\"texts\":[\"z\",\"\"]}" },
+                { "a key and a value, an element", BYTES("\x32\x06\x0a\x01\xff\x12\x01\x00\x42\x01\xfe"),
+                  "{\"map\":{\"" BAD "\":\"" BAD "\"},\"texts\":[\"" BAD "\"]}" },
         };
         (void) state;
 
@@ -192,22 +215,8 @@ static void test_refused(void **state) {
                 { "seconds as a text", BYTES("\x3a\x02\x0a\x00"), "a time's seconds are no varint", 4 },
                 { "a time cut off", BYTES("\x3a\x01\x08"), "a varint is cut off", 3 },
                 { "an entry cut off", BYTES("\x32\x01\x0a"), "a varint is cut off", 3 },
-                { "invalid UTF-8",
-                  BYTES("\x0a\x02"
-                        "a\xff"),
-                  "a text is no UTF-8, or holds a NUL", 2 },
-                { "half a character at the end",
-                  BYTES("\x0a\x09"
-                        "abcdefgh\xc3"),
-                  "a text is no UTF-8, or holds a NUL", 2 },
-                { "a NUL",
-                  BYTES("\x0a\x03"
-                        "a\0b"),
-                  "a text is no UTF-8, or holds a NUL", 2 },
-                { "a key's UTF-8", BYTES("\x32\x03\x0a\x01\xff"), "a text is no UTF-8, or holds a NUL", 4 },
-                { "a value's UTF-8", BYTES("\x32\x03\x12\x01\xff"), "a text is no UTF-8, or holds a NUL",
-                  4 },
-                { "an element's UTF-8", BYTES("\x42\x01\xff"), "a text is no UTF-8, or holds a NUL", 2 },
+                { "two keys that become one", BYTES("\x22\x00\x32\x03\x0a\x01\xff\x32\x03\x0a\x01\xfe"),
+                  "duplicate key", 0 },
                 { "a key twice", BYTES("\x22\x00\x32\x03\x0a\x01k\x32\x03\x0a\x01k"), "duplicate key", 0 },
                 { "an inline message twice", BYTES("\x2a\x00\x2a\x00"),
                   "a message that has to come once comes twice", 4 },
