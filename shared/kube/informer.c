@@ -79,6 +79,7 @@ struct Informer {
         InformerState state;
         Health health;
         bool synced;
+        bool json_only;         /* protobuf came, and could not be read */
         char *resource_version; /* where the next watch begins */
         uint64_t undecodable;
 
@@ -349,6 +350,15 @@ static void list_failed(Informer *i, const ApiError *error) {
         informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
 }
 
+/* Of a proxy in between, or a fault of one side: the other encoding costs more, and says the same. */
+static void note_protobuf(Informer *i, bool protobuf, int error) {
+        if (!protobuf || error != -EBADMSG || i->json_only)
+                return;
+        i->json_only = true;
+        log_warning(i->log, "The protobuf that came for %s cannot be read; asking for JSON from now on.",
+                    i->kind->plural);
+}
+
 /* r: how the item could be read. */
 static int take_item(Informer *i, int r, const JsonDoc *doc, const JsonError *error) {
         if (r == -ENOMEM)
@@ -378,6 +388,8 @@ static int on_protobuf_item(const char *item, size_t size, void *userdata) {
         int r;
 
         r = json_from_protobuf(item, size, OBJECT_MAX_BYTES, i->kind->shape, &doc, &error);
+        if (r == -EBADMSG)
+                return r; /* its JSON may be readable, or tell at least whose it is */
         return take_item(i, r, doc, &error);
 }
 
@@ -448,6 +460,7 @@ static void on_page(const KubeReply *reply, void *userdata) {
 
         r = list_take_page(i, reply);
         if (r < 0) {
+                note_protobuf(i, reply->protobuf, r);
                 if (r != -ENOMEM)
                         list_forget(i);
                 why = strf("The list of %s cannot be read: %s", i->kind->plural, strerrordesc_np(-r));
@@ -472,7 +485,7 @@ static void informer_list(Informer *i, const char *why) {
                 .field_selector = i->field_selector,
                 .limit = i->page_size,
                 .continue_token = i->continue_token,
-                .protobuf = true,
+                .protobuf = !i->json_only,
         };
         KubeCallOptions call_options = { .lane = HTTP_LANE_BULK,
                                          .timeout_usec = LIST_TIMEOUT_USEC,
@@ -575,11 +588,11 @@ static void watch_failed(Informer *i, const ApiError *error) {
         if (is_gone(error))
                 informer_relist(i, strempty(why));
         else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec)
-                /* Of a kind that never changes there may be no bookmark either: silence alone is no bad news. The next watch
-                 * tells whether the server is there. */
+                /* Of a kind that never changes there may be no bookmark either: silence alone is no bad
+                 * news. The next watch tells whether the server is there. */
                 informer_watch(i, "the last one fell silent");
         else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
-                   api_error_has_cause(error, "ResourceVersionTooLarge"))
+                 api_error_has_cause(error, "ResourceVersionTooLarge"))
                 /* What cannot be asked or read from here will not do so next time. */
                 informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
         else
@@ -599,9 +612,10 @@ static void on_watch_done(const KubeReply *reply, void *userdata) {
 
         if (has_status)
                 watch_failed(i, &status);
-        else if (reply->error)
+        else if (reply->error) {
+                note_protobuf(i, reply->protobuf, reply->error->error);
                 watch_failed(i, reply->error);
-        else if (!i->watch_heard && loop_now(i->loop) < i->call_usec + SHORT_WATCH_USEC) {
+        } else if (!i->watch_heard && loop_now(i->loop) < i->call_usec + SHORT_WATCH_USEC) {
                 why = strf("The watch of %s ended as soon as it began", i->kind->plural);
                 informer_wait(i, INFORMER_WATCH_WAIT, 0, strempty(why));
         } else
@@ -618,6 +632,7 @@ static void informer_watch(Informer *i, const char *why) {
                 .timeout_sec = (unsigned) MAX(timeout / USEC_PER_SEC, 1u),
                 .stall_usec = i->stall_usec,
                 .without_unread = true,
+                .protobuf = !i->json_only,
         };
         int r;
 

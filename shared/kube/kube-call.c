@@ -25,8 +25,7 @@
 /* So long a call gives way to a crowd; most crowds are gone by then. */
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
-/* When a call may go that waits since then, as things are. USEC_INFINITY: one of its rank has to end first.
- */
+/* When a call may go that waits since then, as things are. USEC_INFINITY: one of its rank must end first. */
 static usec_t turn_comes(const KubeClient *c, KubeRank rank, usec_t since_usec) {
         size_t ahead = c->n_under_way[KUBE_RANK_FIRST];
 
@@ -143,6 +142,7 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 .status = response->status,
                 .body = strempty(response->body),
                 .body_size = response->body_size,
+                .protobuf = c->protobuf,
                 .started_usec = response->started_usec,
                 .finished_usec = response->finished_usec,
         };

@@ -321,7 +321,7 @@ int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, ku
                 .omits = { .root = "object",
                            .list = t->kind->unread,
                            .n_list = w->without_unread ? t->kind->n_unread : 0 },
-                .shape = w->without_unread ? t->kind->shape : NULL,
+                .shape = w->without_unread && w->protobuf ? t->kind->shape : NULL,
         };
         char timeout[16] = "";
         int r;

@@ -35,8 +35,8 @@ typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);
  * rank under way (a Lease is none): evictions above all, cordons. Beside a crowd the calls of each later
  * rank wait, 10 s at most until they go out one at a time, in their order, so that none of them starves: at
  * 100 ms a call these are ten a second, where the four that end a node may come for one node a second (the
- * rate of terminations). Without a crowd, 32 of each rank are under way together. What follows is itself the crowd of what tells. A call
- * that waits has not begun: its time-out counts from its turn on. */
+ * rate of terminations). Without a crowd, 32 of each rank are under way together. What follows is itself the
+ * crowd of what tells. A call that waits has not begun: its time-out counts from its turn on. */
 typedef enum KubeRank {
         KUBE_RANK_FIRST,   /* at once; all that has a deadline */
         KUBE_RANK_FOLLOWS, /* nobody is helped by it sooner: a claim's deletion, a drained node's proof,
@@ -115,9 +115,9 @@ typedef struct KubeWatchOptions {
         const char *label_selector, *field_selector, *resource_version;
         unsigned timeout_sec; /* asked of the server */
         usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT */
-        bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread), by protobuf if
-                                 it has a shape and the server speaks it; a type of event that protobuf knows and we do
-                                 not is then "" */
+        bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread) */
+        bool protobuf;        /* as in KubeListOptions; only with without_unread. A type of event that we do not know is then
+                                 "" */
 } KubeWatchOptions;
 
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,

@@ -135,7 +135,8 @@ int kube_protobuf_object(const void *data, size_t size, size_t max_bytes, const 
 
 /* The last one of its number, as protobuf has it: 0; -ENODATA; -EBADMSG. */
 static int find_bytes(const void *data, size_t size, uint32_t number, ProtobufValue *ret) {
-        ProtobufCursor c = { .p = data, .end = c.p + size };
+        const unsigned char *begin = data;
+        ProtobufCursor c = { .p = begin, .end = begin + size };
         bool found = false;
         ProtobufValue v;
         int r;

@@ -5,9 +5,10 @@
  * What the API server's protobuf is wrapped in (apimachinery: pkg/runtime/serializer/protobuf, and the
  * generated.proto of pkg/runtime and pkg/apis/meta/v1). Private to kube/.
  *
- *      an object, a list, a Status    "k8s\0", then runtime.Unknown {typeMeta, raw}, whose raw is the
- * message an event of a watch            metav1.WatchEvent {type, object {raw}}, without the four bytes; raw
- * is the above
+ *      an object, a list, a Status    "k8s\0", then runtime.Unknown {typeMeta, raw};
+ *                                     raw is the message
+ *      an event of a watch            metav1.WatchEvent {type, object {raw}}, without
+ *                                     the four bytes; raw is the above
  *
  * All of them come out as the JSON that the API server would have written, without what their shape does not
  * name.

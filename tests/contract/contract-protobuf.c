@@ -308,7 +308,7 @@ static void watch_in_protobuf(void **state) {
         assert_answer(now, 200, NULL);
         w = rig_watch(r, RIG_ADMIN, NODE(NULL),
                       &(KubeWatchOptions){ .resource_version = answer_version(&now),
-                                           .without_unread = true,
+                                           .without_unread = true, .protobuf = true,
                                            .timeout_sec = 5 });
         rig_make_node(r, "protobuf-watched");
         changed = rig_merge(r, RIG_ADMIN, NODE("protobuf-watched"), "{'spec': {'unschedulable': true}}");
@@ -334,7 +334,7 @@ static void forgotten_in_protobuf(void **state) {
         rig_compact(r);
         w = rig_watch(
                 r, RIG_ADMIN, NODE(NULL),
-                &(KubeWatchOptions){ .resource_version = answer_version(&now), .without_unread = true });
+                &(KubeWatchOptions){ .resource_version = answer_version(&now), .without_unread = true, .protobuf = true });
         assert_watch(w, "ERROR 410");
         assert_string_equal(w->error_reason, "Expired");
         assert_true(rig_watch_wait_end(w));
