@@ -22,27 +22,36 @@
 #define CROWD 16u
 /* It serves no more of them sooner, and each is 20 kB of libcurl's. */
 #define TOGETHER_MAX 32u
-/* So long a call gives way to a crowd; most crowds are gone by then. */
+/* So long a crowd is let pass; most are gone by then. */
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
-/* When a call may go that waits since then, as things are. USEC_INFINITY: one of its rank must end first. */
-static usec_t turn_comes(const KubeClient *c, KubeRank rank, usec_t since_usec) {
+static bool is_crowd(const KubeClient *c, KubeRank rank) {
         size_t ahead = c->n_under_way[KUBE_RANK_FIRST];
 
         if (rank == KUBE_RANK_TELLS)
                 ahead += c->n_under_way[KUBE_RANK_FOLLOWS] + c->waiting[KUBE_RANK_FOLLOWS].size;
-        if (ahead < CROWD)
-                return c->n_under_way[rank] < TOGETHER_MAX ? since_usec : USEC_INFINITY;
-        return c->n_under_way[rank] == 0 ? usec_add(since_usec, PATIENCE_USEC) : USEC_INFINITY;
+        return ahead >= CROWD;
+}
+
+/* After each change of what is under way or waits. */
+static void note_crowds(KubeClient *c) {
+        usec_t now = loop_now(c->env->loop);
+
+        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++)
+                c->crowd_usec[rank] = !is_crowd(c, rank) ? USEC_INFINITY : MIN(c->crowd_usec[rank], now);
+}
+
+/* When the next call of that rank may go, as things are; USEC_INFINITY: one of them must end first. */
+static usec_t turn_comes(const KubeClient *c, KubeRank rank) {
+        if (c->crowd_usec[rank] == USEC_INFINITY)
+                return c->n_under_way[rank] < TOGETHER_MAX ? 0 : USEC_INFINITY;
+        return c->n_under_way[rank] == 0 ? usec_add(c->crowd_usec[rank], PATIENCE_USEC) : USEC_INFINITY;
 }
 
 static void plan_turns(KubeClient *c) {
-        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++) {
-                const KubeCall *first = LIST_ENTRY(c->waiting[rank].first, KubeCall, waits);
-
-                if (first)
-                        timer_arm_earlier(c->turn, turn_comes(c, rank, first->waits_since_usec));
-        }
+        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++)
+                if (c->waiting[rank].size > 0)
+                        timer_arm_earlier(c->turn, turn_comes(c, rank));
 }
 
 /* Of the first rank, what the API server has to write. A Lease is alone, and never part of a crowd. */
@@ -58,13 +67,13 @@ static void call_count(KubeCall *c) {
 
         list_append(&client->calls, &c->calls);
         c->waiting = rank != KUBE_RANK_FIRST &&
-                     (client->waiting[rank].size > 0 || turn_comes(client, rank, now) > now);
-        if (c->waiting) {
-                c->waits_since_usec = now;
+                     (client->waiting[rank].size > 0 || turn_comes(client, rank) > now);
+        if (c->waiting)
                 list_append(&client->waiting[rank], &c->waits);
-                plan_turns(client);
-        } else if (call_counts(c))
+        else if (call_counts(c))
                 client->n_under_way[rank]++;
+        note_crowds(client);
+        plan_turns(client);
 }
 
 static void call_uncount(KubeCall *c) {
@@ -76,6 +85,7 @@ static void call_uncount(KubeCall *c) {
                 list_remove(&client->waiting[rank], &c->waits);
         else if (call_counts(c))
                 client->n_under_way[rank]--;
+        note_crowds(client);
         plan_turns(client);
 }
 
@@ -353,11 +363,12 @@ static KubeCall *take_turn(KubeClient *client) {
         for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++) {
                 KubeCall *c = LIST_ENTRY(client->waiting[rank].first, KubeCall, waits);
 
-                if (!c || turn_comes(client, rank, c->waits_since_usec) > now)
+                if (!c || turn_comes(client, rank) > now)
                         continue;
                 list_remove(&client->waiting[rank], &c->waits);
                 c->waiting = false;
                 client->n_under_way[rank]++;
+                note_crowds(client);
                 return c;
         }
         return NULL;

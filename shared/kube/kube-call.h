@@ -49,6 +49,7 @@ struct KubeClient {
         List calls;
         List waiting[_KUBE_RANK_MAX];       /* calls that give way, not yet sent */
         size_t n_under_way[_KUBE_RANK_MAX]; /* sent or held, not yet ended; of the first rank only writes */
+        usec_t crowd_usec[_KUBE_RANK_MAX];  /* since when a crowd stands before that rank; USEC_INFINITY: none does */
         Timer *turn;
         KubeWarmth warm[_HTTP_LANE_MAX];
         uint64_t n_requests[_KUBE_VERB_MAX];
@@ -61,7 +62,6 @@ struct KubeCall {
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
         usec_t stall_usec;       /* watches */
-        usec_t waits_since_usec; /* while it gives way */
         usec_t deadline_usec;    /* of everything but giving way: holding, sending, sending again */
         char *url, *body;
         const char *content_type; /* static; NULL without a body */

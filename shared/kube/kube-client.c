@@ -47,6 +47,8 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
                 n--;
         c->server = memdup_str(server, n);
         c->field_manager = strdup(field_manager);
+        for (KubeRank rank = 0; rank < _KUBE_RANK_MAX; rank++)
+                c->crowd_usec[rank] = USEC_INFINITY;
         c->user_agent = strf("%s/%s", field_manager, env->version ? env->version : VESPER_VERSION);
         r = intern_pool_new(&c->pool);
         if (r >= 0)

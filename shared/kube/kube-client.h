@@ -32,11 +32,12 @@ typedef struct KubeReply {
 typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);
 
 /* Who gives way to whom where the API server has much to do. Its crowd is 16 or more writes of the first
- * rank under way (a Lease is none): evictions above all, cordons. Beside a crowd the calls of each later
- * rank wait, 10 s at most until they go out one at a time, in their order, so that none of them starves: at
- * 100 ms a call these are ten a second, where the four that end a node may come for one node a second (the
- * rate of terminations). Without a crowd, 32 of each rank are under way together. What follows is itself the
- * crowd of what tells. A call that waits has not begun: its time-out counts from its turn on. */
+ * rank under way (a Lease is none): evictions above all, cordons. The calls of each later rank let a crowd
+ * pass. One that stands for 10 s they no longer wait for: they go out one at a time beside it, in their
+ * order, so that none of them starves: at 100 ms a call these are ten a second, where the four that end a
+ * node may come for one node a second (the rate of terminations). Without a crowd, 32 of each rank are under
+ * way together. What follows is itself the crowd of what tells. A call that waits has not begun: its
+ * time-out counts from its turn on. */
 typedef enum KubeRank {
         KUBE_RANK_FIRST,   /* at once; all that has a deadline */
         KUBE_RANK_FOLLOWS, /* nobody is helped by it sooner: a claim's deletion, a drained node's proof,

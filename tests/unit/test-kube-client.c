@@ -550,7 +550,7 @@ static void test_guard(void **state) {
 /* -- giving way to evictions ---------------------------------------------------------------------------- */
 
 #define CROWD 16
-#define PATIENCE (10 * SEC)
+#define PATIENCE_LEFT (9 * SEC) /* after evict_crowd() */
 
 static void evict_crowd(World *w, KubeCall **calls) {
         w->serve = serve_open;
@@ -584,7 +584,7 @@ static void test_yields(void **state) {
         tell(w, &second);
         tell(w, NULL);
         assert_return_code(do_patch_merge(w), 0); /* does not yield */
-        run_for(w, PATIENCE - 1);
+        run_for(w, PATIENCE_LEFT - 1);
         assert_int_equal(w->n_requests, CROWD + 1);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, CROWD + 2);
@@ -623,7 +623,7 @@ static void test_each_rank_has_its_place(void **state) {
                 tell(w, tells + i);
                 patch_in(w, KUBE_RANK_FOLLOWS, follows + i);
         }
-        run_for(w, PATIENCE - 1);
+        run_for(w, PATIENCE_LEFT - 1);
         assert_int_equal(w->n_requests, CROWD);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, CROWD + 2);
@@ -661,7 +661,7 @@ static void test_many_that_follow(void **state) {
                 tell(w, tells + i);
         run_for(w, SEC);
         assert_int_equal(w->n_requests, TOGETHER);
-        run_for(w, PATIENCE);
+        run_for(w, PATIENCE_LEFT);
         assert_int_equal(w->n_requests, TOGETHER + 1);
         for (size_t i = 0; i < N - CROWD; i++)
                 kube_call_free(follows[i]);
@@ -685,7 +685,7 @@ static void test_yields_until_the_end(void **state) {
         evict_crowd(w, evictions);
         for (size_t i = 0; i < 3; i++)
                 tell(w, NULL);
-        run_for(w, PATIENCE);
+        run_for(w, PATIENCE_LEFT);
         assert_int_equal(w->n_requests, CROWD + 1);
         for (size_t i = 0; i < CROWD; i++)
                 kube_call_free(evictions[i]);

@@ -367,6 +367,7 @@ static void test_protected(void **state) {
 
 #define CROWD 20
 #define EMPTY_NODES 5
+#define PATIENCE (10 * USEC_PER_SEC) /* KubeRank */
 
 /* The evictions of n0's pods go on; every other call takes 200 ms. */
 static void slow_down(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
@@ -376,7 +377,7 @@ static void slow_down(const FakeRequest *r, FakeApiFault *fault, void *userdata)
                 fault->delay_usec = 200 * MSEC;
 }
 
-/* How long empty nodes take while the crowd stands; tgp: of all nodes, or NULL. */
+/* How long empty nodes take beside a crowd that nobody waits for any more; tgp: of all nodes, or NULL. */
 static usec_t empty_nodes_beside_a_crowd(const char *tgp) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         usec_t begin;
@@ -390,7 +391,7 @@ static usec_t empty_nodes_beside_a_crowd(const char *tgp) {
         rig_begin(r, 1 + EMPTY_NODES, tgp);
         fake_api_set_fault(r->api, slow_down, NULL);
         rig_delete_node(r, "n0");
-        rig_run(r, 3 * USEC_PER_SEC);
+        rig_run(r, PATIENCE + 3 * USEC_PER_SEC);
         begin = loop_now(r->w.loop);
         for (unsigned i = 1; i <= EMPTY_NODES; i++) {
                 char name[16];
