@@ -35,6 +35,7 @@
 #define WATCH_TIMEOUT_JITTER_PERMILLE 250u
 #define LIST_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024 * 1024)
+#define PAGE_SIZE_MIN 25u                   /* of the largest objects that etcd takes */
 #define OBJECT_MAX_BYTES (4u * 1024 * 1024) /* etcd takes 1.5 MiB; JSON is larger than what is stored */
 #define BACKOFF_BASE_USEC (250 * USEC_PER_MSEC)
 #define BACKOFF_CAP_USEC (30 * USEC_PER_SEC)
@@ -344,6 +345,13 @@ static void list_failed(Informer *i, const ApiError *error) {
         if (is_gone(error) && i->continue_token) {
                 informer_relist(i, strempty(why));
                 return;
+        }
+        if (error->error == -EMSGSIZE && i->page_size > PAGE_SIZE_MIN) {
+                i->page_size = MAX(i->page_size / 2, PAGE_SIZE_MIN);
+                log_warning(
+                        i->log,
+                        "A page of %s is larger than %u MB; asking for %u objects at a time from now on.",
+                        i->kind->plural, LIST_MAX_BYTES / (1024 * 1024), i->page_size);
         }
         if (!is_transient(error))
                 list_forget(i);

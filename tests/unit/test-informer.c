@@ -217,6 +217,25 @@ static void test_pages(void **state) {
         assert_null(informer_get(i, NULL, "f"));
 }
 
+/* Whoever may make objects makes large ones: 500 of them may be more than is ever taken. */
+static void test_page_too_large(void **state) {
+        enum { TOO_LARGE = 64 * 1024 * 1024 + 1 };
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        _cleanup_free_ char *large = calloc(1, TOO_LARGE);
+        (void) state;
+
+        rig_answer_with(r, (RigAnswer){ .status = 200, .body = large, .body_size = TOO_LARGE });
+        rig_answer_with(r, (RigAnswer){ .status = 200, .body = large, .body_size = TOO_LARGE });
+        rig_answer(r, 200, LIST("12", OBJECT("e", "5")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, &(InformerOptions){ .page_size = 70 });
+        rig_run_for(r, 0);
+        assert_trace(r, "list(70) down");
+        rig_run_for(r, 5 * USEC_PER_SEC);
+        assert_trace(r, "list(35) list(25) +e@5 up synced watch@12");
+}
+
 static void test_token_expires(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
@@ -392,7 +411,8 @@ static void test_gone_again_and_again(void **state) {
 
 /* -- failures of the watch ------------------------------------------------------------------------------ */
 
-/* A silent watch is begun again from the last bookmark; silence alone is no bad news, a next watch that fails is. */
+/* A silent watch is begun again from the last bookmark; silence alone is no bad news, a next watch that
+ * fails is. */
 static void test_stall(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = informer_standing(r);
@@ -703,6 +723,7 @@ int main(void) {
                 cmocka_unit_test(test_watch_events),
                 cmocka_unit_test(test_resume_after_clean_end),
                 cmocka_unit_test(test_pages),
+                cmocka_unit_test(test_page_too_large),
                 cmocka_unit_test(test_token_expires),
                 cmocka_unit_test(test_relist_interrupted),
                 cmocka_unit_test(test_unreadable_items),

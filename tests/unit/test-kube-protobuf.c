@@ -510,6 +510,13 @@ static void test_informer_of_custom_resource(void **state) {
         assert_string_equal(r->requests[1].accept, "application/json");
 }
 
+static void answer_in_json(Rig *r) {
+        rig_answer(r, 200,
+                   "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":["
+                   "{\"metadata\":{\"name\":\"web-1\",\"namespace\":\"shop\"}}]}");
+        rig_stream(r, "");
+}
+
 /* What cannot be read of the one encoding is asked for in the other: a watch ... */
 static void test_broken_event(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
@@ -518,10 +525,7 @@ static void test_broken_event(void **state) {
 
         rig_answer_with(r, page_answer());
         rig_answer_with(r, stream_answer("\0\0\0\1\xff", 5));
-        rig_answer(r, 200,
-                   "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":["
-                   "{\"metadata\":{\"name\":\"web-1\",\"namespace\":\"shop\"}}]}");
-        rig_stream(r, "");
+        answer_in_json(r);
         i = informer_of(r, &kube_pod_kind);
         rig_run_for(r, 0);
         assert_trace(r, "list +web-1 +web-2 synced watch");
@@ -547,10 +551,7 @@ static void test_broken_item(void **state) {
         rig_answer_with(
                 r,
                 (RigAnswer){ .status = 200, .body = page.data, .body_size = page.size, .type = PROTOBUF });
-        rig_answer(r, 200,
-                   "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":["
-                   "{\"metadata\":{\"name\":\"web-1\",\"namespace\":\"shop\"}}]}");
-        rig_stream(r, "");
+        answer_in_json(r);
         i = informer_of(r, &kube_pod_kind);
         rig_run_for(r, 0);
         assert_trace(r, "list");
