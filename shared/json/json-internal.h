@@ -41,6 +41,7 @@ typedef struct JsonScan {
         JsonError error;
         size_t key_offset; /* opening quote of key_wanted */
         bool has_items;
+        bool has_nul; /* written as \u0000 somewhere */
         JsonSpan list;   /* "[...]" of items, brackets included */
         JsonSpan *items; /* elements, or what is to be left out; freed by json_scan_done() */
         size_t n_items;

@@ -127,16 +127,30 @@ static void put_error(JsonError *reterr, size_t offset, const char *message) {
                 *reterr = (JsonError){ .offset = offset, .message = message };
 }
 
+/* cJSON's strings end at a NUL. U+FFFD is as long when it is written as an escape. */
+static char *replace_nuls(const char *data, size_t size) {
+        char *copy = memdup_str(data, size);
+
+        for (char *p = copy; p && (p = strchr(p, '\\')); p += 2)
+                if (strncmp(p, "\\u0000", 6) == 0)
+                        memcpy(p + 2, "fffd", 4);
+        return copy;
+}
+
 /* From bytes that json_scan() has passed. */
-static int doc_build(const char *data, size_t size, JsonDoc **ret, JsonError *reterr) {
+static int doc_build(const char *data, size_t size, bool has_nul, JsonDoc **ret, JsonError *reterr) {
+        _cleanup_free_ char *copy = has_nul ? replace_nuls(data, size) : NULL;
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         const cJSON *duplicate = NULL;
         int r;
 
+        if (has_nul && !copy)
+                return -ENOMEM;
+
         d = new0(JsonDoc, 1);
         if (!d)
                 return -ENOMEM;
-        d->root = cJSON_ParseWithLengthOpts(data, size, NULL, false);
+        d->root = cJSON_ParseWithLengthOpts(has_nul ? copy : data, size, NULL, false);
         if (!d->root)
                 return -ENOMEM;
 
@@ -180,7 +194,7 @@ static int doc_build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr
         if (r < 0)
                 return r;
         if (duplicate) /* where, can be told of a whole tree only */
-                return doc_build(s->data, s->size, ret, reterr);
+                return doc_build(s->data, s->size, s->has_nul, ret, reterr);
         *ret = TAKE_PTR(d);
         return 0;
 }
@@ -205,11 +219,11 @@ int json_parse(const char *data, size_t size, size_t max_bytes, JsonDoc **ret, J
 
         assert(ret);
         r = scan_whole(&s, max_bytes, reterr);
-        return r < 0 ? r : doc_build(data, size, ret, reterr);
+        return r < 0 ? r : doc_build(data, size, s.has_nul, ret, reterr);
 }
 
-int json_parse_without(const char *data, size_t size, size_t max_bytes, const JsonOmits *omits, JsonDoc **ret,
-                       JsonError *reterr) {
+int json_parse_without(const char *data, size_t size, size_t max_bytes, const JsonOmits *omits,
+                       JsonDoc **ret, JsonError *reterr) {
         _cleanup_(json_scan_done) JsonScan s = { .data = data, .size = size, .omits = omits };
         int r;
 
@@ -240,7 +254,7 @@ static int build_rest(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         int r;
 
         if (!s->has_items)
-                return doc_build(s->data, s->size, ret, reterr);
+                return doc_build(s->data, s->size, s->has_nul, ret, reterr);
 
         strbuf_add_n(&b, s->data, s->list.offset);
         strbuf_add(&b, "[]");
@@ -248,7 +262,7 @@ static int build_rest(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         strbuf_add_n(&b, s->data + behind, s->size - behind);
         if (b.failed)
                 return -ENOMEM;
-        r = doc_build(b.data, b.size, ret, &error);
+        r = doc_build(b.data, b.size, s->has_nul, ret, &error);
         if (r == -EBADMSG) {
                 size_t offset = error.offset < emptied ? error.offset : error.offset - emptied + behind;
 

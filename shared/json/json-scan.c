@@ -117,8 +117,7 @@ static int scan_escape(JsonScan *s, const unsigned char *p) {
         unit = scan_hex4(p, s->end);
         if (unit < 0)
                 return scan_fail(s, p, "invalid escape");
-        if (unit == 0)
-                return scan_fail(s, p, "\\u0000 is not accepted");
+        s->has_nul |= unit == 0;
         if (unit >= 0xdc00 && unit <= 0xdfff)
                 return scan_fail(s, p, "lone surrogate");
         s->p = p + 6;

@@ -77,6 +77,8 @@ static const unsigned char *decode_escape(const unsigned char *p, char **to) {
         }
         c = hex4(p + 2);
         p += 6;
+        if (c == 0)
+                c = 0xfffd;
         if (c >= 0xd800 && c <= 0xdbff) {
                 low = hex4(p + 2);
                 c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);

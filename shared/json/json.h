@@ -5,10 +5,12 @@
  * json/: cJSON behind a strict reader, and a writer of our own. The only room that includes cJSON.
  *
  * What the reader refuses, before cJSON sees a byte: anything but one RFC 8259 value with white space around it, invalid
- * UTF-8, lone surrogates, \u0000, nesting deeper than JSON_MAX_DEPTH, more than max_bytes; and, afterwards, duplicate keys in
+ * UTF-8, lone surrogates, nesting deeper than JSON_MAX_DEPTH, more than max_bytes; and, afterwards, duplicate keys in
  * one object (compared decoded, case-sensitively). Numbers are doubles inside: json_int64() answers -ERANGE for a value that
  * a double cannot hold exactly (from 2^53 on: 2^53 + 1 reads as the same double), and any number that overflows to infinity,
  * or that is written with more than 63 bytes, is refused.
+ * \u0000, which ends a string of C, is read as U+FFFD: whoever may write an annotation may write that, and no object and no list
+ * shall be unreadable for it.
  * Each trap of cJSON 1.7.15 that this closes has a row in test-json.c.
  */
 
