@@ -179,7 +179,7 @@ static void make_pods(Rig *r) {
         make_pod(r, "rich",
                  "'labels': {'app': 'web', 'empty': '', 'a.b/c': 'x_Y.z'}, 'finalizers': "
                  "['test.vesper.sh/keep'], "
-                 "'annotations': {'vesper.sh/do-not-evict': 'no', "
+                 "'annotations': {'vesper.sh/do-not-evict': 'no', 'karpenter.sh/do-not-evict': 'a\\u0000b', "
                  "'cluster-autoscaler.kubernetes.io/safe-to-evict': "
                  "'', 'other': 'one'}, 'ownerReferences': [{'apiVersion': 'apps/v1', 'kind': 'ReplicaSet', "
                  "'name': "
@@ -298,7 +298,8 @@ static void same_in_both(void **state) {
         assert_same_lists(r, &kube_volume_attachment_kind, 2);
 }
 
-/* Each type of event, and the end. */
+/* Each type of event, and the end. The last bookmark comes two seconds before that, if there is news by
+ * then: a busy machine has the time for it. */
 static void watch_in_protobuf(void **state) {
         Rig *r = *state;
         _cleanup_watch_ RigWatch *w = NULL;
@@ -308,14 +309,16 @@ static void watch_in_protobuf(void **state) {
         assert_answer(now, 200, NULL);
         w = rig_watch(r, RIG_ADMIN, NODE(NULL),
                       &(KubeWatchOptions){ .resource_version = answer_version(&now),
-                                           .without_unread = true, .protobuf = true,
-                                           .timeout_sec = 5 });
+                                           .without_unread = true,
+                                           .protobuf = true,
+                                           .timeout_sec = 10 });
         rig_make_node(r, "protobuf-watched");
+        assert_watch(w, "ADDED protobuf-watched"); /* it stands: what follows is news to it */
         changed = rig_merge(r, RIG_ADMIN, NODE("protobuf-watched"), "{'spec': {'unschedulable': true}}");
         assert_answer(changed, 200, NULL);
         gone = rig_delete(r, RIG_ADMIN, NODE("protobuf-watched"), NULL);
         assert_answer(gone, 200, NULL);
-        assert_watch(w, "ADDED protobuf-watched, MODIFIED protobuf-watched, DELETED protobuf-watched");
+        assert_watch(w, "MODIFIED protobuf-watched, DELETED protobuf-watched");
         assert_false(w->out_of_order);
         assert_true(rig_watch_wait_bookmark(w, RIG_PATIENCE_USEC));
         assert_true(w->bookmark >= w->version);
@@ -332,9 +335,10 @@ static void forgotten_in_protobuf(void **state) {
         assert_answer(now, 200, NULL);
         rig_make_node(r, "protobuf-forgotten");
         rig_compact(r);
-        w = rig_watch(
-                r, RIG_ADMIN, NODE(NULL),
-                &(KubeWatchOptions){ .resource_version = answer_version(&now), .without_unread = true, .protobuf = true });
+        w = rig_watch(r, RIG_ADMIN, NODE(NULL),
+                      &(KubeWatchOptions){ .resource_version = answer_version(&now),
+                                           .without_unread = true,
+                                           .protobuf = true });
         assert_watch(w, "ERROR 410");
         assert_string_equal(w->error_reason, "Expired");
         assert_true(rig_watch_wait_end(w));
