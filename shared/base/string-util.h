@@ -31,6 +31,7 @@ char *strstrip(char *s);
 int free_and_strdup(char **dst, const char *src);
 /* Valid UTF-8, without overlong forms, surrogates or anything past U+10FFFF. */
 bool utf8_is_valid(const char *s, size_t size);
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, in the place of what is no text */
 /* DNS-1123 subdomain as Kubernetes has it for names: 1..253 of [a-z0-9.-], labels begin and end alphanumeric. */
 bool dns1123_subdomain_is_valid(const char *s);
 /* Bytes below 0x20 and 0x7f become '?', at most max_bytes (cut on a UTF-8 border, "..." appended): for text that came

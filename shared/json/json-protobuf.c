@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "json-internal.h"
+#include "string-util.h"
 #include "time-util.h"
 
 /*
@@ -157,9 +158,7 @@ static cJSON *add_child(Walk *w, cJSON *parent, const char *name) {
         return v;
 }
 
-/* U+FFFD */
-static const char replacement[] = "\xef\xbf\xbd";
-#define REPLACEMENT_BYTES (sizeof(replacement) - 1)
+#define REPLACEMENT_BYTES (sizeof(UTF8_REPLACEMENT) - 1)
 
 /* Of what is text and no NUL at p, the bytes of its first character; 0: the first byte is neither. */
 static size_t character_bytes(const unsigned char *p, size_t size) {
@@ -197,7 +196,7 @@ static char *copy_repaired(char *to, const unsigned char *p, size_t size) {
         while (p < end) {
                 size_t n = character_bytes(p, (size_t) (end - p));
 
-                to = n > 0 ? mempcpy(to, p, n) : mempcpy(to, replacement, REPLACEMENT_BYTES);
+                to = n > 0 ? mempcpy(to, p, n) : mempcpy(to, UTF8_REPLACEMENT, REPLACEMENT_BYTES);
                 p += n > 0 ? n : 1;
         }
         return to;

@@ -91,7 +91,7 @@ static void add_quoted(StrBuf *b, const char *s) {
                 }
                 strbuf_add_n(b, (const char *) run, (size_t) (p - run));
                 if (n == 0)
-                        strbuf_add(b, "\xef\xbf\xbd");
+                        strbuf_add(b, UTF8_REPLACEMENT);
                 else
                         add_escaped_char(b, *p);
                 run = ++p;

@@ -60,7 +60,7 @@ static void add_json_string(StrBuf *b, const char *s) {
                 else if (c < 0x20 || c == 0x7f)
                         strbuf_addf(b, "\\u%04x", c);
                 else if (c >= 0x80 && !valid)
-                        strbuf_add(b, "\xef\xbf\xbd");
+                        strbuf_add(b, UTF8_REPLACEMENT);
                 else
                         strbuf_add_char(b, *s);
         }
