@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "fake-handlers.h"
+#include "fake-protobuf.h"
+#include "hashmap.h"
 #include "strv.h"
 
 #define VERSION_JSON \
@@ -92,10 +94,23 @@ void fake_api_set_webhook_transport(FakeApi *a, HttpTransport *transport) {
 
 /* -- the answer ---------------------------------------------------------------------------------------- */
 
+/* Statuses, too; they are made as JSON. */
+static void encode_status(FakeReply *reply) {
+        unsigned retry_after_sec = reply->retry_after_sec;
+        StrBuf b = { 0 };
+
+        if (!reply->status)
+                return;
+        fake_protobuf_add_status(&b, reply->status);
+        fake_reply_protobuf(reply, reply->code, &b);
+        reply->retry_after_sec = retry_after_sec;
+}
+
 static void send_reply(HttpExchange *x, const FakeReply *reply, char *const *warnings) {
         _cleanup_free_ char *printed = reply->status ? fj_print(reply->status) : NULL;
         _cleanup_free_ HttpHeader *headers = MUST(new0(HttpHeader, 2 + strv_length(warnings)));
         const char *body = printed ? printed : strempty(reply->text);
+        size_t size = printed ? strlen(printed) : reply->size;
         _cleanup_strv_free_ char **texts = NULL;
         char retry[16];
         size_t n = 0;
@@ -113,7 +128,7 @@ static void send_reply(HttpExchange *x, const FakeReply *reply, char *const *war
         }
         STRV_FOREACH (t, texts)
                 headers[n++] = (HttpHeader){ "Warning", *t };
-        x->ops->reply(x, reply->code, headers, n, body, strlen(body));
+        x->ops->reply(x, reply->code, headers, n, body, size);
 }
 
 static void not_served(FakeReply *reply) {
@@ -321,6 +336,21 @@ static bool handle(FakeApi *a, FakeRequest *r, HttpExchange *x, FakeReply *reply
 
 /* -- from the wire ------------------------------------------------------------------------------------- */
 
+static bool answers_protobuf(FakeApi *a, const FakeRequest *r) {
+        if (!r->resource || !fake_protobuf_has(r->resource) || !fake_protobuf_is_asked(r->x))
+                return false;
+        switch (a->options.encoding) {
+        case FAKE_ENCODING_PROTOBUF:
+                return true;
+        case FAKE_ENCODING_JSON:
+                return false;
+        case FAKE_ENCODING_EITHER:
+                a->n_asked++;
+                return hash64(&a->n_asked, sizeof(a->n_asked)) >> 32 & 1;
+        }
+        return false;
+}
+
 /* Once. True: the request is waiting for webhooks. */
 static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCallout **callout) {
         _cleanup_reply_ FakeReply reply = { 0 };
@@ -332,6 +362,8 @@ static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCa
                 return false;
         }
         fake_request_init(&r, x);
+        r.protobuf = answers_protobuf(a, &r);
+        r.cut = fault->cut;
         r.callout = callout;
         fake_log_begin(a, &r, &entry);
         if (*callout)
@@ -353,6 +385,10 @@ static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCa
                 reply_fault(fault, &reply);
         }
         fake_log_end(a, &r, &entry, reply.code);
+        if (r.protobuf)
+                encode_status(&reply);
+        if (r.cut && streq_ptr(reply.content_type, FAKE_PROTOBUF))
+                reply.size -= reply.size / 3;
         fake_request_done(&r);
         if (fault->drop)
                 break_off(x);

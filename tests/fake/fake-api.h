@@ -15,7 +15,16 @@
 
 typedef struct FakeApi FakeApi;
 
+/* What is answered where protobuf is asked for first. */
+typedef enum FakeEncoding {
+        FAKE_ENCODING_PROTOBUF, /* that, of the kinds that have it (fake-protobuf.h); lists, watches, and
+                                   Statuses */
+        FAKE_ENCODING_JSON,     /* as by a server, or something in between, that does not speak it */
+        FAKE_ENCODING_EITHER,   /* now that, now JSON */
+} FakeEncoding;
+
 typedef struct FakeApiOptions {
+        FakeEncoding encoding;
         usec_t bookmark_usec;  /* 0: 60 s */
         usec_t min_watch_usec; /* a watch without timeoutSeconds lasts 1-2 times this; 0: 30 min */
         size_t log_limit;      /* newest requests kept; 0: 100,000 */
@@ -32,6 +41,7 @@ typedef struct FakeApiFault {
         bool plain;        /* no Status body, as from something in between */
         bool drop;         /* the connection breaks before an answer (takes_effect: and after the act) */
         usec_t delay_usec; /* before the server looks at it */
+        bool cut; /* of an answer in protobuf, or of the first event of a watch, the end is missing */
 } FakeApiFault;
 
 /* Each request that is not for health; *ret_fault is zeroed. */

@@ -19,6 +19,7 @@ struct FakeApi {
         usec_t away_until_usec, stalled_until_usec, disorder_until_usec, deaf_until_usec;
         char *deaf; /* the user who hears nothing until then */
         List delayed; /* requests that a fault holds back */
+        uint64_t n_asked; /* for protobuf */
 
         HttpTransport *webhook_transport;
         List callouts; /* requests that webhooks are asked about */

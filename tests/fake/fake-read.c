@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "fake-handlers.h"
+#include "fake-protobuf.h"
 #include "parse-util.h"
 
 /*
@@ -220,6 +221,14 @@ static bool in_namespace(const FakeRequest *r, const cJSON *object) {
 
 static void add_item(StrBuf *b, const FakeRequest *r, FakeVersion *v, bool first) {
         _cleanup_free_ char *printed = NULL;
+        const char *message;
+        size_t size;
+
+        if (r->protobuf) {
+                message = fake_version_message(r->resource, v, &size);
+                fake_protobuf_add_item(b, message, size);
+                return;
+        }
 
         if (!first)
                 strbuf_add_char(b, ',');
@@ -230,24 +239,38 @@ static void add_item(StrBuf *b, const FakeRequest *r, FakeVersion *v, bool first
                 strbuf_add(b, fake_version_text(v));
 }
 
-/* The list's tail: what a page says about the rest. */
-static char *finish(const FakeRequest *r, const Page *p, StrBuf *items, const char *last_key, uint64_t left,
-                    bool filtered) {
+static void finish_json(const FakeRequest *r, const cJSON *meta, const StrBuf *items, FakeReply *reply) {
+        _cleanup_free_ char *printed = fj_print(meta);
         _cleanup_strbuf_ StrBuf b = { 0 };
-        _cleanup_free_ char *token = last_key ? token_make(p->rv, false, last_key) : NULL;
 
-        strbuf_addf(&b,
-                    "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
-                    "\"",
-                    r->resource->kind, fake_resource_api_version(r->resource), p->rv);
-        if (token)
-                strbuf_addf(&b, ",\"continue\":\"%s\"", token);
-        if (token && !filtered)
-                strbuf_addf(&b, ",\"remainingItemCount\":%" PRIu64, left);
-        strbuf_add(&b, "},\"items\":[");
+        strbuf_addf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":%s,\"items\":[",
+                    r->resource->kind, fake_resource_api_version(r->resource), printed);
         strbuf_add_n(&b, strbuf_str(items), items->size);
         strbuf_add(&b, "]}");
-        return MUST(strbuf_steal(&b));
+        fake_reply_text(reply, 200, strbuf_steal(&b));
+}
+
+static void finish_protobuf(const FakeRequest *r, const cJSON *meta, const StrBuf *items, FakeReply *reply) {
+        StrBuf b = { 0 };
+
+        fake_protobuf_add_list(&b, r->resource, meta, items);
+        fake_reply_protobuf(reply, 200, &b);
+}
+
+/* What a page says about the rest. */
+static void finish(const FakeRequest *r, const Page *p, const StrBuf *items, const char *last_key,
+                   uint64_t left, bool filtered, FakeReply *reply) {
+        _cleanup_cjson_ cJSON *meta = fj_parse("{'resourceVersion':'%" PRIu64 "'}", p->rv);
+        _cleanup_free_ char *token = last_key ? token_make(p->rv, false, last_key) : NULL;
+
+        if (token)
+                fj_set_string(meta, "continue", token);
+        if (token && !filtered)
+                fj_set_int(meta, "remainingItemCount", (int64_t) left);
+        if (r->protobuf)
+                finish_protobuf(r, meta, items, reply);
+        else
+                finish_json(r, meta, items, reply);
 }
 
 /* What a list walks over: what is there now, or what was there then, or on one node. */
@@ -280,8 +303,8 @@ static size_t source_begin(const Source *s, const FakeRequest *r, const Page *p)
         return low;
 }
 
-static char *list(const Source *s, const FakeRequest *r, const Page *p, const FakeSelector *labels,
-                  const FakeSelector *fields) {
+static void list(const Source *s, const FakeRequest *r, const Page *p, const FakeSelector *labels,
+                 const FakeSelector *fields, FakeReply *reply) {
         bool filtered = labels->n_items + fields->n_items > 0;
         _cleanup_strbuf_ StrBuf items = { 0 };
         _cleanup_free_ char *last = NULL;
@@ -313,7 +336,7 @@ static char *list(const Source *s, const FakeRequest *r, const Page *p, const Fa
                 if (p->limit > 0 && taken == p->limit)
                         last = fake_object_key(v->json);
         }
-        return finish(r, p, &items, left > 0 ? last : NULL, left, filtered);
+        finish(r, p, &items, left > 0 ? last : NULL, left, filtered, reply);
 }
 
 /* One node's pods, picked from among all; NULL: not asked for so. */
@@ -334,13 +357,12 @@ static FakeVersion **pick_node_pods(FakeApi *a, const FakeRequest *r, const Fake
         return picked;
 }
 
-static char *list_at(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
-                     const FakeSelector *fields) {
+static void list_at(FakeApi *a, const FakeRequest *r, const Page *p, const FakeSelector *labels,
+                    const FakeSelector *fields, FakeReply *reply) {
         Source s = { .store = a->store,
                      .id = r->resource->id,
                      .n = fake_store_size(a->store, r->resource->id) };
         FakeVersion **picked;
-        char *text;
         size_t n;
 
         if (p->past && fake_store_change(a->store, s.id, fake_store_changes_after(a->store, s.id, p->rv)))
@@ -349,10 +371,9 @@ static char *list_at(FakeApi *a, const FakeRequest *r, const Page *p, const Fake
                 s.picked = picked;
                 s.n = n;
         }
-        text = list(&s, r, p, labels, fields);
+        list(&s, r, p, labels, fields, reply);
         if (s.picked)
                 fake_versions_free(s.picked, s.n);
-        return text;
 }
 
 void fake_handle_list(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
@@ -360,7 +381,7 @@ void fake_handle_list(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
         Page p = { 0 };
 
         if (fake_selectors_of(r, &labels, &fields, reply) && page_of(a, r, &p, reply))
-                fake_reply_text(reply, 200, list_at(a, r, &p, &labels, &fields));
+                list_at(a, r, &p, &labels, &fields, reply);
         free(p.start);
         fake_selector_done(&labels);
         fake_selector_done(&fields);

@@ -46,6 +46,8 @@ typedef struct FakeRequest {
         FakeQuery query;
         char *selected_name; /* list, watch: the one name that a field selector picks */
         bool dry_run;
+        bool protobuf; /* the answer is; set by the API server */
+        bool cut;      /* and is cut by a fault: the body, or the first event of a watch */
 } FakeRequest;
 
 /* Never fails: what cannot be understood is no resource request. The exchange is borrowed. */

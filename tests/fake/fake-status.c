@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "fake-protobuf.h"
+
 void fake_reply_done(FakeReply *r) {
         cJSON_Delete(r->status);
         free(r->text);
@@ -13,7 +15,18 @@ bool fake_reply_text(FakeReply *r, unsigned code, char *json) {
         fake_reply_done(r);
         r->code = code;
         r->text = MUST(json);
+        r->size = strlen(json);
         return code < 300;
+}
+
+void fake_reply_protobuf(FakeReply *r, unsigned code, StrBuf *b) {
+        size_t size = b->size;
+
+        fake_reply_done(r);
+        r->code = code;
+        r->text = MUST(strbuf_steal(b));
+        r->size = size;
+        r->content_type = FAKE_PROTOBUF;
 }
 
 /* The order of keys is the server's. */

@@ -11,6 +11,7 @@ typedef struct FakeReply {
         unsigned code;
         cJSON *status;            /* a Status; or */
         char *text;               /* the body as it is */
+        size_t size;              /* of that */
         const char *content_type; /* NULL: application/json */
         unsigned retry_after_sec; /* header; 0: none */
         bool waiting;             /* for a webhook: nothing is decided */
@@ -22,6 +23,8 @@ void fake_reply_done(FakeReply *r);
 /* Each drops what was there. Those that refuse return false, so that `return fake_reply_x(...)` reads well.
  */
 bool fake_reply_text(FakeReply *r, unsigned code, char *json);
+/* Takes what is in the buffer. */
+void fake_reply_protobuf(FakeReply *r, unsigned code, StrBuf *b);
 bool fake_reply_failure(FakeReply *r, unsigned code, const char *reason, const char *fmt, ...)
         _printf_(4, 5);
 bool fake_reply_not_found(FakeReply *r, const FakeResource *resource, const char *name);

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "fake-index.h"
+#include "fake-protobuf.h"
 
 #define HISTORY_DEFAULT 50000u
+#define STRANGE_EVERY 4u /* versions */
 
 typedef struct Entry {
         char *key;
@@ -66,6 +68,7 @@ FakeVersion *fake_version_unref(FakeVersion *v) {
 
         cJSON_Delete(v->json);
         free(v->text);
+        free(v->message);
         return mfree(v);
 }
 
@@ -73,6 +76,18 @@ const char *fake_version_text(FakeVersion *v) {
         if (!v->text)
                 v->text = fj_print(v->json);
         return v->text;
+}
+
+const char *fake_version_message(const FakeResource *r, FakeVersion *v, size_t *ret_size) {
+        if (!v->message) {
+                StrBuf b = { 0 };
+
+                fake_protobuf_add_message(&b, r, v->json, v->rv % STRANGE_EVERY == 0);
+                v->message_size = b.size;
+                v->message = MUST(strbuf_steal(&b));
+        }
+        *ret_size = v->message_size;
+        return v->message;
 }
 
 FakeHealth fake_version_health(FakeVersion *v) {

@@ -21,6 +21,8 @@ typedef struct FakeVersion {
         uint64_t rv;
         cJSON *json;
         char *text; /* printed once wanted */
+        char *message; /* in protobuf, the same */
+        size_t message_size;
         bool looked, ready, going; /* fake_version_health() */
 } FakeVersion;
 
@@ -48,6 +50,8 @@ DEFINE_FREEP(FakeVersion, fake_version_unref);
 /* The object as the API shows it: with kind and apiVersion in front. `text` of the version is without. */
 char *fake_version_print(const FakeResource *r, FakeVersion *v);
 const char *fake_version_text(FakeVersion *v);
+/* The same in protobuf, of a resource that has it (fake-protobuf.h). Some are of a later API than ours. */
+const char *fake_version_message(const FakeResource *r, FakeVersion *v, size_t *ret_size);
 /* Of a pod: being deleted, else whether its condition Ready is True. Looked up once: budgets ask for all
  * their pods each time that one of them changes. */
 FakeHealth fake_version_health(FakeVersion *v);

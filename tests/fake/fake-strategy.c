@@ -267,11 +267,25 @@ static void prepare_replicaset(cJSON *rs) {
         fj_set(rs, "status", fj_parse("{'replicas':0}"));
 }
 
+/* Go writes these texts even when they are empty. */
+static void show_node_info(cJSON *node) {
+        static const char *const texts[] = { "machineID",      "systemUUID",       "bootID",
+                                             "kernelVersion",  "osImage",          "containerRuntimeVersion",
+                                             "kubeletVersion", "kubeProxyVersion", "operatingSystem",
+                                             "architecture" };
+        cJSON *info = fj_object(fj_object(node, "status"), "nodeInfo");
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (!fj_member(info, texts[i]))
+                        fj_set_string(info, texts[i], "");
+}
+
 /* Admission TaintNodesByCondition: a new node takes no pods until its lifecycle controller has looked at it.
  */
 static void prepare_node(cJSON *node) {
         cJSON *taints = fj_array(fj_object(node, "spec"), "taints");
 
+        show_node_info(node);
         if (!fj_find(taints, "key", "node.kubernetes.io/not-ready"))
                 cJSON_AddItemToArray(
                         taints, fj_parse("{'key':'node.kubernetes.io/not-ready','effect':'NoSchedule'}"));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fake-handlers.h"
+#include "fake-protobuf.h"
 #include "parse-util.h"
 
 /*
@@ -38,6 +39,8 @@ typedef struct FakeWatch {
                               first ADDED */
         bool initial;      /* what is there must be sent first */
         bool bookmarks;
+        bool protobuf;
+        bool cut; /* the next event; only in protobuf */
         bool sending, gone;
         usec_t end_usec;
         Timer *bookmark, *timeout;
@@ -101,36 +104,66 @@ static bool passes(const FakeWatch *w, const FakeVersion *v) {
 }
 
 /* text is taken. */
-static void add_event(StrBuf *lines, const char *type, char *text) {
+static void add_line(StrBuf *lines, const char *type, char *text) {
         strbuf_addf(lines, "{\"type\":\"%s\",\"object\":%s}\n", type, text);
         free(text);
 }
 
+static void add_frame(FakeWatch *w, StrBuf *lines, const char *type, const char *message, size_t size) {
+        fake_protobuf_add_event(lines, type, w->resource, message, size, w->cut);
+        w->cut = false;
+}
+
+static void add_version(FakeWatch *w, StrBuf *lines, const char *type, FakeVersion *v) {
+        const char *message;
+        size_t size;
+
+        if (!w->protobuf) {
+                add_line(lines, type, fake_version_print(w->resource, v));
+                return;
+        }
+        message = fake_version_message(w->resource, v, &size);
+        add_frame(w, lines, type, message, size);
+}
+
+/* Of what is no version of the store. */
+static void add_object(FakeWatch *w, StrBuf *lines, const char *type, const cJSON *object) {
+        _cleanup_strbuf_ StrBuf message = { 0 };
+
+        if (!w->protobuf) {
+                add_line(lines, type, fake_object_print(w->resource, object));
+                return;
+        }
+        fake_protobuf_add_message(&message, w->resource, object, false);
+        add_frame(w, lines, type, message.data, message.size);
+}
+
 /* The last state that passed, with the version of the change that took it away. */
-static char *print_left(const FakeWatch *w, const FakeChange *c) {
+static void add_left(FakeWatch *w, const FakeChange *c, StrBuf *lines) {
         _cleanup_cjson_ cJSON *last = fj_copy(c->old->json);
         char rv[24];
 
         snprintf(rv, sizeof(rv), "%" PRIu64, c->rv);
         fj_set_string(fj_object(last, "metadata"), "resourceVersion", rv);
-        return fake_object_print(w->resource, last);
+        add_object(w, lines, "DELETED", last);
 }
 
-static void add_change(const FakeWatch *w, const FakeChange *c, StrBuf *lines) {
+static void add_change(FakeWatch *w, const FakeChange *c, StrBuf *lines) {
         bool was = passes(w, c->old), is = passes(w, c->new);
 
         if (is)
-                add_event(lines, was ? "MODIFIED" : "ADDED", fake_version_print(w->resource, c->new));
+                add_version(w, lines, was ? "MODIFIED" : "ADDED", c->new);
+        else if (was && c->gone)
+                add_version(w, lines, "DELETED", c->gone);
         else if (was)
-                add_event(lines, "DELETED",
-                          c->gone ? fake_version_print(w->resource, c->gone) : print_left(w, c));
+                add_left(w, c, lines);
 }
 
-static void add_bookmark(const FakeWatch *w, const char *annotations, StrBuf *lines) {
-        strbuf_addf(lines,
-                    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
-                    "\"resourceVersion\":\"%" PRIu64 "\"%s}}}\n",
-                    w->resource->kind, fake_resource_api_version(w->resource), w->rv, annotations);
+static void add_bookmark(FakeWatch *w, const char *more, StrBuf *lines) {
+        _cleanup_cjson_ cJSON *object =
+                fj_parse("{'metadata':{'resourceVersion':'%" PRIu64 "'%s}}", w->rv, more);
+
+        add_object(w, lines, "BOOKMARK", object);
 }
 
 static void add_initial(FakeWatch *w, StrBuf *lines) {
@@ -140,13 +173,13 @@ static void add_initial(FakeWatch *w, StrBuf *lines) {
                 FakeVersion *v = fake_store_at(s, w->resource->id, i);
 
                 if (passes(w, v))
-                        add_event(lines, "ADDED", fake_version_print(w->resource, v));
+                        add_version(w, lines, "ADDED", v);
         }
         w->rv = fake_store_rv(s);
         w->initial = false;
         w->known_rv = w->rv;
         if (w->bookmarks)
-                add_bookmark(w, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}", lines);
+                add_bookmark(w, ",'annotations':{'k8s.io/initial-events-end':'true'}", lines);
 }
 
 static void add_expired(FakeWatch *w, StrBuf *lines) {
@@ -154,7 +187,10 @@ static void add_expired(FakeWatch *w, StrBuf *lines) {
 
         fake_reply_expired(&reply, "too old resource version: %" PRIu64 " (%" PRIu64 ")", w->rv,
                            fake_store_compacted(w->api->store, w->resource->id));
-        add_event(lines, "ERROR", fj_print(reply.status));
+        if (w->protobuf)
+                fake_protobuf_add_error(lines, reply.status);
+        else
+                add_line(lines, "ERROR", fj_print(reply.status));
 }
 
 /* -- disorder, where a test wants it ------------------------------------------------------------------- */
@@ -330,6 +366,8 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
         w->rv = rv > 0 && disordered(a) ? rewind_start(a, r->resource->id, rv) : rv;
         w->known_rv = rv;
         w->initial = rv == 0;
+        w->protobuf = r->protobuf;
+        w->cut = r->cut;
         w->end_usec = usec_add(loop_now(a->loop), duration_of(a, r));
         k = timer_new(a->loop, "fake-watch-bookmark", on_bookmark, w, &w->bookmark);
         assert(k >= 0);
@@ -344,7 +382,7 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
 }
 
 bool fake_handle_watch(FakeApi *a, const FakeRequest *r, HttpExchange *x, FakeReply *reply) {
-        static const HttpHeader headers[] = { { "Content-Type", "application/json" } };
+        const HttpHeader type = { "Content-Type", r->protobuf ? FAKE_PROTOBUF_WATCH : "application/json" };
         FakeSelector labels = { 0 }, fields = { 0 };
         FakeWatch *w;
         uint64_t rv;
@@ -357,7 +395,7 @@ bool fake_handle_watch(FakeApi *a, const FakeRequest *r, HttpExchange *x, FakeRe
         w->fields = fields;
         x->on_gone = on_gone;
         x->userdata = w;
-        x->ops->stream_begin(x, 200, headers, ELEMENTSOF(headers));
+        x->ops->stream_begin(x, 200, &type, 1);
         timer_arm_earlier(a->pump, loop_now(a->loop));
         return true;
 }
