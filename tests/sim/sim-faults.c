@@ -282,6 +282,7 @@ bool sim_faults_on_api(SimFaults *f, const char *who, const FakeRequest *request
                 if (ret->status == 429 || ret->status == 503)
                         ret->retry_after_sec = (unsigned) (draw(w, &s, 2) % 3);
         }
+        ret->cut = find_window(f, SIM_FAULT_GARBLED, &s);
         return false;
 }
 

@@ -27,6 +27,7 @@ typedef enum SimFaultKind {
         SIM_FAULT_TURNED_AWAY, /* API: evictions are answered 429 with Retry-After, as a flood of them is */
         SIM_FAULT_LEASE_SLOW,  /* API: requests about a Lease take max_usec */
         SIM_FAULT_LEASE_LOST,  /* API: they are lost */
+        SIM_FAULT_GARBLED,     /* API: protobuf is cut: a reply, or the first event of a watch */
         _SIM_FAULT_KIND_MAX,
 } SimFaultKind;
 

@@ -48,6 +48,7 @@ static const Size sizes[] = {
         { "tgp-zero", offsetof(SimOptions, tgp_zero), 0 },
         { "shutting-down", offsetof(SimOptions, shutting_down_sec), 0 },
         { "detach", offsetof(SimOptions, detach_sec), 0 },
+        { "encoding", offsetof(SimOptions, encoding), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -162,7 +163,10 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         assert(r >= 0);
         p->seed = seed;
         p->options = draw_options(random);
+        p->options.encoding = sim_world_draw_encoding(seed);
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
+        if (hash64(&seed, sizeof(seed)) % 3 == 0)
+                sim_schedule_add_garbling(p->schedule, seed, LOAD_USEC);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);

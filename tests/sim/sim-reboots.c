@@ -196,6 +196,7 @@ void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         SimOptions options = sim_reboots_options;
 
         options.max_reboots = (unsigned) (1 + seed % 3 / 2);
+        options.encoding = sim_world_draw_encoding(seed);
         w = sim_world_new(seed, &options);
         *ret = (SimOutcome){ 0 };
         ret->good = live(w, ret);

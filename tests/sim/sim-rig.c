@@ -18,12 +18,15 @@ static const SimOptions usual = {
 
 /* -- the trace --------------------------------------------------------------------------------- */
 
-static SimWorld *busy_world(uint64_t seed) {
+static SimWorld *busy_world(uint64_t seed, FakeEncoding encoding) {
         static const SimChances chances = {
                 .error = 30, .lie = 10, .lose_reply = 10, .slow = 20, .slow_max_usec = SEC
         };
-        SimWorld *w = settled_world(seed, &usual);
+        SimOptions options = usual;
+        SimWorld *w;
 
+        options.encoding = encoding;
+        w = settled_world(seed, &options);
         sim_faults_chances(w->faults, &chances, sim_world_now(w) + 60 * SEC);
         sim_world_notice(w, 0, 120);
         sim_world_delete_node(w, 1);
@@ -38,14 +41,30 @@ static void test_same_seed_same_trace(void **state) {
         (void) state;
 
         for (uint64_t seed = 1; seed <= 3; seed++) {
-                _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed), *b = busy_world(seed),
-                                                    *c = busy_world(seed + 100);
+                _cleanup_(sim_world_freep) SimWorld *a = busy_world(seed, FAKE_ENCODING_PROTOBUF),
+                                                    *b = busy_world(seed, FAKE_ENCODING_PROTOBUF),
+                                                    *c = busy_world(seed + 100, FAKE_ENCODING_PROTOBUF);
 
                 print_message("seed %" PRIu64 ": %zu lines, hash %016" PRIx64 "\n", seed,
                               sim_trace_n_lines(a->trace), sim_trace_hash(a->trace));
                 assert_true(sim_trace_n_lines(a->trace) > 500);
                 assert_string_equal(sim_trace_text(a->trace), sim_trace_text(b->trace));
                 assert_true(sim_trace_hash(a->trace) != sim_trace_hash(c->trace));
+        }
+}
+
+/* What a daemon does it does whichever encoding it has read: every byte that anybody stores is in the trace.
+ */
+static void test_same_in_every_encoding(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *protobuf = busy_world(seed, FAKE_ENCODING_PROTOBUF),
+                                                    *json = busy_world(seed, FAKE_ENCODING_JSON),
+                                                    *either = busy_world(seed, FAKE_ENCODING_EITHER);
+
+                assert_string_equal(sim_trace_text(json->trace), sim_trace_text(protobuf->trace));
+                assert_string_equal(sim_trace_text(json->trace), sim_trace_text(either->trace));
         }
 }
 
@@ -454,6 +473,7 @@ static void test_checks_find(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_same_seed_same_trace),
+                cmocka_unit_test(test_same_in_every_encoding),
                 cmocka_unit_test(test_disk),
                 cmocka_unit_test(test_checks_find),
         };

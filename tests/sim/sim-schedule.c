@@ -11,6 +11,8 @@
 
 /* After what was in the way everybody may need so long to find back. */
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
+/* So that its draws are not those of the other entries. */
+#define GARBLING_SEED UINT64_C(0x70726f746f627566)
 
 /* -- arguments --------------------------------------------------------------------------------- */
 
@@ -457,6 +459,12 @@ static void play_errors(const Play *p) {
         add_window(p, kinds[p->v[0]], p->v[1], sec(p->v[2]), 0, NULL);
 }
 
+/* Everybody asks again. */
+static void play_garble(const Play *p) {
+        add_window(p, SIM_FAULT_GARBLED, p->v[0], sec(p->v[1]), 0, NULL);
+        fake_api_cut_watches(fake_cluster_api(p->w->cluster));
+}
+
 static void play_slow(const Play *p) {
         add_window(p, SIM_FAULT_SLOW, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
 }
@@ -569,6 +577,7 @@ static const Act acts[] = {
         { "evictions turned away", 4, play_turn_away, { PERMILLE(200, 1000), SECONDS("for", 2, 60) } },
         { "Lease gets lost", 3, play_lease, { MILLISECONDS("after", 2000, 4900), SECONDS("for", 3, 20), SECONDS("and lost for", 5, 60) } },
         { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
+        { "protobuf is cut", 0, play_garble, { PERMILLE(20, 1000), SECONDS("for", 5, 60) } }, /* drawn apart */
 };
 
 /* -- the schedule ------------------------------------------------------------------------------ */
@@ -585,6 +594,12 @@ static unsigned draw_act(Random *random) {
         return 0;
 }
 
+static void draw_entry(SimEntry *e, Random *random) {
+        e->seed = random_u64(random);
+        for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
+                e->args[i] = random_u64(random);
+}
+
 SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec) {
         SimSchedule *s = MUST(new0(SimSchedule, 1));
         usec_t at = 0;
@@ -596,15 +611,38 @@ SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec) {
                 assert(r >= 0);
                 e = &s->entries[s->n];
                 *e = (SimEntry){ .number = (unsigned) s->n, .at_usec = at, .act = draw_act(random) };
-                e->seed = random_u64(random);
-                for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
-                        e->args[i] = random_u64(random);
+                draw_entry(e, random);
                 s->n++;
                 /* Things come together more often than evenly. */
                 at += random_below(random, random_below(random, 3) == 0 ? 300 * USEC_PER_MSEC
                                                                         : 20 * USEC_PER_SEC);
         }
         return s;
+}
+
+void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec) {
+        SimEntry e = { 0 };
+        Random *random;
+        size_t at = 0;
+        int r;
+
+        r = random_new(seed ^ GARBLING_SEED, &random);
+        assert(r >= 0);
+        while (acts[e.act].play != play_garble)
+                e.act++;
+        e.at_usec = random_below(random, length_usec);
+        draw_entry(&e, random);
+        random_free(random);
+
+        r = GREEDY_REALLOC(s->entries, s->allocated, s->n + 1);
+        assert(r >= 0);
+        while (at < s->n && s->entries[at].at_usec <= e.at_usec)
+                at++;
+        memmove(s->entries + at + 1, s->entries + at, (s->n - at) * sizeof(SimEntry));
+        s->entries[at] = e;
+        s->n++;
+        for (; at < s->n; at++)
+                s->entries[at].number = (unsigned) at;
 }
 
 SimSchedule *sim_schedule_free(SimSchedule *s) {

@@ -28,6 +28,8 @@ typedef struct SimSchedule {
 
 /* All of it within so long. */
 SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec);
+/* One more: answers in protobuf are cut. Drawn apart, so that the others are what they are without it. */
+void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec);
 SimSchedule *sim_schedule_free(SimSchedule *s);
 DEFINE_FREEP(SimSchedule, sim_schedule_free);
 

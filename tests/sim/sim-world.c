@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "fake-controllers.h"
+#include "hashmap.h"
 #include "sim-check.h"
 #include "sim-power.h"
 #include "sim-process.h"
@@ -146,6 +147,13 @@ uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n) {
         return hash64(text, strlen(text));
 }
 
+FakeEncoding sim_world_draw_encoding(uint64_t seed) {
+        static const FakeEncoding of[] = { FAKE_ENCODING_PROTOBUF, FAKE_ENCODING_PROTOBUF,
+                                           FAKE_ENCODING_JSON, FAKE_ENCODING_EITHER };
+
+        return of[(hash64(&seed, sizeof(seed)) >> 32) % ELEMENTSOF(of)];
+}
+
 static void allow(SimWorld *w, const char *verbs, const char *group, const char *resources, const char *ns) {
         fake_authz_allow(fake_cluster_authz(w->cluster), "vesper", verbs, group, resources, ns);
 }
@@ -176,6 +184,7 @@ static void make_servers(SimWorld *w) {
         FakeClusterOptions cluster = { 0 };
 
         cluster.detach_usec = w->options.detach_sec * USEC_PER_SEC;
+        cluster.api.encoding = (FakeEncoding) w->options.encoding;
         w->cluster = fake_cluster_new(w->loop, w->cluster_random, &cluster);
         w->ec2 = fake_ec2_new(&ec2);
         allow_coordinators(w);

@@ -68,6 +68,7 @@ typedef struct SimOptions {
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
         unsigned shutting_down_sec;
         unsigned max_reboots; /* [Budget] MaxConcurrentReboots=; 0: 1 */
+        unsigned encoding;    /* FakeEncoding of the API server */
 } SimOptions;
 
 /* The request that is handled in this step. */
@@ -102,6 +103,9 @@ struct SimWorld {
 SimWorld *sim_world_new(uint64_t seed, const SimOptions *options);
 SimWorld *sim_world_free(SimWorld *w);
 DEFINE_FREEP(SimWorld, sim_world_free);
+/* Half of the worlds have an API server that speaks protobuf, a quarter one that does not, the others one
+ * that speaks it now and then. */
+FakeEncoding sim_world_draw_encoding(uint64_t seed);
 /* Of this world's seed and the name: for everything that draws on its own. */
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n);
 
