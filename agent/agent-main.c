@@ -204,7 +204,8 @@ static void notify(const char *text, void *userdata) {
 static void open_optional(Process *p) {
         int r;
 
-        r = state_store_new_directory(p->config.state_directory, &p->env.state);
+        r = state_store_new_patient(p->loop, p->config.state_directory, state_store_new_directory, NULL,
+                                    &p->env.state);
         if (r < 0)
                 log_warning_errno(p->log, r,
                                   "Failed to open StateDirectory=%s, going on without: %m. After a crash "

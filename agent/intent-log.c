@@ -4,17 +4,29 @@
 #include "json.h"
 #include "log.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define RECORD_NAME "intent.json"
 #define RECORD_VERSION 1
 #define SOON_USEC (50 * USEC_PER_MSEC)
 #define BOOT_ID_BYTES_MAX 64u
+/* A throttled disk may take so long for what a patient store does not wait for: nobody need get up for it.
+ */
+#define HANGS_USEC (2 * USEC_PER_SEC)
 
 struct IntentLog {
         Env *env;
         IntentRecord record;
         Timer *timer;
         bool failing; /* the disk: said once */
+
+        Timer *hangs;
+        bool late;        /* the disk owes us an answer */
+        usec_t late_usec; /* ... since then */
+        bool said_hangs;
+        bool unread;      /* what it owes us is the record: nothing is written over it */
+        bool unwritten;   /* ... as soon as that came */
+        char **forgotten; /* ... though the record may have them */
 };
 
 static const char *const phase_table[_INTENT_PHASE_MAX] = {
@@ -140,7 +152,97 @@ char *intent_record_format(const IntentRecord *r) {
         return json_writer_steal(w, NULL);
 }
 
+/* -- the notices in memory ---------------------------------------------------------------------- */
+
+static Intent *find(const IntentRecord *r, const char *id) {
+        for (size_t i = 0; i < r->n_items; i++)
+                if (streq(r->items[i].notice->id, id))
+                        return &r->items[i];
+        return NULL;
+}
+
+static void drop(IntentRecord *r, Intent *i) {
+        Intent *end = r->items + r->n_items--;
+
+        notice_free(i->notice);
+        memmove(i, i + 1, (size_t) (end - i - 1) * sizeof(Intent));
+}
+
+/* The record of before; what is known of a notice since is newer. A full log forgets its oldest. */
+static void take_in(IntentLog *l, IntentRecord *before) {
+        for (size_t i = before->n_items; i-- > 0;) {
+                const char *id = before->items[i].notice->id;
+
+                if (find(&l->record, id) || strv_contains(l->forgotten, id))
+                        drop(before, &before->items[i]);
+        }
+        while (before->n_items + l->record.n_items > INTENTS_MAX)
+                drop(before, before->items);
+        memmove(l->record.items + before->n_items, l->record.items, l->record.n_items * sizeof(Intent));
+        for (size_t i = 0; i < before->n_items; i++)
+                l->record.items[i] = before->items[i];
+        l->record.n_items += before->n_items;
+        before->n_items = 0;
+}
+
 /* -- the disk ----------------------------------------------------------------------------------- */
+
+#define WITHOUT_RECORD \
+        "should the agent be restarted before this machine ends, it knows only what the Node's annotation " \
+        "says"
+
+static void on_hangs(Timer *t, void *userdata) {
+        IntentLog *l = userdata;
+
+        l->said_hangs = true;
+        if (l->unread)
+                log_warning(l->env->log, "The disk under StateDirectory= hangs: the intent log cannot be "
+                                         "read, going on without it. "
+                                         "What was under way is taken from the Node's annotation; a notice "
+                                         "that a person overruled "
+                                         "may be acted upon again. What it says is taken in when the disk "
+                                         "answers. If it does not, "
+                                         "look at the disk ('journalctl -k'); a drain does not need it.");
+        else
+                log_warning(l->env->log,
+                            "The disk under StateDirectory= hangs: the intent log is not written. The drain "
+                            "goes on; " WITHOUT_RECORD ". It is written when the disk answers. If it does "
+                            "not, look at the disk ('journalctl -k').");
+}
+
+static void disk_owes(IntentLog *l, usec_t say_usec) {
+        if (l->late)
+                return;
+        l->late = true;
+        l->late_usec = loop_now(l->env->loop);
+        timer_arm_in(l->hangs, say_usec);
+}
+
+/* then: what came of what it owed. */
+static void disk_answered(IntentLog *l, const char *then) {
+        char text[DURATION_MAX];
+
+        timer_disarm(l->hangs);
+        if (l->said_hangs)
+                log_notice(l->env->log,
+                           "The disk under StateDirectory= answers again, after %s: the intent log %s.",
+                           duration_format(usec_sub(loop_now(l->env->loop), l->late_usec), text), then);
+        l->late = l->said_hangs = false;
+}
+
+static const char *write_outcome(int r) {
+        return r >= 0 ? "is written" : "cannot be written";
+}
+
+static void written(IntentLog *l, int r) {
+        if (r < 0 && !l->failing)
+                log_warning_errno(l->env->log, r,
+                                  "Failed to write the intent log: %m. The drain goes on; " WITHOUT_RECORD
+                                  ".");
+        else if (r >= 0 && l->failing)
+                log_notice(l->env->log, "The intent log can be written again.");
+        l->failing = r < 0;
+}
 
 static void intent_log_write(IntentLog *l) {
         _cleanup_free_ char *text = NULL;
@@ -149,29 +251,27 @@ static void intent_log_write(IntentLog *l) {
         timer_disarm(l->timer);
         if (!l->env->state)
                 return;
+        l->unwritten = l->unread;
+        if (l->unread)
+                return;
         text = intent_record_format(&l->record);
         r = text ? state_store_write(l->env->state, RECORD_NAME, text, strlen(text)) : -ENOMEM;
-        if (r < 0 && !l->failing)
-                log_warning_errno(l->env->log, r,
-                                  "Failed to write the intent log: %m. The drain goes on; should the agent "
-                                  "be restarted before "
-                                  "this machine ends, it knows only what the Node's annotation says.");
-        else if (r >= 0 && l->failing)
-                log_notice(l->env->log, "The intent log can be written again.");
-        l->failing = r < 0;
+        if (r == STATE_LATE) {
+                disk_owes(l, HANGS_USEC);
+                return;
+        }
+        if (l->late && r != -ENOMEM)
+                disk_answered(l, write_outcome(r));
+        written(l, r);
 }
 
 static void on_timer(Timer *t, void *userdata) {
         intent_log_write(userdata);
 }
 
-static void intent_log_read(IntentLog *l) {
+static void intent_log_parse(IntentLog *l, int r, const char *text, size_t size) {
         _cleanup_(intent_record_done) IntentRecord record = { 0 };
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        int r;
 
-        r = state_store_read(l->env->state, RECORD_NAME, &text, &size);
         if (r == -ENOENT)
                 return;
         if (r >= 0)
@@ -188,10 +288,36 @@ static void intent_log_read(IntentLog *l) {
                 log_debug(l->env->log, "The intent log is of an earlier boot, ignoring");
                 return;
         }
+        take_in(l, &record);
+}
 
-        intent_record_done(&l->record);
-        l->record = record;
-        record = (IntentRecord){ 0 };
+static void intent_log_read(IntentLog *l) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r;
+
+        r = state_store_read(l->env->state, RECORD_NAME, &text, &size);
+        l->unread = r == STATE_LATE;
+        if (l->unread)
+                disk_owes(l, 0);
+        else
+                intent_log_parse(l, r, text, size);
+}
+
+static void on_settled(const StateSettled *s, void *userdata) {
+        IntentLog *l = userdata;
+
+        if (s->call != STATE_READ) {
+                disk_answered(l, write_outcome(s->result));
+                written(l, s->result);
+                return;
+        }
+        disk_answered(l, s->result >= 0 ? "is read" : s->result == -ENOENT ? "is empty" : "cannot be read");
+        l->unread = false;
+        intent_log_parse(l, s->result, s->data, s->size);
+        l->forgotten = strv_free(l->forgotten);
+        if (l->unwritten)
+                intent_log_write(l);
 }
 
 int intent_log_new(Env *env, IntentLog **ret) {
@@ -208,10 +334,14 @@ int intent_log_new(Env *env, IntentLog **ret) {
         if (!l->record.items || free_and_strdup(&l->record.boot_id, env->boot_id) < 0)
                 return -ENOMEM;
         r = timer_new(env->loop, "intent-log", on_timer, l, &l->timer);
+        if (r >= 0)
+                r = timer_new(env->loop, "intent-log-hangs", on_hangs, l, &l->hangs);
         if (r < 0)
                 return r;
-        if (env->state)
+        if (env->state) {
+                state_store_on_settled(env->state, on_settled, l);
                 intent_log_read(l);
+        }
 
         *ret = TAKE_PTR(l);
         return 0;
@@ -220,22 +350,19 @@ int intent_log_new(Env *env, IntentLog **ret) {
 IntentLog *intent_log_free(IntentLog *l) {
         if (!l)
                 return NULL;
+        if (l->env->state)
+                state_store_on_settled(l->env->state, NULL, NULL);
+        timer_free(l->hangs);
         timer_free(l->timer);
+        strv_free(l->forgotten);
         intent_record_done(&l->record);
         return mfree(l);
 }
 
 /* -- the notices -------------------------------------------------------------------------------- */
 
-static Intent *find(const IntentLog *l, const char *id) {
-        for (size_t i = 0; i < l->record.n_items; i++)
-                if (streq(l->record.items[i].notice->id, id))
-                        return &l->record.items[i];
-        return NULL;
-}
-
 const Intent *intent_log_find(const IntentLog *l, const char *id) {
-        return find(l, id);
+        return find(&l->record, id);
 }
 
 const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *i, void *userdata),
@@ -246,17 +373,10 @@ const Intent *intent_log_find_if(const IntentLog *l, bool (*over)(const Intent *
         return NULL;
 }
 
-static void drop(IntentLog *l, Intent *i) {
-        Intent *end = l->record.items + l->record.n_items--;
-
-        notice_free(i->notice);
-        memmove(i, i + 1, (size_t) (end - i - 1) * sizeof(Intent));
-}
-
 /* Memory only. A full log forgets its oldest. */
 static int keep(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec) {
         _cleanup_(notice_freep) Notice *copy = NULL;
-        Intent *i = find(l, n->id);
+        Intent *i = find(&l->record, n->id);
         int r;
 
         r = notice_copy(n, &copy);
@@ -264,7 +384,7 @@ static int keep(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_u
                 return r;
         if (!i) {
                 if (l->record.n_items == INTENTS_MAX)
-                        drop(l, l->record.items);
+                        drop(&l->record, l->record.items);
                 i = &l->record.items[l->record.n_items++];
                 *i = (Intent){ 0 };
         }
@@ -294,10 +414,13 @@ void intent_log_note_soon(IntentLog *l, const Notice *n, IntentPhase phase, usec
 }
 
 void intent_log_forget(IntentLog *l, const char *id) {
-        Intent *i = find(l, id);
+        Intent *i = find(&l->record, id);
 
+        /* For want of memory it comes back, and goes when its source says that it is over. */
+        if (l->unread)
+                (void) strv_extend(&l->forgotten, id);
         if (!i)
                 return;
-        drop(l, i);
+        drop(&l->record, i);
         intent_log_write(l);
 }

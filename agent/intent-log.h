@@ -11,6 +11,11 @@
  * Keyed by notice id and boot id: a record of another boot is of the past. One that cannot be read is
  * reported and treated as absent; a disk that fails is reported and stops nothing. In memory the log works
  * without any disk.
+ *
+ * A disk that hangs (STATE_LATE) stops nothing either. What is noted meanwhile is written when it answers,
+ * the latest only. A record that is late is taken in when it comes, where nothing newer is known of a
+ * notice; until then nothing is written over it. What hangs is said once it has for 2 s, and what a crash
+ * would lose; that it is over, too.
  */
 
 #include "notice.h"
@@ -56,7 +61,7 @@ IntentLog *intent_log_free(IntentLog *l); /* writes nothing */
 DEFINE_FREEP(IntentLog, intent_log_free);
 
 const Intent *intent_log_find(const IntentLog *l, const char *id); /* NULL: never heard of */
-/* Notes and writes at once. */
+/* Notes and writes at once; waits for the disk for a bound time (state-store.h). */
 void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec);
 /* Notes, and writes a moment later: for what the Node's annotation says too, so that no eviction waits for
  * the disk. */

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "intent-log.h"
+#include "log.h"
 #include "string-util.h"
 
 #define T0 (UINT64_C(1800000000) * USEC_PER_SEC)
@@ -20,6 +21,10 @@ typedef struct Machine {
         char *record;
         size_t n_writes;
         int error;
+        bool hangs;
+        char *waiting; /* what was written meanwhile */
+        Log *log;
+        StrBuf said;
         Env env;
 } Machine;
 
@@ -30,6 +35,8 @@ static Machine *machine_of(StateStore *s) {
 static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_size) {
         Machine *m = machine_of(s);
 
+        if (m->hangs)
+                return STATE_LATE;
         if (!m->record)
                 return -ENOENT;
         *ret = strdup(m->record);
@@ -41,11 +48,50 @@ static int disk_write(StateStore *s, const char *name, const void *data, size_t 
         Machine *m = machine_of(s);
 
         m->n_writes++;
+        if (m->hangs) {
+                free(m->waiting);
+                m->waiting = memdup_str(data, size);
+                return STATE_LATE;
+        }
         if (m->error < 0)
                 return m->error;
         free(m->record);
         m->record = memdup_str(data, size);
         return 0;
+}
+
+/* The disk answers what it owes: a read if nothing was written meanwhile. */
+static void disk_settles(Machine *m, int error) {
+        StateSettled s = { .name = "intent.json",
+                           .call = m->waiting ? STATE_WRITE : STATE_READ,
+                           .result = error };
+
+        m->hangs = false;
+        if (m->waiting && error >= 0) {
+                free(m->record);
+                m->record = TAKE_PTR(m->waiting);
+        } else if (!m->waiting && m->record) {
+                s.data = m->record;
+                s.size = strlen(m->record);
+        } else if (!m->waiting && error >= 0)
+                s.result = -ENOENT;
+        m->waiting = mfree(m->waiting);
+        m->store.on_settled(&s, m->store.settled_userdata);
+}
+
+static void on_log(LogLevel level, const char *message_id, const char *text, const LogField *fields,
+                   size_t n_fields, void *userdata) {
+        Machine *m = userdata;
+
+        strbuf_addf(&m->said, "%s\n", text);
+}
+
+static size_t count(const char *text, const char *what) {
+        size_t n = 0;
+
+        for (const char *at = text; (at = strstr(at, what)); at++)
+                n++;
+        return n;
 }
 
 static const StateStoreOps disk_ops = { .read = disk_read, .write = disk_write };
@@ -54,13 +100,18 @@ static void machine_init(Machine *m) {
         *m = (Machine){ .store = { .ops = &disk_ops } };
         assert_return_code(virtual_time_new(T0, &m->time), 0);
         assert_return_code(loop_new_virtual(m->time, &m->loop), 0);
-        m->env = (Env){ .loop = m->loop, .state = &m->store, .boot_id = "boot-1" };
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &m->log), 0);
+        log_set_hook(m->log, on_log, m);
+        m->env = (Env){ .loop = m->loop, .log = m->log, .state = &m->store, .boot_id = "boot-1" };
 }
 
 static void machine_done(Machine *m) {
         loop_free(m->loop);
         virtual_time_free(m->time);
         free(m->record);
+        free(m->waiting);
+        log_free(m->log);
+        strbuf_done(&m->said);
 }
 #define _cleanup_machine_ _cleanup_(machine_done)
 
@@ -192,6 +243,152 @@ static void test_failing_disk(void **state) {
         intent_log_free(l);
 }
 
+/* A disk that hangs is said once, when it has for 2 s, and so is that it answers. */
+static void test_hanging_disk(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice a = notice("a"), b = notice("b");
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        m.hangs = true;
+        intent_log_note(l, &a, INTENT_DRAINING, T0);
+        run(&m, USEC_PER_SEC);
+        intent_log_note(l, &a, INTENT_DRAINED, T0);
+        assert_int_equal(count(strbuf_str(&m.said), "hangs"), 0);
+        run(&m, USEC_PER_SEC);
+        assert_int_equal(count(strbuf_str(&m.said), "hangs: the intent log is not written"), 1);
+        run(&m, USEC_PER_MINUTE);
+        intent_log_note_soon(l, &b, INTENT_RELEASED, 0);
+        run(&m, USEC_PER_MINUTE);
+        assert_int_equal(count(strbuf_str(&m.said), "\n"), 1);
+        assert_int_equal(m.n_writes, 3);
+        assert_null(m.record);
+
+        disk_settles(&m, 0);
+        assert_int_equal(
+                count(strbuf_str(&m.said), "answers again, after 2min 2s: the intent log is written"), 1);
+        assert_non_null(strstr(m.record, "Drained"));
+        assert_non_null(strstr(m.record, "Released"));
+
+        /* One that is slow only is not said at all. */
+        m.hangs = true;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_SEC);
+        disk_settles(&m, 0);
+        m.hangs = true;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_SEC);
+        m.hangs = false;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_MINUTE);
+        assert_int_equal(count(strbuf_str(&m.said), "\n"), 2);
+
+        /* It answers, and has failed. */
+        m.hangs = true;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_MINUTE);
+        disk_settles(&m, -EIO);
+        assert_int_equal(count(strbuf_str(&m.said), "hangs"), 2);
+        assert_int_equal(count(strbuf_str(&m.said), "answers again"), 2);
+        assert_int_equal(count(strbuf_str(&m.said), "Failed to write the intent log"), 1);
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        assert_int_equal(count(strbuf_str(&m.said), "can be written again"), 1);
+        intent_log_free(l);
+        assert_null(m.store.on_settled);
+}
+
+/* A record that comes late: what is newer holds, what was forgotten stays so, and nothing is written over it
+ * before. */
+static void test_read_late(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice a = notice("a"), b = notice("b"), c = notice("c"), d = notice("d");
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        intent_log_note(l, &a, INTENT_RELEASED, 0);
+        intent_log_note(l, &b, INTENT_DRAINING, T0);
+        intent_log_note(l, &c, INTENT_DRAINED, T0);
+        intent_log_free(l);
+        assert_int_equal(m.n_writes, 3);
+
+        m.hangs = true;
+        l = open_log(&m);
+        run(&m, 0);
+        assert_int_equal(count(strbuf_str(&m.said), "hangs: the intent log cannot be read"), 1);
+        assert_null(intent_log_find(l, "a"));
+        intent_log_note(l, &b, INTENT_DRAINED, T0);
+        intent_log_note(l, &d, INTENT_CORDONED, 0);
+        intent_log_forget(l, "c");
+        run(&m, USEC_PER_MINUTE);
+        assert_int_equal(m.n_writes, 3);
+        disk_settles(&m, 0);
+        assert_int_equal(count(strbuf_str(&m.said), "\n"), 2);
+        assert_int_equal(m.n_writes, 4);
+        intent_log_free(l);
+
+        l = open_log(&m);
+        assert_int_equal(intent_log_find(l, "a")->phase, INTENT_RELEASED);
+        assert_int_equal(intent_log_find(l, "b")->phase, INTENT_DRAINED);
+        assert_null(intent_log_find(l, "c"));
+        assert_int_equal(intent_log_find(l, "d")->phase, INTENT_CORDONED);
+        intent_log_free(l);
+}
+
+/* Nothing was noted meanwhile: nothing is written. Or there is no record, or none that can be read. */
+static void test_read_late_and_alone(void **state) {
+        static const struct {
+                const char *record;
+                int error;
+                size_t n_said;
+        } rows[] = {
+                { NULL, 0, 2 },
+                { "{\"version\":1,\"bootID\":\"boot-0\",\"notices\":[]}", 0, 2 },
+                { "{\"version\":1,\"bootID\":\"boot-1\",\"notices\":[]}", 0, 2 },
+                { "{\"version\":1,\"boo", 0, 3 },
+                { NULL, -EIO, 3 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_machine_ Machine m;
+                IntentLog *l;
+
+                machine_init(&m);
+                m.record = rows[i].record ? strdup(rows[i].record) : NULL;
+                m.hangs = true;
+                l = open_log(&m);
+                run(&m, 0);
+                disk_settles(&m, rows[i].error);
+                assert_int_equal(m.n_writes, 0);
+                assert_int_equal(count(strbuf_str(&m.said), "\n"), rows[i].n_said);
+                intent_log_free(l);
+        }
+}
+
+/* Those of the record are the older ones. */
+static void test_read_late_bounded(void **state) {
+        _cleanup_machine_ Machine m;
+        IntentLog *l;
+
+        machine_init(&m);
+        for (unsigned life = 0; life < 2; life++) {
+                m.hangs = life > 0;
+                l = open_log(&m);
+                for (unsigned i = 0; i < 10; i++) {
+                        _cleanup_free_ char *id = strf("%c%u", 'a' + (int) life, i);
+                        Notice n = notice(id);
+
+                        intent_log_note(l, &n, INTENT_DRAINED, T0);
+                }
+                if (m.hangs)
+                        disk_settles(&m, 0);
+                assert_null(life > 0 ? intent_log_find(l, "a3") : NULL);
+                assert_non_null(intent_log_find(l, "a4"));
+                intent_log_free(l);
+        }
+}
+
 static void test_parse(void **state) {
         static const struct {
                 const char *what, *text;
@@ -236,9 +433,16 @@ static void test_phases(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_survives),     cmocka_unit_test(test_another_boot),
-                cmocka_unit_test(test_soon),         cmocka_unit_test(test_bounded),
-                cmocka_unit_test(test_failing_disk), cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_survives),
+                cmocka_unit_test(test_another_boot),
+                cmocka_unit_test(test_soon),
+                cmocka_unit_test(test_bounded),
+                cmocka_unit_test(test_failing_disk),
+                cmocka_unit_test(test_hanging_disk),
+                cmocka_unit_test(test_read_late),
+                cmocka_unit_test(test_read_late_and_alone),
+                cmocka_unit_test(test_read_late_bounded),
+                cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_phases),
         };
         return cmocka_run_group_tests_name("intent-log", tests, NULL, NULL);
