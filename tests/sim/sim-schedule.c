@@ -13,6 +13,7 @@
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
 /* So that its draws are not those of the other entries. */
 #define GARBLING_SEED UINT64_C(0x70726f746f627566)
+#define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
 
@@ -364,8 +365,12 @@ static void play_clock(const Play *p) {
 }
 
 static void play_disk(const Play *p) {
-        if (p->v[0] < p->w->n_processes)
-                p->w->processes[p->v[0]]->failing_writes = (unsigned) p->v[1];
+        SimProcess *process = p->v[0] < p->w->n_processes ? p->w->processes[p->v[0]] : NULL;
+
+        if (process && p->v[2] == 0)
+                process->failing_writes = (unsigned) p->v[1];
+        else if (process)
+                sim_disk_hang(process->disk, usec_add(sim_world_now(p->w), sec(p->v[1] * DISK_HANGS_SEC)));
 }
 
 static void play_kill(const Play *p) {
@@ -521,6 +526,7 @@ static const char *const clock_choices[] = { "right",        "5 s ahead",    "5 
 static const char *const partition_choices[] = { "in silence", "with a reset" };
 static const char *const cloud_choices[] = { "throttles", "answers 500", "shows no machine once" };
 static const char *const fate_choices[] = { "nothing of it lasts", "half of it lasts", "it lasts" };
+static const char *const disk_choices[] = { "fail", "are 6 s late each" };
 static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
@@ -569,7 +575,7 @@ static const Act acts[] = {
         { "crash", 4, play_crash, { MACHINE, SECONDS("for", 10, 600), CHOICE(crash_choices) } },
         { "kubelet stops", 3, play_kubelet, { MACHINE, SECONDS("for", 5, 300) } },
         { "clock", 4, play_clock, { PROCESS, CHOICE(clock_choices) } },
-        { "disk fails", 3, play_disk, { PROCESS, NUMBER("writes", 1, 20) } },
+        { "disk fails", 3, play_disk, { PROCESS, NUMBER("writes", 1, 20), CHOICE(disk_choices) } },
         { "watches in disorder", 4, play_disorder, { SECONDS("for", 5, 120), CHOICE(disorder_choices) } },
         { "partition", 5, play_partition, { PROCESS, SECONDS("for", 1, 90), CHOICE(partition_choices) } },
         { "partition of cloud", 3, play_partition_cloud, { PROCESS, SECONDS("for", 1, 90) } },

@@ -4,7 +4,8 @@
 /*
  * The disk of a simulated machine, and the StateStore through which one process sees it. The disk outlives
  * the process. Each write asks what shall become of it: it may fail, and the process may die in it, with the
- * record old, torn or new.
+ * record old, torn or new. While the disk hangs each call is late (STATE_LATE), and what is asked for is done when it
+ * answers again: if the process dies before, it never was.
  */
 
 #include "state-store.h"
@@ -29,6 +30,8 @@ DEFINE_FREEP(SimDisk, sim_disk_free);
 /* A torn record has so much of what was written; 500 at first. */
 void sim_disk_tear_at(SimDisk *d, unsigned permille);
 size_t sim_disk_n_records(const SimDisk *d);
+/* Until then, by the clock of the loops; 0: it answers. */
+void sim_disk_hang(SimDisk *d, usec_t until_usec);
 
-/* After a DIE nothing that this store is told has an effect any more. */
-StateStore *sim_state_store_new(SimDisk *d, sim_disk_fate_t fate, void *userdata);
+/* loop: of the process; one store of a disk at a time. After a DIE nothing that this store is told has an effect any more. */
+StateStore *sim_state_store_new(SimDisk *d, Loop *loop, sim_disk_fate_t fate, void *userdata);
