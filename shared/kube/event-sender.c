@@ -10,7 +10,7 @@
 #include "log.h"
 #include "string-util.h"
 
-#define IN_FLIGHT_MAX 8u
+#define IN_FLIGHT_MAX 4u
 #define QUEUE_MAX 256u
 #define RETRIES_MAX 3u
 #define BACKOFF_BASE_USEC USEC_PER_SEC
