@@ -3,10 +3,11 @@
 
 import contextlib
 import json
+import os
 import statistics
 import time
 
-from daemons import LIMIT
+from daemons import LIMIT, build_directory
 from metadata import NOTICE
 from world import BarMissed, answered_at
 
@@ -222,4 +223,62 @@ def person_uncordons(world, figures):
     figures.add("pods evicted after that: 0")
 
 
-CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons]
+def _wait_text(agent, text):
+    deadline = time.monotonic() + LIMIT
+    while not any(text in line.text for line in agent.lines()):
+        assert agent.alive() and time.monotonic() < deadline, f"never said '{text}'\n{agent.tail()}"
+        time.sleep(0.005)
+
+
+def disk_hangs(world, figures):
+    """the agent's disk hangs: it drains all the same, ends when asked, starts again, and writes when the disk answers"""
+    node, _ = world.node(world.unique("disk"), "aws:///us-east-1a/i-0123456789abcdef0")
+    world.cluster.create_pods(node, 10, prefix=node)
+    world.cluster.wait_running(10, node)
+    folder, hangs = world.path(f"state-{node}"), world.path(f"{node}-disk-hangs")
+    record = os.path.join(folder, "intent.json")
+    environment = {
+        "LD_PRELOAD": os.path.join(build_directory(), "tests", "e2e", "libhanging-disk.so"),
+        "HANGING_DISK": os.path.realpath(folder), "HANGING_DISK_WHILE": hangs
+    }
+    mark = world.audit.mark()
+    with world.metadata() as metadata, world.agent(node, metadata, environment) as agent:
+        agent.wait_line("READY")
+        with open(hangs, "w", encoding="ascii"):
+            pass
+        _wait_polls(metadata, 2)
+        metadata.interrupt()
+        agent.wait_line("NODE_DRAINED")
+        world.wait_condition(node, "Drained")
+        calls = world.audit.since(mark, _user(node))
+        cordon = next(c for c in calls if _is_cordon(c))
+        figures.add("cordon -> last of 10 evictions answered "
+                    f"{answered_at([c for c in calls if c.is_eviction]) - cordon.answered:.3f} s")
+        _wait_text(agent, "hangs: the intent log is not written")
+        assert not os.path.exists(record), "the disk did not hang"
+        begin = time.monotonic()
+        status = agent.stop()
+        figures.add(f"asked to end with a write under way: exit status {status} "
+                    f"after {(time.monotonic() - begin) * 1000:.0f} ms")
+        assert status == 0, agent.tail()
+
+        mark = world.audit.mark()
+        begin = time.monotonic()
+        agent.start()
+        agent.wait_line("READY")
+        figures.add(f"started while it hangs: ready after {time.monotonic() - begin:.2f} s")
+        _wait_text(agent, "hangs: the intent log cannot be read")
+        world.wait_condition(node, "Drained")
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
+        os.unlink(hangs)
+        _wait_text(agent, "answers again")
+        agent.kill()
+        agent.start()
+        agent.wait_line("READY")
+        _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 2)
+        assert not any("hang" in line.text for line in agent.lines()), agent.tail()
+        again = [c for c in world.audit.since(mark, _user(node)) if c.is_eviction or _is_cordon(c)]
+        assert not again, again
+
+
+CASES = [interrupted_node, agent_killed, agent_stopped, person_uncordons, disk_hangs]

@@ -255,7 +255,7 @@ class World:
 
     # -- processes
 
-    def agent(self, node, metadata, **settings):
+    def agent(self, node, metadata, environment=None, **settings):
         """The agent of that node, with the credential of its kubelet; started by `with` or start()."""
         values = {
             "Kubernetes.Kubeconfig": self.cluster.kubeconfig(f"system:node:{node}", embed=False),
@@ -263,7 +263,7 @@ class World:
             "Agent.StateDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings
         }
         os.makedirs(values["Agent.StateDirectory"], exist_ok=True)
-        return self._daemon(f"agent-{node}", "vesper-agent", values, {})
+        return self._daemon(f"agent-{node}", "vesper-agent", values, environment or {})
 
     def coordinator(self, name, provider="ec2", region=None, **settings):
         values = {
