@@ -22,8 +22,9 @@ typedef struct LogRecord {
 /* One line each, with its line feed. */
 void log_render_text(const LogRecord *record, StrBuf *b);
 void log_render_json(const LogRecord *record, StrBuf *b);
-/* A native message of the journal. Failures are dropped: there is nobody left to tell. */
-void log_send_journal(const LogRecord *record);
+/* A native message of the journal. *fd: the connection, or below 0; kept for the next. 0, or a negative errno: it is lost; -EAGAIN:
+ * the journal has not taken it in so long. */
+int log_send_journal(const LogRecord *record, int *fd, int patience_msec);
 
 /* A copy with secrets masked; NULL on ENOMEM. */
 char *log_redacted_copy(const char *text);

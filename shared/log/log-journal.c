@@ -1,50 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define SD_JOURNAL_SUPPRESS_LOCATION /* it would always be this file */
-#include <sys/uio.h>
-
-#include <systemd/sd-journal.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "alloc-util.h"
+#include "file-util.h"
 #include "log-internal.h"
 #include "macro.h"
 
-/* What every message has: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID. */
-#define N_OWN_FIELDS 4u
+/*
+ * The journal's native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL), one datagram a message. Not by
+ * sd_journal_sendv(): its socket blocks. A journal whose disk hangs takes nothing any more, its queue fills
+ * with what the whole machine says, and then everybody who logs stands still with it.
+ */
 
-static void free_iovecs(struct iovec *v, size_t n) {
-        if (v)
-                for (size_t i = 0; i < n; i++)
-                        free(v[i].iov_base);
-        free(v);
+#define ATTEMPTS 3u
+
+/* "KEY=value", or, of more than one line, the key, the size in 64 bits of little endian, the value. */
+static void add_field(StrBuf *b, const char *key, const char *value) {
+        uint64_t size = strlen(value);
+
+        strbuf_add(b, key);
+        if (!strchr(value, '\n'))
+                strbuf_add_char(b, '=');
+        else {
+                strbuf_add_char(b, '\n');
+                for (unsigned i = 0; i < sizeof(size); i++)
+                        strbuf_add_char(b, (char) (size >> 8 * i & 0xff));
+        }
+        strbuf_add_n(b, value, size);
+        strbuf_add_char(b, '\n');
 }
 
-/* Takes `text`, an assignment "KEY=value"; NULL is a lack of memory and loses this field only. */
-static void add_assignment(struct iovec *v, size_t *n, char *text) {
-        if (text)
-                v[(*n)++] = (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
-}
-
-static char *field_assignment(const LogField *f) {
+/* Lack of memory loses this field only. */
+static void add_redacted(StrBuf *b, const LogField *f) {
         _cleanup_free_ char *value = log_redacted_copy(f->value);
 
-        return value ? strf("%s=%s", f->key, value) : NULL;
+        if (value)
+                add_field(b, f->key, value);
 }
 
-void log_send_journal(const LogRecord *record) {
-        struct iovec *v;
-        size_t n = 0;
+static int connect_journal(int *ret) {
+        static const struct sockaddr_un journal = { .sun_family = AF_UNIX,
+                                                    .sun_path = "/run/systemd/journal/socket" };
+        _cleanup_close_ int fd = -EBADF;
 
-        v = new0(struct iovec, N_OWN_FIELDS + record->n_fields);
-        if (!v)
-                return;
-        add_assignment(v, &n, strf("MESSAGE=%s", record->text));
-        add_assignment(v, &n, strf("PRIORITY=%d", (int) record->level));
-        add_assignment(v, &n, strf("SYSLOG_IDENTIFIER=%s", record->identifier));
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &journal, sizeof(journal)) < 0)
+                return -errno;
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+static int send_datagram(int *fd, const StrBuf *b, int patience_msec) {
+        int r = 0;
+
+        if (b->failed)
+                return -ENOMEM;
+        for (unsigned i = 0; i < ATTEMPTS; i++) {
+                if (*fd < 0) {
+                        r = connect_journal(fd);
+                        if (r < 0)
+                                return r;
+                }
+                if (send(*fd, b->data, b->size, MSG_NOSIGNAL) >= 0)
+                        return 0;
+                r = -errno;
+                if (r == -ECONNREFUSED || r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE)
+                        closep(fd); /* its socket was made anew */
+                else if (r == -EAGAIN) {
+                        if (poll(&(struct pollfd){ .fd = *fd, .events = POLLOUT }, 1, patience_msec) == 0)
+                                return r;
+                } else if (r != -EINTR)
+                        return r;
+        }
+        return r;
+}
+
+int log_send_journal(const LogRecord *record, int *fd, int patience_msec) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        char priority[] = { (char) ('0' + (int) record->level), 0 };
+
+        add_field(&b, "MESSAGE", record->text);
+        add_field(&b, "PRIORITY", priority);
+        add_field(&b, "SYSLOG_IDENTIFIER", record->identifier);
         if (record->message_id)
-                add_assignment(v, &n, strf("MESSAGE_ID=%s", record->message_id));
+                add_field(&b, "MESSAGE_ID", record->message_id);
         for (size_t i = 0; i < record->n_fields; i++)
                 if (record->fields[i].value)
-                        add_assignment(v, &n, field_assignment(record->fields + i));
-        (void) sd_journal_sendv(v, (int) n);
-        free_iovecs(v, n);
+                        add_redacted(&b, record->fields + i);
+        return send_datagram(fd, &b, patience_msec);
 }

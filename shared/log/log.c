@@ -3,6 +3,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,9 +13,12 @@
 #include <unistd.h>
 
 #include "alloc-util.h"
+#include "file-util.h"
 #include "log-internal.h"
 #include "parse-util.h"
 #include "string-util.h"
+
+#define PATIENCE_MSEC 200
 
 struct Log {
         LogTarget target;
@@ -20,6 +26,9 @@ struct Log {
         char *identifier;
         log_hook_t hook;
         void *userdata;
+        int journal_fd;
+        uint64_t n_lost; /* since something was taken */
+        bool torn;       /* a line on standard error has no end */
 };
 
 static const char *const target_table[_LOG_TARGET_MAX] = {
@@ -45,6 +54,7 @@ int log_new(LogTarget target, LogLevel max_level, const char *identifier, Log **
         if (!l)
                 return -ENOMEM;
         l->target = target;
+        l->journal_fd = -EBADF;
         l->max_level = max_level;
         l->identifier = strdup(identifier);
         if (!l->identifier)
@@ -54,10 +64,11 @@ int log_new(LogTarget target, LogLevel max_level, const char *identifier, Log **
 }
 
 Log *log_free(Log *l) {
-        if (l)
-                free(l->identifier);
-        free(l);
-        return NULL;
+        if (!l)
+                return NULL;
+        closep(&l->journal_fd);
+        free(l->identifier);
+        return mfree(l);
 }
 
 void log_set_hook(Log *l, log_hook_t hook, void *userdata) {
@@ -126,42 +137,85 @@ bool log_enabled(const Log *l, LogLevel level) {
         return l && level <= l->max_level && (l->hook || l->target != LOG_TARGET_NULL);
 }
 
-/* One write per line, so that lines of several processes on one pipe do not mix. What cannot be written
- * is lost: a full pipe must not stop a drain. */
-static void write_line(const StrBuf *b) {
-        ssize_t n;
+/* One write per line where a pipe takes it whole, so that lines of several processes do not mix. A pipe that
+ * is ready takes PIPE_BUF bytes without waiting. */
+static int write_line(Log *l, const StrBuf *b, int patience_msec) {
+        size_t at = 0;
 
         if (b->failed)
-                return;
-        do
-                n = write(STDERR_FILENO, strbuf_str(b), b->size);
-        while (n < 0 && errno == EINTR);
+                return -ENOMEM;
+        while (at < b->size) {
+                int r = poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, patience_msec);
+                ssize_t n =
+                        r > 0 ? write(STDERR_FILENO, b->data + at, MIN(b->size - at, (size_t) PIPE_BUF)) : r;
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        l->torn = l->torn || at > 0;
+                        return n < 0 ? -errno : -EAGAIN;
+                }
+                at += (size_t) n;
+        }
+        l->torn = false;
+        return 0;
 }
 
-static void log_emit(const Log *l, const LogRecord *record) {
+static int log_send(Log *l, const LogRecord *record) {
+        int patience_msec = l->n_lost > 0 ? 0 : PATIENCE_MSEC;
         _cleanup_strbuf_ StrBuf line = { 0 };
+
+        if (l->torn)
+                strbuf_add_char(&line, '\n');
+        switch (l->target) {
+        case LOG_TARGET_JOURNAL:
+                return log_send_journal(record, &l->journal_fd, patience_msec);
+        case LOG_TARGET_JSON:
+                log_render_json(record, &line);
+                return write_line(l, &line, patience_msec);
+        case LOG_TARGET_TEXT:
+                log_render_text(record, &line);
+                return write_line(l, &line, patience_msec);
+        case LOG_TARGET_NULL:
+        case _LOG_TARGET_MAX:
+        case _LOG_TARGET_INVALID:
+                break;
+        }
+        return 0;
+}
+
+/* Before the first that is taken again. */
+static int log_send_lost(Log *l, const LogRecord *next) {
+        char text[sizeof("18446744073709551615") + 160];
+        LogRecord record = {
+                .level = LOG_LEVEL_WARNING, .time = next->time, .identifier = next->identifier, .text = text
+        };
+
+        (void) snprintf(
+                text, sizeof(text),
+                "%" PRIu64
+                " messages of this log were lost here: nobody took them. If it happens again, look at what "
+                "reads this log, and at its disk.",
+                l->n_lost);
+        return log_send(l, &record);
+}
+
+static void log_emit(Log *l, const LogRecord *record) {
+        int r = 0;
 
         if (l->hook) {
                 l->hook(record->level, record->message_id, record->text, record->fields, record->n_fields,
                         l->userdata);
                 return;
         }
-        switch (l->target) {
-        case LOG_TARGET_JOURNAL:
-                log_send_journal(record);
-                return;
-        case LOG_TARGET_JSON:
-                log_render_json(record, &line);
-                break;
-        case LOG_TARGET_TEXT:
-                log_render_text(record, &line);
-                break;
-        case LOG_TARGET_NULL:
-        case _LOG_TARGET_MAX:
-        case _LOG_TARGET_INVALID:
-                return;
+        if (l->n_lost > 0)
+                r = log_send_lost(l, record);
+        if (r >= 0) {
+                l->n_lost = 0;
+                r = log_send(l, record);
         }
-        write_line(&line);
+        if (r < 0)
+                l->n_lost++;
 }
 
 int log_full(Log *l, LogLevel level, int error, const char *message_id, const LogField *fields,

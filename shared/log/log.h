@@ -6,6 +6,10 @@
  * only; daemons say what happened to which node, why, what comes next and what to do. Every operator-visible event has a
  * MESSAGE_ID in log-catalog.h. Never logged: tokens, user-data, signed headers: callers hand in no secret; as a second net
  * log_redact() masks bearer tokens, AWS signatures and X-Amz-Security-Token in any message.
+ *
+ * Who reads a log may hang, as the disk that it writes to does: the journal, or the container runtime at the other end of a pipe.
+ * Logging waits for it 200 ms once, and no more until it takes something again; what is lost meanwhile is counted, and the log says
+ * how much that was.
  */
 
 #include <stdarg.h>

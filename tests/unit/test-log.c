@@ -329,14 +329,76 @@ static void test_target_auto(void **state) {
         assert_int_equal(broken, LOG_TARGET_JSON);
 }
 
+/* -- a reader that hangs ---------------------------------------------------------------------------- */
+
+/* All that is there. */
+static char *drain(int fd) {
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        char piece[4096];
+
+        for (ssize_t n; (n = read(fd, piece, sizeof(piece))) > 0;)
+                strbuf_add_n(&b, piece, (size_t) n);
+        return strbuf_steal(&b);
+}
+
+/* A pipe that is full holds nobody up, though its writing end blocks; how much is lost is said where it is.
+ */
+static void test_full_pipe(void **state) {
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_free_ char *before = NULL, *after = NULL, *large = NULL, *end = NULL;
+        unsigned logged = 0, kept = 0;
+        Capture c;
+
+        assert_return_code(log_new(LOG_TARGET_TEXT, LOG_LEVEL_INFO, "test", &l), 0);
+        large = calloc(20001, 1);
+        memset(large, 'x', 20000);
+        c = capture_begin();
+        assert_return_code(fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) & ~O_NONBLOCK),
+                           errno);
+        assert_return_code(fcntl(STDERR_FILENO, F_SETPIPE_SZ, 16384), errno);
+        for (; logged < 1000; logged++)
+                log_info(l, "a message that a pipe of 16 kB takes a few hundred times, number %u", logged);
+        before = drain(c.read_fd);
+        log_info(l, "the first");
+        log_info(l, "the second");
+        log_info(l, "%s", large);
+        after = drain(c.read_fd);
+        log_info(l, "the last");
+        end = drain(c.read_fd);
+        capture_end(c, (char[2]){ 0 }, 2);
+
+        for (const char *at = before; (at = strchr(at, '\n')); at++)
+                kept++;
+        assert_in_range(kept, 100, 300);
+        end[strlen(end) - 1] = 0;
+        {
+                _cleanup_free_ char *lost =
+                        strf(" warning %u messages of this log were lost here", logged - kept);
+
+                print_message("%s\n", lost);
+                assert_non_null(strstr(after, lost));
+        }
+        assert_true(strstr(after, "were lost here") < strstr(after, "the first\n"));
+        assert_non_null(strstr(after, "the second\n"));
+        assert_true(after[strlen(after) - 1] == 'x');
+        /* What was cut is ended, and lost. */
+        assert_true(end[0] == '\n');
+        assert_non_null(strstr(end, " warning 1 messages of this log were lost here"));
+        assert_non_null(strstr(end, "the last"));
+}
+
 /* -- the journal, played by a socket at its place in a mount namespace of our own
  * ---------------------------- */
 
-static int journal_socket(void) {
+static int journal_bind(void) {
         static const struct sockaddr_un sa = { .sun_family = AF_UNIX,
                                                .sun_path = "/run/systemd/journal/socket" };
-        int fd;
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+        return fd < 0 || bind(fd, (const struct sockaddr *) &sa, sizeof(sa)) < 0 ? -errno : fd;
+}
+
+static int journal_socket(void) {
         if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
                 return -errno;
         if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -344,15 +406,12 @@ static int journal_socket(void) {
                 return -errno;
         if (mkdir("/run/systemd", 0755) < 0 || mkdir("/run/systemd/journal", 0755) < 0)
                 return -errno;
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || bind(fd, (const struct sockaddr *) &sa, sizeof(sa)) < 0)
-                return -errno;
-        return fd;
+        return journal_bind();
 }
 
 #define EXIT_SKIP 77
 
-/* In a child, so that the namespace and libsystemd's socket go with it. */
+/* In a child, so that the namespace goes with it. */
 static int journal_child(void) {
         static const char expected[] =
                 "MESSAGE=Drained n1\nPRIORITY=5\nSYSLOG_IDENTIFIER=test\nMESSAGE_ID=" MESSAGE_NODE_DRAINED
@@ -381,14 +440,59 @@ static int journal_child(void) {
         return EXIT_SUCCESS;
 }
 
-static void test_journal(void **state) {
+/* It takes nothing; then again; then its socket is another one. */
+static int hanging_journal_child(void) {
+        static const char two_lines[] =
+                "MESSAGE\n\3\0\0\0\0\0\0\0a\nb\nPRIORITY=6\nSYSLOG_IDENTIFIER=test\n";
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        char datagram[1000];
+        unsigned n_taken = 0, n_logged = 2000;
+        _cleanup_free_ char *lost = NULL;
+        ssize_t n;
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        for (unsigned i = 0; i < n_logged; i++)
+                log_info(l, "number %u", i);
+        while (recv(fd, datagram, sizeof(datagram), 0) > 0)
+                n_taken++;
+        if (n_taken == 0 || n_taken >= n_logged)
+                return EXIT_FAILURE;
+        log_info(l, "a\nb");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        lost = strf("MESSAGE=%u messages of this log were lost here", n_logged - n_taken);
+        print_message("%s\n", lost);
+        if (strncmp(datagram, lost, strlen(lost)) != 0 || !strstr(datagram, "\nPRIORITY=4\n"))
+                return EXIT_FAILURE;
+        n = recv(fd, datagram, sizeof(datagram), 0);
+        if (n != (ssize_t) sizeof(two_lines) - 1 || memcmp(datagram, two_lines, (size_t) n) != 0)
+                return EXIT_FAILURE;
+
+        closep(&fd);
+        log_info(l, "to nobody");
+        unlink("/run/systemd/journal/socket");
+        fd = journal_bind();
+        log_info(l, "to another");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        if (strncmp(datagram, "MESSAGE=1 messages", strlen("MESSAGE=1 messages")) != 0)
+                return EXIT_FAILURE;
+        return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void in_child(int (*child)(void)) {
         int status = 0;
         pid_t pid;
 
         pid = fork();
         assert_return_code(pid, errno);
         if (pid == 0)
-                _exit(journal_child());
+                _exit(child());
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         if (WEXITSTATUS(status) == EXIT_SKIP) {
@@ -398,12 +502,26 @@ static void test_journal(void **state) {
         assert_int_equal(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
+static void test_journal(void **state) {
+        in_child(journal_child);
+}
+
+static void test_hanging_journal(void **state) {
+        in_child(hanging_journal_child);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_text),        cmocka_unit_test(test_json),
-                cmocka_unit_test(test_levels),      cmocka_unit_test(test_hook_and_errors),
-                cmocka_unit_test(test_redact),      cmocka_unit_test(test_names),
-                cmocka_unit_test(test_target_auto), cmocka_unit_test(test_journal),
+                cmocka_unit_test(test_text),
+                cmocka_unit_test(test_json),
+                cmocka_unit_test(test_levels),
+                cmocka_unit_test(test_hook_and_errors),
+                cmocka_unit_test(test_redact),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_target_auto),
+                cmocka_unit_test(test_journal),
+                cmocka_unit_test(test_hanging_journal),
+                cmocka_unit_test(test_full_pipe),
         };
         return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }
