@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ void *REAL(realloc)(void *p, size_t size);
 /* The only state: malloc() has no argument for it. */
 static struct {
         bool armed, fired;
+        pthread_t owner; /* who armed it: a sanitizer's own beginning of a thread asks for memory, too */
         unsigned pauses;
         size_t n_seen, fails_at;
         uint64_t places[PLACES_MAX];
@@ -45,6 +47,7 @@ void alloc_fault_arm(size_t n) {
         fault.fails_at = n;
         fault.n_seen = 0;
         fault.fired = false;
+        fault.owner = pthread_self();
         fault.armed = true;
 }
 
@@ -106,7 +109,7 @@ static void note_place(void) {
 }
 
 _early_ static bool fails_now(void) {
-        if (!fault.armed || fault.pauses > 0)
+        if (!fault.armed || fault.pauses > 0 || !pthread_equal(pthread_self(), fault.owner))
                 return false;
         fault.n_seen++;
         if (fault.fails_at == 0)

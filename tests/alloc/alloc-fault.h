@@ -5,8 +5,8 @@
  * Memory that runs out at a chosen moment. A program that has alloc-fault.c in it has its own malloc(),
  * calloc(), realloc(), strdup() and strndup(), in front of those of libc (or of the sanitizer), for itself
  * and for every library that it uses: so cJSON, libyaml and OpenSSL run out, too. Only what is asked for
- * between alloc_fault_arm() and alloc_fault_disarm(), and not inside a pause, is counted and can fail. One
- * thread.
+ * between alloc_fault_arm() and alloc_fault_disarm(), and not inside a pause, is counted and can fail; and
+ * only of the thread that armed it.
  */
 
 #include <stdbool.h>
