@@ -46,7 +46,8 @@
 
 typedef struct Arguments {
         const char *dir, *world, *cert, *key, *ca, *client_ca, *region, *access_key_id, *secret_access_key;
-        uint64_t api_port, ec2_port, control_port, seed, shutting_down_sec, pod_start_msec, heartbeat_sec;
+        uint64_t api_port, ec2_port, control_port, seed, shutting_down_sec, pod_start_msec, heartbeat_sec,
+                json_only;
 } Arguments;
 
 /* What one instance sees at its link-local address. */
@@ -90,6 +91,7 @@ static const char usage[] =
         "      --terminate-sec N       a terminated instance is shutting down so long (default 1)\n"
         "      --pod-start-msec N      a bound pod runs after so long (default 50)\n"
         "      --heartbeat-sec N       kubelets renew their Leases so often (default 10; 0: never)\n"
+        "      --json-only 1           the API server does not speak protobuf\n"
         "      --seed N                of all that is random (default: the system's)\n";
 
 static int fail(int r, const char *what) {
@@ -117,6 +119,7 @@ enum {
         ARG_TERMINATE_SEC,
         ARG_POD_START_MSEC,
         ARG_HEARTBEAT_SEC,
+        ARG_JSON_ONLY,
         _ARG_MAX,
 };
 
@@ -136,7 +139,7 @@ static int take_argument(Arguments *a, int option, const char *value) {
         } numbers[] = { { &a->api_port, 65535 },          { &a->ec2_port, 65535 },
                         { &a->control_port, 65535 },      { &a->seed, UINT64_MAX },
                         { &a->shutting_down_sec, 86400 }, { &a->pod_start_msec, 3600000 },
-                        { &a->heartbeat_sec, 3600 } };
+                        { &a->heartbeat_sec, 3600 },      { &a->json_only, 1 } };
 
         if (option < ARG_DIR || option >= _ARG_MAX)
                 return -EINVAL;
@@ -166,6 +169,7 @@ static int parse_arguments(int argc, char **argv, Arguments *a) {
                 { "terminate-sec", required_argument, NULL, ARG_TERMINATE_SEC },
                 { "pod-start-msec", required_argument, NULL, ARG_POD_START_MSEC },
                 { "heartbeat-sec", required_argument, NULL, ARG_HEARTBEAT_SEC },
+                { "json-only", required_argument, NULL, ARG_JSON_ONLY },
                 { NULL, 0, NULL, 0 },
         };
         int c;
@@ -452,6 +456,7 @@ static int catch_signals(Process *p) {
 
 static int start(Process *p) {
         FakeClusterOptions options = {
+                .api = { .encoding = p->args.json_only ? FAKE_ENCODING_JSON : FAKE_ENCODING_PROTOBUF },
                 .heartbeat_usec = p->args.heartbeat_sec * USEC_PER_SEC,
                 .pod_start_usec = p->args.pod_start_msec * USEC_PER_MSEC,
         };
