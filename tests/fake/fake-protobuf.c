@@ -20,34 +20,51 @@ typedef struct Writer {
 
 /* -- the wire ------------------------------------------------------------------------------------------ */
 
-static size_t format_varint(uint64_t v, char ret[10]) {
-        size_t n = 0;
+#define VARINT_MAX 10u
 
+static inline char *format_varint(char *to, uint64_t v) {
         for (; v >= 0x80; v >>= 7)
-                ret[n++] = (char) (v | 0x80);
-        ret[n++] = (char) v;
-        return n;
+                *to++ = (char) (v | 0x80);
+        *to++ = (char) v;
+        return to;
 }
 
-static void put_varint(StrBuf *b, uint64_t v) {
-        char text[10];
+static inline char *format_tag(char *to, uint32_t number, Wire wire) {
+        return format_varint(to, (uint64_t) number << 3 | wire);
+}
 
-        strbuf_add_n(b, text, format_varint(v, text));
+/* Where n more bytes may be written. Most of what is written is a few bytes. */
+static inline char *room(StrBuf *b, size_t n) {
+        if (b->allocated - b->size <= n) {
+                strbuf_make_room(b, n);
+                assert(!b->failed);
+        }
+        return b->data + b->size;
+}
+
+static inline void written(StrBuf *b, const char *end) {
+        b->size = (size_t) (end - b->data);
 }
 
 static void put_tag(StrBuf *b, uint32_t number, Wire wire) {
-        put_varint(b, (uint64_t) number << 3 | wire);
+        written(b, format_tag(room(b, VARINT_MAX), number, wire));
+}
+
+static void put_varint(StrBuf *b, uint64_t v) {
+        written(b, format_varint(room(b, VARINT_MAX), v));
 }
 
 static void put_number(StrBuf *b, uint32_t number, int64_t v) {
-        put_tag(b, number, WIRE_VARINT);
-        put_varint(b, (uint64_t) v);
+        char *to = room(b, 2 * VARINT_MAX);
+
+        written(b, format_varint(format_tag(to, number, WIRE_VARINT), (uint64_t) v));
 }
 
 static void put_bytes(StrBuf *b, uint32_t number, const void *p, size_t size) {
-        put_tag(b, number, WIRE_BYTES);
-        put_varint(b, size);
-        strbuf_add_n(b, p, size);
+        char *to = room(b, 2 * VARINT_MAX + size);
+
+        to = format_varint(format_tag(to, number, WIRE_BYTES), size);
+        written(b, mempcpy(to, p, size));
 }
 
 static void put_text(StrBuf *b, uint32_t number, const char *s) {
@@ -62,14 +79,13 @@ static size_t begin(StrBuf *b, uint32_t number) {
 
 static void end(StrBuf *b, size_t at) {
         size_t size = b->size - at, n;
-        char text[10];
+        char text[VARINT_MAX];
 
-        n = format_varint(size, text);
-        strbuf_add_n(b, text, n); /* room for it */
-        if (b->failed)
-                return;
+        n = (size_t) (format_varint(text, size) - text);
+        (void) room(b, n);
         memmove(b->data + at + n, b->data + at, size);
         memcpy(b->data + at, text, n);
+        b->size += n;
 }
 
 /* -- values -------------------------------------------------------------------------------------------- */
