@@ -29,8 +29,8 @@
 #define PIECE_BUFFER_KEEP_MAX (32u * 1024)
 
 /* Memory of each call in flight: lists and watches want fewer reads. What may come by HTTP/2 has room for a
- * whole frame: libcurl 7.88 writes past a smaller buffer when answers of several calls come mixed, even if all
- * have the same (4 kB: seen on real machines by tests/node, and by tests/h2 under valgrind). */
+ * whole frame: libcurl 7.88 writes past a smaller buffer when answers of several calls come mixed, even if
+ * all have the same (4 kB: seen on real machines by tests/node, and by tests/h2 under valgrind). */
 #define BUFFER_SMALL 2048L
 #define BUFFER_LARGE 16384L
 
@@ -67,6 +67,8 @@ static void call_drop_handle(CurlCall *c) {
         if (c->completed && c->plain_url)
                 curl_transport_keep_handle(c->t, TAKE_PTR(c->easy), TAKE_PTR(c->plain_url),
                                            TAKE_PTR(c->headers));
+        else if (c->completed && c->common && c->error == 0)
+                curl_transport_keep_ready(c->t, TAKE_PTR(c->easy), c, TAKE_PTR(c->headers));
         else
                 curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
         curl_lane_leave(TAKE_PTR(c->lane), c->https);
@@ -291,12 +293,6 @@ static int call_add_header(CurlCall *c, const char *name, const char *value) {
         return slist_add(&c->headers, line);
 }
 
-/* An empty one, for the methods that come with one. */
-static bool request_has_body(const HttpRequest *q) {
-        return q->body_size > 0 || q->method == HTTP_POST || q->method == HTTP_PUT ||
-               q->method == HTTP_PATCH;
-}
-
 static int call_set_headers(CurlCall *c, const HttpRequest *q) {
         int r;
 
@@ -306,8 +302,7 @@ static int call_set_headers(CurlCall *c, const HttpRequest *q) {
                         return r;
         }
 
-        if (!request_has_body(
-                    q)) /* libcurl invents neither, and each line is compared with all it might add */
+        if (!c->has_body) /* libcurl invents neither, and each line is compared with all it might add */
                 return 0;
         r = slist_add(&c->headers, "Expect:");
         if (r >= 0 && !http_header_find(q->headers, q->n_headers, "Content-Type"))
@@ -337,6 +332,27 @@ static int call_rename_host(CurlCall *c, const HttpRequest *q, CURLU *u, const c
         return authority ? call_add_header(c, "Host", authority) : -ENOMEM;
 }
 
+/* Where libcurl could read this origin before, and no byte behind it is one that it refuses. */
+static bool url_was_read(const CurlCall *c, const char *url) {
+        const char *p = c->t->origin ? startswith(url, c->t->origin) : NULL;
+
+        if (!p || *p != '/')
+                return false;
+        while (*p > ' ' && *p < 0x7f)
+                p++;
+        return *p == 0;
+}
+
+/* Memory short: the next one is read whole again. */
+static void note_origin(CurlCall *c, const char *url) {
+        const char *host = startswith(url, "https://"), *end = host ? strchr(host, '/') : NULL;
+
+        if (end) {
+                free(c->t->origin);
+                c->t->origin = strndup(url, (size_t) (end - url));
+        }
+}
+
 static int call_set_url(CurlCall *c, const HttpRequest *q) {
         _cleanup_(curl_urlp) CURLU *u = NULL;
         _cleanup_(curl_strp) char *url = NULL;
@@ -344,6 +360,10 @@ static int call_set_url(CurlCall *c, const HttpRequest *q) {
         CURLUcode e;
         int r;
 
+        if (!name && url_was_read(c, q->url)) {
+                curl_easy_setopt(c->easy, CURLOPT_URL, q->url);
+                return 0;
+        }
         u = curl_url();
         if (!u)
                 return -ENOMEM;
@@ -353,6 +373,7 @@ static int call_set_url(CurlCall *c, const HttpRequest *q) {
 
         if (!c->https || !name) {
                 curl_easy_setopt(c->easy, CURLOPT_URL, q->url);
+                note_origin(c, q->url);
                 return 0;
         }
 
@@ -410,18 +431,20 @@ static void call_set_tls(CurlCall *c) {
         }
 }
 
-static void call_set_method(CurlCall *c, const HttpRequest *q) {
-        bool body = request_has_body(q);
+static void call_set_body(CurlCall *c, const HttpRequest *q) {
+        if (!c->has_body)
+                return;
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) q->body_size);
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, c->body); /* not copied */
+}
 
+static void call_set_method(CurlCall *c, const HttpRequest *q) {
         if (q->method == HTTP_HEAD) {
                 curl_easy_setopt(c->easy, CURLOPT_NOBODY, 1L);
                 return;
         }
-        if (body) {
-                curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) q->body_size);
-                curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, c->body); /* not copied */
-        }
-        if (q->method != HTTP_GET || body)
+        call_set_body(c, q);
+        if (q->method != HTTP_GET || c->has_body)
                 curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, http_method_to_string(q->method));
 }
 
@@ -488,8 +511,11 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         r = curl_lane_open(c->t, q->lane, &lane);
         if (r < 0)
                 return r;
+        c->common = curl_request_is_common(q);
         if (plain)
                 c->easy = curl_transport_take_kept(c->t, q, &c->plain_url, &c->headers);
+        else if (c->common)
+                c->easy = curl_transport_take_ready(c->t, q, &c->headers);
         again = !!c->easy;
         if (!again)
                 c->easy = curl_transport_take_handle(c->t);
@@ -499,8 +525,12 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         c->https = !!startswith(q->url, "https://");
         curl_lane_enter(lane, c->https);
         call_set_callbacks(c);
-        if (again)
+        if (again && plain)
                 return 0;
+        if (again) {
+                call_set_body(c, q);
+                return call_set_url(c, q);
+        }
 
         if (plain) {
                 c->plain_url = strdup(q->url);
@@ -552,6 +582,8 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         c->owned = !!ret;
         c->guard = q->guard;
         c->tls = http_tls_ref(q->tls);
+        c->method = q->method;
+        c->has_body = curl_request_has_body(q);
         c->done = done;
         c->on_data = q->on_data;
         c->on_headers = q->on_headers;

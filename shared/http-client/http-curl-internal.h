@@ -12,6 +12,7 @@
 #include "string-util.h"
 
 #define CURL_IDLE_HANDLES_MAX 16
+#define CURL_READY_HANDLES_MAX 16u
 #define CURL_SMALL_RESPONSE_MAX (256u * 1024)
 
 typedef struct CurlTransport CurlTransport;
@@ -38,6 +39,15 @@ typedef struct CurlKept {
         struct curl_slist *headers;
 } CurlKept;
 
+/* A handle whose last call was by TLS and came to its answer, with all that such calls have in common. */
+typedef struct CurlReady {
+        CURL *easy;
+        HttpTls *tls; /* may be NULL */
+        struct curl_slist *headers;
+        HttpMethod method;
+        bool body;
+} CurlReady;
+
 struct CurlTransport {
         HttpTransport transport;
         Loop *loop;
@@ -50,8 +60,11 @@ struct CurlTransport {
         List calls;
         CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
         size_t n_idle;
+        CurlReady ready_handles[CURL_READY_HANDLES_MAX]; /* the one used last comes last */
+        size_t n_ready_handles;
         CurlKept kept;
-        List ready; /* calls that have something for their owner */
+        char *origin; /* "https://host:port", the last that libcurl could read; NULL: none yet */
+        List ready;   /* calls that have something for their owner */
         Timer *ready_timer;
         bool dispatching, dead;
 };
@@ -63,10 +76,13 @@ struct CurlCall {
         CURL *easy; /* NULL once it is over, or never began */
         ListNode calls, ready;
         bool in_ready, owned, in_callback, freed;
-        bool completed;  /* by libcurl */
-        bool finished;   /* `error` says how */
-        bool sent;       /* the request may have left */
-        bool https;      /* others may share its connection */
+        bool completed; /* by libcurl */
+        bool finished;  /* `error` says how */
+        bool sent;      /* the request may have left */
+        bool https;     /* others may share its connection */
+        bool common;    /* its handle may serve the next call that is like it, but for URL and body */
+        bool has_body;
+        HttpMethod method;
         char *plain_url; /* of a plain call, whose handle is kept when it comes to its answer */
 
         HttpGuard guard;
@@ -92,6 +108,8 @@ struct CurlCall {
         char curl_text[CURL_ERROR_SIZE];
 };
 
+/* An empty one, for the methods that come with one. */
+bool curl_request_has_body(const HttpRequest *q);
 /* Any proxy, body, stream or certificate makes a call one of its own. */
 bool curl_request_is_plain(const HttpRequest *q);
 /* An easy handle, fresh or as fresh; NULL on ENOMEM. */
@@ -102,6 +120,14 @@ CURL *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, char **re
                                struct curl_slist **ret_headers);
 /* Takes all three, in place of the one before. */
 void curl_transport_keep_handle(CurlTransport *t, CURL *easy, char *url, struct curl_slist *headers);
+/* By TLS, and nothing is special about it. */
+bool curl_request_is_common(const HttpRequest *q);
+/* One that is set up for such a call, all but its URL, its body, and what is the call's own; NULL: there is
+ * none. */
+CURL *curl_transport_take_ready(CurlTransport *t, const HttpRequest *q, struct curl_slist **ret_headers);
+/* Takes handle and headers; in place of the one that was not used for longest. */
+void curl_transport_keep_ready(CurlTransport *t, CURL *easy, const CurlCall *like,
+                               struct curl_slist *headers);
 void curl_transport_free_handles(CurlTransport *t);
 /* The owner will be told in this turn of dispatching, or in the next iteration. */
 void curl_transport_make_ready(CurlTransport *t, CurlCall *c);

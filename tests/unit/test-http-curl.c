@@ -920,6 +920,112 @@ static void test_tls(void **state) {
         }
 }
 
+/* The handle of a call by TLS serves the next one that is like it: with the URL, body and owner of that one.
+ * A row's `same`: it is the handle of the row before. */
+static void test_tls_handle_is_kept(void **state) {
+        static const HttpHeader one[] = { { "X-Empty", "one" } }, two[] = { { "X-Empty", "two" } };
+        const Authority *a = *state;
+        const struct {
+                const char *what;
+                HttpMethod method;
+                const char *path, *body;
+                const HttpHeader *header;
+                HttpLane lane;
+                bool other_node, named, stream;
+                const char *seen, *handled;
+                bool same;
+        } rows[] = {
+                { "the first", HTTP_POST, "/plain", "abc", one, .seen = "200:hello ",
+                  .handled = "POST:/plain?:abc " },
+                { "another URL, another body", HTTP_POST, "/headers?x", "d", one,
+                  .seen = "200:|-|test/1|-|one ", .handled = "POST:/headers?x:d ", .same = true },
+                { "an empty body, another lane", HTTP_POST, "/plain", "", one, .lane = HTTP_LANE_BULK,
+                  .seen = "200:hello ", .handled = "POST:/plain?: ", .same = true },
+                { "not found", HTTP_POST, "/error", "abc", one, .seen = "500:sorry ",
+                  .handled = "POST:/error?:abc ", .same = true },
+                { "another header", HTTP_POST, "/headers", "abc", two, .seen = "200:|-|test/1|-|two ",
+                  .handled = "POST:/headers?:abc " },
+                { "no header", HTTP_POST, "/headers", "abc", NULL, .seen = "200:|-|test/1|-|- ",
+                  .handled = "POST:/headers?:abc " },
+                { "another method", HTTP_PATCH, "/plain", "abc", one, .seen = "200:hello ",
+                  .handled = "PATCH:/plain?:abc " },
+                { "one without a body", HTTP_GET, "/headers", NULL, one, .seen = "200:|-|test/1|-|one ",
+                  .handled = "GET:/headers?: " },
+                { "the same", HTTP_GET, "/plain", NULL, one, .seen = "200:hello ",
+                  .handled = "GET:/plain?: ", .same = true },
+                { "a DELETE", HTTP_DELETE, "/plain", NULL, one, .seen = "200:hello ",
+                  .handled = "DELETE:/plain?: " },
+                { "a DELETE with a body", HTTP_DELETE, "/plain", "o", one, .seen = "200:hello ",
+                  .handled = "DELETE:/plain?:o " },
+                { "HEAD is not kept", HTTP_HEAD, "/plain", NULL, one,
+                  .seen = "200: ", .handled = "HEAD:/plain?: " },
+                { "a GET after it", HTTP_GET, "/who", NULL, one,
+                  .seen = "200:CN=system:node:n1,O=system:nodes ", .handled = "GET:/who?: " },
+                { "somebody else", HTTP_GET, "/who", NULL, one, .other_node = true,
+                  .seen = "200:CN=system:node:n2,O=system:nodes ", .handled = "GET:/who?: " },
+                { "the server by name is not kept", HTTP_GET, "/who", NULL, one, .named = true,
+                  .seen = "200:CN=system:node:n1,O=system:nodes ", .handled = "GET:/who?: " },
+                { "nor a stream", HTTP_GET, "/stream", NULL, one, .stream = true,
+                  .seen = "[onetwo]200: ", .handled = "GET:/stream?: " },
+        };
+        _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
+        const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
+        _cleanup_(http_tls_unrefp) HttpTls *node = tls_of(a->ca, a->node, NULL, false),
+                                           *node2 = tls_of(a->ca, a->node2, NULL, false),
+                                           *named = tls_of(a->ca, a->node, "kubernetes", false);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const CURL *before = i > 0 && t->n_ready_handles > 0
+                                             ? t->ready_handles[t->n_ready_handles - 1].easy
+                                             : NULL;
+                size_t n_before = t->n_ready_handles;
+                bool kept = rows[i].method != HTTP_HEAD && !rows[i].named && !rows[i].stream;
+                HttpRequest q = {
+                        .method = rows[i].method,
+                        .body = rows[i].body,
+                        .body_size = strlen(strempty(rows[i].body)),
+                        .headers = rows[i].header,
+                        .n_headers = rows[i].header ? 1 : 0,
+                        .lane = rows[i].lane,
+                        .tls = rows[i].other_node ? node2
+                               : rows[i].named    ? named
+                                                  : node,
+                        .on_data = rows[i].stream ? on_data : NULL,
+                };
+
+                print_message("%s\n", rows[i].what);
+                assert_string_equal(call(w, q, "https", rows[i].path), rows[i].seen);
+                assert_string_equal(strbuf_str(&w->handled), rows[i].handled);
+                w->call = http_call_free(w->call);
+                if (rows[i].same)
+                        assert_ptr_equal(t->ready_handles[t->n_ready_handles - 1].easy, before);
+                if (rows[i].same || !kept)
+                        assert_int_equal(t->n_ready_handles, n_before);
+        }
+}
+
+/* No more of them than there is room for, whatever comes at once; and those that go let go of their keys. */
+static void test_tls_handles_are_few(void **state) {
+        const Authority *a = *state;
+        _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
+        const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
+
+        for (unsigned i = 0; i < CURL_READY_HANDLES_MAX + 3; i++) {
+                _cleanup_(http_tls_unrefp) HttpTls *tls = tls_of(a->ca, a->node, NULL, false);
+
+                assert_string_equal(call(w, (HttpRequest){ .tls = tls }, "https", "/plain"), "200:hello ");
+                w->call = http_call_free(w->call);
+                assert_int_equal(t->n_ready_handles, MIN(i + 1, CURL_READY_HANDLES_MAX));
+        }
+        /* An URL that cannot be one is refused at once, whatever was read before. */
+        {
+                _cleanup_free_ char *url = url_of(w, "https", "/a b");
+                HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 1 };
+
+                assert_int_equal(http_call_start(w->transport, &q, on_done, w, &w->call), -EINVAL);
+        }
+}
+
 /* The call keeps the key material as long as it needs it; large bodies both ways. */
 static void test_tls_bodies(void **state) {
         const Authority *a = *state;
@@ -960,6 +1066,8 @@ int main(void) {
                 cmocka_unit_test(test_server_dies),
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_tls),
+                cmocka_unit_test(test_tls_handle_is_kept),
+                cmocka_unit_test(test_tls_handles_are_few),
                 cmocka_unit_test(test_tls_bodies),
         };
         return cmocka_run_group_tests_name("http-curl", tests, authority_new, authority_free);
