@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define WHITESPACE " \t\n\r\v\f"
+#define STRF_USUAL 256u
 
 const char *startswith(const char *s, const char *prefix) {
         size_t n = strlen(prefix);
@@ -152,8 +153,9 @@ static bool strbuf_reserve(StrBuf *b, size_t n) {
 
         if (b->failed)
                 return false;
-        if (__builtin_add_overflow(b->size, n, &need) || __builtin_add_overflow(need, (size_t) 1, &need) ||
-            GREEDY_REALLOC(b->data, b->allocated, need) < 0)
+        if (__builtin_add_overflow(b->size, n, &need) || __builtin_add_overflow(need, (size_t) 1, &need))
+                b->failed = true;
+        else if (need > b->allocated && GREEDY_REALLOC(b->data, b->allocated, need) < 0)
                 b->failed = true;
         return !b->failed;
 }
@@ -236,17 +238,30 @@ void strbuf_done(StrBuf *b) {
 }
 
 char *strf(const char *fmt, ...) {
-        _cleanup_strbuf_ StrBuf b = { 0 };
+        char text[STRF_USUAL];
+        char *s;
         va_list ap;
+        int n;
 
+        /* Most texts fit, and are formatted once. */
         va_start(ap, fmt);
-        strbuf_addv(&b, fmt, ap);
+        n = vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        return strbuf_steal(&b);
+        if (n < 0)
+                return NULL;
+        s = malloc((size_t) n + 1);
+        if (!s)
+                return NULL;
+        if ((size_t) n < sizeof(text))
+                return memcpy(s, text, (size_t) n + 1);
+        va_start(ap, fmt);
+        (void) vsnprintf(s, (size_t) n + 1, fmt, ap);
+        va_end(ap);
+        return s;
 }
 
 static bool is_unreserved(char c) {
-        return is_alphanumeric(c) || (c >= 'A' && c <= 'Z') || (c != 0 && strchr("-._~", c));
+        return is_alphanumeric(c) || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 char *url_encode(const char *s, bool keep_slash) {
@@ -254,11 +269,18 @@ char *url_encode(const char *s, bool keep_slash) {
         _cleanup_strbuf_ StrBuf b = { 0 };
 
         assert(s);
-        for (; *s; s++)
-                if (is_unreserved(*s) || (keep_slash && *s == '/'))
-                        strbuf_add_char(&b, *s);
-                else
+        while (*s) {
+                size_t n = 0;
+
+                while (is_unreserved(s[n]) || (keep_slash && s[n] == '/'))
+                        n++;
+                strbuf_add_n(&b, s, n);
+                s += n;
+                if (*s) {
                         strbuf_add_n(&b, (char[]){ '%', digits[(uint8_t) *s >> 4], digits[*s & 15] }, 3);
+                        s++;
+                }
+        }
         return strbuf_steal(&b);
 }
 

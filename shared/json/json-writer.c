@@ -19,6 +19,8 @@
  * be as deep as the reader allows, below levels of our own.
  */
 
+#define TEXT_USUAL 255u /* most bodies are shorter */
+
 struct JsonWriter {
         StrBuf text;
         StrBuf levels;
@@ -33,6 +35,7 @@ int json_writer_new(JsonWriter **ret) {
         w = new0(JsonWriter, 1);
         if (!w)
                 return -ENOMEM;
+        strbuf_make_room(&w->text, TEXT_USUAL);
         *ret = w;
         return 0;
 }
