@@ -16,24 +16,28 @@ typedef enum SecretForm {
         SECRET_VALUE, /* name=SECRET, name: SECRET, "name": "SECRET" */
 } SecretForm;
 
+#define SECRET(name, form) \
+        { name, sizeof(name) - 1, form }
+
 static const struct {
         const char *name;
+        size_t size;
         SecretForm form;
 } secrets[] = {
-        { "Bearer", SECRET_WORD },
-        { "Authorization: Basic", SECRET_WORD },
-        { "Credential", SECRET_VALUE }, /* AWS4-HMAC-SHA256 */
-        { "Signature", SECRET_VALUE },  /* and X-Amz-Signature */
-        { "X-Amz-Security-Token", SECRET_VALUE },
-        { "X-aws-ec2-metadata-token", SECRET_VALUE },
-        { "SecretAccessKey", SECRET_VALUE },
-        { "SessionToken", SECRET_VALUE },
-        { "access_token", SECRET_VALUE },
-        { "refresh_token", SECRET_VALUE },
-        { "id_token", SECRET_VALUE },
-        { "client_secret", SECRET_VALUE },
-        { "SECRET_ACCESS_KEY", SECRET_VALUE }, /* AWS_..., of an environment */
-        { "SESSION_TOKEN", SECRET_VALUE },
+        SECRET("Bearer", SECRET_WORD),
+        SECRET("Authorization: Basic", SECRET_WORD),
+        SECRET("Credential", SECRET_VALUE), /* AWS4-HMAC-SHA256 */
+        SECRET("Signature", SECRET_VALUE),  /* and X-Amz-Signature */
+        SECRET("X-Amz-Security-Token", SECRET_VALUE),
+        SECRET("X-aws-ec2-metadata-token", SECRET_VALUE),
+        SECRET("SecretAccessKey", SECRET_VALUE),
+        SECRET("SessionToken", SECRET_VALUE),
+        SECRET("access_token", SECRET_VALUE),
+        SECRET("refresh_token", SECRET_VALUE),
+        SECRET("id_token", SECRET_VALUE),
+        SECRET("client_secret", SECRET_VALUE),
+        SECRET("SECRET_ACCESS_KEY", SECRET_VALUE), /* AWS_..., of an environment */
+        SECRET("SESSION_TOKEN", SECRET_VALUE),
 };
 
 #define MASK "***"
@@ -66,15 +70,20 @@ static const char *behind_name(const char *p, SecretForm form) {
         return skip_quote(skip_blanks(p + 1));
 }
 
+/* True of some other pairs, too. */
+static bool same_letter(char a, char b) {
+        return (a | 0x20) == (b | 0x20);
+}
+
 /* Where the secret begins whose name stands at p, or NULL. */
 static const char *find_secret(const char *p) {
         for (size_t i = 0; i < ELEMENTSOF(secrets); i++) {
                 const char *name = secrets[i].name, *secret;
-                size_t n = strlen(name);
 
-                if ((*p | 0x20) != (name[0] | 0x20) || strncasecmp(p, name, n) != 0)
+                if (!same_letter(p[0], name[0]) || !same_letter(p[1], name[1]) ||
+                    strncasecmp(p, name, secrets[i].size) != 0)
                         continue;
-                secret = behind_name(p + n, secrets[i].form);
+                secret = behind_name(p + secrets[i].size, secrets[i].form);
                 if (secret)
                         return secret;
         }

@@ -43,6 +43,16 @@ void log_render_text(const LogRecord *record, StrBuf *b) {
         strbuf_add(b, n > 0 ? ")\n" : "\n");
 }
 
+/* Bytes that stand for themselves in a string of JSON. */
+static size_t plain_size(const char *s, bool valid) {
+        size_t n = 0;
+
+        for (unsigned char c; (c = (unsigned char) s[n]) >= 0x20; n++)
+                if (c == '"' || c == '\\' || c == 0x7f || (c >= 0x80 && !valid))
+                        break;
+        return n;
+}
+
 /* json/ lies above this room, so this is all of JSON that is known here. Bytes that are no UTF-8 become
  * U+FFFD. */
 static void add_json_string(StrBuf *b, const char *s) {
@@ -50,8 +60,14 @@ static void add_json_string(StrBuf *b, const char *s) {
 
         strbuf_add_char(b, '"');
         for (; *s; s++) {
-                unsigned char c = (unsigned char) *s;
+                size_t n = plain_size(s, valid);
+                unsigned char c;
 
+                strbuf_add_n(b, s, n);
+                s += n;
+                c = (unsigned char) *s;
+                if (c == 0)
+                        break;
                 if (c == '"' || c == '\\') {
                         strbuf_add_char(b, '\\');
                         strbuf_add_char(b, *s);
@@ -59,10 +75,8 @@ static void add_json_string(StrBuf *b, const char *s) {
                         strbuf_add(b, "\\n");
                 else if (c < 0x20 || c == 0x7f)
                         strbuf_addf(b, "\\u%04x", c);
-                else if (c >= 0x80 && !valid)
-                        strbuf_add(b, UTF8_REPLACEMENT);
                 else
-                        strbuf_add_char(b, *s);
+                        strbuf_add(b, UTF8_REPLACEMENT);
         }
         strbuf_add_char(b, '"');
 }
