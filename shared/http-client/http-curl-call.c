@@ -286,11 +286,14 @@ static int slist_add(curl_slist **l, const char *s) {
 }
 
 static int call_add_header(CurlCall *c, const char *name, const char *value) {
-        _cleanup_free_ char *line = NULL;
+        _cleanup_strbuf_ StrBuf line = { 0 };
 
-        /* "Name;" is how libcurl is told to send an empty one. */
-        line = value[0] == 0 ? strf("%s;", name) : strf("%s: %s", name, value);
-        return slist_add(&c->headers, line);
+        strbuf_make_room(&line, strlen(name) + strlen(value) + 2); /* a token is long */
+        strbuf_add(&line, name);
+        strbuf_add(&line,
+                   value[0] == 0 ? ";" : ": "); /* "Name;" is how libcurl is told to send an empty one */
+        strbuf_add(&line, value);
+        return slist_add(&c->headers, line.failed ? NULL : line.data);
 }
 
 static int call_set_headers(CurlCall *c, const HttpRequest *q) {
