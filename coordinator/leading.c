@@ -24,8 +24,10 @@
 #define TALES_PER_MINUTE 600u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
-/* A node that drains changes with each of its pods: so often it is looked at. */
+/* A node that drains changes with each of its pods: so often it is looked at. Where the drain is ours, it
+ * hears of them itself, and says when it has ended. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
+#define OURS_TOGETHER_USEC (200 * USEC_PER_MSEC)
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
 
 /* One Node that is being removed. */
@@ -227,8 +229,10 @@ static void on_requeue(const char *node, usec_t at_usec, void *userdata) {
 void leading_node_dirty(Leading *l, const char *node) {
         const Removal *x = hashmap_get(l->removals, node);
         bool drains = x && node_termination_state(x->termination) == NODE_TERMINATION_DRAINING;
+        usec_t pause =
+                drains && node_termination_drains(x->termination) ? OURS_TOGETHER_USEC : TOGETHER_USEC;
 
-        mark(l, "node", node, drains ? usec_add(x->stepped_usec, TOGETHER_USEC) : 0);
+        mark(l, "node", node, drains ? usec_add(x->stepped_usec, pause) : 0);
 }
 
 void leading_pool_dirty(Leading *l, const char *pool) {

@@ -800,9 +800,13 @@ void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubeP
         if (new && !old)
                 node_drain_pod_seen(t->drain, new);
         else if (new)
-                node_drain_wake(t->drain);
+                node_drain_pod_changed(t->drain, new);
         else
                 node_drain_pod_gone(t->drain, old);
+}
+
+bool node_termination_drains(const NodeTermination *t) {
+        return t->state == NODE_TERMINATION_DRAINING && t->drain;
 }
 
 NodeTerminationState node_termination_state(const NodeTermination *t) {

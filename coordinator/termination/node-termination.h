@@ -78,6 +78,8 @@ void node_termination_step(NodeTermination *t);
 /* The same, and its drain looks at its pods again: what their PDBs say may have changed. */
 void node_termination_look(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
+/* By a drain of our own, which hears of its pods itself. */
+bool node_termination_drains(const NodeTermination *t);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
 /* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that

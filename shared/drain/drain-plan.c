@@ -43,12 +43,14 @@ static usec_t stuck_usec(const KubePod *pod, const DrainRules *rules) {
                        : usec_add(pod->object.meta.deletion_usec, rules->stuck_after_usec);
 }
 
-bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
-        PodClass c = pod_classify(pod, wall_now_usec, NULL, NULL);
-
+static bool waits_for_class(PodClass c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
         if (c == POD_CLASS_TERMINATING)
                 return wall_now_usec < stuck_usec(pod, rules);
         return class_is_waited_for(c) && !came_back_in_spite_of_cordon(pod, rules);
+}
+
+bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
+        return waits_for_class(pod_classify(pod, wall_now_usec, NULL, NULL), pod, rules, wall_now_usec);
 }
 
 bool drain_may_finish(const KubePod *pod, usec_t wall_now_usec) {
@@ -57,9 +59,11 @@ bool drain_may_finish(const KubePod *pod, usec_t wall_now_usec) {
 }
 
 void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec) {
-        if (!drain_waits_for(pod, rules, wall_now_usec))
+        PodClass class = pod_classify(pod, wall_now_usec, NULL, NULL);
+
+        if (!waits_for_class(class, pod, rules, wall_now_usec))
                 return;
-        if (pod_classify(pod, wall_now_usec, NULL, NULL) == POD_CLASS_PROTECTED)
+        if (class == POD_CLASS_PROTECTED)
                 c->any_protected = true;
         if (!pod_is_critical(pod))
                 c->any_non_critical = true;
@@ -165,7 +169,7 @@ PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainC
         assert(pod && rules && context);
 
         p.pod_class = pod_classify(pod, wall_now_usec, &p.protected_by, &p.next_usec);
-        if (!drain_waits_for(pod, rules, wall_now_usec)) {
+        if (!waits_for_class(p.pod_class, pod, rules, wall_now_usec)) {
                 p.next_usec = USEC_INFINITY;
                 return p;
         }

@@ -7,6 +7,8 @@
 
 /* Pods of one node go in quick succession, each with several changes: they are looked at together. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
+/* What calls for no act of ours is told so often. */
+#define TELL_USEC (200 * USEC_PER_MSEC)
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 #define VANISHED_USEC (5 * USEC_PER_SEC)
@@ -61,6 +63,8 @@ struct NodeDrain {
         Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
         unsigned generation;
         usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */
+        size_t n_gone;     /* of `pods`, since then */
+        bool any_held;     /* of `pods`, then */
         Timer *timer;
         DrainBlocker *blockers;
         size_t n_blockers, blockers_allocated;
@@ -90,6 +94,10 @@ static void on_timer(Timer *t, void *userdata);
 /* An answer to our own question, of which there is one at a time. */
 static void act_at_once(NodeDrain *d) {
         timer_arm_earlier(d->timer, 0);
+}
+
+static void tell_later(NodeDrain *d) {
+        timer_arm_earlier(d->timer, d->acted_usec > 0 ? usec_add(d->acted_usec, TELL_USEC) : 0);
 }
 
 static void drain_pod_forget_fresh(DrainPod *dp) {
@@ -256,7 +264,10 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
                 dp->evicted = true;
                 (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
                 drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
-        } else if (eviction_answer_is_final(report->answer))
+                tell_later(dp->drain);
+                return;
+        }
+        if (eviction_answer_is_final(report->answer))
                 dp->vanished_usec = loop_now(dp->drain->env->loop);
         else {
                 dp->refused |=
@@ -411,6 +422,7 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
 }
 
 static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
+        dp->drain->any_held = true;
         dp->eviction = eviction_free(dp->eviction);
         if (p->pod_class == POD_CLASS_PROTECTED) {
                 if (drain_pod_set_reason(dp, "Protected", p->protected_by, NULL))
@@ -524,6 +536,8 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
                 drain_context_add(&context, pod, &d->rules, wall_now);
 
         d->generation++;
+        d->n_gone = 0;
+        d->any_held = false;
         for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);) {
                 DrainPod *dp;
                 PodPlan p;
@@ -757,8 +771,23 @@ void node_drain_pod_seen(NodeDrain *d, const KubePod *pod) {
         node_drain_wake(d);
 }
 
+void node_drain_pod_changed(NodeDrain *d, const KubePod *pod) {
+        const DrainPod *dp = hashmap_get(d->pods, pod->object.meta.uid);
+
+        if (dp && dp->evicted && pod->object.meta.deletion_usec > 0 &&
+            drain_waits_for(pod, &d->rules, loop_wall(d->env->loop)))
+                tell_later(d);
+        else
+                node_drain_wake(d);
+}
+
 void node_drain_pod_gone(NodeDrain *d, const KubePod *pod) {
-        node_drain_wake(d);
+        if (hashmap_get(d->pods, pod->object.meta.uid))
+                d->n_gone++;
+        if (d->any_held || d->n_gone >= hashmap_size(d->pods))
+                node_drain_wake(d);
+        else
+                tell_later(d);
 }
 
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {

@@ -92,9 +92,13 @@ DEFINE_FREEP(NodeDrain, node_drain_free);
 /* Something in view changed. Work happens in the next loop iteration, once for many calls, and not within 20
  * ms of the last time. */
 void node_drain_wake(NodeDrain *d);
+/* A pod in view is another than before. Where that is what its eviction has brought about, it is only to be
+ * told: within 200 ms of the last time. Else as wake. */
+void node_drain_pod_changed(NodeDrain *d, const KubePod *pod);
 /* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies
  * wake. */
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod);
+/* A pod left. As wake if it was the last, or others were held until it went; else it is only to be told. */
 void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 /* T from here on, earlier or later (USEC_INFINITY: none): whoever sets it knows which deadlines stand. What
  * was asked for stays asked for. */

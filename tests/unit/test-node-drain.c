@@ -42,7 +42,7 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
         else if (e == INFORMER_DELETED)
                 node_drain_pod_gone(b->drain, (KubePod *) old);
         else
-                node_drain_wake(b->drain);
+                node_drain_pod_changed(b->drain, (KubePod *) new);
 }
 
 static void run_for(Bench *b, usec_t usec) {
@@ -241,6 +241,43 @@ static void test_pods(void **state) {
         assert_state(&b, NODE_DRAIN_DRAINED);
         assert_int_equal(n_evictions(&b), 3);
         assert_blockers(&b, "");
+        bench_done(&b);
+}
+
+/* What our evictions bring about is told together; where it calls for an act, that comes at once. */
+static void test_told_together(void **state) {
+        unsigned n;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (int i = 0; i < 10; i++) {
+                char name[8] = { (char) ('a' + i), 0 };
+
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = NODE, .stop_sec = 2 });
+        }
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, USEC_PER_SEC);
+        n = b.n_changed;
+        assert_in_range(n, 1, 3);
+        assert_int_equal(node_drain_pods_left(b.drain), 10);
+
+        print_message("  nine of ten go, one every 30 ms\n");
+        for (int i = 0; i < 9; i++) {
+                fake_merge(b.w.cluster, FAKE_PODS, "default", (char[]){ (char) ('a' + i), 0 },
+                           "{'metadata':{'labels':{'x':'y'}}}");
+                assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", (char[]){ (char) ('a' + i), 0 }));
+                run_for(&b, 30 * MSEC);
+        }
+        assert_in_range(b.n_changed, n + 1, n + 3);
+        run_for(&b, 200 * MSEC);
+        assert_int_equal(node_drain_pods_left(b.drain), 1);
+
+        print_message("  the last one\n");
+        assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", "j"));
+        run_for(&b, 60 * MSEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
         bench_done(&b);
 }
 
@@ -956,6 +993,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test(test_pods),
+                cmocka_unit_test(test_told_together),
                 cmocka_unit_test(test_critical_last),
                 cmocka_unit_test(test_protected),
                 cmocka_unit_test(test_protection_ends_by_time),
