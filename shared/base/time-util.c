@@ -153,10 +153,22 @@ static struct tm wall_begin(usec_t wall_usec, char ret[RFC3339_MAX]) {
         return tm;
 }
 
+static void put_digits(char *to, size_t n, int value) {
+        for (; n > 0; value /= 10)
+                to[--n] = (char) ('0' + value % 10);
+}
+
+/* By hand: strftime() was a fortieth of what a pod's change costs. */
 void rfc3339_format(usec_t wall_usec, char ret[RFC3339_MAX]) {
         struct tm tm = wall_begin(wall_usec, ret);
 
-        (void) strftime(ret, RFC3339_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        memcpy(ret, "0000-00-00T00:00:00Z", 20);
+        put_digits(ret, 4, tm.tm_year + 1900);
+        put_digits(ret + 5, 2, tm.tm_mon + 1);
+        put_digits(ret + 8, 2, tm.tm_mday);
+        put_digits(ret + 11, 2, tm.tm_hour);
+        put_digits(ret + 14, 2, tm.tm_min);
+        put_digits(ret + 17, 2, tm.tm_sec);
 }
 
 void rfc3339_format_micro(usec_t wall_usec, char ret[RFC3339_MAX]) {
