@@ -68,6 +68,15 @@ int json_tree_new(const JsonScan *s, cJSON **ret);
 
 /* A document of such a piece, which it then owns. -ENOMEM. */
 int json_doc_new_of_piece(cJSON *root, JsonDoc **ret);
+
+/* What a tree in several pieces stands in: each begins with the place of the next. */
+typedef struct JsonPiece {
+        struct JsonPiece *next;
+} JsonPiece;
+
+void json_pieces_free(JsonPiece *first);
+/* A document of them, which owns them then. -ENOMEM. */
+int json_doc_new_of_pieces(cJSON *root, JsonPiece *first, JsonDoc **ret);
 /* A member whose key the object has twice, or NULL in *ret. -ENOMEM. */
 int json_find_duplicate_member(const cJSON *object, const cJSON **ret);
 

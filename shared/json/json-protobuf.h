@@ -54,7 +54,7 @@ struct ProtobufField {
 /* A shape without fields: that there is a message is all one wants to know. */
 extern const ProtobufShape protobuf_empty;
 
-/* The document that json_parse() would make of the JSON with these members, in one piece of memory. -EBADMSG
+/* The document that json_parse() would make of the JSON with these members. -EBADMSG
  * (also deeper than JSON_MAX_DEPTH) with *reterr filled (reterr may be NULL), -E2BIG above max_bytes,
  * -ENOMEM. Keeps no reference to `data`; the names of the shape must outlive the document. */
 int json_from_protobuf(const void *data, size_t size, size_t max_bytes, const ProtobufShape *shape,

@@ -22,7 +22,8 @@
 /* A Json is a cJSON under another name, so that nobody outside can touch it by cJSON's own calls. */
 struct JsonDoc {
         cJSON *root;
-        bool one_piece; /* by json_tree_new() or json_from_protobuf() */
+        bool one_piece;    /* by json_tree_new() */
+        JsonPiece *pieces; /* by json_from_protobuf(); or NULL */
 };
 
 static const cJSON *from_json(const Json *v) {
@@ -175,6 +176,25 @@ int json_doc_new_of_piece(cJSON *root, JsonDoc **ret) {
         return 0;
 }
 
+int json_doc_new_of_pieces(cJSON *root, JsonPiece *first, JsonDoc **ret) {
+        JsonDoc *d = new0(JsonDoc, 1);
+
+        if (!d)
+                return -ENOMEM;
+        *d = (JsonDoc){ .root = root, .pieces = first };
+        *ret = d;
+        return 0;
+}
+
+void json_pieces_free(JsonPiece *first) {
+        while (first) {
+                JsonPiece *next = first->next;
+
+                free(first);
+                first = next;
+        }
+}
+
 /* The same without what the scan says is to be left out. */
 static int doc_build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
@@ -233,7 +253,9 @@ int json_parse_without(const char *data, size_t size, size_t max_bytes, const Js
 }
 
 JsonDoc *json_doc_free(JsonDoc *d) {
-        if (d && d->one_piece)
+        if (d && d->pieces)
+                json_pieces_free(d->pieces);
+        else if (d && d->one_piece)
                 free(d->root);
         else if (d)
                 cJSON_Delete(d->root);
