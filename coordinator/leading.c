@@ -17,11 +17,13 @@
 #define TERMINATIONS_BURST 200u
 #define TERMINATIONS_PER_MINUTE 60u
 /* What is told of very many nodes at once must not hold up their evictions: pods left in the claims' status,
- * and an Event on each pod that was evicted. */
+ * an Event on each pod that was evicted, and one of its own on each node that is drained. */
 #define PROGRESS_BURST 20u
 #define PROGRESS_PER_MINUTE 600u
 #define TALES_BURST 100u
-#define TALES_PER_MINUTE 600u
+#define TALES_PER_MINUTE 60u
+#define MILESTONES_BURST 20u
+#define MILESTONES_PER_MINUTE 60u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
 /* A node that drains changes with each of its pods: so often it is looked at. Where the drain is ours, it
@@ -44,7 +46,7 @@ struct Leading {
         LeadingOptions o;
         Env *env;
         TerminationContext context;
-        TokenBucket rate, progress, tales;
+        TokenBucket rate, progress, tales, milestones;
         WorkQueue *queue;
         Evictor *evictor;
         EvictorStats told; /* what the metrics have of its answers */
@@ -167,6 +169,7 @@ static int make_rooms(Leading *l) {
                 .rate = &l->rate,
                 .progress = &l->progress,
                 .tales = &l->tales,
+                .milestones = &l->milestones,
         };
         r = release_new(&l->context, l->queue, l->writes, &l->release);
         if (r < 0)
@@ -193,6 +196,7 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         l->rate = (TokenBucket){ .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE };
         l->progress = (TokenBucket){ .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE };
         l->tales = (TokenBucket){ .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE };
+        l->milestones = (TokenBucket){ .burst = MILESTONES_BURST, .per_minute = MILESTONES_PER_MINUTE };
         r = make_rooms(l);
         if (r < 0)
                 return r;

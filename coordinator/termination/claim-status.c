@@ -10,7 +10,8 @@
 /* What does not last so long is not worth a write. */
 #define SETTLE_USEC USEC_PER_SEC
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
-#define HOLD_USEC (5 * USEC_PER_SEC)
+/* Beyond what finalizers wait for while others evict. */
+#define HOLD_USEC (20 * USEC_PER_SEC)
 
 typedef struct StatusCondition {
         char *type, *reason, *message;
@@ -125,6 +126,12 @@ ClaimStatus *claim_status_free(ClaimStatus *s) {
 static void mark_dirty(ClaimStatus *s, bool progress) {
         usec_t at = usec_add(loop_now(s->env->loop), SETTLE_USEC);
 
+        /* It would be old news by its turn: a node among hundreds would be told of twice, the second time
+         * right behind the first. */
+        if (!progress && s->call && kube_call_waits(s->call)) {
+                s->call = kube_call_free(s->call);
+                s->dirty = false;
+        }
         if (progress && s->written_usec > 0)
                 at = MAX(at, usec_add(s->written_usec, PROGRESS_USEC));
         at = MAX(at, s->held_until_usec);

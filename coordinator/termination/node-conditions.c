@@ -8,7 +8,8 @@
 
 #define CONDITIONS_MAX 4u
 #define SETTLE_USEC USEC_PER_SEC
-#define HOLD_USEC (5 * USEC_PER_SEC)
+/* Beyond what finalizers wait for while others evict. */
+#define HOLD_USEC (20 * USEC_PER_SEC)
 #define RETRY_BASE_USEC (500 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (30 * USEC_PER_SEC)
 
@@ -130,12 +131,16 @@ static void on_timer(Timer *t, void *userdata) {
         }
 }
 
-void node_conditions_hold(NodeConditions *s) {
+static void take_back(NodeConditions *s) {
         s->call = kube_call_free(s->call);
         for (size_t i = 0; i < s->n_entries; i++) {
                 s->entries[i].unsent |= s->entries[i].sent;
                 s->entries[i].sent = false;
         }
+}
+
+void node_conditions_hold(NodeConditions *s) {
+        take_back(s);
         if (!s->over)
                 timer_arm_in(s->timer, HOLD_USEC);
 }
@@ -166,6 +171,8 @@ void node_conditions_set(NodeConditions *s, const char *type, ConditionStatus st
         (void) free_and_strdup(&e->reason, reason);
         (void) free_and_strdup(&e->message, message);
         e->unsent = true;
+        if (s->call && kube_call_waits(s->call)) /* it would be old news by its turn */
+                take_back(s);
         if (s->over || timer_is_armed(s->timer))
                 return;
         s->due_usec = usec_add(loop_now(s->env->loop), SETTLE_USEC); /* with what else it brings */

@@ -61,9 +61,10 @@ typedef struct TerminationContext {
         /* Please reconcile this node again at that time (loop_now()). */
         void (*requeue)(const char *node, usec_t at_usec, void *userdata);
         void *userdata;
-        struct TokenBucket *rate;     /* node terminations: 60 a minute beyond a burst of 200 */
-        struct TokenBucket *progress; /* writes of pods left, over all claims */
-        struct TokenBucket *tales;    /* Events about pods that went as they should */
+        struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *progress;   /* writes of pods left, over all claims */
+        struct TokenBucket *tales;      /* Events about pods that went as they should */
+        struct TokenBucket *milestones; /* Events of their own about nodes that are drained */
 } TerminationContext;
 
 typedef struct NodeTermination NodeTermination;

@@ -11,6 +11,8 @@
 #include "token-bucket.h"
 
 #define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
+/* Of very many nodes, what comes so soon behind "Drained" is told with it. */
+#define TOGETHER_USEC (5 * USEC_PER_SEC)
 
 struct TerminationReport {
         const TerminationContext *context;
@@ -19,7 +21,10 @@ struct TerminationReport {
         bool grace_is_unset, draining_told, rate_told, expired_told;
         char *blocked_reason, *blocked_message;
         NodeConditions *conditions;
+        Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
 };
+
+static void on_drained(Timer *t, void *userdata);
 
 int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
                            TerminationReport **ret) {
@@ -35,6 +40,9 @@ int termination_report_new(const TerminationContext *context, const char *node, 
         k = node_conditions_new(context->client, context->guard, node, uid, &r->conditions);
         if (k < 0)
                 return k;
+        k = timer_new(context->env->loop, "drained", on_drained, r, &r->drained);
+        if (k < 0)
+                return k;
         *ret = TAKE_PTR(r);
         return 0;
 }
@@ -43,6 +51,7 @@ TerminationReport *termination_report_free(TerminationReport *r) {
         if (!r)
                 return NULL;
         node_conditions_free(r->conditions);
+        timer_free(r->drained);
         free(r->node);
         free(r->uid);
         free(r->blocked_reason);
@@ -205,12 +214,22 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
 
 /* -- milestones ----------------------------------------------------------------------------------------- */
 
-void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
+static void on_drained(Timer *t, void *userdata) {
+        TerminationReport *r = userdata;
         EventObject o = node_object(r);
+
+        event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
+}
+
+void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
+        usec_t at, now = loop_now(r->context->env->loop);
 
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }),
                   "Node %s is drained", r->node);
-        event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
+        if (token_bucket_take(r->context->milestones, now, &at))
+                on_drained(r->drained, r);
+        else
+                timer_arm_in(r->drained, TOGETHER_USEC);
         node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_TRUE, REASON,
                             "one consistent list shows no pod to wait for");
         if (r->draining_told)
@@ -272,7 +291,9 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_INSTANCE_TERMINATED, LOG_FIELDS({ "NODE", r->node }),
                   "The machine of node %s is gone or cannot come back", r->node);
         event_record(r->context->recorder, &o, EVENT_NORMAL, "InstanceTerminated",
-                     "The cloud says that the machine is gone or cannot come back");
+                     "%she cloud says that the machine is gone or cannot come back",
+                     timer_is_armed(r->drained) ? "No pod was left to wait for, and t" : "T");
+        timer_disarm(r->drained);
         if (s)
                 claim_status_set_condition(s, CLAIM_INSTANCE_TERMINATING, CONDITION_TRUE, "Accepted",
                                            "the machine is gone or cannot come back");

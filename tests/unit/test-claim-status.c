@@ -268,16 +268,55 @@ static void test_progress_of_many(void **state) {
         bench_done(&b);
 }
 
+#define CROWD 16
+
+static void on_evicted(const KubeReply *reply, void *userdata) {
+}
+
+/* What waits until the evictions of others are done says what is true then, once. */
+static void test_taken_back(void **state) {
+        KubeCall *evictions[CROWD];
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        for (size_t i = 0; i < CROWD; i++)
+                b.rig->answers[b.rig->next_answer + i].status = 0;
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(kube_evict(b.rig->host->client, "default", "p", "u", -1,
+                                              &(KubeCallOptions){ .timeout_usec = USEC_PER_MINUTE },
+                                              on_evicted, NULL, &evictions[i]),
+                                   0);
+        claim_status_set_phase(b.status, "Draining");
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        claim_status_set_blockers(b.status, 3, NULL, 0); /* progress does not take it back */
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        claim_status_set_phase(b.status, "Terminating");
+        rig_run_for(b.rig, 500 * MSEC);
+        assert_int_equal(b.rig->n_requests, CROWD);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+        rig_run_for(b.rig, 400 * MSEC);
+        assert_int_equal(b.rig->n_requests, CROWD);
+        rig_run_for(b.rig, 200 * MSEC);
+        assert_int_equal(b.rig->n_requests, CROWD + 1);
+        assert_says(&b, "\"phase\":\"Terminating\"");
+        assert_says(&b, "\"podsLeft\":3,");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, CROWD + 1);
+        bench_done(&b);
+}
+
 static void test_about_to_go(void **state) {
         Bench b;
         (void) state;
 
-        print_message("  what is still there after five seconds is told\n");
+        print_message("  what is still there after 20 seconds is told\n");
         bench_init(&b, "{}");
         claim_status_set_phase(b.status, "Finished");
         claim_status_hold(b.status);
         claim_status_set_blockers(b.status, 0, NULL, 0);
-        rig_run_for(b.rig, 4900 * MSEC);
+        rig_run_for(b.rig, 19900 * MSEC);
         assert_int_equal(b.rig->n_requests, 0);
         rig_run_for(b.rig, 200 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
@@ -294,7 +333,7 @@ static void test_about_to_go(void **state) {
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         claim_status_hold(b.status);
-        rig_run_for(b.rig, 5100 * MSEC);
+        rig_run_for(b.rig, 20100 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);
         assert_says(&b, "\"phase\":\"Terminating\"");
         bench_done(&b);
@@ -311,8 +350,9 @@ static void test_about_to_go(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_phases),           cmocka_unit_test(test_progress),
-                cmocka_unit_test(test_progress_of_many), cmocka_unit_test(test_about_to_go),
-                cmocka_unit_test(test_conditions),       cmocka_unit_test(test_failures),
+                cmocka_unit_test(test_progress_of_many), cmocka_unit_test(test_taken_back),
+                cmocka_unit_test(test_about_to_go),      cmocka_unit_test(test_conditions),
+                cmocka_unit_test(test_failures),
         };
         return cmocka_run_group_tests_name("claim-status", tests, NULL, NULL);
 }

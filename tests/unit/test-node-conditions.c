@@ -147,11 +147,48 @@ static void test_gone(void **state) {
         }
 }
 
+#define CROWD 16
+
+static void on_evicted(const KubeReply *reply, void *userdata) {
+}
+
+/* What waits until the evictions of others are done says what is true then, once. */
+static void test_taken_back(void **state) {
+        KubeCall *evictions[CROWD];
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (size_t i = 0; i < CROWD; i++)
+                rig_answer(b.rig, 0, NULL);
+        rig_answer(b.rig, 200, "{}");
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(kube_evict(b.rig->host->client, "default", "p", "u", -1,
+                                              &(KubeCallOptions){ .timeout_usec = USEC_PER_MINUTE },
+                                              on_evicted, NULL, &evictions[i]),
+                                   0);
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        rig_run_for(b.rig, 5 * USEC_PER_SEC);
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "over");
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+        rig_run_for(b.rig, 900 * MSEC);
+        assert_int_equal(b.rig->n_requests, CROWD);
+        rig_run_for(b.rig, 200 * MSEC);
+        assert_int_equal(b.rig->n_requests, CROWD + 1);
+        assert_sent(&b, CROWD, "Drained");
+        assert_sent(&b, CROWD, "over");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, CROWD + 1);
+        bench_done(&b);
+}
+
 static void test_about_to_go(void **state) {
         Bench b;
         (void) state;
 
-        print_message("  what is still there after five seconds is told, a word under way once more\n");
+        print_message("  what is still there after 20 seconds is told, a word under way once more\n");
         bench_init(&b);
         rig_answer(b.rig, 0, NULL);
         rig_answer(b.rig, 200, "{}");
@@ -160,7 +197,7 @@ static void test_about_to_go(void **state) {
         assert_int_equal(b.rig->n_requests, 1);
         node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
         node_conditions_hold(b.conditions);
-        rig_run_for(b.rig, 4900 * MSEC);
+        rig_run_for(b.rig, 19900 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         rig_run_for(b.rig, 200 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);
@@ -187,9 +224,10 @@ static void test_about_to_go(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_together),    cmocka_unit_test(test_tried_again),
-                cmocka_unit_test(test_newer_word),  cmocka_unit_test(test_word_meanwhile),
-                cmocka_unit_test(test_about_to_go), cmocka_unit_test(test_gone),
+                cmocka_unit_test(test_together),   cmocka_unit_test(test_tried_again),
+                cmocka_unit_test(test_newer_word), cmocka_unit_test(test_word_meanwhile),
+                cmocka_unit_test(test_taken_back), cmocka_unit_test(test_about_to_go),
+                cmocka_unit_test(test_gone),
         };
 
         return cmocka_run_group_tests_name("node-conditions", tests, NULL, NULL);

@@ -146,7 +146,38 @@ static void test_quick_end_is_not_told(void **state) {
         assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, NULL), 1);
 }
 
-/* Each eviction is an Event, but not when very many are: a hundred, and then ten a second. */
+/* Of 20 at once it is told when each is drained; of those beyond, together with the end of the machine,
+ * unless that takes long. */
+static void test_many_nodes_are_told_in_part(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned n_drained = 0, n_together = 0;
+        (void) state;
+
+        rig_begin(r, 25, NULL);
+        rig_machine(r, "n24")->outcome = CLOUD_DENIED;
+        for (unsigned i = 0; i < 25; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+        }
+        rig_run(r, USEC_PER_MINUTE);
+        for (unsigned i = 0; i < 25; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+                bool alone = rig_has_event(r, name, "Drained");
+                bool together = rig_event_says(r, name, "InstanceTerminated",
+                                               "No pod was left to wait for, and the cloud");
+
+                assert_true(alone != together);
+                assert_int_equal(rig_has_event(r, name, "InstanceTerminated"), i < 24);
+                n_drained += alone;
+                n_together += together;
+        }
+        assert_true(rig_has_event(r, "n24", "Drained"));
+        assert_in_range(n_drained, 20, 20 + 3);
+        assert_int_equal(n_drained + n_together, 25);
+}
+
+/* Each eviction is an Event, but not when very many are: a hundred, and then one a second. */
 static void test_many_pods_are_told_in_part(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         uint64_t told;
@@ -166,7 +197,7 @@ static void test_many_pods_are_told_in_part(void **state) {
         rig_run(r, USEC_PER_MINUTE);
         assert_int_equal(rig_evictions(r, 201), 200);
         told = fake_api_count(r->api, FAKE_CREATE, FAKE_EVENTS, NULL);
-        assert_in_range(told, 100 + 3, 100 + 3 + 20);
+        assert_in_range(told, 100 + 3, 100 + 3 + 3);
 }
 
 /* A cordon found before ours is never claimed, and a person's label stays. */
@@ -540,6 +571,7 @@ static void test_cloud_says_no(void **state) {
                 assert_non_null(strstr(fj_string(rig_claim(r, "n0"), "status", "lastCloudError", NULL),
                                        rows[i].reason));
                 assert_true(rig_event_says(r, "n0", "TerminationBlocked", rows[i].reason));
+                assert_true(rig_event_says(r, "n0", "Drained", "No pod is left to wait for"));
 
                 print_message("    until it does\n");
                 rig_machine(r, "n0")->outcome = CLOUD_OK;
@@ -1057,6 +1089,7 @@ int main(void) {
                 cmocka_unit_test(test_claim_is_deleted_once),
                 cmocka_unit_test(test_quick_end_is_not_told),
                 cmocka_unit_test(test_many_pods_are_told_in_part),
+                cmocka_unit_test(test_many_nodes_are_told_in_part),
                 cmocka_unit_test(test_foreign_finalizer),
                 cmocka_unit_test(test_foreign_finalizer_of_claim),
                 cmocka_unit_test(test_pdb_that_allows_none),
