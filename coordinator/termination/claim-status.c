@@ -231,9 +231,22 @@ static void on_written(const KubeReply *reply, void *userdata) {
                 timer_arm_earlier(s->timer, s->due_usec);
 }
 
+static char *on_turn(void *userdata) {
+        ClaimStatus *s = userdata;
+        char *body = status_body(s);
+
+        if (body) {
+                s->dirty = false;
+                s->written_usec = loop_now(s->env->loop);
+        }
+        return body;
+}
+
 static void tell(ClaimStatus *s) {
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS };
+        KubeCallOptions o = {
+                .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS, .body_now = on_turn
+        };
         _cleanup_free_ char *body = NULL;
         usec_t at;
 

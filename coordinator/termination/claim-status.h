@@ -32,6 +32,6 @@ void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatu
 /* Blockers are copied, at most 20. */
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n);
 /* The claim is about to go, and who would read it? What was not told yet is told only if it is still there
- * in five seconds. */
+ * in 20 seconds. */
 void claim_status_hold(ClaimStatus *s);
 void claim_status_flush(ClaimStatus *s); /* what was not told yet is told at once */

@@ -145,6 +145,12 @@ void node_conditions_hold(NodeConditions *s) {
                 timer_arm_in(s->timer, HOLD_USEC);
 }
 
+void node_conditions_end(NodeConditions *s) {
+        s->over = true;
+        s->call = kube_call_free(s->call);
+        timer_disarm(s->timer);
+}
+
 void node_conditions_flush(NodeConditions *s) {
         s->due_usec = 0;
         if (!s->call && !s->over)

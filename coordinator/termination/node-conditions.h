@@ -23,6 +23,7 @@ DEFINE_FREEP(NodeConditions, node_conditions_free);
 void node_conditions_set(NodeConditions *s, const char *type, ConditionStatus status, const char *reason,
                          const char *message);
 /* The Node is about to go, and who would read it? What was not told yet is told only if it is still there in
- * five seconds. */
+ * 20 seconds. */
 void node_conditions_hold(NodeConditions *s);
+void node_conditions_end(NodeConditions *s); /* the Node is gone: nothing is told any more */
 void node_conditions_flush(NodeConditions *s); /* what was not told yet is told at once */

@@ -725,6 +725,7 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
 
 /* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
+        termination_report_node_gone(t->report);
         if (t->state == NODE_TERMINATION_FINISHING)
                 finish_claim(t);
         if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||

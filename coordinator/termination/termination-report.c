@@ -352,6 +352,10 @@ void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool nod
                 claim_status_hold(s);
 }
 
+void termination_report_node_gone(TerminationReport *r) {
+        node_conditions_end(r->conditions);
+}
+
 void termination_report_finished(TerminationReport *r, usec_t took_usec) {
         char took[DURATION_MAX];
 

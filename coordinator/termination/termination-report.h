@@ -38,4 +38,5 @@ void termination_report_rate_limited(TerminationReport *r);
 /* Node and claim are about to go: what was not told yet waits to see whether they do. stays: somebody else's
  * finalizer keeps that one, and all of it is told now. */
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays);
+void termination_report_node_gone(TerminationReport *r); /* there are no conditions to write any more */
 void termination_report_finished(TerminationReport *r, usec_t took_usec);

@@ -379,6 +379,15 @@ static KubeCall *take_turn(KubeClient *client) {
         return NULL;
 }
 
+static void call_renew_body(KubeCall *c) {
+        char *body = c->options.body_now && c->body ? c->options.body_now(c->userdata) : NULL;
+
+        if (!body)
+                return;
+        free(c->body);
+        c->body = body;
+}
+
 void kube_call_on_turn(Timer *t, void *userdata) {
         KubeClient *client = userdata;
         KubeCall *c;
@@ -386,6 +395,7 @@ void kube_call_on_turn(Timer *t, void *userdata) {
 
         while ((c = take_turn(client))) {
                 c->deadline_usec = usec_add(loop_now(client->env->loop), c->options.timeout_usec);
+                call_renew_body(c);
                 r = call_send(c);
                 if (r >= 0)
                         continue;

@@ -52,6 +52,9 @@ typedef struct KubeCallOptions {
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
         KubeRank rank;
+        /* Of what has waited its turn: the body as it would be now, allocated, or NULL: as it was. May not touch
+         * the client's calls. NULL: never asked. */
+        char *(*body_now)(void *userdata);
 } KubeCallOptions;
 
 /* What a call is about. For list and create `name` is NULL; ns NULL on a namespaced list: all namespaces. */

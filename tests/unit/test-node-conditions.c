@@ -205,6 +205,16 @@ static void test_about_to_go(void **state) {
         assert_sent(&b, 1, "Drained");
         bench_done(&b);
 
+        print_message("  where the Node has gone, nothing is\n");
+        bench_init(&b);
+        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        node_conditions_hold(b.conditions);
+        node_conditions_end(b.conditions);
+        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "over");
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 0);
+        bench_done(&b);
+
         print_message("  where all was told, nothing is\n");
         bench_init(&b);
         node_conditions_hold(b.conditions);
