@@ -244,9 +244,11 @@ static char *on_turn(void *userdata) {
 
 static void tell(ClaimStatus *s) {
         KubeTarget target = { .kind = &kube_node_claim_kind, .name = s->claim, .subresource = "status" };
-        KubeCallOptions o = {
-                .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS, .body_now = on_turn
-        };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK,
+                              .guard = s->guard,
+                              .rank = KUBE_RANK_TELLS,
+                              .body_now = on_turn,
+                              .object_unread = true };
         _cleanup_free_ char *body = NULL;
         usec_t at;
 

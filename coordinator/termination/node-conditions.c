@@ -105,7 +105,9 @@ static void on_written(const KubeReply *reply, void *userdata) {
 static void on_timer(Timer *t, void *userdata) {
         NodeConditions *s = userdata;
         KubeTarget target = { .kind = &kube_node_kind, .name = s->node, .subresource = "status" };
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS };
+        KubeCallOptions o = {
+                .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS, .object_unread = true
+        };
         NodeConditionMark marks[CONDITIONS_MAX];
         _cleanup_free_ char *body = NULL;
         size_t n = 0;

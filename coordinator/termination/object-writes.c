@@ -320,7 +320,8 @@ static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
 static KubeCallOptions call_options(const ObjectWrites *w, const ObjectWrite *o) {
         return (KubeCallOptions){ .lane = o->rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
                                   .guard = w->guard,
-                                  .rank = o->rank };
+                                  .rank = o->rank,
+                                  .object_unread = true };
 }
 
 int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType type, const char *body) {

@@ -601,7 +601,10 @@ static void on_answer(const KubeReply *reply, void *userdata) {
 
 static int wish_send(Eviction *w) {
         Evictor *e = w->evictor;
-        KubeCallOptions o = { .lane = HTTP_LANE_BULK, .timeout_usec = CALL_TIMEOUT_USEC, .guard = e->guard };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK,
+                              .timeout_usec = CALL_TIMEOUT_USEC,
+                              .guard = e->guard,
+                              .object_unread = true };
         int r;
 
         r = kube_evict(e->client, w->ns, w->name, w->uid, w->grace_sec, &o, on_answer, w, &w->call);

@@ -252,6 +252,12 @@ int json_parse_without(const char *data, size_t size, size_t max_bytes, const Js
         return r < 0 ? r : doc_build_without(&s, ret, reterr);
 }
 
+int json_check(const char *data, size_t size, size_t max_bytes, JsonError *reterr) {
+        JsonScan s = { .data = data, .size = size };
+
+        return scan_whole(&s, max_bytes, reterr);
+}
+
 JsonDoc *json_doc_free(JsonDoc *d) {
         if (d && d->pieces)
                 json_pieces_free(d->pieces);

@@ -44,6 +44,8 @@ typedef struct JsonOmits {
         size_t n_list;
 } JsonOmits;
 
+/* 0, or why json_parse() would refuse it: -EBADMSG, -E2BIG; but duplicate keys pass, and are the reader's to refuse. */
+int json_check(const char *data, size_t size, size_t max_bytes, JsonError *reterr);
 /* json_parse(), but objects and arrays in such places are null in the document and cost next to nothing. They are checked like
  * everything else, but for duplicate keys inside them. omits NULL: none. For what comes by the thousand: the document is made
  * by a decoder of our own (json-tree.c) in one piece of memory, and is the same as cJSON's (fuzz-json.c). */

@@ -111,7 +111,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
 static int post_start(EventPost *p) {
         EventSender *s = p->sender;
         KubeTarget target = { .kind = &kube_event_kind, .ns = p->ns, .name = p->name };
-        KubeCallOptions options = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS };
+        KubeCallOptions options = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS, .object_unread = true };
 
         return p->name ? kube_patch(s->client, &target, KUBE_PATCH_MERGE, p->body, &options, on_written, p,
                                     &p->call)

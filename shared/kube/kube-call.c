@@ -182,8 +182,10 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 c->protobuf = headers_say_protobuf(response->headers, response->n_headers);
         reply.protobuf = c->protobuf;
         if (!body_is_raw(c) && response->body_size > 0) {
-                r = json_parse_without(response->body, response->body_size, response->body_size, NULL, &doc,
-                                       &where);
+                r = c->options.object_unread
+                            ? json_check(response->body, response->body_size, response->body_size, &where)
+                            : json_parse_without(response->body, response->body_size, response->body_size,
+                                                 NULL, &doc, &where);
                 if (r < 0) {
                         _cleanup_free_ char *text =
                                 r == -EBADMSG ? strf("the answer is no JSON: %s", where.message) : NULL;
@@ -192,7 +194,7 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                         call_deliver_error(c, r, &e, &reply);
                         return;
                 }
-                reply.object = json_root(doc);
+                reply.object = doc ? json_root(doc) : NULL;
         }
         call_deliver(c, &reply);
 }

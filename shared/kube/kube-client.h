@@ -52,6 +52,7 @@ typedef struct KubeCallOptions {
         HttpGuard guard;        /* may_send NULL: unguarded */
         size_t max_response_bytes; /* 0: 4 MiB; lists 64 MiB */
         KubeRank rank;
+        bool object_unread; /* nobody looks at the object in the answer: it is checked to be JSON, and KubeReply.object is NULL */
         /* Of what has waited its turn: the body as it would be now, allocated, or NULL: as it was. May not touch
          * the client's calls. NULL: never asked. */
         char *(*body_now)(void *userdata);

@@ -685,14 +685,43 @@ static void test_page(void **state) {
                 size, t1 - t0, t2 - t1, t3 - t2);
 }
 
+/* The same as json_parse() but for duplicate keys, and without a tree. */
+static void test_check(void **state) {
+        static const struct {
+                const char *text;
+                size_t max_bytes;
+                int r;
+        } rows[] = {
+                { "{\"kind\":\"Status\",\"code\":201}", MAX_BYTES, 0 },
+                { " [1, 2.5e3, null] ", MAX_BYTES, 0 },
+                { "{\"a\":1,\"a\":2}", MAX_BYTES, 0 },
+                { "<html>moved</html>", MAX_BYTES, -EBADMSG },
+                { "{\"kind\":\"Status\"", MAX_BYTES, -EBADMSG },
+                { "{} {}", MAX_BYTES, -EBADMSG },
+                { "", MAX_BYTES, -EBADMSG },
+                { "{\"kind\":\"Status\"}", 5, -E2BIG },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                JsonError e = { 0 };
+
+                print_message("%s\n", rows[i].text);
+                assert_int_equal(json_check(rows[i].text, strlen(rows[i].text), rows[i].max_bytes, &e),
+                                 rows[i].r);
+                assert_int_equal(!!e.message, rows[i].r < 0);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_accepted),        cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_limits),          cmocka_unit_test(test_many_keys),
-                cmocka_unit_test(test_lookup),          cmocka_unit_test(test_without),
-                cmocka_unit_test(test_without_refused), cmocka_unit_test(test_dispatch),
-                cmocka_unit_test(test_split),           cmocka_unit_test(test_split_stops),
-                cmocka_unit_test(test_writer),          cmocka_unit_test(test_page),
+                cmocka_unit_test(test_check),       cmocka_unit_test(test_accepted),
+                cmocka_unit_test(test_refused),     cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_many_keys),   cmocka_unit_test(test_lookup),
+                cmocka_unit_test(test_without),     cmocka_unit_test(test_without_refused),
+                cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_split),
+                cmocka_unit_test(test_split_stops), cmocka_unit_test(test_writer),
+                cmocka_unit_test(test_page),
         };
         return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
