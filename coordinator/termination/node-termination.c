@@ -680,6 +680,8 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int r;
 
+        if (!claim_of(t)) /* it went before its Node */
+                t->status = claim_status_free(t->status);
         /* A Node that left before its claim's deletion was accepted would leave an orphan behind. */
         if (claim_of(t) && claim_of(t)->object.meta.deletion_usec == 0)
                 return false;
