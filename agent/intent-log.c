@@ -168,8 +168,11 @@ static void drop(IntentRecord *r, Intent *i) {
         memmove(i, i + 1, (size_t) (end - i - 1) * sizeof(Intent));
 }
 
-/* The record of before; what is known of a notice since is newer. A full log forgets its oldest. */
+/* The record of before; what is known of a notice since is newer. A full log forgets its oldest. What is
+ * left out here must go from the disk, too: a restart would bring it back. */
 static void take_in(IntentLog *l, IntentRecord *before) {
+        size_t n_before = before->n_items;
+
         for (size_t i = before->n_items; i-- > 0;) {
                 const char *id = before->items[i].notice->id;
 
@@ -178,6 +181,7 @@ static void take_in(IntentLog *l, IntentRecord *before) {
         }
         while (before->n_items + l->record.n_items > INTENTS_MAX)
                 drop(before, before->items);
+        l->unwritten |= before->n_items < n_before;
         memmove(l->record.items + before->n_items, l->record.items, l->record.n_items * sizeof(Intent));
         for (size_t i = 0; i < before->n_items; i++)
                 l->record.items[i] = before->items[i];

@@ -431,6 +431,28 @@ static void test_phases(void **state) {
         assert_int_equal(intent_phase_from_string("Dry"), _INTENT_PHASE_INVALID);
 }
 
+/* Forgotten while its record was unread, and nothing noted beside: the next start must not find it. */
+static void test_forgotten_alone(void **state) {
+        _cleanup_machine_ Machine m;
+        Notice c = notice("c");
+        IntentLog *l;
+
+        machine_init(&m);
+        l = open_log(&m);
+        intent_log_note(l, &c, INTENT_DRAINED, T0);
+        intent_log_free(l);
+        m.hangs = true;
+        l = open_log(&m);
+        run(&m, 0);
+        intent_log_forget(l, "c");
+        disk_settles(&m, 0);
+        run(&m, USEC_PER_MINUTE);
+        assert_null(intent_log_find(l, "c"));
+        intent_log_free(l);
+        l = open_log(&m);
+        assert_null(intent_log_find(l, "c"));
+        intent_log_free(l);
+}
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_survives),
@@ -442,6 +464,7 @@ int main(void) {
                 cmocka_unit_test(test_read_late),
                 cmocka_unit_test(test_read_late_and_alone),
                 cmocka_unit_test(test_read_late_bounded),
+                cmocka_unit_test(test_forgotten_alone),
                 cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_phases),
         };
