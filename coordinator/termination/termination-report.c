@@ -221,6 +221,14 @@ static void on_drained(Timer *t, void *userdata) {
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Drained", "No pod is left to wait for");
 }
 
+/* Nothing comes any more that could be told together with it. */
+static void tell_drained(TerminationReport *r) {
+        if (!timer_is_armed(r->drained))
+                return;
+        timer_disarm(r->drained);
+        on_drained(r->drained, r);
+}
+
 void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
         usec_t at, now = loop_now(r->context->env->loop);
 
@@ -342,6 +350,7 @@ void termination_report_rate_limited(TerminationReport *r) {
 }
 
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
+        tell_drained(r); /* there was no machine to end */
         if (node_stays)
                 node_conditions_flush(r->conditions);
         else
@@ -353,6 +362,7 @@ void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool nod
 }
 
 void termination_report_node_gone(TerminationReport *r) {
+        tell_drained(r);
         node_conditions_end(r->conditions);
 }
 

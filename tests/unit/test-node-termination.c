@@ -177,6 +177,43 @@ static void test_many_nodes_are_told_in_part(void **state) {
         assert_int_equal(n_drained + n_together, 25);
 }
 
+/* What is drained and has no machine whose end could be told with it, or goes before that ends. */
+static void test_many_nodes_without_machine_are_told(void **state) {
+        (void) state;
+
+        for (int stripped = 0; stripped < 2; stripped++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", stripped ? "they go while the cloud says no" : "no providerID");
+                rig_begin(r, stripped ? 25 : 1, NULL);
+                for (unsigned i = 0; i < 25; i++) {
+                        _cleanup_free_ char *name = strf(stripped ? "n%u" : "bare%u", i);
+
+                        if (stripped)
+                                rig_machine(r, name)->outcome = CLOUD_DENIED;
+                        else
+                                fake_add_node(r->cluster, name, ZONE, NULL, NULL);
+                        if (!stripped)
+                                fake_merge(r->cluster, FAKE_NODES, NULL, name,
+                                           "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+                        rig_delete_node(r, name);
+                }
+                rig_run(r, 2 * USEC_PER_SEC);
+                for (unsigned i = 0; i < 25 && stripped; i++) {
+                        _cleanup_free_ char *name = strf("n%u", i);
+
+                        fake_remove(r->cluster, FAKE_NODES, NULL, name);
+                }
+                rig_run(r, USEC_PER_MINUTE);
+                for (unsigned i = 0; i < 25; i++) {
+                        _cleanup_free_ char *name = strf(stripped ? "n%u" : "bare%u", i);
+
+                        assert_null(rig_node(r, name));
+                        assert_true(rig_event_says(r, name, "Drained", "No pod is left"));
+                }
+        }
+}
+
 /* Each eviction is an Event, but not when very many are: a hundred, and then one a second. */
 static void test_many_pods_are_told_in_part(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1090,6 +1127,7 @@ int main(void) {
                 cmocka_unit_test(test_quick_end_is_not_told),
                 cmocka_unit_test(test_many_pods_are_told_in_part),
                 cmocka_unit_test(test_many_nodes_are_told_in_part),
+                cmocka_unit_test(test_many_nodes_without_machine_are_told),
                 cmocka_unit_test(test_foreign_finalizer),
                 cmocka_unit_test(test_foreign_finalizer_of_claim),
                 cmocka_unit_test(test_pdb_that_allows_none),
