@@ -23,7 +23,7 @@
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
-        char *name, *uid, *claim_name, *key; /* key: of the work queue */
+        char *name, *uid, *claim_name, *claim_uid, *key; /* key: of the work queue */
         NodeTerminationState state;
         usec_t started_usec; /* wall clock, the server's word */
         usec_t begun_usec;   /* the same for durations: node_termination_begun() */
@@ -108,8 +108,12 @@ static const KubeNode *node_of(const NodeTermination *t) {
         return n && streq(n->object.meta.uid, t->uid) ? n : NULL;
 }
 
+/* One that was made anew under its name is none of ours: no machine of its own was ended. */
 static const KubeNodeClaim *claim_of(const NodeTermination *t) {
-        return t->claim_name ? cluster_view_claim(t->context->view, t->claim_name) : NULL;
+        const KubeNodeClaim *claim =
+                t->claim_name ? cluster_view_claim(t->context->view, t->claim_name) : NULL;
+
+        return claim && streq(claim->object.meta.uid, t->claim_uid) ? claim : NULL;
 }
 
 /* -- writes --------------------------------------------------------------------------------------------- */
@@ -192,7 +196,8 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
             free_and_strdup(&t->uid, node->object.meta.uid) < 0 ||
-            free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0)
+            free_and_strdup(&t->claim_name, claim ? claim->object.meta.name : NULL) < 0 ||
+            free_and_strdup(&t->claim_uid, claim ? claim->object.meta.uid : NULL) < 0)
                 return -ENOMEM;
         t->key = strf("node/%s", t->name);
         r = t->key ? make_machine(t, node, claim) : -ENOMEM;
@@ -224,6 +229,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         free(t->name);
         free(t->uid);
         free(t->claim_name);
+        free(t->claim_uid);
         node_deadline_done(&t->deadline);
         free(t->key);
         free(t);
@@ -680,8 +686,6 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int r;
 
-        if (!claim_of(t)) /* it went before its Node */
-                t->status = claim_status_free(t->status);
         /* A Node that left before its claim's deletion was accepted would leave an orphan behind. */
         if (claim_of(t) && claim_of(t)->object.meta.deletion_usec == 0)
                 return false;
@@ -749,6 +753,8 @@ void node_termination_step(NodeTermination *t) {
 
                 t->step_again = false;
                 n = node_of(t);
+                if (!claim) /* it went before its Node: nothing is told of whatever has its name now */
+                        t->status = claim_status_free(t->status);
                 if (t->state == NODE_TERMINATION_DONE)
                         break;
                 if (!n) {

@@ -254,6 +254,78 @@ static void test_claim_of_the_same_name(void **state) {
         assert_in_range(rig_machine(r, "n0")->n_described, 1, 3);
 }
 
+typedef struct SlowWrite {
+        FakeResourceId id;
+        unsigned n;
+} SlowWrite;
+
+/* Writes on that kind, but not on its status, are not answered; those of the machine's end, that is. */
+static void on_write_of_the_end(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        SlowWrite *w = userdata;
+
+        if (request->verb != FAKE_PATCH || !request->resource || request->resource->id != w->id ||
+            request->subresource)
+                return;
+        w->n++;
+        ret_fault->status = 503;
+}
+
+static void make_claim_anew(CoordinatorRig *r, const char *name, cJSON *copy) {
+        fj_remove(fj_object(copy, "metadata"), "uid");
+        fj_remove(fj_object(copy, "metadata"), "deletionTimestamp");
+        fj_remove(copy, "status");
+        if (fake_get(r->cluster, FAKE_NODECLAIMS, NULL, name))
+                fake_remove(r->cluster, FAKE_NODECLAIMS, NULL, name);
+        fake_put(r->cluster, FAKE_NODECLAIMS, copy);
+}
+
+/* A claim that is applied anew under its name, finalizer and all, between the writes that let the old one
+ * and its Node go, is none of theirs: it stays, and nothing is said in it. */
+static void test_claim_is_anew_at_the_end(void **state) {
+        static const struct {
+                const char *what;
+                FakeResourceId slow;
+        } rows[] = {
+                { "the claim goes first", FAKE_NODES },
+                { "the Node goes first", FAKE_NODECLAIMS },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *name = NULL;
+                SlowWrite slow = { .id = rows[i].slow };
+                cJSON *copy;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 5 });
+                rig_run(r, USEC_PER_SEC);
+                name = claim_name(r, "n0");
+                copy = fj_copy(rig_claim(r, "n0"));
+                rig_delete_node(r, "n0");
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_string_equal(phase(r, "n0"), "Draining");
+                fake_api_set_fault(r->api, on_write_of_the_end, &slow);
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_true(slow.n > 0);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                assert_int_equal(!rig_node(r, "n0"), rows[i].slow == FAKE_NODECLAIMS);
+                assert_int_equal(!rig_claim(r, "n0"), rows[i].slow == FAKE_NODES);
+                make_claim_anew(r, name, copy);
+                rig_run(r, 2 * USEC_PER_SEC);
+                fake_api_set_fault(r->api, NULL, NULL);
+                rig_run(r, 90 * USEC_PER_SEC);
+
+                assert_null(rig_node(r, "n0"));
+                assert_non_null(rig_claim(r, "n0"));
+                assert_null(fj_string(rig_claim(r, "n0"), "metadata", "deletionTimestamp", NULL));
+                assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+                assert_null(fj_get(rig_claim(r, "n0"), "status", NULL));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        }
+}
+
 /* A machine that must be there, to look at: that of a Node that reports. */
 static void test_sibling_is_ready(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -431,6 +503,7 @@ int main(void) {
                 cmocka_unit_test(test_twins),
                 cmocka_unit_test(test_cascade_holds_the_node),
                 cmocka_unit_test(test_claim_of_the_same_name),
+                cmocka_unit_test(test_claim_is_anew_at_the_end),
                 cmocka_unit_test(test_sibling_is_ready),
                 cmocka_unit_test(test_cloud_changes_its_mind),
                 cmocka_unit_test(test_rate_of_orphans),
