@@ -50,9 +50,13 @@ static inline void curl_strp(char **s) {
         curl_free(*s);
 }
 
-/* -- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* -- life ----------------------------------------------------------------------------------------------- */
+
+/* libcurl counts how often a call has begun anew, gives up at five, and forgets that only with everything
+ * else: a handle that has counted is not kept as it is. */
+static bool call_leaves_its_handle(const CurlCall *c) {
+        return c->completed && c->n_begun == 1 && (c->plain_url || (c->common && c->error == 0));
+}
 
 /* Takes the call out of libcurl. If it was under way, its connection goes too unless others use it: either
  * nobody answers there, and the next call shall not be sent into the same silence; or libcurl has noted that
@@ -64,13 +68,13 @@ static void call_drop_handle(CurlCall *c) {
         if (c->sent && !c->completed)
                 curl_easy_setopt(c->easy, CURLOPT_FORBID_REUSE, 1L);
         curl_multi_remove_handle(c->lane->multi, c->easy);
-        if (c->completed && c->plain_url)
+        if (!call_leaves_its_handle(c))
+                curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
+        else if (c->plain_url)
                 curl_transport_keep_handle(c->t, TAKE_PTR(c->easy), TAKE_PTR(c->plain_url),
                                            TAKE_PTR(c->headers));
-        else if (c->completed && c->common && c->error == 0)
-                curl_transport_keep_ready(c->t, TAKE_PTR(c->easy), c, TAKE_PTR(c->headers));
         else
-                curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
+                curl_transport_keep_ready(c->t, TAKE_PTR(c->easy), c, TAKE_PTR(c->headers));
         curl_lane_leave(TAKE_PTR(c->lane), c->https);
 }
 
@@ -170,6 +174,7 @@ static bool call_has_left(CurlCall *c) {
 static int on_prerequest(void *userdata, char *remote, char *local, int remote_port, int local_port) {
         CurlCall *c = userdata;
 
+        c->n_begun++;
         if (call_has_left(c)) {
                 call_set_error(c, -ECONNRESET, "The connection died before the answer");
                 return CURL_PREREQFUNC_ABORT;

@@ -23,12 +23,32 @@ bool curl_request_is_plain(const HttpRequest *q) {
                !q->use_proxy && !q->on_data && q->max_response_bytes <= CURL_SMALL_RESPONSE_MAX;
 }
 
+static CurlReady take_ready_at(CurlTransport *t, size_t i) {
+        CurlReady h = t->ready_handles[i];
+
+        t->n_ready_handles--;
+        memmove(t->ready_handles + i, t->ready_handles + i + 1, (t->n_ready_handles - i) * sizeof(h));
+        return h;
+}
+
+/* As fresh: it looks at neither its headers nor its keys any more. */
+static CURL *take_oldest_ready(CurlTransport *t) {
+        CurlReady h = take_ready_at(t, 0);
+
+        curl_easy_reset(h.easy);
+        curl_slist_free_all(h.headers);
+        http_tls_unref(h.tls);
+        return h.easy;
+}
+
 CURL *curl_transport_take_handle(CurlTransport *t) {
-        return t->n_idle > 0 ? t->idle[--t->n_idle] : curl_easy_init();
+        if (t->n_idle > 0)
+                return t->idle[--t->n_idle];
+        return t->n_ready_handles == CURL_HANDLES_MAX ? take_oldest_ready(t) : curl_easy_init();
 }
 
 void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
-        if (t->n_idle == CURL_IDLE_HANDLES_MAX) {
+        if (t->n_idle + t->n_ready_handles == CURL_HANDLES_MAX) {
                 curl_easy_cleanup(easy);
                 return;
         }
@@ -105,14 +125,6 @@ static bool ready_is_like(const CurlReady *h, const HttpRequest *q) {
                (!rest || streq(rest->data, "Expect:"));
 }
 
-static CurlReady take_ready_at(CurlTransport *t, size_t i) {
-        CurlReady h = t->ready_handles[i];
-
-        t->n_ready_handles--;
-        memmove(t->ready_handles + i, t->ready_handles + i + 1, (t->n_ready_handles - i) * sizeof(h));
-        return h;
-}
-
 CURL *curl_transport_take_ready(CurlTransport *t, const HttpRequest *q, struct curl_slist **ret_headers) {
         for (size_t i = t->n_ready_handles; i > 0; i--)
                 if (ready_is_like(t->ready_handles + i - 1, q)) {
@@ -125,18 +137,10 @@ CURL *curl_transport_take_ready(CurlTransport *t, const HttpRequest *q, struct c
         return NULL;
 }
 
-static void drop_oldest_ready(CurlTransport *t) {
-        CurlReady h = take_ready_at(t, 0);
-
-        curl_transport_return_handle(t, h.easy); /* it looks at neither of these any more */
-        curl_slist_free_all(h.headers);
-        http_tls_unref(h.tls);
-}
-
 void curl_transport_keep_ready(CurlTransport *t, CURL *easy, const CurlCall *like,
                                struct curl_slist *headers) {
-        if (t->n_ready_handles == CURL_READY_HANDLES_MAX)
-                drop_oldest_ready(t);
+        if (t->n_idle + t->n_ready_handles == CURL_HANDLES_MAX)
+                curl_easy_cleanup(t->n_idle > 0 ? t->idle[--t->n_idle] : take_oldest_ready(t));
         /* The call's. */
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
         if (like->has_body)
@@ -152,7 +156,7 @@ void curl_transport_keep_ready(CurlTransport *t, CURL *easy, const CurlCall *lik
 
 void curl_transport_free_handles(CurlTransport *t) {
         while (t->n_ready_handles > 0)
-                drop_oldest_ready(t);
+                curl_easy_cleanup(take_oldest_ready(t));
         while (t->n_idle > 0)
                 curl_easy_cleanup(t->idle[--t->n_idle]);
         if (t->kept.easy)

@@ -11,8 +11,7 @@
 #include "list.h"
 #include "string-util.h"
 
-#define CURL_IDLE_HANDLES_MAX 16
-#define CURL_READY_HANDLES_MAX 16u
+#define CURL_HANDLES_MAX 16u /* that wait for a call, fresh or not */
 #define CURL_SMALL_RESPONSE_MAX (256u * 1024)
 
 typedef struct CurlTransport CurlTransport;
@@ -58,9 +57,9 @@ struct CurlTransport {
         CurlLane *lanes[_HTTP_LANE_MAX]; /* for new calls; NULL: none yet */
         List retired;                    /* lanes that take no new calls */
         List calls;
-        CURL *idle[CURL_IDLE_HANDLES_MAX]; /* easy handles to use again */
+        CURL *idle[CURL_HANDLES_MAX]; /* easy handles to use again */
         size_t n_idle;
-        CurlReady ready_handles[CURL_READY_HANDLES_MAX]; /* the one used last comes last */
+        CurlReady ready_handles[CURL_HANDLES_MAX]; /* the one used last comes last */
         size_t n_ready_handles;
         CurlKept kept;
         char *origin; /* "https://host:port", the last that libcurl could read; NULL: none yet */
@@ -76,11 +75,12 @@ struct CurlCall {
         CURL *easy; /* NULL once it is over, or never began */
         ListNode calls, ready;
         bool in_ready, owned, in_callback, freed;
-        bool completed; /* by libcurl */
-        bool finished;  /* `error` says how */
-        bool sent;      /* the request may have left */
-        bool https;     /* others may share its connection */
-        bool common;    /* its handle may serve the next call that is like it, but for URL and body */
+        bool completed;   /* by libcurl */
+        bool finished;    /* `error` says how */
+        bool sent;        /* the request may have left */
+        unsigned n_begun; /* of libcurl's attempts, by a connection */
+        bool https;       /* others may share its connection */
+        bool common;      /* its handle may serve the next call that is like it, but for URL and body */
         bool has_body;
         HttpMethod method;
         char *plain_url; /* of a plain call, whose handle is kept when it comes to its answer */

@@ -426,6 +426,21 @@ static void closed_while_idle(void **state) {
         assert_int_equal(h2_count(w, "POST /x").effects, 2 * ELEMENTSOF(ways));
 }
 
+/* libcurl counts how often it has begun anew, and gives up at five: of one call, not of a handle's life. */
+static void closed_while_idle_often(void **state) {
+        _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
+
+        for (unsigned i = 0; i < 14; i++) {
+                H2Call post;
+
+                warm(w, HTTP_LANE_BULK);
+                h2_connection_close(h2_server_connection(w->server, w->last_connection), H2_CLOSE_NOTIFY);
+                h2_call_start(w, &post, "/x", (HttpRequest){ .method = HTTP_POST, .lane = HTTP_LANE_BULK });
+                finish_with(&post, "200");
+        }
+        assert_int_equal(h2_count(w, "POST /x").effects, 14);
+}
+
 static void goaway_while_idle(void **state) {
         _cleanup_(h2_world_freep) H2World *w = h2_world_new(state, NULL);
         H2Call post;
@@ -529,6 +544,7 @@ int main(void) {
                 cmocka_unit_test(dead_before_the_handshake),
                 cmocka_unit_test(silent_watches),
                 cmocka_unit_test(closed_while_idle),
+                cmocka_unit_test(closed_while_idle_often),
                 cmocka_unit_test(goaway_while_idle),
                 cmocka_unit_test(pings),
                 cmocka_unit_test(a_list_larger_than_the_window),

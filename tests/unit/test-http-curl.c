@@ -1010,12 +1010,19 @@ static void test_tls_handles_are_few(void **state) {
         _cleanup_(world_freep) World *w = world_new_with_tls_server(a);
         const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
 
-        for (unsigned i = 0; i < CURL_READY_HANDLES_MAX + 3; i++) {
+        for (unsigned i = 0; i < CURL_HANDLES_MAX + 3; i++) {
                 _cleanup_(http_tls_unrefp) HttpTls *tls = tls_of(a->ca, a->node, NULL, false);
 
                 assert_string_equal(call(w, (HttpRequest){ .tls = tls }, "https", "/plain"), "200:hello ");
                 w->call = http_call_free(w->call);
-                assert_int_equal(t->n_ready_handles, MIN(i + 1, CURL_READY_HANDLES_MAX));
+                assert_int_equal(t->n_ready_handles, MIN(i + 1, CURL_HANDLES_MAX));
+        }
+        /* Fresh ones are among them. */
+        for (unsigned i = 0; i < 3; i++) {
+                assert_string_equal(call(w, (HttpRequest){ .method = HTTP_HEAD }, "https", "/plain"),
+                                    "EKEYREJECTED ");
+                w->call = http_call_free(w->call);
+                assert_int_equal(t->n_idle + t->n_ready_handles, CURL_HANDLES_MAX);
         }
         /* An URL that cannot be one is refused at once, whatever was read before. */
         {
