@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -15,7 +14,7 @@
  * with what the whole machine says, and then everybody who logs stands still with it.
  */
 
-#define ATTEMPTS 3u
+#define CONNECTIONS 2u
 
 /* "KEY=value", or, of more than one line, the key, the size in 64 bits of little endian, the value. */
 static void add_field(StrBuf *b, const char *key, const char *value) {
@@ -53,32 +52,35 @@ static int connect_journal(int *ret) {
         return 0;
 }
 
-static int send_datagram(int *fd, const StrBuf *b, int patience_msec) {
-        int r = 0;
+static int send_datagram(int *fd, const StrBuf *b, LogPatience *p) {
+        unsigned n_connected = 0;
+        int r;
 
         if (b->failed)
                 return -ENOMEM;
-        for (unsigned i = 0; i < ATTEMPTS; i++) {
+        for (;;) {
                 if (*fd < 0) {
                         r = connect_journal(fd);
                         if (r < 0)
                                 return r;
+                        n_connected++;
                 }
                 if (send(*fd, b->data, b->size, MSG_NOSIGNAL) >= 0)
                         return 0;
                 r = -errno;
-                if (r == -ECONNREFUSED || r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE)
+                if (r == -ECONNREFUSED || r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE) {
                         closep(fd); /* its socket was made anew */
-                else if (r == -EAGAIN) {
-                        if (poll(&(struct pollfd){ .fd = *fd, .events = POLLOUT }, 1, patience_msec) == 0)
+                        if (n_connected == CONNECTIONS)
+                                return r;
+                } else if (r == -EAGAIN) {
+                        if (log_wait(*fd, p) == 0)
                                 return r;
                 } else if (r != -EINTR)
                         return r;
         }
-        return r;
 }
 
-int log_send_journal(const LogRecord *record, int *fd, int patience_msec) {
+int log_send_journal(const LogRecord *record, int *fd, LogPatience *p) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         char priority[] = { (char) ('0' + (int) record->level), 0 };
 
@@ -90,5 +92,5 @@ int log_send_journal(const LogRecord *record, int *fd, int patience_msec) {
         for (size_t i = 0; i < record->n_fields; i++)
                 if (record->fields[i].value)
                         add_redacted(&b, record->fields + i);
-        return send_datagram(fd, &b, patience_msec);
+        return send_datagram(fd, &b, p);
 }

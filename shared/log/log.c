@@ -18,7 +18,10 @@
 #include "parse-util.h"
 #include "string-util.h"
 
-#define PATIENCE_MSEC 200
+#define PATIENCE_USEC (200 * USEC_PER_MSEC)
+#define PATIENCE_AGAIN_USEC (10 * USEC_PER_SEC)
+/* What a wait costs at least, so that a reader whose readiness others use up is not asked for ever. */
+#define WAIT_LEAST_USEC USEC_PER_MSEC
 
 struct Log {
         LogTarget target;
@@ -29,6 +32,7 @@ struct Log {
         int journal_fd;
         uint64_t n_lost; /* since something was taken */
         bool torn;       /* a line on standard error has no end */
+        LogPatience patience;
 };
 
 static const char *const target_table[_LOG_TARGET_MAX] = {
@@ -137,23 +141,65 @@ bool log_enabled(const Log *l, LogLevel level) {
         return l && level <= l->max_level && (l->hook || l->target != LOG_TARGET_NULL);
 }
 
+/* -- its reader ------------------------------------------------------------------------------------ */
+
+static usec_t monotonic(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+int log_wait(int fd, LogPatience *p) {
+        struct pollfd ready = { .fd = fd, .events = POLLOUT };
+        usec_t since;
+        int r;
+
+        if (p->left_usec == 0)
+                return 0;
+        since = monotonic();
+        r = poll(&ready, 1, (int) ((p->left_usec + USEC_PER_MSEC - 1) / USEC_PER_MSEC));
+        if (r < 0)
+                r = -errno;
+        p->waited_usec = monotonic();
+        p->left_usec = usec_sub(p->left_usec, MAX(usec_sub(p->waited_usec, since), WAIT_LEAST_USEC));
+        return r;
+}
+
+/* At the beginning of a line, so that none takes longer than one patience. One that takes a little now and
+ * then gets no more time by it: only 10 s without waiting bring new patience. */
+static void refill(LogPatience *p) {
+        if (p->left_usec < PATIENCE_USEC &&
+            (p->waited_usec == 0 || monotonic() >= usec_add(p->waited_usec, PATIENCE_AGAIN_USEC)))
+                p->left_usec = PATIENCE_USEC;
+}
+
 /* One write per line where a pipe takes it whole, so that lines of several processes do not mix. A pipe that
- * is ready takes PIPE_BUF bytes without waiting. */
-static int write_line(Log *l, const StrBuf *b, int patience_msec) {
+ * is ready takes PIPE_BUF bytes without waiting; if another process writes to it in between, it may not, and
+ * this blocks until its reader takes a page: whether O_NONBLOCK is set is everybody's who has the pipe. */
+static int write_line(Log *l, const StrBuf *b, LogPatience *p) {
         size_t at = 0;
 
         if (b->failed)
                 return -ENOMEM;
         while (at < b->size) {
-                int r = poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, patience_msec);
-                ssize_t n =
-                        r > 0 ? write(STDERR_FILENO, b->data + at, MIN(b->size - at, (size_t) PIPE_BUF)) : r;
+                int r = poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, 0);
+                ssize_t n = 0;
 
-                if (n < 0 && errno == EINTR)
+                if (r < 0)
+                        r = -errno;
+                if (r == 0)
+                        r = log_wait(STDERR_FILENO, p);
+                if (r > 0) {
+                        n = write(STDERR_FILENO, b->data + at, MIN(b->size - at, (size_t) PIPE_BUF));
+                        if (n < 0)
+                                r = -errno;
+                }
+                if (r == -EINTR)
                         continue;
                 if (n <= 0) {
                         l->torn = l->torn || at > 0;
-                        return n < 0 ? -errno : -EAGAIN;
+                        return r < 0 ? r : -EAGAIN;
                 }
                 at += (size_t) n;
         }
@@ -162,20 +208,21 @@ static int write_line(Log *l, const StrBuf *b, int patience_msec) {
 }
 
 static int log_send(Log *l, const LogRecord *record) {
-        int patience_msec = l->n_lost > 0 ? 0 : PATIENCE_MSEC;
+        LogPatience none = { 0 }, *patience = l->n_lost > 0 ? &none : &l->patience;
         _cleanup_strbuf_ StrBuf line = { 0 };
 
+        refill(&l->patience);
         if (l->torn)
                 strbuf_add_char(&line, '\n');
         switch (l->target) {
         case LOG_TARGET_JOURNAL:
-                return log_send_journal(record, &l->journal_fd, patience_msec);
+                return log_send_journal(record, &l->journal_fd, patience);
         case LOG_TARGET_JSON:
                 log_render_json(record, &line);
-                return write_line(l, &line, patience_msec);
+                return write_line(l, &line, patience);
         case LOG_TARGET_TEXT:
                 log_render_text(record, &line);
-                return write_line(l, &line, patience_msec);
+                return write_line(l, &line, patience);
         case LOG_TARGET_NULL:
         case _LOG_TARGET_MAX:
         case _LOG_TARGET_INVALID:

@@ -8,8 +8,9 @@
  * log_redact() masks bearer tokens, AWS signatures and X-Amz-Security-Token in any message.
  *
  * Who reads a log may hang, as the disk that it writes to does: the journal, or the container runtime at the other end of a pipe.
- * Logging waits for it 200 ms once, and no more until it takes something again; what is lost meanwhile is counted, and the log says
- * how much that was.
+ * Logging waits for it 200 ms in all, however slowly it reads, and again only after 10 s in which it was not waited for; after a loss
+ * not at all until it takes something again. What is lost is counted, and the log says how much that was. So a line takes 200 ms at
+ * most, and any 10 s of lines take no more. (Standard error that several processes write to may take longer: log.c.)
  */
 
 #include <stdarg.h>

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +15,10 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +27,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "string-util.h"
+#include "time-util.h"
 
 /* -- standard error, caught ----------------------------------------------------------------------------- */
 
@@ -387,6 +392,98 @@ static void test_full_pipe(void **state) {
         assert_non_null(strstr(end, "the last"));
 }
 
+/* -- a reader that is slow, on a clock of its own: poll() and clock_gettime() are these --------------- */
+
+typedef struct SlowReader {
+        int fd;           /* its end of the pipe */
+        usec_t page_usec; /* it takes a page after so long; 0: there is none, poll() is the kernel's */
+        usec_t waited_usec, ahead_usec;
+        unsigned n_pages;
+} SlowReader;
+
+static SlowReader slow;
+
+int clock_gettime(clockid_t id, struct timespec *t) {
+        int r = (int) syscall(SYS_clock_gettime, id, t);
+
+        if (id == CLOCK_MONOTONIC) {
+                t->tv_sec += (time_t) (slow.ahead_usec / USEC_PER_SEC);
+                t->tv_nsec += (long) (slow.ahead_usec % USEC_PER_SEC * 1000);
+        }
+        return r;
+}
+
+int poll(struct pollfd *fds, nfds_t n, int timeout) {
+        usec_t usec = (usec_t) (timeout > 0 ? timeout : 0) * USEC_PER_MSEC;
+        char page[4096];
+        int r;
+
+        if (timeout <= 0 || slow.page_usec == 0)
+                return (int) syscall(SYS_ppoll, fds, n,
+                                     timeout < 0 ? NULL
+                                                 : &(struct timespec){ .tv_sec = timeout / 1000,
+                                                                       .tv_nsec = timeout % 1000 * 1000000 },
+                                     NULL, 0);
+        r = poll(fds, n, 0);
+        if (r != 0)
+                return r;
+        usec = MIN(usec, slow.page_usec);
+        slow.waited_usec += usec;
+        slow.ahead_usec += usec;
+        if (usec == slow.page_usec) {
+                assert_true(read(slow.fd, page, sizeof(page)) > 0);
+                slow.n_pages++;
+        }
+        return poll(fds, n, 0);
+}
+
+/* However slowly it reads, lines do not wait for it longer than 200 ms in 10 s. */
+static void test_slow_reader(void **state) {
+        _cleanup_free_ char *large = calloc(20001, 1), *first = NULL, *end = NULL;
+        _cleanup_(log_freep) Log *l = NULL;
+        usec_t worst = 0, all, again;
+        unsigned n_pages;
+        Capture c;
+
+        assert_return_code(log_new(LOG_TARGET_TEXT, LOG_LEVEL_INFO, "test", &l), 0);
+        memset(large, 'x', 20000);
+        c = capture_begin();
+        assert_return_code(fcntl(STDERR_FILENO, F_SETPIPE_SZ, 4096), errno);
+        slow = (SlowReader){ .fd = c.read_fd, .page_usec = 19 * USEC_PER_MSEC };
+        for (unsigned i = 0; i < 60; i++) {
+                usec_t before = slow.waited_usec;
+
+                log_info(l, "%s", large);
+                worst = MAX(worst, slow.waited_usec - before);
+        }
+        all = slow.waited_usec;
+        n_pages = slow.n_pages;
+        first = drain(c.read_fd);
+
+        /* It takes something again, which alone is no reason to wait for it. */
+        log_info(l, "small");
+        log_info(l, "%s", large);
+        again = slow.waited_usec - all;
+        free(drain(c.read_fd));
+
+        slow.ahead_usec += 10 * USEC_PER_SEC;
+        log_info(l, "small again");
+        log_info(l, "%s", large);
+        end = drain(c.read_fd);
+        slow.page_usec = 0;
+        capture_end(c, (char[2]){ 0 }, 2);
+
+        print_message("waited %" PRIu64 " us in all, %" PRIu64 " us for one line, %u pages\n", all, worst,
+                      n_pages);
+        assert_in_range(all, 150 * USEC_PER_MSEC, 210 * USEC_PER_MSEC);
+        assert_in_range(worst, 1, 201 * USEC_PER_MSEC);
+        assert_in_range(n_pages, 5, 20); /* two lines got through by waiting */
+        assert_int_equal(again, 0);
+        assert_in_range(slow.waited_usec - all, 19 * USEC_PER_MSEC, 210 * USEC_PER_MSEC);
+        assert_int_equal(end[strlen(end) - 1], '\n'); /* nothing was cut */
+        assert_int_equal(end[strlen(end) - 2], 'x');
+}
+
 /* -- the journal, played by a socket at its place in a mount namespace of our own
  * ---------------------------- */
 
@@ -522,6 +619,7 @@ int main(void) {
                 cmocka_unit_test(test_journal),
                 cmocka_unit_test(test_hanging_journal),
                 cmocka_unit_test(test_full_pipe),
+                cmocka_unit_test(test_slow_reader),
         };
         return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }
