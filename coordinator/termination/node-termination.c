@@ -598,13 +598,18 @@ static bool pod_came(const NodeTermination *t) {
                             node_drain_state(t->drain) == NODE_DRAIN_PROVING);
 }
 
+static void drain_again(NodeTermination *t) {
+        termination_report_drains_again(t->report, t->status);
+        node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
+}
+
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
         const KubeVolumeAttachment *v;
         size_t count = 0;
 
         if (pod_came(t)) {
-                node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
+                drain_again(t);
                 return true;
         }
         for (HashmapIterator it = {}; cluster_view_iterate_volumes(t->context->view, t->name, &it, &v);)
@@ -645,7 +650,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         }
         /* The cloud may refuse for hours, and what was proven before is long ago then. */
         if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
-                node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
+                drain_again(t);
                 return true;
         }
         if (n->provider_id && machine_is_shared(t, n)) {

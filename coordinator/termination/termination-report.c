@@ -248,6 +248,16 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                                            "no pod is left to wait for");
 }
 
+void termination_report_drains_again(TerminationReport *r, ClaimStatus *s) {
+        timer_disarm(r->drained);
+        r->draining_told = false;
+        node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_FALSE, REASON,
+                            "a pod was bound to it after all");
+        if (s)
+                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining",
+                                           "a pod was bound to it after all");
+}
+
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left) {
         if (left > 0)
                 log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED,

@@ -22,10 +22,11 @@ void termination_report_started(TerminationReport *r, usec_t tgp_usec);
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
 /* wall_usec: USEC_INFINITY: the one there was is over. */
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
-void termination_report_draining(TerminationReport *r); /* once; told again it does nothing */
+void termination_report_draining(TerminationReport *r); /* once in each drain; told again it does nothing */
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
                             const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
+void termination_report_drains_again(TerminationReport *r, ClaimStatus *s); /* a pod came since */
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left);
 /* T has passed; names what is left. drain NULL: nothing was begun. */
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain);

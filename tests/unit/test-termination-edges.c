@@ -57,6 +57,59 @@ static void test_pod_comes_while_volumes_are_waited_for(void **state) {
         assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
 }
 
+/* Of very many nodes "Drained" is told later: not of one that drains again by then. */
+static void test_drained_is_taken_back(void **state) {
+        static const struct {
+                const char *what, *phase;
+                CloudOutcome outcome;
+                bool volume;
+        } rows[] = {
+                { "a pod comes while volumes are waited for", "Volumes", CLOUD_OK, true },
+                { "a pod comes while the cloud says no", "Terminating", CLOUD_DENIED, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 25, NULL);
+                rig_machine(r, "n24")->outcome = rows[i].outcome;
+                if (rows[i].volume)
+                        attach(r, "a", "n24");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n24", .stop_sec = 2 });
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n24");
+                rig_run(r, 1500 * MSEC);
+                for (unsigned k = 0; k < 24; k++) {
+                        _cleanup_free_ char *name = strf("n%u", k);
+
+                        rig_delete_node(r, name);
+                }
+                rig_run(r, 2500 * MSEC);
+                assert_string_equal(phase(r, "n24"), rows[i].phase);
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAINED), "True");
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAIN_IN_PROGRESS), "False");
+                assert_string_equal(rig_condition(rig_claim(r, "n24"), CLAIM_DRAINED), "True");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n24", .stop_sec = 20 });
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_string_equal(phase(r, "n24"), "Draining");
+                assert_false(rig_has_event(r, "n24", "Drained"));
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAINED), "False");
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAIN_IN_PROGRESS), "True");
+                assert_string_equal(rig_condition(rig_claim(r, "n24"), CLAIM_DRAINED), "False");
+
+                print_message("  and once more when it is\n");
+                rig_run(r, 13 * USEC_PER_SEC);
+                assert_string_equal(phase(r, "n24"), rows[i].phase);
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAINED), "True");
+                assert_string_equal(rig_condition(rig_node(r, "n24"), CONDITION_DRAIN_IN_PROGRESS), "False");
+                assert_string_equal(rig_condition(rig_claim(r, "n24"), CLAIM_DRAINED), "True");
+                rig_run(r, 5 * USEC_PER_SEC);
+                assert_true(rig_has_event(r, "n24", "Drained"));
+        }
+}
+
 static void test_load_balancers(void **state) {
         static const struct {
                 const char *what, *tgp;
@@ -494,6 +547,7 @@ static void test_nowhere_to_listen(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
+                cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
                 cmocka_unit_test(test_no_provider_id),
                 cmocka_unit_test(test_leader_after_the_deadline),
