@@ -15,6 +15,7 @@
  */
 
 #define CONNECTIONS 2u
+#define BUFFER_BYTES (8 * 1024 * 1024) /* what sd_journal_sendv() has, too */
 
 /* "KEY=value", or, of more than one line, the key, the size in 64 bits of little endian, the value. */
 static void add_field(StrBuf *b, const char *key, const char *value) {
@@ -40,6 +41,15 @@ static void add_redacted(StrBuf *b, const LogField *f) {
                 add_field(b, f->key, value);
 }
 
+/* Of a line of 400 bytes the kernel charges 1280, and a plain buffer is full of 166. More than the limit for
+ * everybody (net.core.wmem_max) takes CAP_NET_ADMIN. */
+static void enlarge_buffer(int fd) {
+        static const int bytes = BUFFER_BYTES;
+
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)
+                (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 static int connect_journal(int *ret) {
         static const struct sockaddr_un journal = { .sun_family = AF_UNIX,
                                                     .sun_path = "/run/systemd/journal/socket" };
@@ -48,6 +58,7 @@ static int connect_journal(int *ret) {
         fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *) &journal, sizeof(journal)) < 0)
                 return -errno;
+        enlarge_buffer(fd);
         *ret = TAKE_FD(fd);
         return 0;
 }

@@ -582,6 +582,69 @@ static int hanging_journal_child(void) {
         return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Others take what room there is, time and again, before our datagram is there. send() is this. */
+static unsigned n_again;
+
+ssize_t send(int fd, const void *data, size_t size, int flags) {
+        if (n_again > 0) {
+                n_again--;
+                errno = EAGAIN;
+                return -1;
+        }
+        return syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
+}
+
+static int crowded_journal_child(void) {
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        char datagram[1000];
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        n_again = 3;
+        log_info(l, "at last");
+        return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The connection of this process to the journal. */
+static int journal_connection(void) {
+        struct sockaddr_un peer = { 0 };
+
+        for (int fd = 3; fd < 100; fd++) {
+                socklen_t size = sizeof(peer);
+
+                if (getpeername(fd, (struct sockaddr *) &peer, &size) >= 0 &&
+                    streq(peer.sun_path, "/run/systemd/journal/socket"))
+                        return fd;
+        }
+        return -ENOTCONN;
+}
+
+/* What a journal that is slow leaves lying is held by the sender's buffer: as large as it may be. */
+static int buffer_child(void) {
+        _cleanup_close_ int fd = -EBADF, plain = -EBADF;
+        int bytes = 0, plain_bytes = 0, k;
+        _cleanup_(log_freep) Log *l = NULL;
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        log_info(l, "connect");
+        plain = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        k = journal_connection();
+        if (k < 0 || plain < 0 ||
+            getsockopt(plain, SOL_SOCKET, SO_SNDBUF, &plain_bytes, &(socklen_t){ sizeof(int) }) < 0 ||
+            getsockopt(k, SOL_SOCKET, SO_SNDBUF, &bytes, &(socklen_t){ sizeof(int) }) < 0)
+                return EXIT_FAILURE;
+        print_message("a buffer of %d bytes, a plain one has %d\n", bytes, plain_bytes);
+        return bytes > plain_bytes ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static void in_child(int (*child)(void)) {
         int status = 0;
         pid_t pid;
@@ -607,6 +670,14 @@ static void test_hanging_journal(void **state) {
         in_child(hanging_journal_child);
 }
 
+static void test_crowded_journal(void **state) {
+        in_child(crowded_journal_child);
+}
+
+static void test_buffer(void **state) {
+        in_child(buffer_child);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_text),
@@ -618,6 +689,8 @@ int main(void) {
                 cmocka_unit_test(test_target_auto),
                 cmocka_unit_test(test_journal),
                 cmocka_unit_test(test_hanging_journal),
+                cmocka_unit_test(test_crowded_journal),
+                cmocka_unit_test(test_buffer),
                 cmocka_unit_test(test_full_pipe),
                 cmocka_unit_test(test_slow_reader),
         };
