@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,11 +17,28 @@
 
 #define CONNECTIONS 2u
 #define BUFFER_BYTES (8 * 1024 * 1024) /* what sd_journal_sendv() has, too */
+#define CUT_BYTES 4096u
 
-/* "KEY=value", or, of more than one line, the key, the size in 64 bits of little endian, the value. */
-static void add_field(StrBuf *b, const char *key, const char *value) {
+/* "KEY=value", or, of more than one line, the key, the size in 64 bits of little endian, the value. Above
+ * `max` bytes it is cut, between characters, and says so. */
+static void add_field(StrBuf *b, const char *key, const char *value, size_t max) {
+        _cleanup_free_ char *cut = NULL;
         uint64_t size = strlen(value);
 
+        if (size > max) {
+                size_t kept = max;
+
+                while (kept > 0 && ((unsigned char) value[kept] & 0xc0) == 0x80)
+                        kept--;
+                cut = strf("%.*s [cut: %" PRIu64 " bytes, more than the journal takes]", (int) kept, value,
+                           size);
+                if (!cut) {
+                        b->failed = true;
+                        return;
+                }
+                value = cut;
+                size = strlen(cut);
+        }
         strbuf_add(b, key);
         if (!strchr(value, '\n'))
                 strbuf_add_char(b, '=');
@@ -34,11 +52,11 @@ static void add_field(StrBuf *b, const char *key, const char *value) {
 }
 
 /* Lack of memory loses this field only. */
-static void add_redacted(StrBuf *b, const LogField *f) {
+static void add_redacted(StrBuf *b, const LogField *f, size_t max) {
         _cleanup_free_ char *value = log_redacted_copy(f->value);
 
         if (value)
-                add_field(b, f->key, value);
+                add_field(b, f->key, value, max);
 }
 
 /* Of a line of 400 bytes the kernel charges 1280, and a plain buffer is full of 166. More than the limit for
@@ -91,17 +109,26 @@ static int send_datagram(int *fd, const StrBuf *b, LogPatience *p) {
         }
 }
 
-int log_send_journal(const LogRecord *record, int *fd, LogPatience *p) {
+static int send_record(const LogRecord *record, int *fd, LogPatience *p, size_t max) {
         _cleanup_strbuf_ StrBuf b = { 0 };
         char priority[] = { (char) ('0' + (int) record->level), 0 };
 
-        add_field(&b, "MESSAGE", record->text);
-        add_field(&b, "PRIORITY", priority);
-        add_field(&b, "SYSLOG_IDENTIFIER", record->identifier);
+        add_field(&b, "MESSAGE", record->text, max);
+        add_field(&b, "PRIORITY", priority, max);
+        add_field(&b, "SYSLOG_IDENTIFIER", record->identifier, max);
         if (record->message_id)
-                add_field(&b, "MESSAGE_ID", record->message_id);
+                add_field(&b, "MESSAGE_ID", record->message_id, max);
         for (size_t i = 0; i < record->n_fields; i++)
                 if (record->fields[i].value)
-                        add_redacted(&b, record->fields + i);
+                        add_redacted(&b, record->fields + i, max);
         return send_datagram(fd, &b, p);
+}
+
+int log_send_journal(const LogRecord *record, int *fd, LogPatience *p) {
+        int r = send_record(record, fd, p, SIZE_MAX);
+
+        /* No datagram may be so large, or the kernel has no memory for one. */
+        if (r == -EMSGSIZE || r == -ENOBUFS)
+                r = send_record(record, fd, p, CUT_BYTES);
+        return r;
 }

@@ -31,6 +31,7 @@ struct Log {
         void *userdata;
         int journal_fd;
         uint64_t n_lost; /* since something was taken */
+        int lost_error;  /* ... the last of them for this */
         bool torn;       /* a line on standard error has no end */
         LogPatience patience;
 };
@@ -233,17 +234,24 @@ static int log_send(Log *l, const LogRecord *record) {
 
 /* Before the first that is taken again. */
 static int log_send_lost(Log *l, const LogRecord *next) {
-        char text[sizeof("18446744073709551615") + 160];
+        char text[sizeof("18446744073709551615") + 200];
         LogRecord record = {
                 .level = LOG_LEVEL_WARNING, .time = next->time, .identifier = next->identifier, .text = text
         };
 
-        (void) snprintf(
-                text, sizeof(text),
-                "%" PRIu64
-                " messages of this log were lost here: nobody took them. If it happens again, look at what "
-                "reads this log, and at its disk.",
-                l->n_lost);
+        errno = -l->lost_error; /* for %m */
+        if (l->lost_error == -EAGAIN)
+                (void) snprintf(text, sizeof(text),
+                                "%" PRIu64
+                                " messages of this log were lost here: nobody took them. If it happens "
+                                "again, look at what reads this log, and at its disk.",
+                                l->n_lost);
+        else
+                (void) snprintf(text, sizeof(text),
+                                "%" PRIu64
+                                " messages of this log were lost here: they could not be sent; the last "
+                                "failed with: %m.",
+                                l->n_lost);
         return log_send(l, &record);
 }
 
@@ -261,8 +269,10 @@ static void log_emit(Log *l, const LogRecord *record) {
                 l->n_lost = 0;
                 r = log_send(l, record);
         }
-        if (r < 0)
+        if (r < 0) {
                 l->n_lost++;
+                l->lost_error = r;
+        }
 }
 
 int log_full(Log *l, LogLevel level, int error, const char *message_id, const LogField *fields,

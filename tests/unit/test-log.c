@@ -582,18 +582,20 @@ static int hanging_journal_child(void) {
         return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Others take what room there is, time and again, before our datagram is there. send() is this. */
-static unsigned n_again;
+/* send() is this: the next so many fail. */
+static unsigned n_send_fails;
+static int send_error;
 
 ssize_t send(int fd, const void *data, size_t size, int flags) {
-        if (n_again > 0) {
-                n_again--;
-                errno = EAGAIN;
+        if (n_send_fails > 0) {
+                n_send_fails--;
+                errno = send_error;
                 return -1;
         }
         return syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
 }
 
+/* Others take what room there is, time and again, before our datagram is there. */
 static int crowded_journal_child(void) {
         _cleanup_(log_freep) Log *l = NULL;
         _cleanup_close_ int fd = -EBADF;
@@ -604,8 +606,69 @@ static int crowded_journal_child(void) {
                 return EXIT_SKIP;
         if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
                 return EXIT_FAILURE;
-        n_again = 3;
+        n_send_fails = 3;
+        send_error = EAGAIN;
         log_info(l, "at last");
+        return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* More than the kernel takes for a datagram, in the message or in a field. */
+static int large_child(void) {
+        const size_t large = 20u * 1024 * 1024;
+        _cleanup_free_ char *text = calloc(large + 1, 1);
+        char datagram[20000];
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        const char *cut;
+        ssize_t n;
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (!text || log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        text[0] = 'x'; /* so that a limit of an even number of bytes lies inside a character */
+        for (size_t i = 1; i + 1 < large; i += 2)
+                memcpy(text + i, "\xc3\xa9", 2);
+        log_event(l, LOG_LEVEL_NOTICE, NULL, LOG_FIELDS({ "NODE", "n1" }), "%s", text);
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        cut = strstr(datagram, "\xc3\xa9 [cut: 20971519 bytes, more than the journal takes]\nPRIORITY=5\n");
+        if (!cut || !strstr(cut, "\nNODE=n1\n"))
+                return EXIT_FAILURE;
+        log_event(l, LOG_LEVEL_NOTICE, NULL, LOG_FIELDS({ "REASON", text }), "a large field");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        if (strncmp(datagram, "MESSAGE=a large field\n", strlen("MESSAGE=a large field\n")) != 0)
+                return EXIT_FAILURE;
+        return strstr(datagram, "\xc3\xa9 [cut: 20971519 bytes,") ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Not for its reader: who looks for the cause is not sent to the wrong place. */
+static int failing_send_child(void) {
+        static const char expected[] = "MESSAGE=2 messages of this log were lost here: they could not be "
+                                       "sent; the last failed with: Cannot allocate memory.\n";
+        _cleanup_(log_freep) Log *l = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        char datagram[1000];
+        ssize_t n;
+
+        fd = journal_socket();
+        if (fd < 0)
+                return EXIT_SKIP;
+        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+                return EXIT_FAILURE;
+        n_send_fails = 2;
+        send_error = ENOMEM;
+        log_info(l, "one");
+        log_info(l, "two");
+        log_info(l, "three");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        if (strncmp(datagram, expected, strlen(expected)) != 0) {
+                print_error("the journal was told:\n%s", datagram);
+                return EXIT_FAILURE;
+        }
         return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -674,6 +737,14 @@ static void test_crowded_journal(void **state) {
         in_child(crowded_journal_child);
 }
 
+static void test_large(void **state) {
+        in_child(large_child);
+}
+
+static void test_failing_send(void **state) {
+        in_child(failing_send_child);
+}
+
 static void test_buffer(void **state) {
         in_child(buffer_child);
 }
@@ -690,6 +761,8 @@ int main(void) {
                 cmocka_unit_test(test_journal),
                 cmocka_unit_test(test_hanging_journal),
                 cmocka_unit_test(test_crowded_journal),
+                cmocka_unit_test(test_large),
+                cmocka_unit_test(test_failing_send),
                 cmocka_unit_test(test_buffer),
                 cmocka_unit_test(test_full_pipe),
                 cmocka_unit_test(test_slow_reader),
