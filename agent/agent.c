@@ -27,8 +27,8 @@
 #define SOURCE_FAILING_LOOKS 3u
 
 /* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within
- * 3 MB with 100 pods, too; so many are 500 evictions a second where an answer takes 30 ms. */
-#define WINDOW 16u
+ * 3 MB with 100 pods, too; so many are 400 evictions a second where an answer takes 30 ms. */
+#define WINDOW 12u
 
 struct Agent {
         Env *env;
