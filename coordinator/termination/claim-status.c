@@ -126,12 +126,6 @@ ClaimStatus *claim_status_free(ClaimStatus *s) {
 static void mark_dirty(ClaimStatus *s, bool progress) {
         usec_t at = usec_add(loop_now(s->env->loop), SETTLE_USEC);
 
-        /* It would be old news by its turn: a node among hundreds would be told of twice, the second time
-         * right behind the first. */
-        if (!progress && s->call && kube_call_waits(s->call)) {
-                s->call = kube_call_free(s->call);
-                s->dirty = false;
-        }
         if (progress && s->written_usec > 0)
                 at = MAX(at, usec_add(s->written_usec, PROGRESS_USEC));
         at = MAX(at, s->held_until_usec);

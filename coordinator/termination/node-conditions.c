@@ -77,10 +77,17 @@ NodeConditions *node_conditions_free(NodeConditions *s) {
         return mfree(s);
 }
 
+static bool has_unsent(const NodeConditions *s) {
+        for (size_t i = 0; i < s->n_entries; i++)
+                if (s->entries[i].unsent)
+                        return true;
+        return false;
+}
+
 static void on_written(const KubeReply *reply, void *userdata) {
         NodeConditions *s = userdata;
         unsigned http = reply->error ? reply->error->http : 0;
-        bool failed = reply->error, gone = http == 404 || http == 422, left = false;
+        bool failed = reply->error, gone = http == 404 || http == 422;
 
         if (failed)
                 log_debug(s->env->log, "Failed to write conditions of node %s, %s: %s", s->node,
@@ -90,11 +97,10 @@ static void on_written(const KubeReply *reply, void *userdata) {
         for (size_t i = 0; i < s->n_entries; i++) {
                 s->entries[i].unsent |= s->entries[i].sent && failed;
                 s->entries[i].sent = false;
-                left |= s->entries[i].unsent;
         }
         if (!failed)
                 backoff_reset(&s->backoff);
-        if (!left || s->over)
+        if (!has_unsent(s) || s->over)
                 return;
         if (failed)
                 timer_arm_in(s->timer, backoff_next(&s->backoff, s->env->random));
@@ -102,47 +108,63 @@ static void on_written(const KubeReply *reply, void *userdata) {
                 timer_arm(s->timer, s->due_usec);
 }
 
-static void on_timer(Timer *t, void *userdata) {
-        NodeConditions *s = userdata;
-        KubeTarget target = { .kind = &kube_node_kind, .name = s->node, .subresource = "status" };
-        KubeCallOptions o = {
-                .lane = HTTP_LANE_BULK, .guard = s->guard, .rank = KUBE_RANK_TELLS, .object_unread = true
-        };
+/* What was not accepted yet, NULL on ENOMEM or where there is nothing. */
+static char *newest_body(const NodeConditions *s) {
         NodeConditionMark marks[CONDITIONS_MAX];
-        _cleanup_free_ char *body = NULL;
         size_t n = 0;
 
         for (size_t i = 0; i < s->n_entries; i++) {
                 const Entry *e = s->entries + i;
 
-                if (e->unsent)
+                if (e->unsent || e->sent)
                         marks[n++] = (NodeConditionMark){ e->type, e->status, e->reason, e->message,
                                                           e->transition_usec };
         }
-        if (n == 0 || s->call)
-                return;
-        body = termination_conditions_patch(s->uid, marks, n);
-        if (!body ||
-            kube_patch(s->client, &target, KUBE_PATCH_STRATEGIC, body, &o, on_written, s, &s->call) < 0) {
-                timer_arm_in(s->timer, USEC_PER_SEC);
-                return;
-        }
+        return n > 0 ? termination_conditions_patch(s->uid, marks, n) : NULL;
+}
+
+static void note_sent(NodeConditions *s) {
         for (size_t i = 0; i < s->n_entries; i++) {
-                s->entries[i].sent = s->entries[i].unsent;
+                s->entries[i].sent |= s->entries[i].unsent;
                 s->entries[i].unsent = false;
         }
 }
 
-static void take_back(NodeConditions *s) {
+static char *on_turn(void *userdata) {
+        NodeConditions *s = userdata;
+        char *body = newest_body(s);
+
+        if (body)
+                note_sent(s);
+        return body;
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        NodeConditions *s = userdata;
+        KubeTarget target = { .kind = &kube_node_kind, .name = s->node, .subresource = "status" };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK,
+                              .guard = s->guard,
+                              .rank = KUBE_RANK_TELLS,
+                              .body_now = on_turn,
+                              .object_unread = true };
+        _cleanup_free_ char *body = NULL;
+
+        if (s->call || !has_unsent(s))
+                return;
+        body = newest_body(s);
+        if (!body ||
+            kube_patch(s->client, &target, KUBE_PATCH_STRATEGIC, body, &o, on_written, s, &s->call) < 0)
+                timer_arm_in(s->timer, USEC_PER_SEC);
+        else
+                note_sent(s);
+}
+
+void node_conditions_hold(NodeConditions *s) {
         s->call = kube_call_free(s->call);
         for (size_t i = 0; i < s->n_entries; i++) {
                 s->entries[i].unsent |= s->entries[i].sent;
                 s->entries[i].sent = false;
         }
-}
-
-void node_conditions_hold(NodeConditions *s) {
-        take_back(s);
         if (!s->over)
                 timer_arm_in(s->timer, HOLD_USEC);
 }
@@ -179,8 +201,6 @@ void node_conditions_set(NodeConditions *s, const char *type, ConditionStatus st
         (void) free_and_strdup(&e->reason, reason);
         (void) free_and_strdup(&e->message, message);
         e->unsent = true;
-        if (s->call && kube_call_waits(s->call)) /* it would be old news by its turn */
-                take_back(s);
         if (s->over || timer_is_armed(s->timer))
                 return;
         s->due_usec = usec_add(loop_now(s->env->loop), SETTLE_USEC); /* with what else it brings */

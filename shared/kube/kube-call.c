@@ -115,11 +115,6 @@ KubeCall *kube_call_free(KubeCall *c) {
         return call_destroy(c);
 }
 
-bool kube_call_waits(const KubeCall *c) {
-        assert(c);
-        return c->waiting;
-}
-
 /* -- the end -------------------------------------------------------------------------------------------- */
 
 static void call_deliver(KubeCall *c, const KubeReply *reply) {

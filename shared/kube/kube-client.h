@@ -89,8 +89,6 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
 KubeClient *kube_client_free(KubeClient *c); /* all calls must be freed before */
 DEFINE_FREEP(KubeClient, kube_client_free);
 KubeCall *kube_call_free(KubeCall *c);
-/* It gives way to others (KubeRank) and has not been sent: whoever has news of the same thing may take it back. */
-bool kube_call_waits(const KubeCall *c);
 DEFINE_FREEP(KubeCall, kube_call_free);
 InternPool *kube_client_pool(KubeClient *c); /* strings of all objects decoded for this client's users */
 Env *kube_client_env(KubeClient *c);

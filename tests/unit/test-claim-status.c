@@ -270,11 +270,11 @@ static void test_progress_of_many(void **state) {
 
 #define CROWD 16
 
-static void on_evicted(const KubeReply *reply, void *userdata) {
+static void on_answered(const KubeReply *reply, void *userdata) {
 }
 
 /* What waits until the evictions of others are done says what is true then, once. */
-static void test_taken_back(void **state) {
+static void test_newest_at_its_turn(void **state) {
         KubeCall *evictions[CROWD];
         Bench b;
         (void) state;
@@ -285,11 +285,11 @@ static void test_taken_back(void **state) {
         for (size_t i = 0; i < CROWD; i++)
                 assert_return_code(kube_evict(b.rig->host->client, "default", "p", "u", -1,
                                               &(KubeCallOptions){ .timeout_usec = USEC_PER_MINUTE },
-                                              on_evicted, NULL, &evictions[i]),
+                                              on_answered, NULL, &evictions[i]),
                                    0);
         claim_status_set_phase(b.status, "Draining");
         rig_run_for(b.rig, 3 * USEC_PER_SEC);
-        claim_status_set_blockers(b.status, 3, NULL, 0); /* progress does not take it back */
+        claim_status_set_blockers(b.status, 3, NULL, 0);
         rig_run_for(b.rig, 3 * USEC_PER_SEC);
         claim_status_set_phase(b.status, "Terminating");
         rig_run_for(b.rig, 1500 * MSEC);
@@ -303,6 +303,41 @@ static void test_taken_back(void **state) {
         assert_says(&b, "\"podsLeft\":2,");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, CROWD + 1);
+        bench_done(&b);
+}
+
+/* News at every moment does not cost it its place among what others have to tell. */
+static void test_news_beside_a_crowd(void **state) {
+        const KubeTarget other = { .kind = &kube_node_kind, .name = "other", .subresource = "status" };
+        const KubeCallOptions tells = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS };
+        KubeCall *evictions[CROWD];
+        size_t n = 0;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        for (size_t i = 0; i < 100; i++)
+                b.rig->answers[b.rig->next_answer + i].status = 0;
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(kube_evict(b.rig->host->client, "default", "p", "u", -1,
+                                              &(KubeCallOptions){ .timeout_usec = 2 * USEC_PER_MINUTE },
+                                              on_answered, NULL, &evictions[i]),
+                                   0);
+        for (unsigned sec = 0; sec < 60; sec++) {
+                _cleanup_free_ char *error = strf("CloudBusy: request %u", sec);
+
+                claim_status_set_cloud_error(b.status, error);
+                assert_return_code(kube_patch(b.rig->host->client, &other, KUBE_PATCH_MERGE, "{}", &tells,
+                                              on_answered, NULL, NULL),
+                                   0);
+                rig_run_for(b.rig, USEC_PER_SEC);
+        }
+        for (size_t i = CROWD; i < b.rig->n_requests; i++)
+                n += strstr(b.rig->requests[i].path, "/nodeclaims/") != NULL;
+        assert_in_range(b.rig->n_requests, CROWD + 4, CROWD + 10);
+        assert_int_equal(n, 1);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
         bench_done(&b);
 }
 
@@ -348,9 +383,13 @@ static void test_about_to_go(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_phases),           cmocka_unit_test(test_progress),
-                cmocka_unit_test(test_progress_of_many), cmocka_unit_test(test_taken_back),
-                cmocka_unit_test(test_about_to_go),      cmocka_unit_test(test_conditions),
+                cmocka_unit_test(test_phases),
+                cmocka_unit_test(test_progress),
+                cmocka_unit_test(test_progress_of_many),
+                cmocka_unit_test(test_newest_at_its_turn),
+                cmocka_unit_test(test_news_beside_a_crowd),
+                cmocka_unit_test(test_about_to_go),
+                cmocka_unit_test(test_conditions),
                 cmocka_unit_test(test_failures),
         };
         return cmocka_run_group_tests_name("claim-status", tests, NULL, NULL);
