@@ -36,7 +36,8 @@ struct ClaimStatus {
         StatusBlocker blockers[BLOCKERS_MAX];
         size_t n_blockers, pods_left;
         bool pods_known, dirty;
-        bool only_progress; /* what is dirty is of the pods left alone */
+        bool only_progress;      /* what is dirty is of the pods left alone */
+        bool call_only_progress; /* and so is what is under way */
         usec_t written_usec,
                 due_usec; /* loop_now(): the last write, and when what is dirty may be written */
         usec_t held_until_usec;
@@ -205,6 +206,18 @@ static char *status_body(const ClaimStatus *s) {
         return json_writer_steal(w, NULL);
 }
 
+static void note_sent(ClaimStatus *s) {
+        s->call_only_progress = s->call_only_progress && (!s->dirty || s->only_progress);
+        s->dirty = false;
+        s->written_usec = loop_now(s->env->loop);
+}
+
+/* What was under way is to be told along with what is new. */
+static void note_unsent(ClaimStatus *s) {
+        s->only_progress = s->call_only_progress && (!s->dirty || s->only_progress);
+        s->dirty = true;
+}
+
 static void on_written(const KubeReply *reply, void *userdata) {
         ClaimStatus *s = userdata;
         bool gone = reply->error && reply->error->http == 404;
@@ -215,7 +228,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
                           s->claim, reply->error->message);
         s->call = kube_call_free(s->call);
         if (failed) {
-                s->dirty = true;
+                note_unsent(s);
                 s->due_usec = loop_now(s->env->loop);
                 timer_arm_in(s->timer, backoff_next(&s->backoff, s->env->random));
                 return;
@@ -229,10 +242,8 @@ static char *on_turn(void *userdata) {
         ClaimStatus *s = userdata;
         char *body = status_body(s);
 
-        if (body) {
-                s->dirty = false;
-                s->written_usec = loop_now(s->env->loop);
-        }
+        if (body)
+                note_sent(s);
         return body;
 }
 
@@ -257,8 +268,8 @@ static void tell(ClaimStatus *s) {
                 timer_arm_in(s->timer, USEC_PER_SEC);
                 return;
         }
-        s->dirty = false;
-        s->written_usec = loop_now(s->env->loop);
+        s->call_only_progress = true;
+        note_sent(s);
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -269,7 +280,8 @@ static void on_timer(Timer *t, void *userdata) {
 }
 
 void claim_status_hold(ClaimStatus *s) {
-        s->dirty |= s->call != NULL;
+        if (s->call)
+                note_unsent(s);
         s->call = kube_call_free(s->call);
         s->held_until_usec = s->due_usec = usec_add(loop_now(s->env->loop), HOLD_USEC);
         timer_arm(s->timer, s->dirty ? s->due_usec : USEC_INFINITY);
@@ -277,7 +289,7 @@ void claim_status_hold(ClaimStatus *s) {
 
 void claim_status_flush(ClaimStatus *s) {
         s->due_usec = 0;
-        s->only_progress = false;
+        s->only_progress = s->call_only_progress = false;
         if (s->dirty && !s->call)
                 timer_arm_in(s->timer, 0);
 }

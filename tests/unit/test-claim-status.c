@@ -53,6 +53,13 @@ static void assert_says(const Bench *b, const char *text) {
                 fail_msg("'%s' is not in %s", text, last_body(b));
 }
 
+static void reply_to_last(Bench *b, unsigned status) {
+        HttpExchange *slow = b->rig->open[b->rig->n_open - 1];
+
+        slow->ops->reply(slow, status, NULL, 0, "{}", 2);
+        b->rig->n_open = 0;
+}
+
 static void test_phases(void **state) {
         Bench b;
         (void) state;
@@ -96,7 +103,6 @@ static void test_phases(void **state) {
 static void test_progress(void **state) {
         DrainBlocker blockers[25] = {};
         char names[25][8];
-        HttpExchange *slow;
         usec_t written;
         Bench b;
         (void) state;
@@ -134,9 +140,7 @@ static void test_progress(void **state) {
         rig_run_for(b.rig, 2 * USEC_PER_SEC);
         assert_int_equal(b.rig->n_requests, 4);
         claim_status_set_blockers(b.status, 4, blockers, 4);
-        slow = b.rig->open[b.rig->n_open - 1];
-        slow->ops->reply(slow, 200, NULL, 0, "{}", 2);
-        b.rig->n_open = 0;
+        reply_to_last(&b, 200);
         written = b.rig->requests[3].at_usec;
         rig_run_for(b.rig, 3 * USEC_PER_SEC);
         assert_int_equal(b.rig->n_requests, 5);
@@ -240,6 +244,60 @@ static void test_failures(void **state) {
         bench_done(&b);
 }
 
+#define CROWD 16
+
+static void on_answered(const KubeReply *reply, void *userdata) {
+}
+
+/* A phase whose write fails, or is dropped, is told again at once, whatever came of the pods meanwhile. */
+static void test_phase_before_progress(void **state) {
+        enum { FAILS, WAITS_AND_FAILS, IS_HELD, N_ROWS };
+        static const char *const rows[N_ROWS] = { "under way", "while it waited", "dropped" };
+        (void) state;
+
+        for (int row = 0; row < N_ROWS; row++) {
+                TokenBucket one_a_minute = { .burst = 1, .per_minute = 1 };
+                KubeCall *evictions[CROWD] = {};
+                size_t n = 2;
+                Bench b;
+
+                print_message("  progress comes beside a phase: %s\n", rows[row]);
+                bench_init(&b, "{}");
+                b.status = claim_status_free(b.status);
+                assert_return_code(claim_status_new(b.rig->host->client, (HttpGuard){},
+                                                    (KubeNodeClaim *) b.claim, &one_a_minute, &b.status),
+                                   0);
+                claim_status_set_blockers(b.status, 3, NULL, 0); /* the token of this minute */
+                rig_run_for(b.rig, 1100 * MSEC);
+                assert_int_equal(b.rig->n_requests, 1);
+
+                for (size_t i = 0; i < 2 * CROWD; i++)
+                        b.rig->answers[b.rig->next_answer + i].status = 0;
+                for (size_t i = 0; i < CROWD && row == WAITS_AND_FAILS; i++, n++)
+                        assert_return_code(kube_evict(b.rig->host->client, "default", "p", "u", -1,
+                                                      &(KubeCallOptions){ .timeout_usec = USEC_PER_MINUTE },
+                                                      on_answered, NULL, &evictions[i]),
+                                           0);
+                claim_status_set_phase(b.status, "Volumes");
+                rig_run_for(b.rig, 1100 * MSEC);
+                claim_status_set_blockers(b.status, 2, NULL, 0);
+                for (size_t i = 0; i < CROWD; i++)
+                        kube_call_free(evictions[i]);
+                rig_run_for(b.rig, 100 * MSEC);
+                assert_int_equal(b.rig->n_requests, n);
+                assert_says(&b, "\"phase\":\"Volumes\"");
+                if (row == IS_HELD)
+                        claim_status_hold(b.status);
+                else
+                        reply_to_last(&b, 503);
+                rig_run_for(b.rig, row == IS_HELD ? 20100 * MSEC : 2 * USEC_PER_SEC);
+                assert_int_equal(b.rig->n_requests, n + 1);
+                assert_says(&b, "\"phase\":\"Volumes\"");
+                assert_says(&b, "\"podsLeft\":2,");
+                bench_done(&b);
+        }
+}
+
 /* Of very many claims each tells its progress in turn; phases are not held up. */
 static void test_progress_of_many(void **state) {
         TokenBucket one_a_minute = { .burst = 1, .per_minute = 1 };
@@ -266,11 +324,6 @@ static void test_progress_of_many(void **state) {
         assert_int_equal(b.rig->n_requests, 3);
         assert_says(&b, "\"podsLeft\":7,");
         bench_done(&b);
-}
-
-#define CROWD 16
-
-static void on_answered(const KubeReply *reply, void *userdata) {
 }
 
 /* What waits until the evictions of others are done says what is true then, once. */
@@ -386,6 +439,7 @@ int main(void) {
                 cmocka_unit_test(test_phases),
                 cmocka_unit_test(test_progress),
                 cmocka_unit_test(test_progress_of_many),
+                cmocka_unit_test(test_phase_before_progress),
                 cmocka_unit_test(test_newest_at_its_turn),
                 cmocka_unit_test(test_news_beside_a_crowd),
                 cmocka_unit_test(test_about_to_go),
