@@ -259,12 +259,16 @@ static void intent_log_write(IntentLog *l) {
         if (l->unread)
                 return;
         text = intent_record_format(&l->record);
-        r = text ? state_store_write(l->env->state, RECORD_NAME, text, strlen(text)) : -ENOMEM;
+        if (!text) {
+                written(l, -ENOMEM); /* what the disk owes, it still does */
+                return;
+        }
+        r = state_store_write(l->env->state, RECORD_NAME, text, strlen(text));
         if (r == STATE_LATE) {
                 disk_owes(l, HANGS_USEC);
                 return;
         }
-        if (l->late && r != -ENOMEM)
+        if (l->late)
                 disk_answered(l, write_outcome(r));
         written(l, r);
 }

@@ -294,6 +294,16 @@ static void test_hanging_disk(void **state) {
         assert_int_equal(count(strbuf_str(&m.said), "Failed to write the intent log"), 1);
         intent_log_note(l, &a, INTENT_RELEASED, T0);
         assert_int_equal(count(strbuf_str(&m.said), "can be written again"), 1);
+
+        /* It answers another write, in time, and for want of memory of its own: it hangs no more. */
+        m.hangs = true;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_SEC);
+        m.hangs = false;
+        m.error = -ENOMEM;
+        intent_log_note(l, &a, INTENT_RELEASED, T0);
+        run(&m, USEC_PER_MINUTE);
+        assert_int_equal(count(strbuf_str(&m.said), "hangs"), 2);
         intent_log_free(l);
         assert_null(m.store.on_settled);
 }
