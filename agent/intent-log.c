@@ -27,6 +27,8 @@ struct IntentLog {
         bool unread;      /* what it owes us is the record: nothing is written over it */
         bool unwritten;   /* ... as soon as that came */
         char **forgotten; /* ... though the record may have them */
+        void (*on_late)(void *userdata);
+        void *userdata;
 };
 
 static const char *const phase_table[_INTENT_PHASE_MAX] = {
@@ -168,15 +170,20 @@ static void drop(IntentRecord *r, Intent *i) {
         memmove(i, i + 1, (size_t) (end - i - 1) * sizeof(Intent));
 }
 
-/* The record of before; what is known of a notice since is newer. A full log forgets its oldest. What is
- * left out here must go from the disk, too: a restart would bring it back. */
+/* The record of before; what is known of a notice since is newer, but a shutdown has no more time than was
+ * given out first. A full log forgets its oldest. What is left out here must go from the disk, too: a
+ * restart would bring it back. */
 static void take_in(IntentLog *l, IntentRecord *before) {
         size_t n_before = before->n_items;
 
         for (size_t i = before->n_items; i-- > 0;) {
-                const char *id = before->items[i].notice->id;
+                const Notice *n = before->items[i].notice;
+                bool forgotten = strv_contains(l->forgotten, n->id);
+                Intent *newer = find(&l->record, n->id);
 
-                if (find(&l->record, id) || strv_contains(l->forgotten, id))
+                if (newer && !forgotten && n->kind == NOTICE_SHUTDOWN)
+                        newer->notice->deadline_usec = MIN(newer->notice->deadline_usec, n->deadline_usec);
+                if (newer || forgotten)
                         drop(before, &before->items[i]);
         }
         while (before->n_items + l->record.n_items > INTENTS_MAX)
@@ -326,6 +333,13 @@ static void on_settled(const StateSettled *s, void *userdata) {
         l->forgotten = strv_free(l->forgotten);
         if (l->unwritten)
                 intent_log_write(l);
+        if (l->on_late)
+                l->on_late(l->userdata);
+}
+
+void intent_log_on_late(IntentLog *l, void (*fn)(void *userdata), void *userdata) {
+        l->on_late = fn;
+        l->userdata = userdata;
 }
 
 int intent_log_new(Env *env, IntentLog **ret) {

@@ -14,8 +14,8 @@
  *
  * A disk that hangs (STATE_LATE) stops nothing either. What is noted meanwhile is written when it answers,
  * the latest only. A record that is late is taken in when it comes, where nothing newer is known of a
- * notice; until then nothing is written over it. What hangs is said once it has for 2 s, and what a crash
- * would lose; that it is over, too.
+ * notice (of a shutdown the earlier deadline holds); until then nothing is written over it. What hangs is
+ * said once it has for 2 s, and what a crash would lose; that it is over, too.
  */
 
 #include "notice.h"
@@ -59,6 +59,9 @@ typedef struct IntentLog IntentLog;
 int intent_log_new(Env *env, IntentLog **ret);
 IntentLog *intent_log_free(IntentLog *l); /* writes nothing */
 DEFINE_FREEP(IntentLog, intent_log_free);
+
+/* Told when a record that was late has come, or has not; out of the loop. */
+void intent_log_on_late(IntentLog *l, void (*fn)(void *userdata), void *userdata);
 
 const Intent *intent_log_find(const IntentLog *l, const char *id); /* NULL: never heard of */
 /* Notes and writes at once; waits for the disk for a bound time (state-store.h). */

@@ -538,8 +538,14 @@ static void go_on(Reflex *r) {
 }
 
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
-        if (r->ending)
+        if (r->ending) {
+                if (deadline_usec >= r->machine_deadline_usec)
+                        return;
+                r->machine_deadline_usec = deadline_usec;
+                if (r->notice && r->state != REFLEX_CANCELLED)
+                        reflex_deadline_changed(r);
                 return;
+        }
         r->ending = true;
         r->machine_deadline_usec = deadline_usec;
         node_voice_ending(r->c.voice);

@@ -82,7 +82,7 @@ void reflex_notice(Reflex *r, const Notice *n);
 /* Positively withdrawn: undone, if it is not too late. why: static. */
 void reflex_cancel(Reflex *r, const char *why);
 /* The machine goes down by then (wall clock; USEC_INFINITY: not said), whatever becomes of the notice: nothing is undone
- * any more. */
+ * any more. Said again, an earlier time holds. */
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec);
 /* It does not, after all: what was done for that alone is undone. */
 void reflex_machine_stays(Reflex *r);

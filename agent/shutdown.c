@@ -155,12 +155,32 @@ static void extend(Shutdown *s) {
                 s->c.env->notify(text, s->c.env->notify_userdata);
 }
 
+/* The deadline that was given out before a crash holds on. True: it is the earlier one. */
+static bool keep_earlier_deadline(Shutdown *s) {
+        const Intent *known = intent_log_find(s->c.intents, s->notice->id);
+
+        if (!known || known->notice->deadline_usec >= s->notice->deadline_usec)
+                return false;
+        s->notice->deadline_usec = known->notice->deadline_usec;
+        s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
+        return true;
+}
+
+/* A disk that hung has told of it only now. */
+static void take_late_deadline(Shutdown *s) {
+        if (!s->notice || !drains(s) || !keep_earlier_deadline(s))
+                return;
+        reflex_machine_ends(s->c.reflex, s->notice->deadline_usec);
+        s->pending |= reflex_state(s->c.reflex) != REFLEX_IDLE;
+}
+
 static void look(Shutdown *s) {
         const char *why;
         usec_t next;
 
         if (s->state != SHUTDOWN_DRAINING)
                 return;
+        take_late_deadline(s);
         if (s->pending)
                 s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
         why = over(s, &next);
@@ -196,18 +216,6 @@ void shutdown_wake(Shutdown *s) {
 
 /* -- its beginning and its cancelling ----------------------------------------------------------- */
 
-/* The deadline that was given out before a crash holds on; so it is noted before anything else is. */
-static void keep_earlier_deadline(Shutdown *s) {
-        const Intent *known = intent_log_find(s->c.intents, s->notice->id);
-
-        if (!known && drains(s))
-                intent_log_note_soon(s->c.intents, s->notice, INTENT_CORDONED, 0);
-        if (!known || known->notice->deadline_usec >= s->notice->deadline_usec)
-                return;
-        s->notice->deadline_usec = known->notice->deadline_usec;
-        s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
-}
-
 static int make_notice(Shutdown *s) {
         bool announced = power_is_announced(s->power);
         PowerBudget b = power_budget(&s->limits, announced, s->c.config->shutdown_max_usec);
@@ -224,7 +232,10 @@ static int make_notice(Shutdown *s) {
         notice_free(s->notice);
         s->notice = TAKE_PTR(n);
         s->deadline_usec = usec_add(s->began_usec, b.total_usec);
-        keep_earlier_deadline(s);
+        /* Noted before anything else is, so that a crash does not lose it. */
+        if (!intent_log_find(s->c.intents, s->notice->id) && drains(s))
+                intent_log_note_soon(s->c.intents, s->notice, INTENT_CORDONED, 0);
+        (void) keep_earlier_deadline(s);
         return 0;
 }
 

@@ -34,6 +34,7 @@ typedef struct AgentRig {
         size_t die_at_write; /* counted over all lives; 0: never */
         RigDeath death;
         int disk_error; /* of each write; 0: fine */
+        bool disk_hangs; /* reads are late */
 
         FakePower *power; /* logind and PID 1 */
         Bus *bus;         /* of the process */
@@ -72,6 +73,8 @@ void agent_rig_start(AgentRig *r);
 /* The same, where starting may fail: 0, or how it did; then it does not run. */
 int agent_rig_try_start(AgentRig *r);
 void agent_rig_kill(AgentRig *r);
+/* What was read while the disk hung comes now. */
+void agent_rig_disk_answers(AgentRig *r);
 /* SIGTERM. */
 void agent_rig_stop(AgentRig *r);
 /* Another boot; the Node gets its id, as the kubelet would report it. */

@@ -346,6 +346,38 @@ static void test_read_late(void **state) {
         intent_log_free(l);
 }
 
+/* A shutdown that is found again before the record is there: it has no more time than it had, unless that
+ * was over. */
+static void test_shutdown_read_late(void **state) {
+        for (unsigned over = 0; over <= 1; over++)
+                for (unsigned later = 0; later <= 1; later++) {
+                        _cleanup_machine_ Machine m;
+                        Notice first = notice("shutdown-boot-1"), again = notice("shutdown-boot-1");
+                        usec_t expected;
+                        IntentLog *l;
+
+                        print_message("over: %u, later: %u\n", over, later);
+                        machine_init(&m);
+                        first.kind = again.kind = NOTICE_SHUTDOWN;
+                        again.deadline_usec = later ? T0 + USEC_PER_MINUTE : T0 - USEC_PER_MINUTE;
+                        expected = over ? again.deadline_usec : MIN(T0, again.deadline_usec);
+                        l = open_log(&m);
+                        intent_log_note(l, &first, INTENT_DRAINING, T0);
+                        intent_log_free(l);
+                        m.hangs = true;
+                        l = open_log(&m);
+                        if (over)
+                                intent_log_forget(l, first.id);
+                        intent_log_note(l, &again, INTENT_CORDONED, 0);
+                        disk_settles(&m, 0);
+                        assert_true(intent_log_find(l, first.id)->notice->deadline_usec == expected);
+                        intent_log_free(l);
+                        l = open_log(&m);
+                        assert_true(intent_log_find(l, first.id)->notice->deadline_usec == expected);
+                        intent_log_free(l);
+                }
+}
+
 /* Nothing was noted meanwhile: nothing is written. Or there is no record, or none that can be read. */
 static void test_read_late_and_alone(void **state) {
         static const struct {
@@ -475,6 +507,7 @@ int main(void) {
                 cmocka_unit_test(test_read_late_and_alone),
                 cmocka_unit_test(test_read_late_bounded),
                 cmocka_unit_test(test_forgotten_alone),
+                cmocka_unit_test(test_shutdown_read_late),
                 cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_phases),
         };
