@@ -229,8 +229,8 @@ static void on_written(const KubeReply *reply, void *userdata) {
         s->call = kube_call_free(s->call);
         if (failed) {
                 note_unsent(s);
-                s->due_usec = loop_now(s->env->loop);
-                timer_arm_in(s->timer, backoff_next(&s->backoff, s->env->random));
+                s->due_usec = usec_add(loop_now(s->env->loop), backoff_next(&s->backoff, s->env->random));
+                timer_arm(s->timer, s->due_usec);
                 return;
         }
         backoff_reset(&s->backoff);

@@ -224,6 +224,20 @@ static void test_failures(void **state) {
         assert_says(&b, "\"lastCloudError\":\"CloudDenied: no\"");
         bench_done(&b);
 
+        print_message("  news does not make it try at once\n");
+        bench_init(&b, "{}");
+        b.rig->next_answer = b.rig->n_answers;
+        for (size_t i = 0; i < 200; i++)
+                rig_answer(b.rig, 503, "{}");
+        for (unsigned i = 0; i < 100; i++) {
+                _cleanup_free_ char *error = strf("CloudBusy: request %u", i);
+
+                claim_status_set_cloud_error(b.status, error);
+                rig_run_for(b.rig, 100 * MSEC);
+        }
+        assert_in_range(b.rig->n_requests, 5, 10);
+        bench_done(&b);
+
         print_message("  a claim that is gone is written to no more\n");
         bench_init(&b, "{}");
         b.rig->next_answer = b.rig->n_answers;
