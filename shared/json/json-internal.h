@@ -3,6 +3,7 @@
 
 /* Between the files of json/: the scan that goes before every tree, the tree in one piece, and UTF-8. */
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <endian.h>
 #include <stddef.h>
@@ -69,9 +70,10 @@ int json_tree_new(const JsonScan *s, cJSON **ret);
 /* A document of such a piece, which it then owns. -ENOMEM. */
 int json_doc_new_of_piece(cJSON *root, JsonDoc **ret);
 
-/* What a tree in several pieces stands in: each begins with the place of the next. */
+/* What a tree in several pieces stands in: each begins with the place of the next. Nodes, which have a double, come
+ * right behind: where a pointer has 4 bytes, too. */
 typedef struct JsonPiece {
-        struct JsonPiece *next;
+        alignas(max_align_t) struct JsonPiece *next;
 } JsonPiece;
 
 void json_pieces_free(JsonPiece *first);

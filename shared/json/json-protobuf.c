@@ -233,6 +233,7 @@ static char *put_text(Walk *w, const void *p, size_t size) {
                 end = copy_repaired(w->high, p, size);
         else
                 end = size > 0 ? mempcpy(w->high, p, size) : w->high;
+        assert(end == w->high + n);
         *end = 0;
         return w->high;
 }

@@ -25,10 +25,12 @@
  * kernel lets go of the thread; nothing in user space can change that.
  *
  * The thread is made with the store, since a machine in trouble may have none left to give: 64 KiB of
- * addresses, of which it touches three or four pages.
+ * addresses, or what the C library asks for at least (128 KiB on arm64), of which it touches three or four
+ * pages.
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -232,7 +234,8 @@ static int disk_start(Disk *d, pthread_t *ret) {
         r = pthread_attr_init(&attributes);
         if (r != 0)
                 return -r;
-        (void) pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        r = pthread_attr_setstacksize(&attributes, MAX(STACK_BYTES, (size_t) PTHREAD_STACK_MIN));
+        assert(r == 0);
         (void) sigfillset(&all);
         (void) pthread_sigmask(SIG_SETMASK, &all, &before);
         d->n_refs++;
