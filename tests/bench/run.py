@@ -36,6 +36,8 @@ from daemons import procs, program, temporary_directory  # noqa: E402
 
 # The rates and windows that decide how fast we are: where they are defined, and under which names.
 DEFAULTS = {
+    "agent/agent.c": ("WINDOW", ),
+    "shared/drain/node-drain.c": ("TOGETHER_USEC", "TELL_USEC"),
     "shared/drain/evictor.c": ("WINDOW_START", "WINDOW_MAX", "WINDOW_MIN", "PER_SECOND", "SLOW_USEC",
                                "FLOW_CONTROL_USEC"),
     "shared/http-client/http-curl.c": ("MAX_CONNECTIONS_BULK", "MAX_CONNECTIONS_URGENT",
@@ -47,10 +49,13 @@ DEFAULTS = {
                                      "RETRY_DEFAULT_USEC"),
     "coordinator/kube-process.c": ("CONNECTIONS", "BULK_STREAMS"),
     "coordinator/coordinator-main.c": ("WAKEUPS_BURST", "WAKEUP_USEC"),
-    "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "POOL_STATUS_USEC", "PROGRESS_BURST",
-                              "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE"),
-    "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC"),
-    "coordinator/termination/node-conditions.c": ("SETTLE_USEC", ),
+    "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "TOGETHER_USEC",
+                              "OURS_TOGETHER_USEC", "POOL_STATUS_USEC", "PROGRESS_BURST",
+                              "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE", "MILESTONES_BURST",
+                              "MILESTONES_PER_MINUTE"),
+    "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
+    "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
+    "coordinator/termination/node-conditions.c": ("SETTLE_USEC", "HOLD_USEC"),
     "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", ),
 }
 CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait)\w*|Protected)=(.*)$", re.M)
