@@ -508,6 +508,14 @@ static int journal_socket(void) {
 
 #define EXIT_SKIP 77
 
+/* What is told to the journal comes to *ret_fd. EXIT_SUCCESS, EXIT_SKIP or EXIT_FAILURE. */
+static int journal_log(int *ret_fd, Log **ret) {
+        *ret_fd = journal_socket();
+        if (*ret_fd < 0)
+                return EXIT_SKIP;
+        return log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", ret) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 /* In a child, so that the namespace goes with it. */
 static int journal_child(void) {
         static const char expected[] =
@@ -517,12 +525,11 @@ static int journal_child(void) {
         _cleanup_close_ int fd = -EBADF;
         char datagram[1000];
         ssize_t n;
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
-                return EXIT_FAILURE;
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
         log_event(l, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED,
                   LOG_FIELDS({ "NODE", "n1" }, { "POD", NULL }, { "REASON", "Bearer abc" }), "Drained %s",
                   "n1");
@@ -547,12 +554,11 @@ static int hanging_journal_child(void) {
         unsigned n_taken = 0, n_logged = 2000;
         _cleanup_free_ char *lost = NULL;
         ssize_t n;
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
-                return EXIT_FAILURE;
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
         for (unsigned i = 0; i < n_logged; i++)
                 log_info(l, "number %u", i);
         while (recv(fd, datagram, sizeof(datagram), 0) > 0)
@@ -600,12 +606,11 @@ static int crowded_journal_child(void) {
         _cleanup_(log_freep) Log *l = NULL;
         _cleanup_close_ int fd = -EBADF;
         char datagram[1000];
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
-                return EXIT_FAILURE;
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
         n_send_fails = 3;
         send_error = EAGAIN;
         log_info(l, "at last");
@@ -621,11 +626,12 @@ static int large_child(void) {
         _cleanup_close_ int fd = -EBADF;
         const char *cut;
         ssize_t n;
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (!text || log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
+        if (!text)
                 return EXIT_FAILURE;
         text[0] = 'x'; /* so that a limit of an even number of bytes lies inside a character */
         for (size_t i = 1; i + 1 < large; i += 2)
@@ -652,12 +658,11 @@ static int failing_send_child(void) {
         _cleanup_close_ int fd = -EBADF;
         char datagram[1000];
         ssize_t n;
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
-                return EXIT_FAILURE;
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
         n_send_fails = 2;
         send_error = ENOMEM;
         log_info(l, "one");
@@ -691,12 +696,11 @@ static int buffer_child(void) {
         _cleanup_close_ int fd = -EBADF, plain = -EBADF;
         int bytes = 0, plain_bytes = 0, k;
         _cleanup_(log_freep) Log *l = NULL;
+        int r;
 
-        fd = journal_socket();
-        if (fd < 0)
-                return EXIT_SKIP;
-        if (log_new(LOG_TARGET_JOURNAL, LOG_LEVEL_INFO, "test", &l) < 0)
-                return EXIT_FAILURE;
+        r = journal_log(&fd, &l);
+        if (r != EXIT_SUCCESS)
+                return r;
         log_info(l, "connect");
         plain = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         k = journal_connection();
