@@ -262,6 +262,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
         long status = 0;
 
         c->last_byte_usec = loop_now(c->t->loop);
+        c->lane->n_bytes += size;
         curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
         if (c->on_data && status / 100 == 2)
                 curl_transport_make_ready(c->t, c);
@@ -516,7 +517,7 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         CurlLane *lane;
         int r;
 
-        r = curl_lane_open(c->t, q->lane, &lane);
+        r = curl_lane_open(c->t, q, &lane);
         if (r < 0)
                 return r;
         c->common = curl_request_is_common(q);

@@ -10,6 +10,7 @@
 #include "http-curl.h"
 #include "list.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 #define CURL_HANDLES_MAX 16u /* that wait for a call, fresh or not */
 #define CURL_SMALL_RESPONSE_MAX (256u * 1024)
@@ -22,11 +23,15 @@ typedef struct CurlCall CurlCall;
 typedef struct CurlLane {
         CurlTransport *t;
         HttpLane lane;
+        bool patient; /* of watches, those that may rest */
         CURLM *multi;
         Timer *timer;
-        List sockets;   /* of CurlSocket: of all open connections, idle ones too, and the resolver's */
-        size_t n_calls; /* in the multi handle */
-        size_t n_https; /* of them */
+        List sockets;      /* of CurlSocket: of all open connections, idle ones too, and the resolver's */
+        Timer *rested;     /* patient: when the sockets that rest are read again */
+        TokenBucket reads; /* patient: those that may come at once */
+        size_t n_bytes;    /* of bodies, brought by the reading under way */
+        size_t n_calls;    /* in the multi handle */
+        size_t n_https;    /* of them */
         ListNode retired;
         bool is_retired;
 } CurlLane;
@@ -53,8 +58,10 @@ struct CurlTransport {
         Log *log;
         char *user_agent;
         unsigned max_connections_per_host, max_bulk_streams;
-        bool keep_tls_buffers;
+        bool keep_tls_buffers, hurried;
+        usec_t rest_usec;
         CurlLane *lanes[_HTTP_LANE_MAX]; /* for new calls; NULL: none yet */
+        CurlLane *patient;               /* so, too */
         List retired;                    /* lanes that take no new calls */
         List calls;
         CURL *idle[CURL_HANDLES_MAX]; /* easy handles to use again */
@@ -133,7 +140,7 @@ void curl_transport_free_handles(CurlTransport *t);
 void curl_transport_make_ready(CurlTransport *t, CurlCall *c);
 void curl_transport_dispatch(CurlTransport *t);
 /* The lane for a new call. */
-int curl_lane_open(CurlTransport *t, HttpLane which, CurlLane **ret);
+int curl_lane_open(CurlTransport *t, const HttpRequest *q, CurlLane **ret);
 /* New calls get new connections from now on; those under way here go on. */
 void curl_lane_retire(CurlLane *lane);
 /* One call more; one less: the lane may be gone soon, not at once. */

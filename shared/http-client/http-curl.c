@@ -48,6 +48,9 @@
 #define MAX_CONNECTIONS_URGENT 2
 #define MAX_CONCURRENT_STREAMS 100 /* kube-apiserver grants 250; 4 x 100 was faster than 4 x 250 */
 #define MAX_IDLE_CONNECTIONS 32
+#define REST_BURST 10u
+/* A server that cannot get rid of what it has to tell ends a watch that keeps it waiting. */
+#define REST_BYTES_MAX (128u * 1024)
 
 /* A socket that libcurl waits at, or did. One of a connection lives as long as that, and stays watched while
  * libcurl has no need of it: a poll of every second would only add it and take it away again. */
@@ -57,8 +60,10 @@ typedef struct CurlSocket {
         int fd;
         ino_t inode; /* a number of a file that is ours no more must not be acted upon */
         bool is_connection;
-        bool in_use;     /* libcurl waits for something there, or will */
-        uint32_t events; /* that `source` brings; 0: none, and the source may be NULL */
+        bool in_use;      /* libcurl waits for something there, or will */
+        bool rests;       /* it is not read for a moment, whatever comes */
+        uint32_t events;  /* to be waited for */
+        uint32_t watched; /* of them, what `source` brings; 0: none, and the source may be NULL */
         sd_event_source *source;
 } CurlSocket;
 
@@ -143,20 +148,30 @@ static bool socket_is_open(const CurlSocket *s) {
         return fstat(s->fd, &st) >= 0 && st.st_ino == s->inode;
 }
 
-static int socket_watch(CurlSocket *s, uint32_t events) {
-        int r;
+static int socket_set_source(CurlSocket *s, uint32_t events) {
+        int r = 0;
 
-        if (s->events == events)
+        if (s->watched == events)
                 return 0;
-        if (s->source) {
+        if (events == 0)
+                r = sd_event_source_set_enabled(s->source, SD_EVENT_OFF);
+        else if (s->source) {
                 r = sd_event_source_set_io_events(s->source, events);
-                if (r >= 0 && (s->events == 0 || events == 0))
-                        r = sd_event_source_set_enabled(s->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
+                if (r >= 0 && s->watched == 0)
+                        r = sd_event_source_set_enabled(s->source, SD_EVENT_ON);
         } else {
                 r = sd_event_add_io(loop_sd_event(s->lane->t->loop), &s->source, s->fd, events, on_io, s);
                 if (r >= 0)
                         (void) sd_event_source_set_description(s->source, "http-curl");
         }
+        if (r >= 0)
+                s->watched = events;
+        return r;
+}
+
+static int socket_watch(CurlSocket *s, uint32_t events) {
+        int r = socket_set_source(s, s->rests ? events & ~(uint32_t) EPOLLIN : events);
+
         if (r >= 0)
                 s->events = events;
         return r;
@@ -216,9 +231,69 @@ static void socket_heard_idle(CurlSocket *s) {
                 log_debug_errno(s->lane->t->log, r, "Failed to ignore a connection, ignoring: %m");
 }
 
+/* -- rest ---------------------------------------------------------------------------------------------- */
+
+/* What cannot be watched again for want of memory must not fall silent for that. */
+static void lane_end_rest(CurlLane *lane) {
+        LIST_FOREACH (s, &lane->sockets, CurlSocket, sockets) {
+                if (!s->rests)
+                        continue;
+                s->rests = false;
+                if (socket_watch(s, s->events) < 0) {
+                        s->rests = true;
+                        timer_arm_in(lane->rested, lane->t->rest_usec);
+                }
+        }
+}
+
+static void on_rested(Timer *timer, void *userdata) {
+        CurlLane *lane = userdata;
+
+        (void) token_bucket_take(&lane->reads, loop_now(lane->t->loop), NULL);
+        lane_end_rest(lane);
+}
+
+/* It has been read. The next reading is taken now, so that none is tried for nothing. */
+static void lane_rest(CurlLane *lane, int fd) {
+        CurlSocket *s;
+        usec_t at;
+
+        if (!lane->patient || lane->t->hurried || lane->n_bytes > REST_BYTES_MAX ||
+            token_bucket_take(&lane->reads, loop_now(lane->t->loop), &at))
+                return;
+        s = lane_find_socket(lane, fd); /* libcurl may have closed it */
+        if (!s || !s->is_connection)
+                return;
+        s->rests = true;
+        if (socket_watch(s, s->events) < 0)
+                s->rests = false;
+        else if (!timer_is_armed(lane->rested))
+                timer_arm(lane->rested, at);
+}
+
+static void lane_hurry(CurlLane *lane) {
+        if (!lane->patient)
+                return;
+        timer_disarm(lane->rested);
+        lane_end_rest(lane);
+}
+
+static void curl_transport_hurry(HttpTransport *transport, bool hurried) {
+        CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
+
+        t->hurried = hurried;
+        if (!hurried)
+                return;
+        if (t->patient)
+                lane_hurry(t->patient);
+        LIST_FOREACH (lane, &t->retired, CurlLane, retired)
+                lane_hurry(lane);
+}
+
 /* -- one lane ----------------------------------------------------------------------------------------- */
 
-static void lane_act(CurlLane *lane, curl_socket_t fd, int events) {
+/* No callback of a caller. */
+static void lane_turn(CurlLane *lane, curl_socket_t fd, int events) {
         CurlTransport *t = lane->t;
         CURLMsg *m;
         int n;
@@ -238,12 +313,11 @@ static void lane_act(CurlLane *lane, curl_socket_t fd, int events) {
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &c);
                 curl_call_complete((CurlCall *) (void *) c, result); /* m is gone now */
         }
-
-        curl_transport_dispatch(t);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         CurlSocket *s = userdata;
+        CurlLane *lane = s->lane;
         int what = 0;
 
         if (!s->in_use) {
@@ -256,12 +330,18 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
                 what |= CURL_CSELECT_OUT;
         if (events & (EPOLLERR | EPOLLHUP))
                 what |= CURL_CSELECT_ERR;
-        lane_act(s->lane, fd, what);
+        lane->n_bytes = 0;
+        lane_turn(lane, fd, what);
+        lane_rest(lane, fd);
+        curl_transport_dispatch(lane->t);
         return 0;
 }
 
 static void on_lane_timer(Timer *timer, void *userdata) {
-        lane_act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        CurlLane *lane = userdata;
+
+        lane_turn(lane, CURL_SOCKET_TIMEOUT, 0);
+        curl_transport_dispatch(lane->t);
 }
 
 static int on_curl_timer(CURLM *multi, long timeout_msec, void *userdata) {
@@ -340,6 +420,7 @@ static CurlLane *lane_free(CurlLane *lane) {
         while (lane->sockets.first)
                 socket_free(LIST_ENTRY(lane->sockets.first, CurlSocket, sockets));
         timer_free(lane->timer);
+        timer_free(lane->rested);
         free(lane);
         return NULL;
 }
@@ -355,29 +436,54 @@ static void lane_set_up(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
 }
 
-int curl_lane_open(CurlTransport *t, HttpLane which, CurlLane **ret) {
-        CurlLane *lane = t->lanes[which];
+static int lane_make_patient(CurlLane *lane) {
+        usec_t rest_usec = lane->t->rest_usec;
+
+        lane->patient = true;
+        lane->reads = (TokenBucket){ .burst = REST_BURST, .per_minute = USEC_PER_MINUTE / rest_usec };
+        return timer_new(lane->t->loop, "http-curl-rest", on_rested, lane, &lane->rested);
+}
+
+static int lane_new(CurlTransport *t, HttpLane which, bool patient, CurlLane **ret) {
+        CurlLane *lane;
         int r;
 
-        if (!lane) {
-                lane = new0(CurlLane, 1);
-                if (!lane)
-                        return -ENOMEM;
-                lane->t = t;
-                lane->lane = which;
-                r = timer_new(t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
-                if (r >= 0) {
-                        lane->multi = curl_multi_init();
-                        r = lane->multi ? 0 : -ENOMEM;
-                }
-                if (r < 0) {
-                        lane_free(lane);
-                        return r;
-                }
-                lane_set_up(lane);
-                t->lanes[which] = lane;
+        lane = new0(CurlLane, 1);
+        if (!lane)
+                return -ENOMEM;
+        lane->t = t;
+        lane->lane = which;
+        r = timer_new(t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
+        if (r >= 0 && patient)
+                r = lane_make_patient(lane);
+        if (r >= 0) {
+                lane->multi = curl_multi_init();
+                r = lane->multi ? 0 : -ENOMEM;
         }
+        if (r < 0) {
+                lane_free(lane);
+                return r;
+        }
+        lane_set_up(lane);
         *ret = lane;
+        return 0;
+}
+
+static CurlLane **lane_place(CurlTransport *t, HttpLane which, bool patient) {
+        return patient ? &t->patient : t->lanes + which;
+}
+
+int curl_lane_open(CurlTransport *t, const HttpRequest *q, CurlLane **ret) {
+        bool patient = q->patient && q->lane == HTTP_LANE_WATCH && t->rest_usec > 0;
+        CurlLane **place = lane_place(t, q->lane, patient);
+        int r;
+
+        if (!*place) {
+                r = lane_new(t, q->lane, patient, place);
+                if (r < 0)
+                        return r;
+        }
+        *ret = *place;
         return 0;
 }
 
@@ -388,7 +494,7 @@ void curl_lane_retire(CurlLane *lane) {
                 return;
 
         lane->is_retired = true;
-        t->lanes[lane->lane] = NULL;
+        *lane_place(t, lane->lane, lane->patient) = NULL;
         list_append(&t->retired, &lane->retired);
 }
 
@@ -428,6 +534,8 @@ static void transport_destroy(CurlTransport *t) {
         for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
                 if (t->lanes[i])
                         lane_free(t->lanes[i]);
+        if (t->patient)
+                lane_free(t->patient);
         timer_free(t->ready_timer);
         free(t->user_agent);
         free(t);
@@ -446,6 +554,7 @@ static void curl_transport_free(HttpTransport *transport) {
 static const HttpTransportOps curl_ops = {
         .start = curl_call_start,
         .cancel = curl_call_cancel,
+        .hurry = curl_transport_hurry,
         .free = curl_transport_free,
 };
 
@@ -470,6 +579,8 @@ int http_curl_new(Loop *l, Log *log, const HttpCurlOptions *options, HttpTranspo
                 t->max_connections_per_host = options->max_connections_per_host;
                 t->max_bulk_streams = options->max_bulk_streams;
                 t->keep_tls_buffers = options->keep_tls_buffers;
+                t->rest_usec = options->rest_usec;
+                assert(t->rest_usec <= USEC_PER_MINUTE);
         }
         r = free_and_strdup(&t->user_agent, options ? options->user_agent : NULL);
         if (r >= 0)

@@ -55,6 +55,7 @@ struct InprocTransport {
         char *identity;
         HttpInprocHooks hooks;
         size_t n_calls; /* with those done but not freed */
+        bool hurried;
         List routes;
         List calls;     /* until done */
         List exchanges; /* until answered, or the handler knows that the client is gone */
@@ -153,7 +154,7 @@ static void delivery_free(Delivery *d) {
 }
 
 static void call_clear_queue(InprocCall *c) {
-        LIST_FOREACH(d, &c->queue, Delivery, queue) {
+        LIST_FOREACH (d, &c->queue, Delivery, queue) {
                 list_remove(&c->queue, &d->queue);
                 delivery_free(d);
         }
@@ -383,7 +384,7 @@ static const HttpExchangeOps exchange_ops = {
 /* -- the way of a request ----------------------------------------------------------------------------- */
 
 static InprocRoute *find_route(InprocTransport *t, const char *origin) {
-        LIST_FOREACH(route, &t->routes, InprocRoute, routes)
+        LIST_FOREACH (route, &t->routes, InprocRoute, routes)
                 if (streq(route->origin, origin))
                         return route;
         return NULL;
@@ -593,7 +594,7 @@ static void route_free(InprocTransport *t, InprocRoute *route) {
 static void inproc_free(HttpTransport *transport) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
 
-        LIST_FOREACH(c, &t->calls, InprocCall, calls) {
+        LIST_FOREACH (c, &t->calls, InprocCall, calls) {
                 assert(!c->owned);
                 call_destroy(c);
         }
@@ -612,9 +613,15 @@ static void inproc_free(HttpTransport *transport) {
         free(t);
 }
 
+/* Nothing costs anything here: pieces come as they are sent. */
+static void inproc_hurry(HttpTransport *transport, bool hurried) {
+        CONTAINER_OF(transport, InprocTransport, transport)->hurried = hurried;
+}
+
 static const HttpTransportOps inproc_ops = {
         .start = inproc_start,
         .cancel = inproc_cancel,
+        .hurry = inproc_hurry,
         .free = inproc_free,
 };
 
@@ -678,9 +685,14 @@ void http_inproc_cut_streams(HttpTransport *transport) {
         InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
 
         assert(transport->ops == &inproc_ops);
-        LIST_FOREACH(c, &t->calls, InprocCall, calls)
+        LIST_FOREACH (c, &t->calls, InprocCall, calls)
                 if (c->stream_begun && c->failure == 0)
                         call_fail(c, -ECONNRESET, true, "The connection broke");
+}
+
+bool http_inproc_hurried(const HttpTransport *transport) {
+        assert(transport->ops == &inproc_ops);
+        return CONTAINER_OF(transport, const InprocTransport, transport)->hurried;
 }
 
 size_t http_inproc_pending(const HttpTransport *transport) {

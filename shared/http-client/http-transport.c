@@ -160,6 +160,11 @@ int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t do
         return t->ops->start(t, request, done, userdata, ret);
 }
 
+void http_transport_hurry(HttpTransport *t, bool hurried) {
+        assert(t);
+        t->ops->hurry(t, hurried);
+}
+
 HttpCall *http_call_free(HttpCall *c) {
         if (c)
                 c->transport->ops->cancel(c);

@@ -8,7 +8,8 @@
  *
  * Three lanes that cannot starve each other: urgent (lease, cordon, conditions, metadata), bulk (lists,
  * evictions, cloud), watches. With curl each lane is a multi handle with its own connections, HTTP/2 where
- * the server speaks it.
+ * the server speaks it. Patient watches are apart from the others there, so that these hear at once whatever
+ * goes on in those.
  *
  * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the
  * loop, never inside http_call_start(). Nothing is retried here, no redirect is followed, and the proxy of
@@ -39,9 +40,9 @@
  *   connection                                        is said there
  *   1xx, trailers                                     passed over
  *
- * libcurl itself would send a request again, POST too, when its kept connection dies or its stream is refused
- * before the first byte of an answer. It is not let: one http_call_start() is at most one request at the
- * server.
+ * libcurl itself would send a request again, POST too, when its kept connection dies or its stream is
+ * refused before the first byte of an answer. It is not let: one http_call_start() is at most one request at
+ * the server.
  */
 
 #include <stdbool.h>
@@ -97,6 +98,7 @@ typedef struct HttpRequest {
         const void *body;
         size_t body_size;
         HttpLane lane;
+        bool patient; /* a watch of what changes all the time: see http_transport_hurry() */
         /* For the whole call; required; USEC_INFINITY only with on_data and stall_usec. */
         usec_t timeout_usec;
         /* -ETIMEDOUT when no byte came for so long; 0: no such limit. */
@@ -140,6 +142,7 @@ typedef struct HttpTransportOps {
         int (*start)(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
                      HttpCall **ret);
         void (*cancel)(HttpCall *c);
+        void (*hurry)(HttpTransport *t, bool hurried);
         void (*free)(HttpTransport *t);
 } HttpTransportOps;
 
@@ -163,6 +166,11 @@ int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t do
                     HttpCall **ret);
 HttpCall *http_call_free(HttpCall *c);
 DEFINE_FREEP(HttpCall, http_call_free);
+
+/* Whether somebody waits for what patient watches bring. True: it is read as it comes, and at once what has
+ * come. False, as at first: much of it may lie for a moment (HttpCurlOptions.rest_usec), to be read
+ * together. No callback comes inside. */
+void http_transport_hurry(HttpTransport *t, bool hurried);
 
 /* Retry-After of a response in microseconds from wall_now_usec (seconds or a date); 0 if absent or not
  * understood. */

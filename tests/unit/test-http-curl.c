@@ -21,6 +21,8 @@
 /* What has to come may take long on a busy machine; what has to time out has the time to be sent before. */
 #define PATIENCE_USEC (60 * USEC_PER_SEC)
 #define TIMEOUT_USEC (2 * USEC_PER_SEC)
+/* What rests so long is read because of something else. */
+#define REST_USEC USEC_PER_MINUTE
 
 /* -- the client's side: a world with one loop, one transport, one server ------------------------------- */
 
@@ -187,7 +189,9 @@ static bool may_send(void *userdata) {
 }
 
 static World *world_new(void) {
-        static const HttpCurlOptions options = { .user_agent = "test/1", .max_connections_per_host = 1 };
+        static const HttpCurlOptions options = { .user_agent = "test/1",
+                                                 .max_connections_per_host = 1,
+                                                 .rest_usec = REST_USEC };
         World *w = new0(World, 1);
 
         assert_non_null(w);
@@ -781,6 +785,148 @@ static void test_stall(void **state) {
         }
 }
 
+/* -- patient streams ------------------------------------------------------------------------------------ */
+
+static const CurlLane *patient_lane(World *w) {
+        return CONTAINER_OF(w->transport, CurlTransport, transport)->patient;
+}
+
+static void begin_patient(World *w, const char *url) {
+        HttpRequest q = { .url = url,
+                          .timeout_usec = USEC_INFINITY,
+                          .stall_usec = PATIENCE_USEC,
+                          .lane = HTTP_LANE_WATCH,
+                          .patient = true,
+                          .on_data = on_data };
+
+        start(w, &q);
+}
+
+static bool is_resting(World *w) {
+        return timer_is_armed(patient_lane(w)->rested);
+}
+
+/* At most so many pieces, each of which is read before the next is sent, until the connection rests. How
+ * many were. */
+static unsigned speak(World *w, unsigned n_max) {
+        unsigned n = 0;
+
+        while (n < n_max && !is_resting(w)) {
+                w->held->ops->stream_data(w->held, "x", 1);
+                run_until(w, &w->n_data, w->n_data + 1);
+                n++;
+        }
+        return n;
+}
+
+static void run_until_seen(World *w, const char *first, const char *last) {
+        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
+        const char *p;
+
+        while (!(p = strstr(strbuf_str(&w->seen), first)) || !strstr(p, last)) {
+                assert_true(loop_now(w->loop) < deadline);
+                assert_true(loop_iterate(w->loop, 100 * USEC_PER_MSEC) >= 0);
+        }
+}
+
+static void test_patient_stream_rests(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold"), *plain = url_of(w, "http", "/plain");
+        HttpRequest q = { .url = plain,
+                          .timeout_usec = PATIENCE_USEC,
+                          .max_response_bytes = 100,
+                          .lane = HTTP_LANE_WATCH };
+        unsigned n;
+        (void) state;
+
+        begin_patient(w, url);
+        run_until_held(w);
+        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+        assert_in_range(speak(w, 20), 5, 10);
+        n = w->n_data;
+
+        print_message("what comes now lies there, and another watch does not wait for it\n");
+        w->held->ops->stream_data(w->held, "y", 1);
+        w->held->ops->stream_data(w->held, "z", 1);
+        assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        run_until(w, &w->n_done, 1);
+        run_for(w, 50 * USEC_PER_MSEC);
+        assert_int_equal(w->n_data, n);
+
+        print_message("somebody begins to wait for it\n");
+        http_transport_hurry(w->transport, true);
+        run_until_seen(w, "[y", "z]");
+        assert_int_equal(speak(w, 20), 20);
+
+        print_message("and ceases to\n");
+        http_transport_hurry(w->transport, false);
+        assert_int_equal(speak(w, 20), 1);
+        w->server = http_server_free(w->server);
+        run_for(w, 50 * USEC_PER_MSEC);
+        assert_int_equal(w->n_done, 1);
+        http_transport_hurry(w->transport, true);
+        run_until(w, &w->n_done, 2);
+        assert_non_null(endswith(strbuf_str(&w->seen), "ECONNRESET? "));
+}
+
+/* It goes away while its connection rests. */
+static void test_patient_stream_is_dropped(void **state) {
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_(world_freep) World *w = world_new_with_server();
+                _cleanup_free_ char *url = url_of(w, "http", "/hold");
+
+                begin_patient(w, url);
+                run_until_held(w);
+                w->held->ops->stream_begin(w->held, 200, NULL, 0);
+                (void) speak(w, 20);
+                assert_true(is_resting(w));
+                if (i == 0)
+                        continue; /* with all else */
+                w->call = http_call_free(w->call);
+                run_until(w, &w->n_gone, 1);
+                if (i == 1)
+                        continue;
+                http_transport_hurry(w->transport, true);
+                begin_patient(w, url);
+                run_until_held(w);
+                w->held->ops->stream_begin(w->held, 200, NULL, 0);
+                assert_int_equal(speak(w, 20), 20);
+        }
+        (void) state;
+}
+
+/* What a server cannot get rid of for long it will end the watch for: a reading that brought much is
+ * followed by another. */
+static void test_patient_stream_of_much(void **state) {
+        static char much[256 * 1024];
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        unsigned n_much = 0, n_little = 0;
+        (void) state;
+
+        raw->answers[0] = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\nx";
+        begin_patient(w, url);
+        run_until(w, &w->n_data, 1);
+        while (n_much < 20 || n_little < 20) {
+                size_t size = n_much < 20 ? sizeof(much) : 1;
+                unsigned before = w->n_data;
+
+                if (is_resting(w)) {
+                        http_transport_hurry(w->transport, true);
+                        http_transport_hurry(w->transport, false);
+                }
+                (void) send(raw->clients[0].fd, much, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+                run_until(w, &w->n_data, before + 1);
+                strbuf_truncate(&w->seen, 0);
+                if (patient_lane(w)->n_bytes > 128 * 1024) {
+                        n_much++;
+                        assert_false(is_resting(w));
+                } else
+                        n_little += is_resting(w);
+        }
+}
+
 static void test_server_dies(void **state) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         _cleanup_free_ char *url = url_of(w, "http", "/hold");
@@ -1070,6 +1216,9 @@ int main(void) {
                 cmocka_unit_test(test_free_in_callbacks),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_patient_stream_rests),
+                cmocka_unit_test(test_patient_stream_is_dropped),
+                cmocka_unit_test(test_patient_stream_of_much),
                 cmocka_unit_test(test_server_dies),
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_tls),
