@@ -11,13 +11,16 @@
 /* Room for the evictor's 100, and beside them for what gives way to them. */
 #define CONNECTIONS 8u
 #define BULK_STREAMS 20u
+/* What pods do matters to nodes that are being removed: then nothing rests (leading.c). */
+#define REST_USEC (100 * USEC_PER_MSEC)
 
 int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
         _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
         HttpCurlOptions curl = { .user_agent = agent,
                                  .max_connections_per_host = CONNECTIONS,
                                  .max_bulk_streams = BULK_STREAMS,
-                                 .keep_tls_buffers = true };
+                                 .keep_tls_buffers = true,
+                                 .rest_usec = REST_USEC };
         sd_id128_t boot;
         int r;
 

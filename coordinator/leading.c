@@ -211,6 +211,7 @@ Leading *leading_free(Leading *l) {
         if (!l)
                 return NULL;
         hashmap_free_with(l->removals, removal_free);
+        http_transport_hurry(l->env->transport, false);
         reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
@@ -291,6 +292,11 @@ static void removal_note_state(Leading *l, Removal *x) {
         x->since_usec = now;
 }
 
+/* Pods change all the time. Somebody waits for that only while a node is being removed. */
+static void note_hurry(Leading *l) {
+        http_transport_hurry(l->env->transport, hashmap_size(l->removals) > 0);
+}
+
 static void removal_drop(Leading *l, Removal *x) {
         if (x->state == NODE_TERMINATION_DONE) {
                 usec_t took = usec_sub(loop_wall(l->env->loop), x->deleted_usec);
@@ -301,6 +307,7 @@ static void removal_drop(Leading *l, Removal *x) {
         }
         hashmap_remove(l->removals, x->node);
         removal_free(x);
+        note_hurry(l);
 }
 
 static void removal_step(Leading *l, Removal *x) {
@@ -330,6 +337,7 @@ static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
                 removal_free(x);
                 return r;
         }
+        note_hurry(l);
         metrics_add(l->o.metrics, METRIC_TERMINATIONS_STARTED, 0, 1);
         *ret = x;
         return 0;

@@ -80,6 +80,7 @@ struct Informer {
         InformerState state;
         Health health;
         bool synced;
+        bool patient;
         bool json_only;         /* protobuf came, and could not be read */
         char *resource_version; /* where the next watch begins */
         uint64_t undecodable;
@@ -641,6 +642,7 @@ static void informer_watch(Informer *i, const char *why) {
                 .stall_usec = i->stall_usec,
                 .without_unread = true,
                 .protobuf = !i->json_only,
+                .patient = i->patient,
         };
         int r;
 
@@ -668,6 +670,7 @@ static int copy_options(Informer *i, const InformerOptions *o) {
         if (!o)
                 return 0;
 
+        i->patient = o->patient;
         r = free_and_strdup(&i->ns, o->ns);
         if (r >= 0)
                 r = free_and_strdup(&i->label_selector, o->label_selector);

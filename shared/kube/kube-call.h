@@ -62,6 +62,7 @@ struct KubeCall {
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
         usec_t stall_usec;       /* watches */
+        bool patient;            /* watches */
         usec_t deadline_usec;    /* of everything but giving way: holding, sending, sending again */
         char *url, *body;
         const char *content_type; /* static; NULL without a body */
@@ -93,6 +94,7 @@ typedef struct KubeCallPlan {
         const char *body, *content_type;
         KubeCallOptions options;
         usec_t stall_usec;
+        bool patient; /* HttpRequest.patient */
         kube_watch_event_t on_event;
         JsonOmits omits; /* of a watch's events */
         const ProtobufShape *shape; /* lists and watches: asks for protobuf; NULL: for JSON */

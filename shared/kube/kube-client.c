@@ -324,6 +324,7 @@ int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, ku
                            .list = t->kind->unread,
                            .n_list = w->without_unread ? t->kind->n_unread : 0 },
                 .shape = w->without_unread && w->protobuf ? t->kind->shape : NULL,
+                .patient = w->patient,
         };
         char timeout[16] = "";
         int r;

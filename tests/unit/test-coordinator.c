@@ -8,6 +8,7 @@
 
 #include "coordinator-metrics.h"
 #include "coordinator-rig.h"
+#include "http-inproc.h"
 #include "marks.h"
 #include "page.h"
 
@@ -138,6 +139,42 @@ static void test_lease_lost_during_removal(void **state) {
         assert_non_null(rig_leader(r));
         assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
         assert_int_equal(rig_evictions(r, 0), 1);
+}
+
+static bool is_hurried(CoordinatorRig *r, size_t i) {
+        return http_inproc_hurried(r->coordinators[i]->transport);
+}
+
+/* What pods do is awaited by who removes a node, as long as it does. */
+static void test_hurry(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_start(r, 1);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 25 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_false(is_hurried(r, 0) || is_hurried(r, 1));
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "n1");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_null(rig_node(r, "n1"));
+        assert_true(is_hurried(r, 0));
+        assert_false(is_hurried(r, 1));
+
+        print_message("  another leads\n");
+        rig_stop(r, 1);
+        fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'somebody-else','leaseDurationSeconds':15}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_false(is_hurried(r, 0));
+        rig_run(r, 15 * USEC_PER_SEC);
+        assert_true(is_hurried(r, 0));
+
+        print_message("  the node is gone\n");
+        assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
+        rig_run(r, USEC_PER_SEC);
+        assert_false(is_hurried(r, 0));
 }
 
 /* -- the API server's bad days -------------------------------------------------------------------------- */
@@ -346,12 +383,19 @@ static void test_page(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_leads),       cmocka_unit_test(test_page),
-                cmocka_unit_test(test_stop_hands_over), cmocka_unit_test(test_kill_hands_over),
-                cmocka_unit_test(test_paused_leader),   cmocka_unit_test(test_lease_lost_during_removal),
-                cmocka_unit_test(test_api_away),        cmocka_unit_test(test_watches_cut),
-                cmocka_unit_test(test_journal),         cmocka_unit_test(test_watch_before_answer),
-                cmocka_unit_test(test_metrics),         cmocka_unit_test(test_config),
+                cmocka_unit_test(test_one_leads),
+                cmocka_unit_test(test_page),
+                cmocka_unit_test(test_stop_hands_over),
+                cmocka_unit_test(test_kill_hands_over),
+                cmocka_unit_test(test_paused_leader),
+                cmocka_unit_test(test_lease_lost_during_removal),
+                cmocka_unit_test(test_hurry),
+                cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_watches_cut),
+                cmocka_unit_test(test_journal),
+                cmocka_unit_test(test_watch_before_answer),
+                cmocka_unit_test(test_metrics),
+                cmocka_unit_test(test_config),
         };
         return cmocka_run_group_tests_name("coordinator", tests, NULL, NULL);
 }
