@@ -2,14 +2,17 @@
 
 /*
  * The API server's own limit: evicts a list of pods as fast as a client can that does nothing else, and says
- * how long it took from the first request to the last answer. Beside it stands what vesper needs for as many.
+ * how long it took from the first request to the last answer. Beside it stands what vesper needs for as
+ * many: the Nodes are deleted by the same means, so that neither of the two bears what a client in Python
+ * costs.
  *
  *      evict-limit --server URL --ca FILE (--cert FILE --key FILE | --token FILE)
- *                  --connections N --streams N [--http1] < "NAMESPACE/NAME" lines
+ *                  --connections N --streams N [--http1] < lines "NAMESPACE/POD" to evict, "NODE" to delete
  *
- * One thread and one libcurl multi per connection (HTTP/2, so many streams each; the server may grant fewer),
- * or one multi with so many connections (--http1). All connections stand before the clock starts. A refusal
- * (429, or a 500 for a conflict) is sent again at once, behind the others. Prints one JSON object.
+ * One thread and one libcurl multi per connection (HTTP/2, so many streams each; the server may grant
+ * fewer), or one multi with so many connections (--http1). All connections stand before the clock starts. A
+ * refusal (429, or a 500 for a conflict) is sent again at once, behind the others. Prints one JSON object;
+ * "began" is the wall clock's time of the first request.
  */
 
 #include <curl/curl.h>
@@ -34,15 +37,15 @@ typedef struct Options {
         bool http1;
 } Options;
 
-typedef struct Pod {
-        char *url, *body;
+typedef struct Target {
+        char *url, *body; /* body NULL: a Node */
         unsigned tries;
-} Pod;
+} Target;
 
 typedef struct Run {
         const Options *o;
-        Pod *pods;
-        size_t n_pods;
+        Target *targets;
+        size_t n_targets;
         struct curl_slist *headers;
         pthread_mutex_t lock; /* of what follows */
         size_t next;
@@ -57,7 +60,8 @@ typedef struct Worker {
         size_t in_flight;
         pthread_t thread;
         struct timespec first, last;
-        size_t evicted, refused, failed, sent;
+        struct timespec began; /* `first`, by the wall clock */
+        size_t evicted, deleted, refused, failed, sent;
         long http_version;
         char error[CURL_ERROR_SIZE];
 } Worker;
@@ -85,8 +89,8 @@ static size_t ignore_body(char *data, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
-/* `pod` NULL: a request that only opens a connection. */
-static void request_new(Worker *w, Pod *pod) {
+/* `target` NULL: a request that only opens a connection. */
+static void request_new(Worker *w, Target *target) {
         const Options *o = w->run->o;
         CURL *e = need(curl_easy_init());
 
@@ -103,10 +107,13 @@ static void request_new(Worker *w, Pod *pod) {
         curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, ignore_body);
         curl_easy_setopt(e, CURLOPT_ERRORBUFFER, w->error);
         curl_easy_setopt(e, CURLOPT_HTTPHEADER, w->run->headers);
-        curl_easy_setopt(e, CURLOPT_PRIVATE, pod);
-        if (pod) {
-                curl_easy_setopt(e, CURLOPT_URL, pod->url);
-                curl_easy_setopt(e, CURLOPT_POSTFIELDS, pod->body);
+        curl_easy_setopt(e, CURLOPT_PRIVATE, target);
+        if (target) {
+                curl_easy_setopt(e, CURLOPT_URL, target->url);
+                if (target->body)
+                        curl_easy_setopt(e, CURLOPT_POSTFIELDS, target->body);
+                else
+                        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "DELETE");
         } else {
                 char *url = NULL;
 
@@ -120,27 +127,29 @@ static void request_new(Worker *w, Pod *pod) {
         w->in_flight++;
 }
 
-static Pod *take_pod(Run *r) {
-        Pod *pod = NULL;
+static Target *take_target(Run *r) {
+        Target *target = NULL;
 
         pthread_mutex_lock(&r->lock);
-        if (r->next < r->n_pods)
-                pod = r->pods + r->next++;
+        if (r->next < r->n_targets)
+                target = r->targets + r->next++;
         pthread_mutex_unlock(&r->lock);
-        return pod;
+        return target;
 }
 
-/* True if the same pod is to be asked for once more. */
-static bool judge(Worker *w, Pod *pod, CURLcode result, long status) {
-        if (result == CURLE_OK && (status == 429 || status == 500) && ++pod->tries < TRIES_MAX) {
+/* True if the same target is to be asked for once more. */
+static bool judge(Worker *w, Target *target, CURLcode result, long status) {
+        if (result == CURLE_OK && (status == 429 || status == 500) && ++target->tries < TRIES_MAX) {
                 w->refused++;
                 return true;
         }
-        if (result == CURLE_OK && status == 201)
+        if (result == CURLE_OK && target->body && status == 201)
                 w->evicted++;
+        else if (result == CURLE_OK && !target->body && status == 200)
+                w->deleted++;
         else {
                 if (w->failed == 0)
-                        fprintf(stderr, "evict-limit: %s: HTTP %ld, %s\n", pod->url, status,
+                        fprintf(stderr, "evict-limit: %s: HTTP %ld, %s\n", target->url, status,
                                 result == CURLE_OK ? "no success" : w->error);
                 w->failed++;
         }
@@ -156,18 +165,18 @@ static void collect(Worker *w) {
                 CURLcode result = m->data.result;
                 long status = 0;
                 char *private = NULL;
-                Pod *pod;
+                Target *target;
 
                 curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, &status);
                 curl_easy_getinfo(e, CURLINFO_PRIVATE, &private);
                 curl_easy_getinfo(e, CURLINFO_HTTP_VERSION, &w->http_version);
                 curl_multi_remove_handle(w->multi, e);
-                pod = (Pod *) (void *) private;
-                if (!pod && result != CURLE_OK)
+                target = (Target *) (void *) private;
+                if (!target && result != CURLE_OK)
                         die(w->run->o->server, w->error);
-                if (pod) {
+                if (target) {
                         clock_gettime(CLOCK_MONOTONIC, &w->last);
-                        if (judge(w, pod, result, status)) {
+                        if (judge(w, target, result, status)) {
                                 curl_multi_add_handle(w->multi, e);
                                 w->sent++;
                                 continue;
@@ -190,7 +199,7 @@ static void turn(Worker *w) {
 
 static void *worker_main(void *userdata) {
         Worker *w = userdata;
-        Pod *pod;
+        Target *target;
 
         for (unsigned i = 0; i < w->connections; i++)
                 request_new(w, NULL);
@@ -198,11 +207,12 @@ static void *worker_main(void *userdata) {
                 turn(w);
         pthread_barrier_wait(&w->run->warm);
 
+        clock_gettime(CLOCK_REALTIME, &w->began);
         clock_gettime(CLOCK_MONOTONIC, &w->first);
         w->last = w->first;
         for (;;) {
-                while (w->in_flight < w->window && (pod = take_pod(w->run))) {
-                        request_new(w, pod);
+                while (w->in_flight < w->window && (target = take_target(w->run))) {
+                        request_new(w, target);
                         w->sent++;
                 }
                 if (w->in_flight == 0)
@@ -226,32 +236,37 @@ static void worker_init(Worker *w, Run *r) {
 
 /* -- input ---------------------------------------------------------------------------------------------- */
 
-static void read_pods(Run *r) {
+static void target_read(const Options *o, char *line, Target *t) {
+        char *slash = strchr(line, '/');
+
+        *t = (Target){};
+        if (!slash) {
+                if (asprintf(&t->url, "%s/api/v1/nodes/%s", o->server, line) < 0)
+                        die("memory", strerror(ENOMEM));
+                return;
+        }
+        *slash = 0;
+        if (asprintf(&t->url, "%s/api/v1/namespaces/%s/pods/%s/eviction", o->server, line, slash + 1) < 0 ||
+            asprintf(&t->body,
+                     "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":"
+                     "{\"namespace\":\"%s\",\"name\":\"%s\"}}",
+                     line, slash + 1) < 0)
+                die("memory", strerror(ENOMEM));
+}
+
+static void read_targets(Run *r) {
         size_t allocated = 0, size = 0;
         char *line = NULL;
-        ssize_t n;
 
-        while ((n = getline(&line, &size, stdin)) > 0) {
-                char *slash = strchr(line, '/');
-                Pod *pod;
-
+        while (getline(&line, &size, stdin) > 0) {
                 line[strcspn(line, "\n")] = 0;
-                if (!slash)
-                        die(line, "not NAMESPACE/NAME");
-                *slash = 0;
-                if (r->n_pods == allocated) {
+                if (line[0] == 0)
+                        die("a line", "empty");
+                if (r->n_targets == allocated) {
                         allocated = allocated ? 2 * allocated : 256;
-                        r->pods = need(reallocarray(r->pods, allocated, sizeof(*r->pods)));
+                        r->targets = need(reallocarray(r->targets, allocated, sizeof(*r->targets)));
                 }
-                pod = r->pods + r->n_pods++;
-                *pod = (Pod){};
-                if (asprintf(&pod->url, "%s/api/v1/namespaces/%s/pods/%s/eviction", r->o->server, line,
-                             slash + 1) < 0 ||
-                    asprintf(&pod->body,
-                             "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":"
-                             "{\"namespace\":\"%s\",\"name\":\"%s\"}}",
-                             line, slash + 1) < 0)
-                        die("memory", strerror(ENOMEM));
+                target_read(r->o, line, r->targets + r->n_targets++);
         }
         free(line);
 }
@@ -273,10 +288,14 @@ static char *read_authorization(const char *path) {
 
 static void parse_options(int argc, char **argv, Options *o) {
         static const struct option table[] = {
-                { "server", required_argument, NULL, 's' }, { "ca", required_argument, NULL, 'a' },
-                { "cert", required_argument, NULL, 'c' },   { "key", required_argument, NULL, 'k' },
-                { "token", required_argument, NULL, 't' },  { "connections", required_argument, NULL, 'n' },
-                { "streams", required_argument, NULL, 'm' }, { "http1", no_argument, NULL, '1' },
+                { "server", required_argument, NULL, 's' },
+                { "ca", required_argument, NULL, 'a' },
+                { "cert", required_argument, NULL, 'c' },
+                { "key", required_argument, NULL, 'k' },
+                { "token", required_argument, NULL, 't' },
+                { "connections", required_argument, NULL, 'n' },
+                { "streams", required_argument, NULL, 'm' },
+                { "http1", no_argument, NULL, '1' },
                 {},
         };
         int c;
@@ -312,8 +331,9 @@ static void parse_options(int argc, char **argv, Options *o) {
                 }
         if (!o->server || !o->ca || (!o->token_path && (!o->cert || !o->key)) || o->connections == 0 ||
             o->streams == 0) {
-                fprintf(stderr, "usage: evict-limit --server URL --ca FILE (--cert FILE --key FILE | --token "
-                                "FILE) --connections N --streams N [--http1] < NAMESPACE/NAME lines\n");
+                fprintf(stderr,
+                        "usage: evict-limit --server URL --ca FILE (--cert FILE --key FILE | --token "
+                        "FILE) --connections N --streams N [--http1] < NAMESPACE/POD or NODE lines\n");
                 exit(2);
         }
         if (o->token_path)
@@ -331,23 +351,28 @@ static double cpu_seconds(void) {
 }
 
 static void print_result(const Worker *workers, unsigned n, double cpu) {
-        struct timespec first = workers[0].first, last = workers[0].last;
-        size_t evicted = 0, refused = 0, failed = 0, sent = 0;
+        const Worker *began = workers;
+        struct timespec last = workers[0].last;
+        size_t evicted = 0, deleted = 0, refused = 0, failed = 0, sent = 0;
 
         for (unsigned i = 0; i < n; i++) {
-                if (is_before(&workers[i].first, &first))
-                        first = workers[i].first;
+                if (is_before(&workers[i].first, &began->first))
+                        began = workers + i;
                 if (is_before(&last, &workers[i].last))
                         last = workers[i].last;
                 evicted += workers[i].evicted;
+                deleted += workers[i].deleted;
                 refused += workers[i].refused;
                 failed += workers[i].failed;
                 sent += workers[i].sent;
         }
-        printf("{\"seconds\": %.6f, \"cpu_seconds\": %.6f, \"http\": %d, \"sent\": %zu, \"evicted\": %zu, "
-               "\"refused\": %zu, \"failed\": %zu}\n",
-               seconds_between(&first, &last), cpu, workers[0].http_version == CURL_HTTP_VERSION_2 ? 2 : 1,
-               sent, evicted, refused, failed);
+        printf("{\"began\": %lld.%06ld, \"seconds\": %.6f, \"cpu_seconds\": %.6f, \"http\": %d, \"sent\": "
+               "%zu, "
+               "\"evicted\": %zu, \"deleted\": %zu, \"refused\": %zu, \"failed\": %zu}\n",
+               (long long) began->began.tv_sec, began->began.tv_nsec / 1000,
+               seconds_between(&began->first, &last), cpu,
+               workers[0].http_version == CURL_HTTP_VERSION_2 ? 2 : 1, sent, evicted, deleted, refused,
+               failed);
 }
 
 int main(int argc, char **argv) {
@@ -359,7 +384,7 @@ int main(int argc, char **argv) {
 
         parse_options(argc, argv, &o);
         curl_global_init(CURL_GLOBAL_ALL);
-        read_pods(&run);
+        read_targets(&run);
         run.headers = need(curl_slist_append(NULL, "Content-Type: application/json"));
         if (o.authorization)
                 run.headers = need(curl_slist_append(run.headers, o.authorization));
@@ -381,12 +406,12 @@ int main(int argc, char **argv) {
 
         for (unsigned i = 0; i < n_workers; i++)
                 curl_multi_cleanup(workers[i].multi);
-        for (size_t i = 0; i < run.n_pods; i++) {
-                free(run.pods[i].url);
-                free(run.pods[i].body);
+        for (size_t i = 0; i < run.n_targets; i++) {
+                free(run.targets[i].url);
+                free(run.targets[i].body);
         }
         curl_slist_free_all(run.headers);
-        free(run.pods);
+        free(run.targets);
         free(workers);
         free(o.authorization);
         curl_global_cleanup();
