@@ -8,12 +8,13 @@ from cases_cluster import _status_raises
 from cases_node import Interruption
 from clusterbed import (CLIENTS, COORDINATOR, Bed, Gone, Limit, Meter, calls_by_kind, evictions, exponent,
                         median)
-from world import PDBS
+from world import FINALIZER, PDBS
 
 HOLD_SEC = 60
 WORKLOAD = 20  # pods of one workload, where each has its PDB
 POLL_SEC = 2  # the agent's, as shipped
 LB_WAIT_SEC = 10
+METER_SEC = 0.25  # of a crowd: each look costs the machine a millisecond
 
 
 def bed(ctx):
@@ -149,6 +150,12 @@ def _twice_without_reason(calls, leader):
     return bad
 
 
+def _takes_finalizer_off(call):
+    """The last act on a Node: it is gone when that is answered."""
+    finalizers = call.body.get("metadata", {}).get("finalizers", [FINALIZER])
+    return (call.verb, call.resource, call.status) == ("patch", "nodes", 200) and FINALIZER not in (finalizers or [])
+
+
 class _Deleted:
     """Nodes with pods, deleted at once: what one coordinator needs from the first DELETE on."""
     def __init__(self, ctx, nodes, per_node, budgets=False, **settings):
@@ -166,11 +173,11 @@ class _Deleted:
         b.clean()
 
     def _measure(self, b, names, leader):
-        mark, gone = b.audit.mark(), Gone(b.admin, names)
-        with Meter(leader.pid, 0.1) as meter:
-            begin = time.time()
-            b.remove_nodes(names)
-            self.last_gone = gone.wait() - begin
+        mark = b.audit.mark()
+        with Meter(leader.pid, METER_SEC if self.pods > 100 else 0.1) as meter, b.shares(leader) as shares:
+            deleted = b.delete_nodes(names)
+            begin = deleted["began"]
+            b.wait_nodes_gone(names)
             b.quiet([leader.pid])
         time.sleep(0.2)
         self.meter = meter
@@ -182,6 +189,9 @@ class _Deleted:
         self.cordoned = min(c.answered for c in self.calls if c.verb == "patch" and c.resource == "nodes") - begin
         self.first_eviction = min(c.received for c in sent) - begin
         self.last_eviction = max(c.answered for c in obeyed) - begin
+        self.last_gone = max(c.answered for c in self.calls if _takes_finalizer_off(c)) - begin
+        self.shares = shares.between(begin, begin + self.last_eviction,
+                                     **{"the client that deletes": deleted["cpu_seconds"]})
         self.latency = median(c.answered - c.received for c in obeyed)
         self.sent, self.refused = len(sent), len(evictions(self.calls, 429))
         self.twice = _twice_without_reason(self.calls, leader)
@@ -197,7 +207,10 @@ def _measure_limit(b, limit, clients, nodes, per_node, budgets=False):
         if budgets:
             b.generous_budgets(prefix, -(-len(pods) // WORKLOAD))
         b.quiet()
-        limit.add(client, b.bare(client, pods))
+        with b.shares() as shares:
+            result = b.bare(client, pods)
+        limit.add(client, result, shares.between(result["began"], result["began"] + result["seconds"],
+                                                 **{"the client that evicts": result["cpu_seconds"]}))
         b.cluster.wait_no_pods(timeout=120)
         if budgets:
             b.remove_budgets()
@@ -270,6 +283,15 @@ def central_drain(ctx):
     })
 
 
+def _shares(ctx, title, limit, run):
+    """CPU seconds of both, beside each other: what is not the limit's."""
+    bare = limit.shares[limit.client]
+    names = sorted(bare.keys() | run.shares.keys(), key=lambda n: -run.shares.get(n, 0))
+    rows = [(n, bare.get(n, 0), run.shares.get(n, 0), run.shares.get(n, 0) - bare.get(n, 0)) for n in names]
+    rows.append(("all", *(sum(r[i] for r in rows) for i in (1, 2, 3))))
+    ctx.table(title, ("CPU s", "the limit", "ours", "more"), rows)
+
+
 def _many(ctx, nodes, per_node, name, more=None):
     """Beside the limit; once more with a PDB per workload. more(runs without PDBs): what else there is to tell, and
     to add to the JSON line."""
@@ -286,6 +308,7 @@ def _many(ctx, nodes, per_node, name, more=None):
     ctx.table(f"... with a PDB per {WORKLOAD} pods", Limit.HEADER, limited.rows())
     ctx.table("nodes deleted at once, coordinator (medians; memory is the most of all runs)", HEADER,
               [_row(title, runs, limit), _row(f"{title}, PDBs", [budgets], limited)])
+    _shares(ctx, f"who had the processors, {title}: until the last eviction was answered, last run", limit, runs[-1])
     kinds = _calls(ctx, f"calls of the coordinator for {title}, first run", runs[0].calls, ("node", nodes))
     last = median(r.last_eviction for r in runs)
     ctx.bar(f"{title} pods deleted at once: first DELETE -> last eviction answered, beside the limit",

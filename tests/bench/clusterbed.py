@@ -23,6 +23,9 @@ CLIENTS = {
     "HTTP/2 1 x 250": ["--connections", "1", "--streams", "250"],
     "HTTP/2 4 x 100": ["--connections", "4", "--streams", "100"],
 }
+# As many at once as kubectl, asked by a few people, would; one connection.
+DELETES = ["--connections", "1", "--streams", "16"]
+GONE_POLL_SEC = 0.5
 PROVIDER = "answer-at-once"
 
 
@@ -71,6 +74,59 @@ class Gone(threading.Thread):
         self.join(timeout)
         assert not self._left, f"{len(self._left)} nodes did not go within {timeout} s: {sorted(self._left)[:5]}"
         return max(self.times.values())
+
+
+class Shares(threading.Thread):
+    """Who had the processors, between any two moments of its life: the bed's processes by name, our own, and all
+    others. A look is one system call a process, and knows of threads that ended."""
+    OURS, OTHERS = "the benchmark", "others on this machine"
+
+    def __init__(self, pids, interval=0.1):
+        super().__init__(daemon=True)
+        # clock_getcpuclockid(3): the CPU time clock of another process
+        self._clocks = {name: ~pid << 3 | 2 for name, pid in pids.items()} | {self.OURS: time.CLOCK_PROCESS_CPUTIME_ID}
+        self._looks = []
+        self._interval = interval
+        self._end = threading.Event()
+
+    def run(self):
+        while not self._end.is_set():
+            self._look()
+            self._end.wait(self._interval)
+
+    def _look(self):
+        spent = {}
+        for name, clock in self._clocks.items():
+            with contextlib.suppress(OSError):  # it has ended
+                spent[name] = time.clock_gettime(clock)
+        with open("/proc/stat", encoding="ascii") as f:
+            user, nice, system, _, _, irq, softirq, *_ = map(int, f.readline().split()[1:])
+        spent[self.OTHERS] = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+        self._looks.append((time.time(), spent))
+
+    def __enter__(self):
+        self._look()
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self.join(5)
+        self._look()
+
+    def _at(self, moment):
+        """What each had spent then, from the looks before and after."""
+        after = next((i for i, (when, _) in enumerate(self._looks) if when >= moment), len(self._looks) - 1)
+        (t0, a), (t1, b) = self._looks[max(after - 1, 0)], self._looks[after]
+        part = (moment - t0) / (t1 - t0) if t1 > t0 else 1
+        return {name: a.get(name, b[name]) + min(max(part, 0), 1) * (b[name] - a.get(name, b[name])) for name in b}
+
+    def between(self, begin, end, **more):
+        """CPU seconds by name. more: of a child of ours that has come and gone."""
+        before, after = self._at(begin), self._at(end)
+        spent = {name: after[name] - before[name] for name in after if name in before} | more
+        spent[self.OTHERS] = max(0.0, spent[self.OTHERS] - sum(v for n, v in spent.items() if n != self.OTHERS))
+        return spent
 
 
 class Bed(World):
@@ -131,6 +187,22 @@ class Bed(World):
     def remove_nodes(self, names):
         self.admin.bulk(("DELETE", f"/api/v1/nodes/{n}", None) for n in names)
 
+    def delete_nodes(self, names):
+        """The same by a client as light as the one that evicts in bare(), for where it is measured what follows. What
+        it printed."""
+        certificate, key = self.cluster.certificate("admin")
+        result = self._bare_client(names, "--cert", certificate, "--key", key, *DELETES)
+        assert result["deleted"] == len(names) and result["failed"] == 0, result
+        return result
+
+    def wait_nodes_gone(self, names, timeout=240):
+        """One question for one of them now and then, so that nothing is taken from those who work on it."""
+        deadline = time.monotonic() + timeout
+        for name in reversed(names):
+            while self.admin.find(f"/api/v1/nodes/{name}"):
+                assert time.monotonic() < deadline, f"node {name} did not go within {timeout} s"
+                time.sleep(GONE_POLL_SEC)
+
     def wait_all_adopted(self, names, timeout=60):
         wanted = set(names)
 
@@ -155,18 +227,27 @@ class Bed(World):
 
     # -- beside us
 
+    def shares(self, leader=None):
+        """Of the control plane and of each coordinator."""
+        pids = {name: p.pid for name, p in self.cluster.processes.items() if p.alive()}
+        return Shares(pids | {"the leader" if d is leader else f"standby {d.name}": d.pid
+                              for d in self.daemons if d.alive()})
+
     def bare(self, client, pods):
         """Evicts those pods by a bare client; what evict-limit printed."""
         token = self._limit_account.replace(".yaml", ".token")
+        result = self._bare_client([f"default/{p}" for p in pods], "--token", token, *CLIENTS[client])
+        assert result["evicted"] == len(pods) and result["failed"] == 0, result
+        return result
+
+    def _bare_client(self, lines, *arguments):
         done = subprocess.run([
             os.path.join(build_directory(), "tests", "bench", "evict-limit"), "--server", self.cluster.url,
-            "--ca", self.cluster.ca, "--token", token, *CLIENTS[client]
-        ], input="".join(f"default/{p}\n" for p in pods), capture_output=True, text=True, check=False,
+            "--ca", self.cluster.ca, *arguments
+        ], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False,
                               timeout=300)
         assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        assert result["evicted"] == len(pods) and result["failed"] == 0, (result, done.stderr[-500:])
-        return result
+        return json.loads(done.stdout)
 
     def kubectl_drain(self, node):
         """Seconds, CPU seconds, and the most memory it had in kB."""
@@ -198,13 +279,15 @@ def _give_machine(node):
 
 
 class Limit:
-    """What bare clients needed for so many pods in this run; `best` is the limit."""
+    """What bare clients needed for so many pods in this run; `best` is the limit. shares: of each in its last run."""
     def __init__(self, pods):
         self.pods = pods
         self.runs = collections.defaultdict(list)
+        self.shares = {}
 
-    def add(self, client, result):
+    def add(self, client, result, shares):
         self.runs[client].append(result)
+        self.shares[client] = shares
 
     def seconds(self, client):
         return statistics.median(r["seconds"] for r in self.runs[client])
