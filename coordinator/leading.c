@@ -207,9 +207,24 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         return 0;
 }
 
+/* Whoever leads next measures all of that. */
+static void unmeasure(Leading *l) {
+        static const CoordinatorMetric gauges[] = {
+                METRIC_TERMINATION_TOKENS,  METRIC_QUEUE_DEPTH,       METRIC_ORPHANS,
+                METRIC_EVICTIONS_IN_FLIGHT, METRIC_EVICTIONS_WAITING, METRIC_EVICTION_WINDOW,
+                METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(gauges); i++)
+                metrics_set(l->o.metrics, gauges[i], 0, 0);
+        for (size_t i = 0; i < _NODE_TERMINATION_STATE_MAX; i++)
+                metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, 0);
+}
+
 Leading *leading_free(Leading *l) {
         if (!l)
                 return NULL;
+        unmeasure(l);
         hashmap_free_with(l->removals, removal_free);
         http_transport_hurry(l->env->transport, false);
         reboot_grants_free(l->reboots);

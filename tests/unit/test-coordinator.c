@@ -379,6 +379,18 @@ static void test_page(void **state) {
         assert_page(a, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"Evicted\"} 1\n");
         assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 0\n");
         assert_page(b, "/metrics", 200, "vesper_coordinator_evictions_total{answer=\"Evicted\"} 0\n");
+
+        print_message("  another one leads: what this one measured is not its any more\n");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = "n1", .stop_sec = 600 });
+        rig_delete_node(r, "n1");
+        rig_run(r, USEC_PER_SEC);
+        assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 1\n");
+        fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'%s','leaseDurationSeconds':15}}", b->identity);
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_page(a, "/readyz", 200, "standing by");
+        assert_page(a, "/metrics", 200, "vesper_coordinator_terminations{state=\"draining\"} 0\n");
+        assert_page(a, "/metrics", 200, "vesper_coordinator_eviction_window 0\n");
 }
 
 int main(void) {
