@@ -130,19 +130,24 @@ static void call_finish(CurlCall *c) {
 
 /* -- deadline and silence ----------------------------------------------------------------------------- */
 
+/* How long it may say nothing; 0: as long as it likes. */
+static usec_t call_silence(const CurlCall *c) {
+        return c->heard || c->answer_usec == 0 ? c->stall_usec : c->answer_usec;
+}
+
 /* Bytes that come do not move the timer: it looks when it fires. */
 static void call_arm_deadline(CurlCall *c) {
         usec_t at = c->deadline_usec;
 
-        if (c->stall_usec > 0)
-                at = MIN(at, usec_add(c->last_byte_usec, c->stall_usec));
+        if (call_silence(c) > 0)
+                at = MIN(at, usec_add(c->last_byte_usec, call_silence(c)));
         timer_arm(c->deadline, at);
 }
 
 static void on_deadline(Timer *timer, void *userdata) {
         CurlCall *c = userdata;
         usec_t now = loop_now(c->t->loop);
-        bool stalled = c->stall_usec > 0 && now >= usec_add(c->last_byte_usec, c->stall_usec);
+        bool stalled = call_silence(c) > 0 && now >= usec_add(c->last_byte_usec, call_silence(c));
 
         if (now < c->deadline_usec && !stalled) {
                 call_arm_deadline(c);
@@ -150,7 +155,7 @@ static void on_deadline(Timer *timer, void *userdata) {
         }
 
         call_set_error(c, -ETIMEDOUT,
-                       stalled   ? "The stream fell silent"
+                       stalled   ? c->heard ? "The stream fell silent" : "No answer began in time"
                        : c->sent ? "No answer in time"
                                  : "No connection in time");
         if (c->sent && c->https)
@@ -238,6 +243,7 @@ static size_t on_header(char *line, size_t one, size_t size, void *userdata) {
         CurlCall *c = userdata;
 
         c->last_byte_usec = loop_now(c->t->loop);
+        c->heard = true;
         if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* after 100 Continue there comes another */
                 strbuf_truncate(&c->response_headers, 0);
                 c->n_response_headers = 0;
@@ -599,6 +605,7 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         c->userdata = userdata;
         c->deadline_usec = usec_add(now, q->timeout_usec);
         c->stall_usec = q->stall_usec;
+        c->answer_usec = q->answer_usec;
         c->last_byte_usec = c->started_usec = now;
         c->max_body_bytes = q->max_response_bytes > 0 ? q->max_response_bytes : STREAM_ERROR_BYTES_MAX;
 

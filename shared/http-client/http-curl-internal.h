@@ -102,12 +102,13 @@ struct CurlCall {
         void (*on_headers)(const HttpHeader *headers, size_t n_headers, void *userdata); /* NULL: told */
         void *userdata;
         Timer *deadline;
-        usec_t deadline_usec, stall_usec, last_byte_usec, started_usec, finished_usec;
+        usec_t deadline_usec, stall_usec, answer_usec, last_byte_usec, started_usec, finished_usec;
         size_t max_body_bytes;
 
         StrBuf response_headers; /* name, NUL, value, NUL, ... */
         size_t n_response_headers;
         bool headers_ended;
+        bool heard; /* something of the answer came */
         StrBuf response_body; /* of streams: what on_data has not seen yet */
         unsigned status, http_version;
         int error;

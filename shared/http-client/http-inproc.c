@@ -77,7 +77,7 @@ struct InprocCall {
         void (*on_headers)(const HttpHeader *headers, size_t n_headers, void *userdata);
         void *userdata;
         size_t max_body_bytes;
-        usec_t deadline_usec, stall_usec, started_usec, last_byte_usec;
+        usec_t deadline_usec, stall_usec, answer_usec, started_usec, last_byte_usec;
         Timer *deadline;
 
         List queue; /* of Delivery */
@@ -283,18 +283,22 @@ static void on_delivery(Timer *timer, void *userdata) {
         call_leave_callback(c);
 }
 
+static usec_t call_silence(const InprocCall *c) {
+        return c->status > 0 || c->answer_usec == 0 ? c->stall_usec : c->answer_usec;
+}
+
 static void call_arm_deadline(InprocCall *c) {
         usec_t at = c->deadline_usec;
 
-        if (c->stall_usec > 0)
-                at = MIN(at, usec_add(c->last_byte_usec, c->stall_usec));
+        if (call_silence(c) > 0)
+                at = MIN(at, usec_add(c->last_byte_usec, call_silence(c)));
         timer_arm(c->deadline, at);
 }
 
 static void on_deadline(Timer *timer, void *userdata) {
         InprocCall *c = userdata;
         usec_t now = loop_now(c->t->loop);
-        bool stalled = c->stall_usec > 0 && now >= usec_add(c->last_byte_usec, c->stall_usec);
+        bool stalled = call_silence(c) > 0 && now >= usec_add(c->last_byte_usec, call_silence(c));
 
         if (now < c->deadline_usec && !stalled) {
                 call_arm_deadline(c);
@@ -302,7 +306,7 @@ static void on_deadline(Timer *timer, void *userdata) {
         }
 
         c->in_callback = true;
-        call_finish(c, -ETIMEDOUT, stalled ? "The stream fell silent" : "No answer in time");
+        call_finish(c, -ETIMEDOUT, stalled && c->status > 0 ? "The stream fell silent" : "No answer in time");
         call_leave_callback(c);
 }
 
@@ -550,6 +554,7 @@ static int inproc_start(HttpTransport *transport, const HttpRequest *request, ht
                 request->max_response_bytes > 0 ? request->max_response_bytes : STREAM_ERROR_BYTES_MAX;
         c->deadline_usec = usec_add(now, request->timeout_usec);
         c->stall_usec = request->stall_usec;
+        c->answer_usec = request->answer_usec;
         c->started_usec = c->last_byte_usec = now;
 
         r = timer_new(t->loop, "http-inproc-deadline", on_deadline, c, &c->deadline);

@@ -29,8 +29,8 @@
  *   an idle connection was closed by the server       another is made, and nothing is lost. If that crosses
  *                                                     with the request: -ECONNRESET, maybe_sent.
  *   no answer: a stalled stream, a dead connection    -ETIMEDOUT, maybe_sent, at timeout_usec (or after
- *                                                     stall_usec of silence). The other streams live on, to
- *                                                     their own deadlines. Calls of this lane that begin
+ *                                                     stall_usec of silence, answer_usec before the first
+ *                                                     byte). The other streams live on, to their own deadlines. Calls of this lane that begin
  *                                                     later get a new connection.
  *   bytes that nobody acknowledges (the peer or the   -ECONNRESET or -ETIMEDOUT of all streams there after
  *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner
@@ -101,8 +101,9 @@ typedef struct HttpRequest {
         bool patient; /* a watch of what changes all the time: see http_transport_hurry() */
         /* For the whole call; required; USEC_INFINITY only with on_data and stall_usec. */
         usec_t timeout_usec;
-        /* -ETIMEDOUT when no byte came for so long; 0: no such limit. */
-        usec_t stall_usec;
+        /* -ETIMEDOUT when no byte came for so long; 0: no such limit. Until the first one: answer_usec, if that
+         * is not 0. */
+        usec_t stall_usec, answer_usec;
         /* Of the body; required. With on_data it holds for what is not handed to it (64 kB if 0): the
          * consumer of a stream bounds its own frames. */
         size_t max_response_bytes;

@@ -17,6 +17,9 @@
 #define DEFAULT_RESPONSE_BYTES_MAX (4u * 1024 * 1024)
 /* A watch has no time-out of its own; so long it waits for a credential. */
 #define WATCH_HOLD_USEC (150 * USEC_PER_SEC)
+/* An API server begins to answer a watch at once. Priority and fairness may let it wait for 15 s before that,
+ * a cache that is behind for 3 s more. */
+#define WATCH_ANSWER_USEC (19 * USEC_PER_SEC)
 /* So many writes at once are what the API server is busy with: each call beside them makes one of them
  * later. */
 #define CROWD 16u
@@ -312,6 +315,7 @@ static int call_send(KubeCall *c) {
                 .lane = c->options.lane,
                 .patient = c->patient,
                 .stall_usec = c->stall_usec,
+                .answer_usec = c->verb == KUBE_VERB_WATCH ? WATCH_ANSWER_USEC : 0,
                 .max_response_bytes = c->options.max_response_bytes,
                 .guard = c->options.guard,
                 .on_data = c->verb == KUBE_VERB_WATCH ? on_data : NULL,

@@ -119,7 +119,7 @@ typedef int (*kube_watch_event_t)(const char *type, const Json *object, void *us
 typedef struct KubeWatchOptions {
         const char *label_selector, *field_selector, *resource_version;
         unsigned timeout_sec; /* asked of the server */
-        usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT */
+        usec_t stall_usec;    /* no byte for so long: -ETIMEDOUT; before the first one 19 s */
         bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread) */
         bool protobuf;        /* as in KubeListOptions; only with without_unread. A type of event that we do not know is then
                                  "" */

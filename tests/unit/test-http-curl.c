@@ -785,6 +785,36 @@ static void test_stall(void **state) {
         }
 }
 
+/* One that is not even begun is not waited for so long. */
+static void test_no_answer_begins(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold");
+        HttpRequest q = { .url = url,
+                          .timeout_usec = USEC_INFINITY,
+                          .stall_usec = USEC_PER_HOUR,
+                          .answer_usec = 300 * USEC_PER_MSEC,
+                          .lane = HTTP_LANE_WATCH,
+                          .on_data = on_data };
+        usec_t began = loop_now(w->loop);
+        (void) state;
+
+        start(w, &q);
+        run_until(w, &w->n_done, 1);
+        assert_string_equal(strbuf_str(&w->seen), "ETIMEDOUT? ");
+        assert_true(w->finished_usec - began >= q.answer_usec);
+        run_until(w, &w->n_gone, 1);
+
+        print_message("  one that is begun in time\n");
+        q.answer_usec = PATIENCE_USEC;
+        q.stall_usec = 200 * USEC_PER_MSEC;
+        start(w, &q);
+        run_until_held(w);
+        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+        w->held->ops->stream_data(w->held, "x", 1);
+        run_until(w, &w->n_done, 2);
+        assert_string_equal(strbuf_str(&w->seen), "ETIMEDOUT? [x]ETIMEDOUT? ");
+}
+
 /* -- patient streams ------------------------------------------------------------------------------------ */
 
 static const CurlLane *patient_lane(World *w) {
@@ -1216,6 +1246,7 @@ int main(void) {
                 cmocka_unit_test(test_free_in_callbacks),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_no_answer_begins),
                 cmocka_unit_test(test_patient_stream_rests),
                 cmocka_unit_test(test_patient_stream_is_dropped),
                 cmocka_unit_test(test_patient_stream_of_much),

@@ -325,6 +325,36 @@ static void test_stall(void **state) {
         assert_int_equal(w->done_at - began, 17 * USEC_PER_SEC);
 }
 
+/* The first byte is waited for by another clock. */
+static void test_no_answer_begins(void **state) {
+        static const struct {
+                usec_t begins_sec, ends_sec;
+                const char *seen;
+        } rows[] = {
+                { 0, 3, "GET:/x?y=1: ETIMEDOUT? gone " },
+                { 2, 12, "GET:/x?y=1: ETIMEDOUT? gone " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                HttpRequest q = request_of(w, true);
+                usec_t began = virtual_time_now(w->time);
+
+                q.timeout_usec = USEC_INFINITY;
+                q.stall_usec = 10 * USEC_PER_SEC;
+                q.answer_usec = 3 * USEC_PER_SEC;
+                w->hold = true;
+                start(w, &q);
+                run_until(w, began + rows[i].begins_sec * USEC_PER_SEC);
+                if (rows[i].begins_sec > 0)
+                        w->held->ops->stream_begin(w->held, 200, NULL, 0);
+                run_until(w, USEC_INFINITY);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+                assert_int_equal(w->done_at - began, rows[i].ends_sec * USEC_PER_SEC);
+        }
+}
+
 static void test_guard(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         HttpRequest q = request_of(w, false);
@@ -530,6 +560,7 @@ int main(void) {
                 cmocka_unit_test(test_later),
                 cmocka_unit_test(test_headers_of_streams),
                 cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_no_answer_begins),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_free_in_callbacks),
                 cmocka_unit_test(test_without_slot),

@@ -833,6 +833,19 @@ static void test_watch_stalls(void **state) {
         assert_in_range(w->done_usec - start, 88 * SEC, 90 * SEC);
 }
 
+static void test_watch_is_not_answered(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        const KubeWatchOptions o = { .resource_version = "1" };
+        usec_t start = virtual_time_now(w->time);
+        (void) state;
+
+        w->serve = serve_open;
+        assert_return_code(kube_watch(w->host->client, &pods, &o, on_event, on_done, w, &w->call), 0);
+        run_for(w, 60 * SEC);
+        assert_non_null(strstr(strbuf_str(&w->told), "error 0 ETIMEDOUT"));
+        assert_in_range(w->done_usec - start, 19 * SEC, 20 * SEC);
+}
+
 static void test_watch_refused(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeWatchOptions o = { .resource_version = "1" };
@@ -1071,6 +1084,7 @@ int main(void) {
                 cmocka_unit_test(test_watch_ends),
                 cmocka_unit_test(test_watch_long_lines),
                 cmocka_unit_test(test_watch_stalls),
+                cmocka_unit_test(test_watch_is_not_answered),
                 cmocka_unit_test(test_watch_refused),
                 cmocka_unit_test(test_watch_consumer_ends_it),
                 cmocka_unit_test(test_watch_freed_inside),
