@@ -214,6 +214,9 @@ static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
                    new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
         nodes_of_id_dirty(v, c->provider_id);
+        /* The removal of one that has left may wait for nothing but its claim. */
+        if (c->node_name && !cluster_view_node(v, c->node_name))
+                node_dirty(v, c->node_name);
 }
 
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {

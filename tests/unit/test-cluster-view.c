@@ -206,6 +206,10 @@ static void test_dirty(void **state) {
         assert_dirty(&b, " node:a claim:nc-1");
         fake_remove(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1");
         assert_dirty(&b, " claim:nc-1 node:a");
+        put_claim(&b, "nc-9", "i-9", "gone"); /* of a Node that left before it */
+        assert_dirty(&b, " claim:nc-9 node:gone");
+        fake_remove(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-9");
+        assert_dirty(&b, " claim:nc-9 node:gone");
         fake_add_nodepool(b.w.cluster, "p", NULL, NULL);
         assert_dirty(&b, " pool:p");
 

@@ -9,6 +9,7 @@
 
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "page.h"
 
 /* What happens seldom to nodes, claims and pools of a coordinator: turns in between, names that come back,
  * clouds that say one thing and then another. */
@@ -379,6 +380,37 @@ static void test_claim_is_anew_at_the_end(void **state) {
         }
 }
 
+static double removals(CoordinatorRig *r) {
+        _cleanup_page_ Page page =
+                page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return page_sum(&page, "vesper_coordinator_terminations");
+}
+
+/* The claim's end is answered before its watch tells of it, and its Node left long ago: nothing is kept of
+ * either. */
+static void test_claim_goes_last(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        SlowWrite slow = { .id = FAKE_NODECLAIMS };
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_delete_node(r, "n0");
+        fake_api_set_fault(r->api, on_write_of_the_end, &slow);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_null(rig_node(r, "n0"));
+        assert_non_null(rig_claim(r, "n0"));
+        assert_true(removals(r) == 1);
+
+        fake_api_stall_watches(r->api, loop_now(r->w.loop) + 30 * USEC_PER_SEC);
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, 25 * USEC_PER_SEC);
+        assert_null(rig_claim(r, "n0"));
+        assert_true(removals(r) == 1);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(removals(r) == 0);
+}
+
 /* A machine that must be there, to look at: that of a Node that reports. */
 static void test_sibling_is_ready(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -558,6 +590,7 @@ int main(void) {
                 cmocka_unit_test(test_cascade_holds_the_node),
                 cmocka_unit_test(test_claim_of_the_same_name),
                 cmocka_unit_test(test_claim_is_anew_at_the_end),
+                cmocka_unit_test(test_claim_goes_last),
                 cmocka_unit_test(test_sibling_is_ready),
                 cmocka_unit_test(test_cloud_changes_its_mind),
                 cmocka_unit_test(test_rate_of_orphans),

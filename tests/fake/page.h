@@ -10,5 +10,7 @@ typedef struct Page {
 } Page;
 
 Page page_ask(http_handler_t handler, void *userdata, HttpMethod method, const char *path);
+/* Of metrics: this family's values, over all of its labels. */
+double page_sum(const Page *p, const char *family);
 void page_done(Page *p);
 #define _cleanup_page_ _cleanup_(page_done)

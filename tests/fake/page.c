@@ -31,6 +31,18 @@ Page page_ask(http_handler_t handler, void *userdata, HttpMethod method, const c
         return e.page;
 }
 
+double page_sum(const Page *p, const char *family) {
+        double sum = 0;
+
+        for (const char *line = p->body; line; line = strchr(line, '\n')) {
+                const char *rest = startswith(line += *line == '\n', family);
+
+                if (rest && (*rest == '{' || *rest == ' '))
+                        sum += strtod(rest + strcspn(rest, " "), NULL);
+        }
+        return sum;
+}
+
 void page_done(Page *p) {
         free(p->type);
         free(p->body);
