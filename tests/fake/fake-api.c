@@ -484,6 +484,15 @@ void fake_api_deafen(FakeApi *a, const char *user, usec_t until_usec) {
         timer_arm_earlier(a->pump, until_usec);
 }
 
+void fake_api_mute(FakeApi *a, FakeResourceId id, usec_t until_usec) {
+        a->mute_until_usec[id] = until_usec;
+        timer_arm_earlier(a->pump, until_usec);
+}
+
+void fake_api_lag_watches(FakeApi *a, usec_t usec) {
+        a->lag_usec = usec;
+}
+
 void fake_api_disorder_watches(FakeApi *a, usec_t until_usec) {
         a->disorder_until_usec = until_usec;
 }

@@ -82,6 +82,11 @@ void fake_api_cut_watches(FakeApi *a);
 void fake_api_stall_watches(FakeApi *a, usec_t until_usec);
 /* The same for the watches of one user, as of an API server that lies behind the others; the last call counts. */
 void fake_api_deafen(FakeApi *a, const char *user, usec_t until_usec);
+/* The same for everybody's watches of one kind: what happens to two kinds is heard of in another order. */
+void fake_api_mute(FakeApi *a, FakeResourceId id, usec_t until_usec);
+/* Each watch tells of what happens up to so much later than the others do, as those of a real server; 0: all
+ * at once. */
+void fake_api_lag_watches(FakeApi *a, usec_t usec);
 /* Until this instant a watch that begins anew is told some of what its client has seen already, and what
  * comes together comes in another order between objects, never within one; the last is the last. */
 void fake_api_disorder_watches(FakeApi *a, usec_t until_usec);

@@ -18,6 +18,8 @@ struct FakeApi {
         void *fault_userdata;
         usec_t away_until_usec, stalled_until_usec, disorder_until_usec, deaf_until_usec;
         char *deaf; /* the user who hears nothing until then */
+        usec_t lag_usec; /* each watch is behind by so much at most, each by another time */
+        usec_t mute_until_usec[_FAKE_RESOURCE_MAX]; /* nobody hears of that kind until then */
         List delayed; /* requests that a fault holds back */
         uint64_t n_asked; /* for protobuf */
 

@@ -43,6 +43,7 @@ typedef struct FakeWatch {
         bool cut; /* the next event; only in protobuf */
         bool sending, gone;
         usec_t end_usec;
+        usec_t due_usec; /* what happened is told then; 0: nothing did */
         Timer *bookmark, *timeout;
 } FakeWatch;
 
@@ -89,10 +90,24 @@ static bool stalled(const FakeApi *a) {
         return loop_now(a->loop) < a->stalled_until_usec;
 }
 
-static bool hears_nothing(const FakeWatch *w) {
+/* When it hears something again: in the past, or not before then. */
+static usec_t hears_from(const FakeWatch *w) {
         const FakeApi *a = w->api;
+        usec_t deaf = streq_ptr(a->deaf, w->user) ? a->deaf_until_usec : 0;
+        usec_t mute = a->mute_until_usec[w->resource->id], quiet = MAX(deaf, mute);
 
-        return stalled(a) || (loop_now(a->loop) < a->deaf_until_usec && streq_ptr(a->deaf, w->user));
+        return MAX(quiet, w->due_usec);
+}
+
+static bool is_behind(const FakeWatch *w) {
+        const FakeStore *s = w->api->store;
+        FakeResourceId id = w->resource->id;
+
+        return fake_store_change(s, id, fake_store_changes_after(s, id, w->rv));
+}
+
+static bool hears_nothing(const FakeWatch *w) {
+        return stalled(w->api) || loop_now(w->api->loop) < hears_from(w);
 }
 
 /* -- events -------------------------------------------------------------------------------------------- */
@@ -271,11 +286,16 @@ void fake_watches_pump(Timer *t, void *api) {
                 timer_arm(a->pump, a->stalled_until_usec);
                 return;
         }
-        LIST_FOREACH (w, &a->watches, FakeWatch, watches)
-                if (hears_nothing(w))
-                        timer_arm_earlier(a->pump, a->deaf_until_usec);
-                else
-                        watch_pump(w);
+        LIST_FOREACH (w, &a->watches, FakeWatch, watches) {
+                if (a->lag_usec > 0 && w->due_usec == 0 && is_behind(w))
+                        w->due_usec = usec_add(loop_now(a->loop), random_below(a->random, a->lag_usec));
+                if (hears_nothing(w)) {
+                        timer_arm_earlier(a->pump, hears_from(w));
+                        continue;
+                }
+                w->due_usec = 0;
+                watch_pump(w);
+        }
 }
 
 void fake_watches_changed(FakeApi *a) {

@@ -16,10 +16,12 @@
 #define VOLUMES_USEC (2 * USEC_PER_MINUTE)
 
 /* What one life of a process was told about one thing it asked for. */
+#define UID_SIZE 40
+
 typedef struct Told {
         bool clean;       /* the answer to the last request comes */
         usec_t done_usec; /* that request was carried out; 0: no */
-        char uid[40];     /* of the pod it was about */
+        char uid[UID_SIZE]; /* of the pod it was about */
 } Told;
 
 typedef struct Rate {
@@ -124,28 +126,41 @@ static const char *uid_of(const cJSON *o) {
         return strempty(fj_string(o, "metadata", "uid", NULL));
 }
 
-/* One life asks for one thing again: why, if it knows that it is done? pod: NULL if there is none. */
-static void check_again(SimCheck *c, const SimLife *life, const char *what, bool clean, const cJSON *pod) {
-        _cleanup_free_ char *key = told_key(life, what);
-        Told *told = sim_check_entry(c->told, key, sizeof(Told));
-        bool another = pod && !streq(uid_of(pod), told->uid); /* the next one of its name */
+/* Of the pod that it is meant for; "": none. Whoever sends it may know less than the store does. */
+static void uid_meant(const HttpRequest *request, char ret[static UID_SIZE]) {
+        static const char key[] = "\"uid\":\"";
+        const char *at = request && request->body
+                                 ? memmem(request->body, request->body_size, key, strlen(key))
+                                 : NULL;
+        size_t left = at ? request->body_size - (size_t) (at + strlen(key) - (const char *) request->body) : 0;
 
+        snprintf(ret, UID_SIZE, "%.*s", (int) MIN(left, (size_t) UID_SIZE - 1), at ? at + strlen(key) : "");
+        ret[strcspn(ret, "\"")] = '\0';
+}
+
+/* One life asks for one thing again: why, if it knows that it is done? request: about a pod, else NULL. */
+static void check_again(SimCheck *c, const SimLife *life, const char *what, bool clean,
+                        const HttpRequest *request) {
+        _cleanup_free_ char *key = told_key(life, what);
+        Told *told = sim_check_entry(c->told, key, sizeof(Told)), now = { .clean = clean };
+        bool another;
+
+        uid_meant(request, now.uid);
+        another = !streq(now.uid, told->uid); /* the next one of its name */
         if (told->done_usec > 0 && told->clean && sim_world_now(c->world) > told->done_usec + ANSWER_USEC &&
             !life->was_paused && !another)
                 sim_check_broken(c, "repeats", "%s asks again for what it knows to be done: %s",
                                  life->process->name, what);
-        *told = (Told){ .clean = clean };
+        *told = now;
 }
 
 /* The present life of whoever asked was answered: it is done. */
-static void note_done(SimCheck *c, const SimProcess *p, const char *what, const cJSON *pod) {
+static void note_done(SimCheck *c, const SimProcess *p, const char *what) {
         _cleanup_free_ char *key = p->life ? told_key(p->life, what) : NULL;
         Told *told = key ? hashmap_get(c->told, key) : NULL;
 
-        if (!told)
-                return;
-        told->done_usec = sim_world_now(c->world);
-        snprintf(told->uid, sizeof(told->uid), "%s", uid_of(pod));
+        if (told)
+                told->done_usec = sim_world_now(c->world);
 }
 
 /* -- evictions --------------------------------------------------------------------------------- */
@@ -197,7 +212,7 @@ static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *
         const cJSON *pod = pod_in(c, request->url);
 
         c->n_evictions++;
-        check_again(c, life, request->url + strlen(SIM_API), clean, pod);
+        check_again(c, life, request->url + strlen(SIM_API), clean, request);
         if (life->process->kind == SIM_COORDINATOR)
                 check_gate(c, life, pod);
 }
@@ -403,7 +418,7 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
                                        w->options.shutting_down_sec * USEC_PER_SEC);
         }
         if (p)
-                note_done(w->check, p, m->instance, NULL);
+                note_done(w->check, p, m->instance);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */
@@ -416,7 +431,7 @@ static void note_eviction(SimCheck *c, const SimRequest *r) {
                 return;
         c->n_evicted++;
         what = MUST(strf("/api/v1/namespaces/%s/pods/%s/eviction", r->ns, r->name));
-        note_done(c, p, what, fake_get(c->world->cluster, FAKE_PODS, r->ns, r->name));
+        note_done(c, p, what);
 }
 
 void sim_check_note_proof(SimCheck *c, const char *who, size_t left) {

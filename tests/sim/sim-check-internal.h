@@ -56,6 +56,8 @@ struct SimCheck {
         FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
+        usec_t kept_usec;    /* when coordinators are looked at next for what they keep */
+        usec_t deleted_usec; /* the last time that a Node or NodeClaim was being deleted, or left */
         usec_t lease_end_usec;
         usec_t lost_usec; /* the last time that a pod was lost, or deleted, without a word to its budget */
         usec_t trouble_usec; /* until then promises about time are not held */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "fake-controllers.h"
+#include "page.h"
 #include "sim-process.h"
 
 #define LOOK_USEC USEC_PER_SEC
@@ -14,6 +15,10 @@
 #define LATE_USEC USEC_PER_MINUTE
 /* A machine whose T has passed is told to end within this. */
 #define T_USEC (20 * USEC_PER_SEC)
+
+/* Nothing was in the way, and no Node or NodeClaim being deleted, for so long: no coordinator keeps anything. */
+#define KEPT_USEC (10 * USEC_PER_SEC)
+#define KEPT_LOOK_USEC (5 * USEC_PER_SEC)
 
 /* -- what is known ----------------------------------------------------------------------------- */
 
@@ -128,6 +133,42 @@ static void check_deadline(SimCheck *c, size_t i, usec_t now) {
                                  m->node, (sim_world_wall(c->world) - seen->deadline_usec) / USEC_PER_SEC);
 }
 
+/* -- what a coordinator lets go of ------------------------------------------------------------- */
+
+/* Nobody but it would see what it keeps. */
+static double kept_by(const SimProcess *p, const char **ret_family) {
+        static const char *const families[] = { "vesper_coordinator_terminations",
+                                                "vesper_coordinator_evictions_in_flight",
+                                                "vesper_coordinator_evictions_waiting" };
+        _cleanup_page_ Page page = page_ask(coordinator_handle, p->life->coordinator, HTTP_GET, "/metrics");
+
+        for (size_t i = 0; i < ELEMENTSOF(families); i++)
+                if (page_sum(&page, families[i]) > 0) {
+                        *ret_family = families[i];
+                        return page_sum(&page, families[i]);
+                }
+        return 0;
+}
+
+static void check_kept(SimCheck *c, usec_t now) {
+        if (now < c->kept_usec || !sim_check_was_calm(c, KEPT_USEC))
+                return;
+        c->kept_usec = now + KEPT_LOOK_USEC;
+        for (size_t i = 0; i < c->world->n_machines; i++)
+                if (sim_check_is_deleting(sim_world_node(c->world, i)) ||
+                    sim_check_is_deleting(sim_world_claim(c->world, i)))
+                        c->deleted_usec = now;
+        for (size_t i = 0; i < c->world->n_processes && now >= c->deleted_usec + KEPT_USEC; i++) {
+                const SimProcess *p = c->world->processes[i];
+                const char *family = NULL;
+                double n = p->kind == SIM_COORDINATOR && p->life ? kept_by(p, &family) : 0;
+
+                if (n > 0)
+                        sim_check_broken(c, "kept", "%s says that its %s are %.0f, where nothing goes on",
+                                         p->name, family, n);
+        }
+}
+
 /* Volumes change with every step; the rest is looked at now and then. */
 void sim_check_look(SimCheck *c) {
         usec_t now = sim_world_now(c->world);
@@ -141,6 +182,7 @@ void sim_check_look(SimCheck *c) {
                 check_opened(c, i, now);
                 check_deadline(c, i, now);
         }
+        check_kept(c, now);
 }
 
 /* -- when all is over -------------------------------------------------------------------------- */

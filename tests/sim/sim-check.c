@@ -222,6 +222,9 @@ static void on_change(const FakeChange *change, void *userdata) {
                 c->lost_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS)
                 sim_check_finalizer(c, change, old, new);
+        if ((change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) &&
+            (!new || sim_check_is_deleting(new)))
+                c->deleted_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES && new)
                 sim_check_node(c, old, new);
         if (change->resource->id == FAKE_LEASES && new)

@@ -32,6 +32,8 @@
  * 3, 5 repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
  *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
  *   marks       when all is over no mark and no cordon of ours is left                   design 3
+ *   kept        when no Node or NodeClaim is being deleted no coordinator says, in its metrics, that it removes
+ *               one, or has evictions to send
  *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=           design 4
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life

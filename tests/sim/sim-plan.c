@@ -16,6 +16,7 @@
 #define SEC USEC_PER_SEC
 #define PODS_MAX 2000u
 #define LOAD_USEC (180 * SEC)
+#define MUTES 6u /* in one world of three */
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
@@ -49,6 +50,7 @@ static const Size sizes[] = {
         { "shutting-down", offsetof(SimOptions, shutting_down_sec), 0 },
         { "detach", offsetof(SimOptions, detach_sec), 0 },
         { "encoding", offsetof(SimOptions, encoding), 0 },
+        { "watch-lag", offsetof(SimOptions, watch_lag_msec), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -164,9 +166,12 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         p->seed = seed;
         p->options = draw_options(random);
         p->options.encoding = sim_world_draw_encoding(seed);
+        p->options.watch_lag_msec = (hash64(&seed, sizeof(seed)) >> 48) % 2 == 0 ? 30 : 0;
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) % 3 == 0)
                 sim_schedule_add_garbling(p->schedule, seed, LOAD_USEC);
+        for (unsigned i = 0; i < MUTES && hash64(&seed, sizeof(seed)) / 3 % 3 == 0; i++)
+                sim_schedule_add_mute(p->schedule, seed, i, LOAD_USEC);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);

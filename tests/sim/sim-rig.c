@@ -467,6 +467,17 @@ static void chatter(SimWorld *w) {
         sim_check_quiet(w->check, 10);
 }
 
+/* It never hears that the Node has gone. */
+static void keep_removal(SimWorld *w) {
+        sim_check_promise(w->check);
+        sim_world_delete_node(w, 0);
+        (void) sim_world_run(w, SEC);
+        fake_api_mute(fake_cluster_api(w->cluster), FAKE_NODES, USEC_INFINITY);
+        (void) sim_world_run(w, 120 * SEC);
+        fake_remove(w->cluster, FAKE_NODES, NULL, w->machines[0].node);
+        (void) sim_world_run(w, 60 * SEC);
+}
+
 static void test_checks_find(void **state) {
         static const struct {
                 const char *found;
@@ -505,6 +516,7 @@ static void test_checks_find(void **state) {
                 { "requests were sent", chatter },
                 { "time stands still", spin },
                 { "asks again", evict_twice },
+                { "where nothing goes on", keep_removal },
         };
         SimOptions o = usual;
         (void) state;

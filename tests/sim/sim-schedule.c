@@ -11,8 +11,11 @@
 
 /* After what was in the way everybody may need so long to find back. */
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
+/* ... but a watch that spoke late has lost nothing. */
+#define MUTE_TROUBLE_USEC (10 * USEC_PER_SEC)
 /* So that its draws are not those of the other entries. */
 #define GARBLING_SEED UINT64_C(0x70726f746f627566)
+#define MUTE_SEED UINT64_C(0x6d7574656b696e64)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -433,6 +436,14 @@ static void play_stall(const Play *p) {
         fake_api_stall_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + msec(p->v[0]));
 }
 
+static const FakeResourceId mute_kinds[] = { FAKE_NODES,      FAKE_PODS,      FAKE_PDBS,
+                                             FAKE_NODECLAIMS, FAKE_NODEPOOLS, FAKE_VOLUMEATTACHMENTS };
+
+static void play_mute(const Play *p) {
+        fake_api_mute(fake_cluster_api(p->w->cluster), mute_kinds[p->v[0]],
+                      sim_world_now(p->w) + msec(p->v[1]));
+}
+
 static void play_disorder(const Play *p) {
         fake_api_disorder_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + sec(p->v[0]));
         if (p->v[1] == 1)
@@ -529,6 +540,8 @@ static const char *const fate_choices[] = { "nothing of it lasts", "half of it l
 static const char *const disk_choices[] = { "fail", "are 6 s late each" };
 static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
+static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
+                                            "nodeclaims", "nodepools", "volumeattachments" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
                                              "lost requests", "lost answers", "cloud faults" };
 
@@ -584,6 +597,7 @@ static const Act acts[] = {
         { "Lease gets lost", 3, play_lease, { MILLISECONDS("after", 2000, 4900), SECONDS("for", 3, 20), SECONDS("and lost for", 5, 60) } },
         { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
         { "protobuf is cut", 0, play_garble, { PERMILLE(20, 1000), SECONDS("for", 5, 60) } }, /* drawn apart */
+        { "one kind is unheard", 0, play_mute, { CHOICE(mute_choices), MILLISECONDS("for", 0, 60000) } }, /* so is this */
 };
 
 /* -- the schedule ------------------------------------------------------------------------------ */
@@ -626,15 +640,15 @@ SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec) {
         return s;
 }
 
-void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec) {
+static void add_apart(SimSchedule *s, void (*play)(const Play *p), uint64_t seed, usec_t length_usec) {
         SimEntry e = { 0 };
         Random *random;
         size_t at = 0;
         int r;
 
-        r = random_new(seed ^ GARBLING_SEED, &random);
+        r = random_new(seed, &random);
         assert(r >= 0);
-        while (acts[e.act].play != play_garble)
+        while (acts[e.act].play != play)
                 e.act++;
         e.at_usec = random_below(random, length_usec);
         draw_entry(&e, random);
@@ -649,6 +663,14 @@ void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec
         s->n++;
         for (; at < s->n; at++)
                 s->entries[at].number = (unsigned) at;
+}
+
+void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec) {
+        add_apart(s, play_garble, seed ^ GARBLING_SEED, length_usec);
+}
+
+void sim_schedule_add_mute(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_mute, (seed ^ MUTE_SEED) + n, length_usec);
 }
 
 SimSchedule *sim_schedule_free(SimSchedule *s) {
@@ -698,7 +720,7 @@ static usec_t trouble_usec(const Act *act, const Play *p) {
                         usec = MAX(usec, sec(p->v[i]));
                 else if (act->args[i].kind == ARG_MSEC)
                         usec = MAX(usec, msec(p->v[i]));
-        return usec + TROUBLE_USEC;
+        return usec + (act->play == play_mute ? MUTE_TROUBLE_USEC : TROUBLE_USEC);
 }
 
 void sim_entry_play(SimWorld *w, const SimEntry *e) {

@@ -186,6 +186,7 @@ static void make_servers(SimWorld *w) {
         cluster.detach_usec = w->options.detach_sec * USEC_PER_SEC;
         cluster.api.encoding = (FakeEncoding) w->options.encoding;
         w->cluster = fake_cluster_new(w->loop, w->cluster_random, &cluster);
+        fake_api_lag_watches(fake_cluster_api(w->cluster), w->options.watch_lag_msec * USEC_PER_MSEC);
         w->ec2 = fake_ec2_new(&ec2);
         allow_coordinators(w);
         fake_put(w->cluster, FAKE_NAMESPACES,

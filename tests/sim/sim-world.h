@@ -69,6 +69,7 @@ typedef struct SimOptions {
         unsigned shutting_down_sec;
         unsigned max_reboots; /* [Budget] MaxConcurrentReboots=; 0: 1 */
         unsigned encoding;    /* FakeEncoding of the API server */
+        unsigned watch_lag_msec; /* watches tell of things up to so late, each by another time */
 } SimOptions;
 
 /* The request that is handled in this step. */

@@ -718,7 +718,7 @@ static void test_watch(void **state) {
 }
 
 static void test_watch_expired(void **state) {
-        _cleanup_tail_ FakeTail old = { 0 }, stalled = { 0 }, other = { 0 };
+        _cleanup_tail_ FakeTail old = { 0 }, stalled = { 0 }, other = { 0 }, pods = { 0 };
         FakeWorld w;
         (void) state;
 
@@ -744,6 +744,16 @@ static void test_watch_expired(void **state) {
         fake_world_run(&w, USEC_PER_SEC);
         expect(&stalled, &w, "ADDED b2");
 
+        print_message("  one kind's, and no other's\n");
+        fake_tail_start(&pods, &w, FAKE_ADMIN, "/api/v1/pods?watch=1");
+        fake_api_mute(fake_cluster_api(w.cluster), FAKE_NODES, loop_now(w.loop) + USEC_PER_SEC);
+        fake_add_node(w.cluster, "b3", NULL, NULL, NULL);
+        fake_add_pod(w.cluster, &(FakePod){ .name = "p", .node = "b3" });
+        expect(&pods, &w, "ADDED p");
+        expect(&stalled, &w, "");
+        fake_world_run(&w, USEC_PER_SEC);
+        expect(&stalled, &w, "ADDED b3");
+
         print_message("  fallen behind a compaction\n");
         fake_api_stall_watches(fake_cluster_api(w.cluster), loop_now(w.loop) + USEC_PER_SEC);
         fake_add_node(w.cluster, "c", NULL, NULL, NULL);
@@ -761,6 +771,7 @@ static void test_watch_expired(void **state) {
         fake_tail_done(&other);
         fake_tail_done(&old);
         fake_tail_done(&stalled);
+        fake_tail_done(&pods);
         fake_world_done(&w);
 }
 
