@@ -93,7 +93,7 @@ static int send_request(ImdsClient *c, HttpMethod method, const char *url, const
                 .url = url,
                 .headers = header,
                 .n_headers = 1,
-                .lane = HTTP_LANE_URGENT,
+                .lane = HTTP_LANE_METADATA,
                 .timeout_usec = TIMEOUT_USEC,
                 .max_response_bytes = RESPONSE_BYTES_MAX,
         };

@@ -197,8 +197,9 @@ static int on_prerequest(void *userdata, char *remote, char *local, int remote_p
 
 static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose) {
         CurlLane *lane = userdata;
-        unsigned msec =
-                lane->lane == HTTP_LANE_URGENT ? TCP_USER_TIMEOUT_URGENT_MSEC : TCP_USER_TIMEOUT_MSEC;
+        unsigned msec = lane->lane == HTTP_LANE_URGENT || lane->lane == HTTP_LANE_METADATA
+                                ? TCP_USER_TIMEOUT_URGENT_MSEC
+                                : TCP_USER_TIMEOUT_MSEC;
 
         /* A peer that vanished without a word is noticed by unacknowledged bytes, keepalive probes included.
          */

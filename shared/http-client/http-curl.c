@@ -15,7 +15,8 @@
 /*
  * libcurl's multi interface in sd-event. One multi handle per lane, so that neither a flood of evictions nor
  * a stalled watch can hold up a lease; within a lane, HTTP/2 puts all calls to one server on few
- * connections.
+ * connections. Who asks every second has a lane without other connections, because libcurl looks, once a
+ * second, at each idle one of the lane in which a call begins.
  *
  * No callback of ours runs inside libcurl: it forbids adding and removing handles there, and callers do just
  * that. What libcurl brings is noted in the call, the call put into `ready`, and dispatched when libcurl has
@@ -396,6 +397,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
 static long lane_max_connections(const CurlLane *lane) {
         switch (lane->lane) {
         case HTTP_LANE_URGENT:
+        case HTTP_LANE_METADATA:
                 return lane->t->max_connections_per_host > 0 ? (long) lane->t->max_connections_per_host
                                                              : MAX_CONNECTIONS_URGENT;
         case HTTP_LANE_BULK:

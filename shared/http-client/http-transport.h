@@ -6,10 +6,10 @@
  * libcurl multi (http-curl.c) and in-process (http-inproc.c, for simulation). Calls base, loop, log; called
  * by kube/, agent/, coordinator/.
  *
- * Three lanes that cannot starve each other: urgent (lease, cordon, conditions, metadata), bulk (lists,
- * evictions, cloud), watches. With curl each lane is a multi handle with its own connections, HTTP/2 where
- * the server speaks it. Patient watches are apart from the others there, so that these hear at once whatever
- * goes on in those.
+ * Four lanes that cannot starve each other: urgent (lease, cordon, conditions), bulk (lists, evictions,
+ * cloud), watches, and the machine's own metadata, asked every second or two. With curl each lane is a multi
+ * handle with its own connections, HTTP/2 where the server speaks it. Patient watches are apart from the
+ * others there, so that these hear at once whatever goes on in those.
  *
  * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the
  * loop, never inside http_call_start(). Nothing is retried here, no redirect is followed, and the proxy of
@@ -55,6 +55,7 @@ typedef enum HttpLane {
         HTTP_LANE_URGENT,
         HTTP_LANE_BULK,
         HTTP_LANE_WATCH,
+        HTTP_LANE_METADATA,
         _HTTP_LANE_MAX,
 } HttpLane;
 
