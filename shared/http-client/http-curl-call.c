@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
@@ -71,8 +72,7 @@ static void call_drop_handle(CurlCall *c) {
         if (!call_leaves_its_handle(c))
                 curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
         else if (c->plain_url)
-                curl_transport_keep_handle(c->t, TAKE_PTR(c->easy), TAKE_PTR(c->plain_url),
-                                           TAKE_PTR(c->headers));
+                curl_transport_keep_handle(c->t, c);
         else
                 curl_transport_keep_ready(c->t, TAKE_PTR(c->easy), c, TAKE_PTR(c->headers));
         curl_lane_leave(TAKE_PTR(c->lane), c->https);
@@ -94,6 +94,7 @@ void curl_call_destroy(CurlCall *c) {
         curl_slist_free_all(c->headers);
         curl_slist_free_all(c->connect_to);
         free(c->plain_url);
+        curl_url_cleanup(c->plain_parts);
         free(c->body);
         strbuf_done(&c->response_headers);
         strbuf_done(&c->response_body);
@@ -262,6 +263,17 @@ static size_t on_header(char *line, size_t one, size_t size, void *userdata) {
         return size;
 }
 
+/* The body of this answer is for on_data. */
+static bool call_is_stream(const CurlCall *c) {
+        long status = (long) c->status;
+
+        if (!c->on_data)
+                return false;
+        if (c->easy)
+                curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+        return status / 100 == 2;
+}
+
 /* More memory would be asked for, or nothing more of it is wanted: libcurl gives up when we take less than
  * it gave. */
 static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
@@ -369,6 +381,32 @@ static void note_origin(CurlCall *c, const char *url) {
         }
 }
 
+static bool host_is_address(CURLU *u) {
+        _cleanup_(curl_strp) char *host = NULL;
+        struct in_addr in;
+
+        return curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+               (host[0] == '[' || inet_pton(AF_INET, host, &in) == 1);
+}
+
+/* An address stays what it is: libcurl need not look through its cache of names, after each call, for what
+ * has grown old. */
+static int call_set_plain_url(CurlCall *c, const HttpRequest *q) {
+        CURLUcode e;
+
+        c->plain_url = strdup(q->url);
+        c->plain_parts = curl_url();
+        if (!c->plain_url || !c->plain_parts)
+                return -ENOMEM;
+        e = curl_url_set(c->plain_parts, CURLUPART_URL, q->url, CURLU_PATH_AS_IS);
+        if (e != CURLUE_OK)
+                return e == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+        curl_easy_setopt(c->easy, CURLOPT_CURLU, c->plain_parts);
+        if (host_is_address(c->plain_parts))
+                curl_easy_setopt(c->easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L);
+        return 0;
+}
+
 static int call_set_url(CurlCall *c, const HttpRequest *q) {
         _cleanup_(curl_urlp) CURLU *u = NULL;
         _cleanup_(curl_strp) char *url = NULL;
@@ -464,18 +502,22 @@ static void call_set_method(CurlCall *c, const HttpRequest *q) {
                 curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, http_method_to_string(q->method));
 }
 
-static void call_set_callbacks(CurlCall *c) {
+static void call_set_functions(CurlCall *c) {
+        curl_easy_setopt(c->easy, CURLOPT_PREREQFUNCTION, on_prerequest);
+        curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
+        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
+        curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket);
+}
+
+/* Of a handle that comes from another call, too. */
+static void call_set_userdata(CurlCall *c) {
         curl_easy_setopt(c->easy, CURLOPT_PRIVATE, c);
         curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->curl_text);
-        curl_easy_setopt(c->easy, CURLOPT_PREREQFUNCTION, on_prerequest);
         curl_easy_setopt(c->easy, CURLOPT_PREREQDATA, c);
-        curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
         curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
-        curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
         curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
-        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_new_socket);
         curl_easy_setopt(c->easy, CURLOPT_SOCKOPTDATA, c->lane);
-        curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket);
         curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETDATA, c->lane);
 }
 
@@ -507,12 +549,13 @@ static int call_set_options(CurlCall *c, const HttpRequest *q) {
 
         r = call_set_headers(c, q);
         if (r >= 0)
-                r = call_set_url(c, q);
+                r = curl_request_is_plain(q) ? call_set_plain_url(c, q) : call_set_url(c, q);
         if (r < 0)
                 return r;
 
         if (c->https)
                 call_set_tls(c);
+        call_set_functions(c);
         call_set_method(c, q);
         call_set_transfer(c, q);
         curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
@@ -529,10 +572,11 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
                 return r;
         c->common = curl_request_is_common(q);
         if (plain)
-                c->easy = curl_transport_take_kept(c->t, q, &c->plain_url, &c->headers);
-        else if (c->common)
+                again = curl_transport_take_kept(c->t, q, c);
+        else if (c->common) {
                 c->easy = curl_transport_take_ready(c->t, q, &c->headers);
-        again = !!c->easy;
+                again = !!c->easy;
+        }
         if (!again)
                 c->easy = curl_transport_take_handle(c->t);
         if (!c->easy)
@@ -540,7 +584,7 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         c->lane = lane;
         c->https = !!startswith(q->url, "https://");
         curl_lane_enter(lane, c->https);
-        call_set_callbacks(c);
+        call_set_userdata(c);
         if (again && plain)
                 return 0;
         if (again) {
@@ -548,11 +592,6 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
                 return call_set_url(c, q);
         }
 
-        if (plain) {
-                c->plain_url = strdup(q->url);
-                if (!c->plain_url)
-                        return -ENOMEM;
-        }
         return call_set_options(c, q);
 }
 
@@ -756,14 +795,6 @@ static void call_tell_done(CurlCall *c) {
                 response.body_size = c->response_body.size;
         }
         c->done(&response, c->userdata);
-}
-
-static bool call_is_stream(CurlCall *c) {
-        long status = (long) c->status;
-
-        if (c->easy)
-                curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-        return c->on_data && status / 100 == 2;
 }
 
 static int call_tell_headers(CurlCall *c) {

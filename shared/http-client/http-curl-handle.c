@@ -8,6 +8,7 @@
  * Easy handles that wait for their next call. Making one costs more than a call, so a few are kept, as
  * fresh; and the last that asked plainly (GET, without TLS) is kept as it is, with its URL and headers. Who
  * polls asks the same again, and setting up the question was a quarter of what a poll spent outside libcurl.
+ * Its URL is given to libcurl in parts, which would take a text apart, and put it together, for each poll.
  *
  * A few of those that asked by TLS are kept as they are, too. Calls to one API server differ in method, URL
  * and body; the other 40 options, and the headers with the token, are the same for thousands of evictions.
@@ -60,17 +61,21 @@ void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
 
 static void kept_forget_question(CurlKept *k) {
         k->url = mfree(k->url);
+        curl_url_cleanup(TAKE_PTR(k->parts));
         curl_slist_free_all(TAKE_PTR(k->headers));
 }
 
-void curl_transport_keep_handle(CurlTransport *t, CURL *easy, char *url, struct curl_slist *headers) {
+void curl_transport_keep_handle(CurlTransport *t, CurlCall *c) {
         CurlKept *k = &t->kept;
 
         if (k->easy)
                 curl_transport_return_handle(t, k->easy);
         kept_forget_question(k);
-        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL); /* the call's */
-        *k = (CurlKept){ .easy = easy, .url = url, .headers = headers };
+        curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL); /* the call's */
+        *k = (CurlKept){ .easy = TAKE_PTR(c->easy),
+                         .url = TAKE_PTR(c->plain_url),
+                         .parts = TAKE_PTR(c->plain_parts),
+                         .headers = TAKE_PTR(c->headers) };
 }
 
 /* The line "Name: value" of this header. */
@@ -97,15 +102,16 @@ static bool kept_asks(const CurlKept *k, const HttpRequest *q) {
         return k->easy && streq(k->url, q->url) && lines_are_headers(k->headers, q, &rest) && !rest;
 }
 
-CURL *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, char **ret_url,
-                               struct curl_slist **ret_headers) {
+bool curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, CurlCall *c) {
         CurlKept *k = &t->kept;
 
         if (!kept_asks(k, q))
-                return NULL;
-        *ret_url = TAKE_PTR(k->url);
-        *ret_headers = TAKE_PTR(k->headers);
-        return TAKE_PTR(k->easy);
+                return false;
+        c->plain_url = TAKE_PTR(k->url);
+        c->plain_parts = TAKE_PTR(k->parts);
+        c->headers = TAKE_PTR(k->headers);
+        c->easy = TAKE_PTR(k->easy);
+        return true;
 }
 
 /* -- those that asked by TLS ---------------------------------------------------------------------------- */

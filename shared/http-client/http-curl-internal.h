@@ -40,6 +40,7 @@ typedef struct CurlLane {
 typedef struct CurlKept {
         CURL *easy;
         char *url;
+        CURLU *parts; /* of it, which the handle reads */
         struct curl_slist *headers;
 } CurlKept;
 
@@ -91,6 +92,7 @@ struct CurlCall {
         bool has_body;
         HttpMethod method;
         char *plain_url; /* of a plain call, whose handle is kept when it comes to its answer */
+        CURLU *plain_parts;
 
         HttpGuard guard;
         HttpTls *tls;
@@ -123,11 +125,11 @@ bool curl_request_is_plain(const HttpRequest *q);
 /* An easy handle, fresh or as fresh; NULL on ENOMEM. */
 CURL *curl_transport_take_handle(CurlTransport *t);
 void curl_transport_return_handle(CurlTransport *t, CURL *easy);
-/* One that asked this plain question before, all set but what is the call's own; NULL: there is none. */
-CURL *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, char **ret_url,
-                               struct curl_slist **ret_headers);
-/* Takes all three, in place of the one before. */
-void curl_transport_keep_handle(CurlTransport *t, CURL *easy, char *url, struct curl_slist *headers);
+/* Gives the call one that asked this plain question before, all set but what is the call's own. False: there
+ * is none. */
+bool curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, CurlCall *c);
+/* Takes it, and the question, from the call; in place of the one before. */
+void curl_transport_keep_handle(CurlTransport *t, CurlCall *c);
 /* By TLS, and nothing is special about it. */
 bool curl_request_is_common(const HttpRequest *q);
 /* One that is set up for such a call, all but its URL, its body, and what is the call's own; NULL: there is

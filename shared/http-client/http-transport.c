@@ -106,6 +106,7 @@ HttpTransport *http_transport_free(HttpTransport *t) {
 
 /* Enough to keep request smuggling and plain mistakes out; the rest of a URL is for whoever resolves it. */
 static bool url_is_valid(const char *url) {
+        bool in_authority = true;
         const char *host;
 
         if (!url)
@@ -116,11 +117,15 @@ static bool url_is_valid(const char *url) {
         if (!host || *host == 0 || strchr("/?#:@", *host))
                 return false;
 
-        for (const char *p = host; *p; p++)
+        for (const char *p = host; *p; p++) {
                 if ((unsigned char) *p <= ' ' || *p == 0x7f || *p == '#')
                         return false;
-        /* Credentials have no place in a URL: it is logged. */
-        return !memchr(host, '@', strcspn(host, "/?"));
+                if (*p == '/' || *p == '?')
+                        in_authority = false;
+                else if (*p == '@' && in_authority) /* credentials have no place there: it is logged */
+                        return false;
+        }
+        return true;
 }
 
 static bool header_is_valid(const HttpHeader *h) {
@@ -130,7 +135,10 @@ static bool header_is_valid(const HttpHeader *h) {
         for (const char *p = h->name; *p; p++)
                 if ((unsigned char) *p <= ' ' || *p == ':' || *p == 0x7f)
                         return false;
-        return !strpbrk(h->value, "\r\n");
+        for (const char *p = h->value; *p; p++)
+                if (*p == '\r' || *p == '\n')
+                        return false;
+        return true;
 }
 
 static bool request_is_valid(const HttpRequest *q) {

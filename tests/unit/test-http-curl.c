@@ -636,6 +636,25 @@ static void test_same_question_again(void **state) {
         }
 }
 
+/* Of an address libcurl is told that it never grows old. */
+static void test_host_by_address_or_name(void **state) {
+        static const char *const hosts[] = { "127.0.0.1", "localhost", "localhost", "127.0.0.1", "127.1" };
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(hosts); i++) {
+                _cleanup_free_ char *url = strf("http://%s:%u/plain", hosts[i], http_server_port(w->server));
+                HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
+
+                print_message("%s\n", url);
+                strbuf_truncate(&w->seen, 0);
+                w->n_done = 0;
+                start(w, &q);
+                run_until(w, &w->n_done, 1);
+                assert_string_equal(strbuf_str(&w->seen), "200:hello ");
+        }
+}
+
 static void test_timeout(void **state) {
         _cleanup_(world_freep) World *w = world_new_with_server();
         HttpRequest q = { .timeout_usec = TIMEOUT_USEC };
@@ -1241,6 +1260,7 @@ int main(void) {
                 cmocka_unit_test(test_silent_connection_is_dropped),
                 cmocka_unit_test(test_idle_connection_is_watched),
                 cmocka_unit_test(test_same_question_again),
+                cmocka_unit_test(test_host_by_address_or_name),
                 cmocka_unit_test(test_timeout),
                 cmocka_unit_test(test_cancel_in_flight),
                 cmocka_unit_test(test_free_in_callbacks),
