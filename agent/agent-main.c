@@ -26,6 +26,10 @@
  * a restart or an upgrade. SIGINT, from a person's terminal, ends it without a question. */
 
 #define DEFAULT_CONFIG "/etc/vesper/agent.conf"
+/* The id of this boot as the service manager has it (%b in the unit). The file says another one where the
+ * machine is a container whose manager has put its own over the kernel's: the unit's /proc is without that,
+ * and the kubelet, which has no sandbox, tells the machine's on the Node. */
+#define BOOT_ID_VARIABLE "VESPER_BOOT_ID"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define RELEASE_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define EXIT_USAGE 2
@@ -177,21 +181,27 @@ static int parse_options(Options *o, int argc, char **argv) {
 /* -- the world ---------------------------------------------------------------------------------- */
 
 static int read_boot_id(Process *p) {
+        const char *told = getenv(BOOT_ID_VARIABLE), *where = told ? "$" BOOT_ID_VARIABLE : BOOT_ID_PATH;
         _cleanup_free_ char *text = NULL;
         char *to;
         size_t size;
-        int r;
+        int r = 0;
 
-        r = read_file(BOOT_ID_PATH, 256, &text, &size);
+        if (told) {
+                text = strdup(told);
+                if (!text)
+                        r = -ENOMEM;
+        } else
+                r = read_file(BOOT_ID_PATH, 256, &text, &size);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to read " BOOT_ID_PATH ": %m");
+                return log_error_errno(p->log, r, "Failed to read %s: %m", where);
         to = text;
         for (const char *from = text; *from; from++)
                 if (strchr("0123456789abcdef", *from))
                         *to++ = *from;
         *to = 0;
         if (strlen(text) != 32)
-                return log_error_errno(p->log, EBADMSG, "What stands in " BOOT_ID_PATH " is no boot id: %m");
+                return log_error_errno(p->log, EBADMSG, "What stands in %s is no boot id: %m", where);
         p->boot_id = TAKE_PTR(text);
         return 0;
 }

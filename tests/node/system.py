@@ -145,7 +145,7 @@ class Layers:
     @functools.cached_property
     def newer(self):
         base = debroot.base_with_backports(PACKAGES, NEWER)
-        bed = [self._make("newer-bed", [base], lambda root: self._bed(root, "agent-bed-newer.conf"))] + [base]
+        bed = [self._make("newer-bed", [base], self._bed)] + [base]
         return [self._make("newer-vesper", bed, self._vesper)] + bed
 
     def _make(self, name, lower, fill):
@@ -157,7 +157,7 @@ class Layers:
             run("umount", root)
         return upper
 
-    def _bed(self, root, agent="agent-bed.conf"):
+    def _bed(self, root):
         def put(name, path, mode=0o644):
             target = os.path.join(root, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -169,7 +169,6 @@ class Layers:
         put("bed-image.service", "etc/systemd/system/bed-image.service")
         put("containerd-bed.conf", "etc/systemd/system/containerd.service.d/bed.conf")
         put("scope-bed.conf", "etc/systemd/system/cri-containerd-.scope.d/90-bed.conf")
-        put(agent, "etc/systemd/system/vesper-agent.service.d/90-bed.conf")
         put("containerd.toml", "etc/containerd/config.toml")
         os.makedirs(os.path.join(root, "usr/local/share/bed"))
         shutil.move(_image(self.folder), os.path.join(root, "usr/local/share/bed/payload.tar"))

@@ -102,7 +102,7 @@ def check_what_counts(tree):
     """What the agent relies on, and a change of a unit could break in silence."""
     agent = settings(read(tree, "systemd/vesper-agent.service"))
     for line in ("Type=notify", "NotifyAccess=main", "FileDescriptorStoreMax=1", "StateDirectory=vesper-agent",
-                 "CPUWeight=1000"):
+                 "CPUWeight=1000", "Environment=VESPER_BOOT_ID=%b"):
         check(line in agent, f"vesper-agent.service has no {line}")
     for line in agent:
         check(not line.startswith(("BindsTo=", "PartOf=", "ExecStop=")), f"vesper-agent.service has {line}")
