@@ -145,6 +145,15 @@ static void call_arm_deadline(CurlCall *c) {
         timer_arm(c->deadline, at);
 }
 
+/* What it may be silent for from here on may be less. */
+static void call_note_heard(CurlCall *c) {
+        if (c->heard)
+                return;
+        c->heard = true;
+        if (c->answer_usec > 0)
+                call_arm_deadline(c);
+}
+
 static void on_deadline(Timer *timer, void *userdata) {
         CurlCall *c = userdata;
         usec_t now = loop_now(c->t->loop);
@@ -245,7 +254,7 @@ static size_t on_header(char *line, size_t one, size_t size, void *userdata) {
         CurlCall *c = userdata;
 
         c->last_byte_usec = loop_now(c->t->loop);
-        c->heard = true;
+        call_note_heard(c);
         if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* after 100 Continue there comes another */
                 strbuf_truncate(&c->response_headers, 0);
                 c->n_response_headers = 0;

@@ -832,6 +832,7 @@ static void test_no_answer_begins(void **state) {
         w->held->ops->stream_data(w->held, "x", 1);
         run_until(w, &w->n_done, 2);
         assert_string_equal(strbuf_str(&w->seen), "ETIMEDOUT? [x]ETIMEDOUT? ");
+        assert_true(w->finished_usec - w->started_usec < q.answer_usec);
 }
 
 /* -- patient streams ------------------------------------------------------------------------------------ */
