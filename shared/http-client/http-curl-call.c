@@ -165,9 +165,10 @@ static void on_deadline(Timer *timer, void *userdata) {
         }
 
         call_set_error(c, -ETIMEDOUT,
-                       stalled   ? c->heard ? "The stream fell silent" : "No answer began in time"
-                       : c->sent ? "No answer in time"
-                                 : "No connection in time");
+                       !c->sent   ? "No connection in time"
+                       : !stalled ? "No answer in time"
+                       : c->heard ? "The stream fell silent"
+                                  : "No answer began in time");
         if (c->sent && c->https)
                 curl_lane_retire(c->lane);
         call_finish(c);
@@ -201,7 +202,7 @@ static int on_prerequest(void *userdata, char *remote, char *local, int remote_p
         }
 
         c->sent = true;
-        c->started_usec = loop_now(c->t->loop);
+        c->started_usec = c->last_byte_usec = loop_now(c->t->loop);
         return CURL_PREREQFUNC_OK;
 }
 

@@ -103,7 +103,8 @@ typedef struct HttpRequest {
         /* For the whole call; required; USEC_INFINITY only with on_data and stall_usec. */
         usec_t timeout_usec;
         /* -ETIMEDOUT when no byte came for so long; 0: no such limit. Until the first one: answer_usec, if that
-         * is not 0. */
+         * is not 0; once for the connection, and again from when the request left: where thousands connect at
+         * once, who gave up after both together would begin with a handshake again. */
         usec_t stall_usec, answer_usec;
         /* Of the body; required. With on_data it holds for what is not handed to it (64 kB if 0): the
          * consumer of a stream bounds its own frames. */

@@ -835,6 +835,30 @@ static void test_no_answer_begins(void **state) {
         assert_true(w->finished_usec - w->started_usec < q.answer_usec);
 }
 
+/* What it waits for a connection is no silence of who is to answer. */
+static void test_answer_is_awaited_from_the_question(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *url = url_of(w, "http", "/hold");
+        HttpRequest before = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
+        HttpRequest q = { .url = url,
+                          .timeout_usec = USEC_INFINITY,
+                          .stall_usec = USEC_PER_HOUR,
+                          .answer_usec = TIMEOUT_USEC,
+                          .on_data = on_data };
+        (void) state;
+
+        before.lane = q.lane = HTTP_LANE_URGENT; /* of one connection */
+        assert_return_code(http_call_start(w->transport, &before, on_done, w, NULL), 0);
+        run_until_held(w);
+        start(w, &q);
+        run_for(w, TIMEOUT_USEC / 4);
+        reply_text(TAKE_PTR(w->held), 200, "hello");
+        run_until_held(w);
+        run_until(w, &w->n_done, 2);
+        assert_string_equal(strbuf_str(&w->seen), "200:hello ETIMEDOUT? ");
+        assert_true(w->finished_usec - w->started_usec >= q.answer_usec);
+}
+
 /* -- patient streams ------------------------------------------------------------------------------------ */
 
 static const CurlLane *patient_lane(World *w) {
@@ -1268,6 +1292,7 @@ int main(void) {
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_no_answer_begins),
+                cmocka_unit_test(test_answer_is_awaited_from_the_question),
                 cmocka_unit_test(test_patient_stream_rests),
                 cmocka_unit_test(test_patient_stream_is_dropped),
                 cmocka_unit_test(test_patient_stream_of_much),
