@@ -35,6 +35,22 @@ bool sim_load_delete_pod(SimWorld *w, uint64_t n, bool forced) {
         return true;
 }
 
+void sim_load_delete_pods_of(SimWorld *w, size_t machine) {
+        size_t n = fake_count(w->cluster, FAKE_PODS), k = 0;
+        _cleanup_free_ char **names = MUST(new0(char *, n + 1));
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                if (streq_ptr(fj_string(pod, "spec", "nodeName", NULL), w->machines[machine].node) &&
+                    !fj_get(pod, "metadata", "deletionTimestamp", NULL))
+                        names[k++] = MUST(strdup(fj_string(pod, "metadata", "name", NULL)));
+        while (k > 0) {
+                sim_trace_add(w->trace, "world", "a person deletes pod %s", names[--k]);
+                fake_delete(w->cluster, FAKE_PODS, "default", names[k], -1);
+                free(names[k]);
+        }
+}
+
 bool sim_load_finish_pod(SimWorld *w, uint64_t n) {
         _cleanup_free_ char *name = pod_name(w, n);
 

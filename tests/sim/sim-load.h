@@ -8,6 +8,8 @@
 
 /* False: there is none. */
 bool sim_load_delete_pod(SimWorld *w, uint64_t n, bool forced);
+/* All that are left on a machine. */
+void sim_load_delete_pods_of(SimWorld *w, size_t machine);
 bool sim_load_finish_pod(SimWorld *w, uint64_t n);
 bool sim_load_protect_pod(SimWorld *w, uint64_t n, unsigned opt_out);
 /* Of all pods that are protected. */

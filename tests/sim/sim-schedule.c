@@ -16,6 +16,7 @@
 /* So that its draws are not those of the other entries. */
 #define GARBLING_SEED UINT64_C(0x70726f746f627566)
 #define MUTE_SEED UINT64_C(0x6d7574656b696e64)
+#define DELETES_SEED UINT64_C(0x64656c6574657321)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -444,6 +445,21 @@ static void play_mute(const Play *p) {
                       sim_world_now(p->w) + msec(p->v[1]));
 }
 
+/* Somebody loses patience with a node that goes. */
+static void play_deletes_unheard(const Play *p) {
+        SimWorld *w = p->w;
+
+        for (size_t i = 0; i < w->n_machines; i++) {
+                size_t m = (p->v[0] + i) % w->n_machines;
+
+                if (!is_there(w, m) || (is_in_service(w, m) && !w->machines[m].noticed))
+                        continue;
+                fake_api_mute(fake_cluster_api(w->cluster), FAKE_PODS, sim_world_now(w) + sec(p->v[1]));
+                sim_load_delete_pods_of(w, m);
+                return;
+        }
+}
+
 static void play_disorder(const Play *p) {
         fake_api_disorder_watches(fake_cluster_api(p->w->cluster), sim_world_now(p->w) + sec(p->v[0]));
         if (p->v[1] == 1)
@@ -598,6 +614,7 @@ static const Act acts[] = {
         { "requests crawl", 3, play_slow, { MILLISECONDS("up to", 1, 5000), PERMILLE(5, 300), SECONDS("for", 2, 120) } },
         { "protobuf is cut", 0, play_garble, { PERMILLE(20, 1000), SECONDS("for", 5, 60) } }, /* drawn apart */
         { "one kind is unheard", 0, play_mute, { CHOICE(mute_choices), MILLISECONDS("for", 0, 60000) } }, /* so is this */
+        { "deletes are unheard", 0, play_deletes_unheard, { MACHINE, SECONDS("for", 10, 90) } }, /* and this */
 };
 
 /* -- the schedule ------------------------------------------------------------------------------ */
@@ -671,6 +688,10 @@ void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec
 
 void sim_schedule_add_mute(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         add_apart(s, play_mute, (seed ^ MUTE_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_deletes_unheard(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_deletes_unheard, (seed ^ DELETES_SEED) + n, length_usec);
 }
 
 SimSchedule *sim_schedule_free(SimSchedule *s) {
