@@ -23,7 +23,7 @@
  * returned. The one exception is a guard, whose worth is that nothing comes between it and the request; it
  * may not touch the transport.
  *
- * Traps of libcurl 7.84 to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c, but for one:
+ * Traps of libcurl up to 7.88 (Debian 12) that are dealt with here and in http-curl-call.c, but for one:
  *
  * - A request on a kept connection that dies is sent again, silently: refused in the pre-request callback,
  *   unless the first try has certainly not left.
@@ -254,7 +254,8 @@ static void on_rested(Timer *timer, void *userdata) {
         lane_end_rest(lane);
 }
 
-/* It has been read. The next reading is taken now, so that none is tried for nothing. */
+/* It has been read, to the end: libcurl from 7.88 on reads until nothing is left, or asks for more at once
+ * (test-h2-rests). The next reading is taken now, so that none is tried for nothing. */
 static void lane_rest(CurlLane *lane, int fd) {
         CurlSocket *s;
         usec_t at;
