@@ -69,6 +69,8 @@ static void test_polls(void **state) {
 
         if (!heap_is_told())
                 skip();
+        /* What the first agent frees fills malloc()'s caches, which count as in use: it seems smaller. */
+        (void) size_after_polls(1000);
         young = size_after_polls(1000);
         (void) size_after_polls(20000);
         old = size_after_polls(100000);
