@@ -17,7 +17,7 @@
 #define PODS_MAX 2000u
 #define LOAD_USEC (180 * SEC)
 #define MUTES 6u   /* in one world of three */
-#define UNHEARD 4u /* in another one */
+#define UNHEARD 4u /* in one of six, others */
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
@@ -173,7 +173,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_garbling(p->schedule, seed, LOAD_USEC);
         for (unsigned i = 0; i < MUTES && hash64(&seed, sizeof(seed)) / 3 % 3 == 0; i++)
                 sim_schedule_add_mute(p->schedule, seed, i, LOAD_USEC);
-        for (unsigned i = 0; i < UNHEARD && hash64(&seed, sizeof(seed)) / 3 % 3 == 1; i++)
+        for (unsigned i = 0; i < UNHEARD && hash64(&seed, sizeof(seed)) / 3 % 6 == 1; i++)
                 sim_schedule_add_deletes_unheard(p->schedule, seed, i, LOAD_USEC);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
