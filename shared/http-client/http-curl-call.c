@@ -288,12 +288,10 @@ static bool call_is_stream(const CurlCall *c) {
  * it gave. */
 static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
         CurlCall *c = userdata;
-        long status = 0;
 
         c->last_byte_usec = loop_now(c->t->loop);
         c->lane->n_bytes += size;
-        curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-        if (c->on_data && status / 100 == 2)
+        if (call_is_stream(c))
                 curl_transport_make_ready(c->t, c);
         else if (size > c->max_body_bytes - c->response_body.size) {
                 call_set_error(c, -EMSGSIZE, "The answer is larger than allowed");

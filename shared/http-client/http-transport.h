@@ -30,8 +30,9 @@
  *                                                     with the request: -ECONNRESET, maybe_sent.
  *   no answer: a stalled stream, a dead connection    -ETIMEDOUT, maybe_sent, at timeout_usec (or after
  *                                                     stall_usec of silence, answer_usec before the first
- *                                                     byte). The other streams live on, to their own deadlines. Calls of this lane that begin
- *                                                     later get a new connection.
+ *                                                     byte). The other streams live on, to their own
+ *                                                     deadlines. Calls of this lane that begin later get a
+ *                                                     new connection.
  *   bytes that nobody acknowledges (the peer or the   -ECONNRESET or -ETIMEDOUT of all streams there after
  *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner
  *   no answer to the connection's handshake           -ETIMEDOUT, not sent, at timeout_usec; calls that
