@@ -15,9 +15,9 @@
 /* Volumes that do not move for so long are given up. */
 #define VOLUMES_USEC (2 * USEC_PER_MINUTE)
 
-/* What one life of a process was told about one thing it asked for. */
 #define UID_SIZE 40
 
+/* What one life of a process was told about one thing it asked for. */
 typedef struct Told {
         bool clean;       /* the answer to the last request comes */
         usec_t done_usec; /* that request was carried out; 0: no */
