@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-drain-internal.h"
+
+#include "log.h"
+#include "string-util.h"
+
+/* One pod of a drain: why it is still there, and what is done to it. */
+
+#define VANISHED_USEC (5 * USEC_PER_SEC)
+/* A pod that is held for long is named again, but not at each turn of its PDB. */
+#define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
+#define HELD_TELL_USEC (5 * USEC_PER_SEC)
+/* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
+ * the word of the look just made. */
+#define CONFLICTS_MAX 3u
+/* So long a look counts for an eviction with less than the pod's own grace: what it may cost a pod that
+ * somebody deletes in between. */
+#define LOOKED_USEC (2 * USEC_PER_SEC)
+
+void drain_pod_forget_fresh(DrainPod *dp) {
+        if (dp->fresh)
+                kube_object_unref(&dp->fresh->object);
+        dp->fresh = NULL;
+}
+
+void *drain_pod_free(void *p) {
+        DrainPod *dp = p;
+
+        eviction_free(dp->eviction);
+        kube_call_free(dp->delete_call);
+        kube_object_unref(&dp->pod->object);
+        drain_pod_forget_fresh(dp);
+        free(dp->sent_version);
+        free(dp->deleted_version);
+        free(dp->detail);
+        free(dp->message);
+        free(dp);
+        return NULL;
+}
+
+/* -- why a pod is still there --------------------------------------------------------------------------- */
+
+DrainBlocker drain_pod_blocker(const DrainPod *dp) {
+        const ObjectMeta *m = &dp->pod->object.meta;
+
+        return (DrainBlocker){
+                .ns = strempty(m->ns),
+                .name = m->name,
+                .uid = m->uid,
+                .reason = dp->reason ? dp->reason : "Waiting",
+                .detail = strempty(dp->detail),
+                .message = strempty(dp->message),
+                .since_usec = dp->since_usec,
+        };
+}
+
+void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report) {
+        NodeDrain *d = dp->drain;
+        DrainBlocker b = drain_pod_blocker(dp);
+
+        if (d->handler.on_pod)
+                d->handler.on_pod(d, e, dp->pod, &b, report, d->handler.userdata);
+}
+
+/* reason: static. True if it is a new one. Memory short: the reason stands without its detail. */
+static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *detail, const char *message) {
+        if (streq_ptr(dp->reason, reason) && streq(strempty(dp->detail), strempty(detail)))
+                return false;
+        dp->reason = reason;
+        (void) free_and_strdup(&dp->detail, detail);
+        (void) free_and_strdup(&dp->message, message);
+        dp->since_usec = loop_wall(dp->drain->env->loop);
+        dp->drain->changed = true;
+        return true;
+}
+
+/* -- acting on one pod ---------------------------------------------------------------------------------- */
+
+/* The newest that is known of it. */
+const KubePod *drain_pod_known(const DrainPod *dp) {
+        return dp->fresh ? dp->fresh : dp->pod;
+}
+
+/* Too late to look again, and with a second to ask for nothing is lost by a wrong word. */
+static bool is_last_call(const NodeDrain *d) {
+        return loop_wall(d->env->loop) >= usec_sub(d->rules.deadline_usec, USEC_PER_SEC);
+}
+
+/* Until a look has shown it as it is now. */
+static void drain_pod_await_look(DrainPod *dp) {
+        NodeDrain *d = dp->drain;
+
+        if (dp->look == LOOK_NONE)
+                dp->look = LOOK_WANTED;
+        timer_arm_earlier(d->timer,
+                          loop_from_wall(d->env->loop, usec_sub(d->rules.deadline_usec, USEC_PER_SEC)));
+}
+
+/* An eviction takes no version as precondition: a budget would be charged before it is refused. */
+static bool drain_pod_was_looked_at(const DrainPod *dp) {
+        return dp->looked_usec > 0 &&
+               loop_now(dp->drain->env->loop) < usec_add(dp->looked_usec, LOOKED_USEC);
+}
+
+static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
+        DrainPod *dp = userdata;
+
+        if (report->answer == EVICTION_ACCEPTED) {
+                dp->evicted = true;
+                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
+                node_drain_tell_later(dp->drain);
+                return;
+        }
+        if (eviction_answer_is_final(report->answer))
+                dp->vanished_usec = loop_now(dp->drain->env->loop);
+        else {
+                dp->refused |=
+                        report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
+                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb,
+                                         report->message))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
+        }
+        node_drain_wake(dp->drain);
+}
+
+/* Behind a closed gate nothing is asked, and so nothing answers that it is blocked: say it here, if it
+ * lasts. */
+static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
+        NodeDrain *d = dp->drain;
+        usec_t now = loop_now(d->env->loop), at;
+
+        if (!eviction_is_held(dp->eviction))
+                return;
+        (void) drain_pod_set_reason(dp, "BlockedByPDB", pdb,
+                                    "the PodDisruptionBudget allows no disruption now");
+        at = dp->held_told_usec > 0 ? usec_add(dp->held_told_usec, HELD_AGAIN_USEC)
+                                    : loop_from_wall(d->env->loop, usec_add(dp->since_usec, HELD_TELL_USEC));
+        if (now < at) {
+                timer_arm_earlier(d->timer, at);
+                return;
+        }
+        dp->held_told_usec = now;
+        timer_arm_earlier(d->timer, usec_add(now, HELD_AGAIN_USEC));
+        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+}
+
+static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
+        NodeDrain *d = dp->drain;
+        const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
+        int r;
+
+        if (dp->evicted || streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
+                return;
+        if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_looked_at(dp)) {
+                if (dp->eviction && !eviction_is_under_way(dp->eviction))
+                        dp->eviction = eviction_free(dp->eviction);
+                drain_pod_await_look(dp);
+                return;
+        }
+        if (dp->vanished_usec > 0) {
+                /* The watch will say so, too; if it does not, somebody was wrong. */
+                usec_t again = usec_add(dp->vanished_usec, VANISHED_USEC);
+
+                if (loop_now(d->env->loop) < again) {
+                        timer_arm_earlier(d->timer, again);
+                        return;
+                }
+                dp->vanished_usec = 0;
+                dp->eviction = eviction_free(dp->eviction);
+        }
+        if (dp->eviction) {
+                eviction_set_grace(dp->eviction, grace_sec);
+                if (d->handler.pdb_of)
+                        (void) eviction_set_pdb(dp->eviction, pdb);
+                drain_pod_note_held(dp, pdb);
+                return;
+        }
+        (void) drain_pod_set_reason(dp, pdb ? "WaitingForPDB" : "Evicting", pdb, NULL);
+        r = evictor_add(d->evictor, dp->pod, grace_sec, pdb, on_eviction, dp, &dp->eviction);
+        if (r >= 0)
+                drain_pod_note_held(dp, pdb);
+        else {
+                log_debug_errno(d->env->log, r,
+                                "Failed to ask for the eviction of pod %s/%s, trying again: %m",
+                                dp->pod->object.meta.ns, dp->pod->object.meta.name);
+                timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
+        }
+}
+
+void drain_pod_note_deleted(DrainPod *dp) {
+        free(dp->deleted_version);
+        dp->deleted_version = TAKE_PTR(dp->sent_version);
+        dp->n_conflicts = 0;
+        backoff_reset(&dp->delete_backoff);
+        (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+}
+
+static void drain_pod_delete_later(DrainPod *dp, const ApiError *error) {
+        NodeDrain *d = dp->drain;
+        usec_t delay = MAX(backoff_next(&dp->delete_backoff, d->env->random), error->retry_after_usec);
+
+        dp->delete_retry_usec = usec_add(loop_now(d->env->loop), delay);
+        if (dp->ended || (dp->look != LOOK_NONE && dp->n_conflicts <= CONFLICTS_MAX))
+                return;
+        if (drain_pod_set_reason(dp, "DeleteFailed", NULL, error->message))
+                drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+}
+
+static void on_deleted(const KubeReply *reply, void *userdata) {
+        DrainPod *dp = userdata;
+        NodeDrain *d = dp->drain;
+
+        dp->delete_call = kube_call_free(dp->delete_call);
+        if (!reply->error || reply->error->http == 404) {
+                drain_pod_note_deleted(dp);
+                if (!reply->error && !dp->ended)
+                        drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
+        } else if (reply->error->http == 409) {
+                /* Changed since, or another pod of this name: a look tells. */
+                dp->look = LOOK_WANTED;
+                drain_pod_forget_fresh(dp);
+                dp->n_conflicts++;
+                if (dp->sent_blindly)
+                        drain_pod_delete_later(dp, reply->error);
+        } else
+                drain_pod_delete_later(dp, reply->error);
+        node_drain_act_at_once(d);
+}
+
+/* Of a pod that somebody has deleted meanwhile the API server counts a shortened grace from that moment:
+ * what was reckoned from now would be over. So it goes only to the pod as we know it; but for one that needs
+ * none any more, whose status its kubelet is just writing. */
+static const char *delete_precondition(const DrainPod *dp, int64_t grace_sec) {
+        if (grace_sec <= 0 || is_last_call(dp->drain) || (dp->n_conflicts >= CONFLICTS_MAX && dp->fresh))
+                return NULL;
+        return drain_pod_known(dp)->object.meta.resource_version;
+}
+
+static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
+        NodeDrain *d = dp->drain;
+        const ObjectMeta *m = &drain_pod_known(dp)->object.meta;
+        KubeTarget target = { .kind = &kube_pod_kind, .ns = m->ns, .name = m->name };
+        KubeDeleteOptions options = { .uid = m->uid,
+                                      .resource_version = delete_precondition(dp, grace_sec),
+                                      .grace_sec = grace_sec };
+        KubeCallOptions call = { .lane = HTTP_LANE_BULK, .guard = d->guard };
+        usec_t now = loop_now(d->env->loop);
+
+        dp->eviction = eviction_free(dp->eviction);
+        if (dp->delete_call || streq_ptr(dp->deleted_version, m->resource_version))
+                return; /* under way, or done and not yet in view */
+        if (dp->look != LOOK_NONE && !is_last_call(d)) {
+                drain_pod_await_look(dp);
+                return;
+        }
+        if (now < dp->delete_retry_usec) {
+                timer_arm_earlier(d->timer, dp->delete_retry_usec);
+                return;
+        }
+        if (!evictor_has_permit(d->evictor))
+                return; /* whoever gives it wakes us */
+        dp->sent_blindly = !options.resource_version;
+        if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
+            kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
+                timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
+}
+
+static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
+        dp->drain->any_held = true;
+        dp->eviction = eviction_free(dp->eviction);
+        if (p->pod_class == POD_CLASS_PROTECTED) {
+                if (drain_pod_set_reason(dp, "Protected", p->protected_by, NULL))
+                        drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
+        } else if (pod_is_critical(dp->pod))
+                (void) drain_pod_set_reason(dp, "WaitingForOthers", NULL, NULL);
+        else
+                (void) drain_pod_set_reason(dp, "WaitingForProtected", NULL, NULL);
+}
+
+/* With no grace at all: nothing runs that it could be for. Its kubelet does the same in a moment; so a
+ * refusal is no news. */
+static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
+        NodeDrain *d = dp->drain;
+
+        if (!d->handler.has_ended || !drain_may_finish(drain_pod_known(dp), wall_now) ||
+            !d->handler.has_ended(drain_pod_known(dp), d->handler.userdata))
+                return false;
+        dp->ended = true;
+        drain_pod_delete(dp, 0);
+        return true;
+}
+
+void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
+        if (drain_pod_finish(dp, wall_now))
+                return;
+        switch (p->action) {
+        case POD_ACTION_NONE:
+                break;
+        case POD_ACTION_WAIT:
+                /* Often the watch is faster than the answer that it comes from. */
+                if (dp->eviction && !eviction_is_under_way(dp->eviction))
+                        dp->eviction = eviction_free(dp->eviction);
+                (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
+                break;
+        case POD_ACTION_HOLD:
+                drain_pod_hold(dp, p);
+                break;
+        case POD_ACTION_EVICT:
+                drain_pod_evict(dp, p->grace_sec);
+                break;
+        case POD_ACTION_DELETE:
+                drain_pod_delete(dp, p->grace_sec);
+                break;
+        case _POD_ACTION_MAX:
+                assert(false && "a plan without an action");
+        }
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Between node-drain.c, which walks the pods of the node, looks at them again and proves that none is left,
+ * and drain-pod.c, which does to one of them what its plan says.
+ */
+
+#include "backoff.h"
+#include "node-drain.h"
+
+/* A look: one consistent list, for all pods that wait for it. */
+typedef enum LookState { LOOK_NONE, LOOK_WANTED, LOOK_UNDER_WAY } LookState;
+
+/* One pod of the node that must go. */
+typedef struct DrainPod {
+        NodeDrain *drain;
+        KubePod *pod;        /* as it is in view; a reference */
+        KubePod *fresh;      /* as a look found it, newer than the view; NULL once the view moves on */
+        unsigned generation; /* of the wake that saw it last */
+        Eviction *eviction;
+        bool evicted;          /* accepted */
+        usec_t held_told_usec; /* loop_now(): when it was said that its PDB allows nothing; 0: not yet */
+        bool refused;          /* an eviction was refused at least once */
+        bool ended;            /* its containers have: it is taken off the API, and nobody hears of that */
+        usec_t vanished_usec;  /* an eviction said that it is gone, loop_now(); 0: none did */
+        KubeCall *delete_call;
+        char *sent_version;    /* resourceVersion that our delete was decided on */
+        char *deleted_version; /* the same of one that was accepted */
+        LookState look;
+        usec_t looked_usec;       /* loop_now(): the last one that showed it; 0: none did */
+        bool sent_blindly;        /* without that version as precondition */
+        unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
+        usec_t delete_retry_usec; /* loop_now() */
+        Backoff delete_backoff;
+        const char *reason; /* static */
+        char *detail, *message;
+        usec_t since_usec;
+} DrainPod;
+
+struct NodeDrain {
+        KubeClient *client;
+        Env *env;
+        Evictor *evictor;
+        NodeDrainHandler handler;
+        char *node;
+        DrainRules rules;
+        HttpGuard guard;
+        NodeDrainState state;
+        Hashmap *pods; /* uid -> DrainPod, those in view that are waited for */
+        unsigned generation;
+        usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */
+        size_t n_gone;     /* of `pods`, since then */
+        bool any_held;     /* of `pods`, then */
+        Timer *timer;
+        DrainBlocker *blockers;
+        size_t n_blockers, blockers_allocated;
+        bool changed;
+        KubeCall *proof;
+        bool proof_spoilt; /* a pod came into view since the list went out */
+        usec_t proof_retry_usec;
+        Backoff proof_backoff;
+        KubeCall *look;
+        usec_t look_retry_usec; /* loop_now() */
+        Backoff look_backoff;
+};
+
+/* -- of the drain: node-drain.c ------------------------------------------------------------------------- */
+
+/* An answer to our own question, of which there is one at a time. */
+void node_drain_act_at_once(NodeDrain *d);
+void node_drain_tell_later(NodeDrain *d);
+
+/* -- of one of its pods: drain-pod.c -------------------------------------------------------------------- */
+
+void *drain_pod_free(void *p); /* what is under way is dropped, what is not yet sent withdrawn */
+/* The newest that is known of it, borrowed. */
+const KubePod *drain_pod_known(const DrainPod *dp);
+void drain_pod_forget_fresh(DrainPod *dp);
+DrainBlocker drain_pod_blocker(const DrainPod *dp);
+void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report);
+/* What is said of it: a delete decided on sent_version, taken from it, was accepted. */
+void drain_pod_note_deleted(DrainPod *dp);
+void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now);
