@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-termination.h"
 
+#include "agent-drain.h"
 #include "claim-status.h"
 #include "machine-end.h"
 #include "marks.h"
 #include "node-deadline.h"
+#include "node-pods.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
 #include "termination-report.h"
 #include "token-bucket.h"
 
-/* an agent's drain that has not moved for so long is helped */
-#define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)
 /* between looks at the cloud while the Node is not Ready */
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 /* volumes of DaemonSet pods never detach: not waited for longer */
@@ -34,8 +34,7 @@ struct NodeTermination {
         TerminationReport *report;
         ClaimStatus *status;
         CloudCall *sibling; /* a look at another machine of ours: proves the cloud's scope */
-        uint64_t agent_fingerprint;
-        usec_t agent_moved_usec; /* when the agent's drain was last seen to move */
+        AgentDrain agent;
         usec_t lb_until_usec;
         usec_t stuck_after_usec; /* of DrainRules */
         size_t n_volumes;
@@ -191,7 +190,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->deadline = NODE_DEADLINE_NONE;
         t->started_usec = node->object.meta.deletion_usec;
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
-        t->volumes_moved_usec = t->agent_moved_usec = loop_now(t->env->loop);
+        t->volumes_moved_usec = t->agent.moved_usec = loop_now(t->env->loop);
 
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
@@ -307,14 +306,18 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
         termination_report_pod(t->report, e, pod, blocker, report, t->deadline.at_usec);
 }
 
+static DrainRules drain_rules(const NodeTermination *t) {
+        return (DrainRules){ .started_usec = t->started_usec,
+                             .deadline_usec = t->deadline.at_usec,
+                             .stuck_after_usec = t->stuck_after_usec,
+                             .protected_policy = (ProtectedPolicy) t->context->config->protected_policy };
+}
+
 static void begin_drain(NodeTermination *t) {
         NodeDrainOptions o = {
                 .node = t->name,
                 .guard = t->context->guard,
-                .rules = { .started_usec = t->started_usec,
-                           .deadline_usec = t->deadline.at_usec,
-                           .stuck_after_usec = t->stuck_after_usec,
-                           .protected_policy = (ProtectedPolicy) t->context->config->protected_policy },
+                .rules = drain_rules(t),
         };
         NodeDrainHandler h = { .on_changed = on_drain_changed,
                                .on_pod = on_drain_pod,
@@ -331,87 +334,25 @@ static void begin_drain(NodeTermination *t) {
         node_drain_wake(t->drain);
 }
 
-typedef struct PodCount {
-        size_t waited, protected;
-} PodCount;
+static NodePodsCount count_pods(const NodeTermination *t) {
+        DrainRules rules = drain_rules(t);
 
-static PodCount count_pods(const NodeTermination *t) {
-        DrainRules rules = { .started_usec = t->started_usec,
-                             .deadline_usec = USEC_INFINITY,
-                             .stuck_after_usec = t->stuck_after_usec };
-        usec_t now = loop_wall(t->env->loop);
-        PodCount c = {};
-        const KubePod *pod;
-
-        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);) {
-                if (!drain_waits_for(pod, &rules, now))
-                        continue;
-                c.waited++;
-                if (pod_classify(pod, now, NULL, NULL) == POD_CLASS_PROTECTED)
-                        c.protected ++;
-        }
-        return c;
+        return node_pods_count(t->context->view, t->name, &rules, loop_wall(t->env->loop));
 }
 
-static PodClass class_of(const KubePod *pod, usec_t now) {
-        return pod_classify(pod, now, NULL, NULL);
-}
-
-/* What shows that an agent's drain moves: its annotation, and the pods that go; not what else becomes of
- * them. */
-static uint64_t agent_fingerprint(const NodeTermination *t, const KubeNode *n) {
-        const char *text = strempty(object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION));
-        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = USEC_INFINITY };
-        usec_t now = loop_wall(t->env->loop);
-        uint64_t h = hash64(text, strlen(text));
-        const KubePod *pod;
-
-        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
-                if (class_of(pod, now) == POD_CLASS_TERMINATING)
-                        h += 3 * hash64(pod->object.meta.uid, strlen(pod->object.meta.uid));
-                else if (drain_waits_for(pod, &rules, now))
-                        h += hash64(pod->object.meta.uid, strlen(pod->object.meta.uid));
-        return h;
-}
-
-/* Wall clock: when the first of the pods that stand is to be deleted, T minus its grace; USEC_INFINITY:
- * there is no T. */
 static usec_t first_pod_due(const NodeTermination *t) {
-        DrainRules rules = { .started_usec = t->started_usec, .deadline_usec = t->deadline.at_usec };
-        usec_t now = loop_wall(t->env->loop), due = t->deadline.at_usec;
-        const KubePod *pod;
+        DrainRules rules = drain_rules(t);
 
-        if (due == USEC_INFINITY)
-                return due;
-        for (HashmapIterator it = {}; cluster_view_iterate_pods(t->context->view, t->name, &it, &pod);)
-                if (drain_waits_for(pod, &rules, now) && class_of(pod, now) != POD_CLASS_TERMINATING &&
-                    pod->grace_sec > 0)
-                        due = MIN(due,
-                                  usec_sub(t->deadline.at_usec, (usec_t) pod->grace_sec * USEC_PER_SEC));
-        return due;
+        return node_pods_first_due(t->context->view, t->name, &rules, loop_wall(t->env->loop));
 }
 
 /* True while the agent drains this node and gets on with it. */
 static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
-        usec_t now = loop_now(t->env->loop), due = first_pod_due(t), until;
-        InterruptionMark mark;
-        uint64_t h;
-        bool draining;
+        usec_t due = first_pod_due(t), until;
+        DrainRules rules = drain_rules(t);
+        uint64_t pods = node_pods_fingerprint(t->context->view, t->name, &rules, loop_wall(t->env->loop));
 
-        if (interruption_mark_parse(n, &mark) < 0)
-                return false;
-        draining = interruption_mark_is_draining(&mark);
-        interruption_mark_done(&mark);
-        if (!draining)
-                return false;
-
-        h = agent_fingerprint(t, n);
-        if (h != t->agent_fingerprint) {
-                t->agent_fingerprint = h;
-                t->agent_moved_usec = now;
-        }
-        until = usec_add(t->agent_moved_usec, AGENT_SILENCE_USEC);
-        if (now >= until ||
+        if (!agent_drain_moves(&t->agent, n, pods, loop_now(t->env->loop), &until) ||
             loop_wall(t->env->loop) >= due) /* what a deadline calls for is always ours, too */
                 return false;
         requeue_at(t, until);
@@ -532,7 +473,7 @@ static bool end_at_deadline(NodeTermination *t) {
 }
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
-        PodCount c = count_pods(t);
+        NodePodsCount c = count_pods(t);
 
         if (t->context->config->protected_policy != PROTECTED_WAIT || c.protected == 0) {
                 t->drain = node_drain_free(t->drain);
