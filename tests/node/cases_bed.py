@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package on a node that runs: the agent is there, sees what it needs, and its faces work."""
+"""The package on a node that runs: the agent is there, sees what it needs, and its faces work; and what the bed itself does."""
+
+import concurrent.futures
+import glob
+import os
+import signal
+import subprocess
 
 from node import wait_for
 from shutdowns import PATIENCE
@@ -40,4 +46,41 @@ def boot_without_api(bed, node, figures):
     figures.add(f"status meanwhile: {status}")
 
 
-CASES = [installed, boot_without_api]
+def _process(*arguments):
+    """The pid of what runs so, in whatever machine; None: nothing does."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                if f.read() == b"".join(a.encode() + b"\0" for a in arguments):
+                    return int(path.split("/")[2])
+        except OSError:
+            pass  # it has ended
+    return None
+
+
+def _state(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(") ")[2][0]
+
+
+def commands(bed, node, figures):
+    """the bed: a command in a machine that is stopped and killed, as at the machine's end, has ended, and nothing is left of it"""
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    waited = pool.submit(node.status, "sleep", "54321")
+    pid = wait_for(lambda: _process("sleep", "54321"), 20, "the command runs")
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: _state(pid) == "T", 20, "it is stopped")
+    os.kill(pid, signal.SIGKILL)
+    wait_for(waited.done, 20, "who asked for it hears of its end")
+    assert waited.result()[0] == -signal.SIGKILL, f"status {waited.result()[0]}, expected {-signal.SIGKILL}"
+    pool.shutdown()
+    try:
+        node.run("sleep", "12345", timeout=0.5)
+    except subprocess.TimeoutExpired:
+        pid = _process("sleep", "12345")
+    assert pid, "a command whose time is over runs on, unheard"
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 20, "somebody reaps it")
+
+
+CASES = [installed, boot_without_api, commands]

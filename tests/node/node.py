@@ -259,27 +259,25 @@ class Node:
     # -- inside
 
     def _inside(self, command):
+        """What waits for the command stays out of the machine's process namespace (sh, as nsenter does not fork). At its end
+        systemd stops whatever is in there (SIGSTOP to all), then kills it; an nsenter that forks stops itself with its child, and
+        nobody would go on with it: the command would hang, and the killed child stay, which keeps the namespace from ending."""
         assert self.is_on(), f"{self.name} is off"
-        return ["nsenter", "-t", str(self.pid1), "-m", "-u", "-i", "-n", "-p", "-C", "--", *map(str, command)]
+        return ["nsenter", "-t", str(self.pid1), "-m", "-u", "-i", "-n", "-p", "-C", "--no-fork", "--",
+                "sh", "-c", '"$@"; exit $?', "sh", *map(str, command)]
 
     def run(self, *command, check=True, timeout=120):
         """What it prints, errors too."""
-        done = subprocess.run(self._inside(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=timeout, check=False)
+        status, said = self.status(*command, timeout=timeout)
         if check:
-            assert done.returncode == 0, f"{self.name}: {' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}"
-        return done.stdout
+            assert status == 0, f"{self.name}: {' '.join(map(str, command))}: status {status}\n{said}"
+        return said
 
     def status(self, *command, timeout=120):
-        """(exit status, what it prints)."""
+        """(exit status, or the negative number of the signal that ended it; what it prints)."""
         done = subprocess.run(self._inside(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", stdin=subprocess.DEVNULL, env=_ENVIRONMENT, timeout=timeout, check=False)
-        return done.returncode, done.stdout
-
-    def start(self, *command):
-        """As run(), not waited for: the Popen."""
-        return procs.spawn(self._inside(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, errors="replace", env=_ENVIRONMENT, start_new_session=True)
+        return 128 - done.returncode if done.returncode > 128 else done.returncode, done.stdout
 
     def show(self, unit, prop):
         """A property of a unit, as systemctl shows it."""

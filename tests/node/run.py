@@ -214,9 +214,11 @@ def outside(arguments):
     try:
         with open(os.path.join(folder, "lock"), "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # All that is started in there ends with the first process of its process namespace.
-            child = procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", sys.executable,
-                                 os.path.abspath(__file__), "--inside", folder, *arguments])
+            # All that is started in there ends with the first process of its process namespace. It is a shell, which reaps what
+            # others leave: one process of a machine that nobody reaps keeps the machine from ending.
+            child = procs.spawn(["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child=SIGKILL", "sh", "-c",
+                                 '"$@"; exit $?', "sh", sys.executable, os.path.abspath(__file__), "--inside", folder,
+                                 *arguments])
             try:
                 return child.wait()
             except BaseException:
