@@ -201,6 +201,8 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                     void *userdata) {
         Agent *a = userdata;
 
+        if (look != NOTICE_LOOK_NOTICE)
+                reflex_follow_clock(a->reflex);
         switch (look) {
         case NOTICE_LOOK_NOTICE:
                 if (a->settled)

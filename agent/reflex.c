@@ -424,28 +424,50 @@ static void reflex_deadline_changed(Reflex *r) {
         }
 }
 
-void reflex_notice(Reflex *r, const Notice *n) {
+static void see_deadline(Reflex *r, usec_t before) {
+        node_voice_set_notice(r->c.voice, r->notice);
+        if (r->notice->deadline_usec != before)
+                reflex_deadline_changed(r);
+        reflex_report(r);
+}
+
+void reflex_follow_clock(Reflex *r) {
         usec_t before;
-        bool changed = false;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return;
         before = r->notice->deadline_usec;
-        if (!streq(r->notice->id, n->id) && n->kind == NOTICE_SHUTDOWN)
-                return; /* reflex_machine_ends() has said by when, and that may be taken back */
+        if (!notice_follow_clock(r->notice, loop_to_wall(r->c.env->loop, 0)))
+                return;
+        node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
+        see_deadline(r, before);
+}
+
+void reflex_notice(Reflex *r, const Notice *n) {
+        bool changed = false, clock_was_set;
+        usec_t before;
+
+        if (!r->notice || r->state == REFLEX_CANCELLED)
+                return;
+        if (!streq(r->notice->id, n->id)) {
+                reflex_follow_clock(r);
+                if (n->kind == NOTICE_SHUTDOWN)
+                        return; /* reflex_machine_ends() has said by when, and that may be taken back */
+        }
+        before = r->notice->deadline_usec;
+        clock_was_set = notice_clock_was_set(r->notice->booted_usec, n->booted_usec);
         if (!streq(r->notice->id, n->id))
                 changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
                 return;
-        if (r->notice->deadline_usec >= before && !changed)
+        if (!changed)
                 return;
 
-        node_voice_set_notice(r->c.voice, r->notice);
-        if (r->notice->deadline_usec < before) {
+        if (clock_was_set && r->notice->deadline_usec != before)
+                node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
+        else if (r->notice->deadline_usec < before)
                 node_voice_notice_nearer(r->c.voice, r->notice->deadline_usec);
-                reflex_deadline_changed(r);
-        }
-        reflex_report(r);
+        see_deadline(r, before);
 }
 
 /* It may go again, or give way to a later one: what set it is over. */

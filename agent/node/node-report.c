@@ -461,6 +461,7 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
                 /* What changes while it is reported needs no memory: only the action may be an older one. */
                 r->notice->deadline_usec = w->notice->deadline_usec;
                 r->notice->announced_usec = w->notice->announced_usec;
+                r->notice->booted_usec = w->notice->booted_usec;
                 r->notice->not_before_usec = w->notice->not_before_usec;
         } else
                 return k;

@@ -205,6 +205,16 @@ void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why) {
         tell_node(v, EVENT_NORMAL, n->kind == NOTICE_REBALANCE ? "RebalanceRecommendation" : "Notice", text);
 }
 
+void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec) {
+        char text[RFC3339_MAX];
+
+        rfc3339_format(deadline_usec, text);
+        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN,
+            "The clock of this machine was set while a notice stands: by the new time node %s must be empty "
+            "by %s.",
+            v->node, text);
+}
+
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
         char text[RFC3339_MAX];
 

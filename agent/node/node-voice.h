@@ -35,6 +35,7 @@ void node_voice_source_back(NodeVoice *v, const char *source);
 /* The notice. */
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
+void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec);
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec);
 void node_voice_resumed(NodeVoice *v);
 /* why it is not acted upon again. */

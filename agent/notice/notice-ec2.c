@@ -40,7 +40,9 @@ typedef struct NoticeEc2 {
         bool absent;                /* this look has had its 404 */
         Notice *notice;             /* the last one seen */
         usec_t time_usec;           /* its `time`, as written */
-        usec_t first_seen_usec;     /* wall clock: when that time was first seen */
+        usec_t first_seen_usec;     /* loop_now() when that time was first seen */
+        usec_t ends_usec;           /* loop_now() by which the machine may be gone */
+        bool trusted;               /* the clock agreed with that time once */
 } NoticeEc2;
 
 static void on_identity(const ImdsAnswer *answer, void *userdata);
@@ -132,13 +134,11 @@ static void look_done(NoticeEc2 *s, NoticeLook look, const Notice *notice, usec_
 
 /* -- the notice --------------------------------------------------------------------------------- */
 
-static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_usec, usec_t now_usec) {
+static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_usec) {
         char theirs[RFC3339_MAX], ours[RFC3339_MAX];
 
-        if (verdict == EC2_CLOCK_FINE)
-                return;
         rfc3339_format(time_usec, theirs);
-        rfc3339_format(now_usec, ours);
+        rfc3339_format(loop_wall(s->env->loop), ours);
         log_warning(s->env->log,
                     "The spot notice says %s and the clock of this machine says %s: %s. %s is assumed to be "
                     "left; check the time "
@@ -149,12 +149,39 @@ static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_
                     verdict == EC2_CLOCK_AHEAD ? "30 s" : "120 s");
 }
 
+/* A time that is told for the first time: by the clock as it is. */
+static usec_t judge(NoticeEc2 *s, const char *action, usec_t time_usec) {
+        usec_t now = loop_now(s->env->loop), deadline;
+        Ec2ClockVerdict verdict;
+
+        deadline = notice_ec2_deadline(action, time_usec, loop_to_wall(s->env->loop, now), &verdict);
+        s->first_seen_usec = now;
+        s->time_usec = time_usec;
+        s->ends_usec = loop_from_wall(s->env->loop, deadline);
+        s->trusted = verdict == EC2_CLOCK_FINE;
+        if (!s->trusted)
+                warn_about_clock(s, verdict, time_usec);
+        return deadline;
+}
+
+/* The clock was set since: as if it had been so when the time was first seen. One that agreed before, and
+ * does not now, was set wrong: so much time is left as was thought. */
+static usec_t judge_again(NoticeEc2 *s, const char *action) {
+        usec_t first_seen = loop_to_wall(s->env->loop, s->first_seen_usec), deadline;
+        Ec2ClockVerdict verdict;
+
+        deadline = notice_ec2_deadline(action, s->time_usec, first_seen, &verdict);
+        if (verdict != EC2_CLOCK_FINE && s->trusted)
+                deadline = loop_to_wall(s->env->loop, s->ends_usec);
+        s->ends_usec = loop_from_wall(s->env->loop, deadline);
+        s->trusted |= verdict == EC2_CLOCK_FINE;
+        return deadline;
+}
+
 /* Takes the action. */
 static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
         _cleanup_free_ char *taken = action;
         _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
-        usec_t now = loop_wall(s->env->loop);
-        Ec2ClockVerdict verdict;
 
         if (!n)
                 return -ENOMEM;
@@ -165,15 +192,17 @@ static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
         n->kind = NOTICE_SPOT;
         n->action = TAKE_PTR(taken);
 
-        /* Judged once for each time that is told: what was ahead when we saw it comes to lie in the past by
-         * itself. */
-        if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec) {
-                s->first_seen_usec = now;
-                s->time_usec = time_usec;
-                n->deadline_usec = notice_ec2_deadline(n->action, time_usec, now, &verdict);
-                warn_about_clock(s, verdict, time_usec, now);
-        } else
+        /* Judged once for each time that is told, unless the clock is set: what was ahead when we saw it
+         * comes to lie in the past by itself. */
+        n->booted_usec = loop_to_wall(s->env->loop, 0);
+        if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec)
+                n->deadline_usec = judge(s, n->action, time_usec);
+        else if (notice_clock_was_set(s->notice->booted_usec, n->booted_usec))
+                n->deadline_usec = judge_again(s, n->action);
+        else {
                 n->deadline_usec = s->notice->deadline_usec;
+                n->booted_usec = s->notice->booted_usec;
+        }
         n->announced_usec = time_usec == n->deadline_usec ? 0 : time_usec;
 
         notice_free(s->notice);

@@ -7,6 +7,8 @@
 /* Ours are much shorter; what a stranger writes into an annotation shall not fill our memory and our log. */
 #define ID_BYTES_MAX 256u
 #define WORD_BYTES_MAX 64u
+/* chrony and timesyncd drift less while a notice lasts; notes of it are in whole seconds. */
+#define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
 
 static const char *const kind_table[_NOTICE_KIND_MAX] = {
         [NOTICE_SPOT] = "spot",
@@ -75,6 +77,39 @@ bool notice_take_nearer(Notice *known, const Notice *seen) {
         return changed;
 }
 
+bool notice_clock_was_set(usec_t booted_usec, usec_t booted_later_usec) {
+        return booted_usec > 0 && booted_later_usec > 0 &&
+               usec_sub(MAX(booted_usec, booted_later_usec), MIN(booted_usec, booted_later_usec)) >
+                       CLOCK_STEP_USEC;
+}
+
+bool notice_follow_clock(Notice *n, usec_t booted_usec) {
+        assert(n);
+        if (n->announced_usec == 0 || n->deadline_usec == USEC_INFINITY ||
+            !notice_clock_was_set(n->booted_usec, booted_usec))
+                return false;
+        n->deadline_usec = booted_usec > n->booted_usec
+                                   ? usec_add(n->deadline_usec, booted_usec - n->booted_usec)
+                                   : usec_sub(n->deadline_usec, n->booted_usec - booted_usec);
+        n->booted_usec = booted_usec;
+        n->moved = true;
+        return true;
+}
+
+static bool was_judged_otherwise(const Notice *known, const Notice *seen) {
+        return notice_clock_was_set(known->booted_usec, seen->booted_usec) ||
+               (known->moved && seen->announced_usec == 0);
+}
+
+static void take_judgement(Notice *known, const Notice *seen) {
+        usec_t announced = MIN(notice_announced(known), notice_announced(seen));
+
+        known->deadline_usec = seen->announced_usec > 0 ? seen->deadline_usec : announced;
+        known->announced_usec = announced == known->deadline_usec ? 0 : announced;
+        known->booted_usec = seen->booted_usec;
+        known->moved = false;
+}
+
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
         bool changed = false;
         int r;
@@ -86,7 +121,11 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
-        changed = notice_take_nearer(known, seen) || changed;
+        if (was_judged_otherwise(known, seen)) {
+                take_judgement(known, seen);
+                changed = true;
+        } else
+                changed = notice_take_nearer(known, seen) || changed;
         if (seen->not_before_usec != known->not_before_usec) {
                 known->not_before_usec = seen->not_before_usec;
                 changed = true;
@@ -116,6 +155,10 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         if (n->deadline_usec != notice_announced(n) && n->deadline_usec != USEC_INFINITY) {
                 rfc3339_format(n->deadline_usec, text);
                 json_add_string(w, "ownDeadline", text);
+                if (n->booted_usec > 0) {
+                        rfc3339_format(n->booted_usec, text);
+                        json_add_string(w, "ownBoot", text);
+                }
         }
         if (n->certainty == NOTICE_ADVISORY)
                 json_add_bool(w, "advisory", true);
@@ -150,6 +193,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
                 { "deadline", json_parse_rfc3339, offsetof(Notice, deadline_usec), false },
                 { "ownDeadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
+                { "ownBoot", json_parse_rfc3339, offsetof(Notice, booted_usec), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
         };
         _cleanup_(notice_freep) Notice *n = NULL;

@@ -173,6 +173,44 @@ static void test_claim_deadline(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
+/* The clock was behind, so that a time was assumed; then it is put right. */
+static void test_clock_is_put_right(void **state) {
+        static const struct {
+                const char *what;
+                enum { SHOWN, HIDDEN, WITHDRAWN } notice; /* from then on */
+        } rows[] = {
+                { "the notice stands", SHOWN },
+                { "metadata is away", HIDDEN },
+                { "nothing is announced any more", WITHDRAWN },
+        };
+        const int64_t behind = 2 * (int64_t) USEC_PER_HOUR;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_add_pods(r, "db", 2);
+                fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+                agent_rig_run(r, USEC_PER_SEC);
+                loop_virtual_step_wall(r->loop, -behind);
+                agent_rig_notice(r, LEAD_USEC);
+                agent_rig_run(r, 5 * USEC_PER_SEC);
+                assert_string_equal(agent_phase(r->agent), "Draining");
+
+                if (rows[i].notice == HIDDEN)
+                        fake_imds_hang(r->imds, FAKE_IMDS_ALL, UINT32_MAX);
+                else if (rows[i].notice == WITHDRAWN)
+                        fake_imds_clear_action(r->imds);
+                loop_virtual_step_wall(r->loop, behind);
+                agent_rig_run(r, 70 * USEC_PER_SEC);
+                assert_int_equal(agent_rig_n_pods(r), 2); /* 75 s after the notice */
+                assert_true(agent_rig_said(r, "The clock of this machine was set while a notice stands"));
+                agent_rig_run(r, 25 * USEC_PER_SEC);
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_string_equal(agent_phase(r->agent), "Drained");
+        }
+}
+
 /* T was another's than our notice's, and is over: the notice's own time counts again. */
 static void test_claim_deadline_is_over(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
@@ -946,6 +984,7 @@ int main(void) {
                 cmocka_unit_test(test_main_path),
                 cmocka_unit_test(test_blocked_until_deadline),
                 cmocka_unit_test(test_claim_deadline),
+                cmocka_unit_test(test_clock_is_put_right),
                 cmocka_unit_test(test_claim_deadline_is_over),
                 cmocka_unit_test(test_expired),
                 cmocka_unit_test(test_many_of_them),

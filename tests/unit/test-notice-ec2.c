@@ -298,6 +298,50 @@ static void test_clock(void **state) {
         }
 }
 
+/* The clock is set while the notice stands: the deadline is what it would have been by the new one. */
+static void test_clock_is_set(void **state) {
+        static const struct {
+                const char *what;
+                int64_t off_sec[3]; /* of the clock: when the notice comes, 20 s and 40 s later */
+                int64_t end_sec[3]; /* from when the notice came, which gives 100 s, whatever clocks say */
+                const char *warning;
+        } rows[] = {
+                { "behind, and put right", { -7200, 0, 0 }, { 120, 100, 100 }, "is behind" },
+                { "ahead, and put right", { 1000, 0, 0 }, { 30, 100, 100 }, "is ahead" },
+                { "behind, less, and right", { -7200, -3600, 0 }, { 120, 120, 100 }, "is behind" },
+                { "right, and set back", { 0, -3600, 0 }, { 100, 100, 100 }, NULL },
+                { "right, and set ahead twice", { 0, 500, 1000 }, { 100, 100, 100 }, NULL },
+                { "behind, and ahead", { -7200, 1000, 0 }, { 120, 30, 100 }, "is behind" },
+                { "right, and ahead by what may be right, too", { 0, 5, 0 }, { 100, 95, 100 }, NULL },
+                { "seconds are no step", { 200, 201, 202 }, { 30, 29, 28 }, "is ahead" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+                usec_t began = loop_now(l->loop),
+                       announced = usec_add(loop_wall(l->loop), 100 * USEC_PER_SEC);
+                int64_t off = 0;
+
+                print_message("%s\n", rows[i].what);
+                fake_imds_set_action(l->imds, "stop", announced);
+                for (size_t k = 0; k < ELEMENTSOF(rows[i].off_sec); k++) {
+                        usec_t end;
+
+                        loop_virtual_step_wall(l->loop, (rows[i].off_sec[k] - off) * (int64_t) USEC_PER_SEC);
+                        off = rows[i].off_sec[k];
+                        run(l, 20 * USEC_PER_SEC);
+                        end = usec_sub(loop_from_wall(l->loop, l->notice->deadline_usec), began);
+                        assert_in_range(end, (usec_t) rows[i].end_sec[k] * USEC_PER_SEC,
+                                        (usec_t) rows[i].end_sec[k] * USEC_PER_SEC + POLL_USEC);
+                        assert_int_equal(notice_announced(l->notice), announced);
+                }
+                if (rows[i].warning)
+                        assert_non_null(strstr(l->warning, rows[i].warning));
+                else
+                        assert_string_equal(l->warning, "");
+        }
+}
+
 /* Each answer and what it means. */
 static void test_answers(void **state) {
         static const struct {
@@ -529,14 +573,15 @@ static void test_may_cancel(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_deadline),       cmocka_unit_test(test_parse),
-                cmocka_unit_test(test_instance_id),    cmocka_unit_test(test_steady),
-                cmocka_unit_test(test_notice),         cmocka_unit_test(test_clock),
-                cmocka_unit_test(test_answers),        cmocka_unit_test(test_token_trouble),
-                cmocka_unit_test(test_revoked),        cmocka_unit_test(test_token_life),
-                cmocka_unit_test(test_stranger),       cmocka_unit_test(test_short_tokens),
-                cmocka_unit_test(test_nobody_listens), cmocka_unit_test(test_backoff),
-                cmocka_unit_test(test_start_jitter),   cmocka_unit_test(test_may_cancel),
+                cmocka_unit_test(test_deadline),      cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
+                cmocka_unit_test(test_notice),        cmocka_unit_test(test_clock),
+                cmocka_unit_test(test_clock_is_set),  cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_token_trouble), cmocka_unit_test(test_revoked),
+                cmocka_unit_test(test_token_life),    cmocka_unit_test(test_stranger),
+                cmocka_unit_test(test_short_tokens),  cmocka_unit_test(test_nobody_listens),
+                cmocka_unit_test(test_backoff),       cmocka_unit_test(test_start_jitter),
+                cmocka_unit_test(test_may_cancel),
         };
         return cmocka_run_group_tests_name("notice-ec2", tests, NULL, NULL);
 }

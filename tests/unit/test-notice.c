@@ -111,6 +111,119 @@ static void test_announced(void **state) {
         }
 }
 
+#define HOUR (3600 * USEC_PER_SEC)
+#define B0 (T0 - 9 * HOUR)
+
+/* A deadline that was judged by a clock which has been set since says nothing. */
+static void test_clock_was_set(void **state) {
+        static const struct {
+                const char *what;
+                usec_t known[3], seen[3], deadline,
+                        announced; /* deadline_usec, announced_usec, booted_usec */
+                bool changed;
+        } rows[] = {
+                { "it was behind, and is right",
+                  { T0, T0 + HOUR, B0 },
+                  { T0 + HOUR, 0, B0 + HOUR },
+                  T0 + HOUR,
+                  T0 + HOUR,
+                  true },
+                { "it was ahead, and is right",
+                  { T0, T0 - HOUR, B0 },
+                  { T0 - HOUR, 0, B0 - HOUR },
+                  T0 - HOUR,
+                  T0 - HOUR,
+                  true },
+                { "it is wrong otherwise",
+                  { T0, T0 - HOUR, B0 },
+                  { T0 + 2 * HOUR, T0, B0 + 2 * HOUR },
+                  T0 + 2 * HOUR,
+                  T0 - HOUR,
+                  true },
+                { "it was right", { T0, 0, B0 }, { T0 + HOUR, T0, B0 + HOUR }, T0 + HOUR, T0, true },
+                { "it is right, and nearer was announced once",
+                  { T0, T0 + HOUR - 9, B0 },
+                  { T0 + HOUR, 0, B0 + HOUR },
+                  T0 + HOUR - 9,
+                  T0 + HOUR - 9,
+                  true },
+                { "a second is no step",
+                  { T0, T0 + 9, B0 },
+                  { T0 + 9, 0, B0 + USEC_PER_SEC },
+                  T0,
+                  T0 + 9,
+                  false },
+                { "the same clock", { T0, T0 + HOUR, B0 }, { T0 + HOUR, 0, B0 }, T0, T0 + HOUR, false },
+                { "none was noted", { T0, T0 + HOUR, 0 }, { T0 + HOUR, 0, B0 }, T0, T0 + HOUR, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *known = make("stop", 0, rows[i].known[0]),
+                                               *seen = make("stop", 0, rows[i].seen[0]);
+                bool changed = !rows[i].changed;
+
+                print_message("%s\n", rows[i].what);
+                known->announced_usec = rows[i].known[1];
+                known->booted_usec = rows[i].known[2];
+                seen->announced_usec = rows[i].seen[1];
+                seen->booted_usec = rows[i].seen[2];
+                assert_return_code(notice_merge(known, seen, &changed), 0);
+                assert_int_equal(changed, rows[i].changed);
+                assert_true(known->deadline_usec == rows[i].deadline);
+                assert_true(notice_announced(known) == rows[i].announced);
+                assert_return_code(notice_merge(known, seen, &changed), 0);
+                assert_false(changed);
+        }
+}
+
+/* What was assumed moves with the clock, */
+static void test_follow_clock(void **state) {
+        static const struct {
+                const char *what;
+                usec_t n[3], booted; /* deadline_usec, announced_usec, booted_usec */
+                usec_t deadline;
+        } rows[] = {
+                { "the clock is put right", { T0, T0 + HOUR, B0 }, B0 + HOUR, T0 + HOUR },
+                { "back", { T0, T0 - HOUR, B0 }, B0 - HOUR, T0 - HOUR },
+                { "it was not set", { T0, T0 + HOUR, B0 }, B0 + USEC_PER_SEC, T0 },
+                { "what was announced stays", { T0, 0, B0 }, B0 + HOUR, T0 },
+                { "none was judged", { T0, T0 + HOUR, 0 }, B0, T0 },
+                { "without a deadline", { USEC_INFINITY, T0, B0 }, B0 + HOUR, USEC_INFINITY },
+                { "before 1970", { HOUR, T0, T0 }, T0 - 2 * HOUR, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *n = make("stop", 0, rows[i].n[0]);
+
+                print_message("%s\n", rows[i].what);
+                n->announced_usec = rows[i].n[1];
+                n->booted_usec = rows[i].n[2];
+                assert_int_equal(notice_follow_clock(n, rows[i].booted), rows[i].deadline != rows[i].n[0]);
+                assert_true(n->deadline_usec == rows[i].deadline);
+                assert_false(notice_follow_clock(n, rows[i].booted));
+        }
+}
+
+/* and gives way to what was announced once the clock agrees with that; not to another assumption. */
+static void test_follow_clock_and_merge(void **state) {
+        _cleanup_(notice_freep) Notice *known = make("stop", 0, T0), *wrong = make("stop", 0, T0 + HOUR + 9),
+                                       *right = make("stop", 0, T0 + HOUR + 99);
+        bool changed;
+
+        known->announced_usec = wrong->announced_usec = T0 + HOUR + 99;
+        known->booted_usec = B0;
+        wrong->booted_usec = right->booted_usec = B0 + HOUR;
+        assert_true(notice_follow_clock(known, B0 + HOUR));
+        assert_return_code(notice_merge(known, wrong, &changed), 0);
+        assert_false(changed);
+        assert_true(known->deadline_usec == T0 + HOUR);
+        assert_return_code(notice_merge(known, right, &changed), 0);
+        assert_true(changed);
+        assert_true(known->deadline_usec == T0 + HOUR + 99 && known->announced_usec == 0);
+        assert_return_code(notice_merge(known, right, &changed), 0);
+        assert_false(changed);
+}
+
 static char *format(const Notice *n) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
@@ -133,7 +246,7 @@ static void test_json(void **state) {
                 usec_t not_before, deadline;
                 NoticeCertainty certainty;
                 const char *text;
-                usec_t announced;
+                usec_t announced, booted;
         } rows[] = {
                 { 0, T0, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
@@ -145,6 +258,11 @@ static void test_json(void **state) {
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\"}",
                   T0 + 7200 * USEC_PER_SEC },
+                { 0, T0, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\","
+                  "\"ownBoot\":\"2027-01-15T07:00:00Z\"}",
+                  T0 + 7200 * USEC_PER_SEC, T0 - 3600 * USEC_PER_SEC },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -154,6 +272,7 @@ static void test_json(void **state) {
 
                 n->certainty = rows[i].certainty;
                 n->announced_usec = rows[i].announced;
+                n->booted_usec = rows[i].booted;
                 text = format(n);
                 assert_string_equal(text, rows[i].text);
                 assert_return_code(parse(text, &back), 0);
@@ -162,6 +281,7 @@ static void test_json(void **state) {
                 assert_int_equal(back->certainty, n->certainty);
                 assert_true(back->deadline_usec == n->deadline_usec);
                 assert_true(notice_announced(back) == notice_announced(n));
+                assert_true(back->booted_usec == n->booted_usec);
         }
 }
 
@@ -191,9 +311,15 @@ static void test_json_refused(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_kinds),        cmocka_unit_test(test_ends_machine),
-                cmocka_unit_test(test_merge),        cmocka_unit_test(test_json),
-                cmocka_unit_test(test_json_refused), cmocka_unit_test(test_announced),
+                cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_ends_machine),
+                cmocka_unit_test(test_merge),
+                cmocka_unit_test(test_json),
+                cmocka_unit_test(test_json_refused),
+                cmocka_unit_test(test_announced),
+                cmocka_unit_test(test_clock_was_set),
+                cmocka_unit_test(test_follow_clock),
+                cmocka_unit_test(test_follow_clock_and_merge),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }
