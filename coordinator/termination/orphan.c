@@ -14,11 +14,12 @@
 
 #define PRESENT_AGAIN_USEC (10 * USEC_PER_MINUTE)
 
-/* One claim without Node. */
+/* One claim without Node, or whose Node is not Ready. */
 typedef struct Orphan {
         Orphans *orphans;
         char *name, *uid, *key;
-        usec_t absent_usec; /* since when, loop_now() */
+        bool has_node;
+        usec_t absent_usec; /* since when Node, or kubelet, loop_now() */
         usec_t look_again_usec;
         MachineEnd *machine;
         ClaimStatus *status;
@@ -82,7 +83,12 @@ Orphans *orphans_free(Orphans *o) {
 }
 
 size_t orphans_size(const Orphans *o) {
-        return hashmap_size(o->map);
+        const Orphan *x;
+        size_t n = 0;
+
+        HASHMAP_FOREACH (x, o->map)
+                n += !x->has_node;
+        return n;
 }
 
 void orphans_view_changed(Orphans *o, bool stands) {
@@ -137,13 +143,10 @@ static void delete_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *
                          claim->object.meta.name, n->object.meta.name);
 }
 
-static void reconcile_with_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
+/* The claim is being deleted. */
+static void cascade(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
         EventObject object = event_object(&claim->object);
 
-        forget(o, claim->object.meta.name);
-        if (claim->object.meta.deletion_usec == 0 ||
-            !object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
-                return;
         if (!n)
                 event_record(o->context->recorder, &object, EVENT_WARNING, "SeveralNodes",
                              "Several Nodes have providerID %s, and status.nodeName names none of them: "
@@ -154,7 +157,7 @@ static void reconcile_with_node(Orphans *o, const KubeNodeClaim *claim, const Ku
                 delete_node(o, claim, n, key);
 }
 
-/* -- the claim without Node ----------------------------------------------------------------------------- */
+/* -- the claim whose Node, or kubelet, is absent -------------------------------------------------------- */
 
 static void on_machine(MachineEnd *m, void *userdata) {
         Orphan *x = userdata;
@@ -162,13 +165,14 @@ static void on_machine(MachineEnd *m, void *userdata) {
         (void) work_queue_add(x->orphans->queue, x->key);
 }
 
-static int orphan_new(Orphans *o, const KubeNodeClaim *claim, const char *key, Orphan **ret) {
+static int orphan_new(Orphans *o, const KubeNodeClaim *claim, bool has_node, const char *key, Orphan **ret) {
         Orphan *x = new0(Orphan, 1);
         int r;
 
         if (!x)
                 return -ENOMEM;
         x->orphans = o;
+        x->has_node = has_node;
         x->absent_usec = loop_now(o->env->loop);
         x->backoff = (Backoff){ .base_usec = USEC_PER_SEC,
                                 .cap_usec = 5 * USEC_PER_MINUTE,
@@ -265,6 +269,38 @@ static void look(Orphan *x, bool present) {
         (void) work_queue_add_at(x->orphans->queue, x->key, x->look_again_usec);
 }
 
+/* It cascades to the Node, whose removal looks at the machine again. */
+static void delete_claim(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n, const char *why) {
+        const ObjectMeta *m = &claim->object.meta;
+        ObjectWrite w = { .what = "delete",
+                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->uid,
+                          .reconcile_key = x->key };
+
+        if (object_writes_delete(x->orphans->writes, &w, m->uid, NULL) > 0)
+                log_info(x->orphans->env->log, "Node %s is not Ready, and %s: deleting its NodeClaim %s",
+                         n->object.meta.name, why, m->name);
+}
+
+/* A kubelet that is silent comes back, or its machine is gone: nothing else is of interest here. */
+static void decide_of_silent(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n) {
+        switch (machine_end_state(x->machine)) {
+        case MACHINE_GONE:
+                delete_claim(x, claim, n, "its machine is gone");
+                return;
+        case MACHINE_ENDING:
+                delete_claim(x, claim, n, "its machine cannot come back");
+                return;
+        case MACHINE_PRESENT:
+                backoff_reset(&x->backoff);
+                look(x, true);
+                return;
+        case MACHINE_UNKNOWN:
+                look(x, false);
+                return;
+        }
+}
+
 static void decide(Orphan *x, const KubeNodeClaim *claim) {
         bool deleting = claim->object.meta.deletion_usec > 0;
         const char *reason = "CloudUnknown", *problem = machine_end_problem(x->machine, &reason);
@@ -300,15 +336,16 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
         }
 }
 
-static void reconcile_without_node(Orphans *o, const KubeNodeClaim *claim, const char *key) {
+/* n: one that is not Ready; NULL: there is none. */
+static void reconcile_absence(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
         Orphan *x = hashmap_get(o->map, claim->object.meta.name);
         usec_t now = loop_now(o->env->loop), due;
 
-        if (x && !streq(x->uid, claim->object.meta.uid)) {
+        if (x && (!streq(x->uid, claim->object.meta.uid) || x->has_node != (n != NULL))) {
                 forget(o, claim->object.meta.name);
                 x = NULL;
         }
-        if (!x && orphan_new(o, claim, key, &x) < 0) {
+        if (!x && orphan_new(o, claim, n, key, &x) < 0) {
                 (void) work_queue_retry(o->queue, key);
                 return;
         }
@@ -323,13 +360,16 @@ static void reconcile_without_node(Orphans *o, const KubeNodeClaim *claim, const
                 (void) work_queue_retry(o->queue, key);
                 return;
         }
-        decide(x, claim);
+        if (n)
+                decide_of_silent(x, claim, n);
+        else
+                decide(x, claim);
 }
 
 void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *claim) {
         _cleanup_free_ char *key = strf("claim/%s", name);
         const KubeNode *n;
-        bool any;
+        bool any, ours;
 
         if (!key) {
                 work_queue_note_lost(o->queue);
@@ -340,11 +380,15 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
                 return;
         }
         n = node_of_claim(o, claim, &any);
-        if (any) {
-                reconcile_with_node(o, claim, n, key);
-                return;
+        ours = object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION);
+        if (!any && (ours || hashmap_contains(o->map, name)))
+                reconcile_absence(o, claim, NULL, key);
+        else if (n && ours && claim->object.meta.deletion_usec == 0 && n->object.meta.deletion_usec == 0 &&
+                 !kube_node_is_ready(n))
+                reconcile_absence(o, claim, n, key);
+        else {
+                forget(o, name);
+                if (any && ours && claim->object.meta.deletion_usec > 0)
+                        cascade(o, claim, n, key);
         }
-        if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION) ||
-            hashmap_contains(o->map, name))
-                reconcile_without_node(o, claim, key);
 }

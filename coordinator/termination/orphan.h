@@ -11,6 +11,10 @@
  *                              there               claim being deleted: ended, then finalizer off
  *                                                  else: a condition and an Event; its kubelet may come back
  *                              it cannot say       asked again, with backoff; nothing is taken off
+ *   its Node not Ready for 2 min (likewise) the cloud is asked, too:
+ *                              gone, by proof, or on its way    the claim is deleted, as a controller of the
+ *                                                  cloud would delete the Node (where there is one)
+ *                              there, or it cannot say          asked again, every 10 min or with backoff
  */
 
 #include "node-termination.h"

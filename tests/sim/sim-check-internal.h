@@ -99,6 +99,7 @@ bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for i
 /* sim-check-nodes.c */
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
+void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */
 void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_leaders(SimCheck *c);

@@ -23,6 +23,46 @@ void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old
                                  fj_string(old, "metadata", "name", NULL), instance);
 }
 
+/* -- why something is deleted ------------------------------------------------------------------ */
+
+static SimMachine *machine_of_claim(SimCheck *c, const cJSON *claim) {
+        const char *id = strempty(fj_string(claim, "spec", "providerID", NULL)), *slash = strrchr(id, '/');
+
+        for (size_t i = 0; slash && i < c->world->n_machines; i++)
+                if (streq(c->world->machines[i].instance, slash + 1))
+                        return &c->world->machines[i];
+        return NULL;
+}
+
+static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
+        const SimMachine *m = machine_of_claim(c, claim);
+        const cJSON *node = m ? sim_world_node(c->world, sim_check_index(c, m)) : NULL;
+
+        if (node && !sim_check_is_deleting(node) && sim_check_instance_alive(c, m->instance))
+                sim_check_broken(c, "chosen", "%s deletes the claim of %s, which nobody asked for: its node serves, and %s is there",
+                                 c->world->request->user, m->node, m->instance);
+}
+
+static void check_node_chosen(SimCheck *c, const cJSON *node) {
+        const SimMachine *m = sim_world_machine_of(c->world, fj_string(node, "metadata", "name", NULL));
+
+        if (m && !sim_check_is_deleting(sim_world_claim(c->world, sim_check_index(c, m))))
+                sim_check_broken(c, "chosen", "%s deletes node %s, whose claim nobody deletes",
+                                 c->world->request->user, m->node);
+}
+
+void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+        const SimProcess *p = sim_check_actor(c);
+
+        if (!p || p->kind != SIM_COORDINATOR || !has_finalizer(old) || sim_check_is_deleting(old) ||
+            (new && !sim_check_is_deleting(new)))
+                return;
+        if (change->resource->id == FAKE_NODECLAIMS)
+                check_claim_chosen(c, old);
+        else
+                check_node_chosen(c, old);
+}
+
 /* -- cordons ----------------------------------------------------------------------------------- */
 
 static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {

@@ -220,8 +220,10 @@ static void on_change(const FakeChange *change, void *userdata) {
         trace_change(c, change);
         if (changes_budgets(change, old, new))
                 c->lost_usec = sim_world_now(c->world);
-        if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS)
+        if (change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) {
                 sim_check_finalizer(c, change, old, new);
+                sim_check_chosen(c, change, old, new);
+        }
         if ((change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) &&
             (!new || sim_check_is_deleting(new)))
                 c->deleted_usec = sim_world_now(c->world);

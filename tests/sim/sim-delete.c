@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deleted nodes: two coordinators, no agent. */
+#include "sim-load.h"
 #include "sim-test.h"
 
 #define SEEDS 5u
@@ -320,6 +321,46 @@ static void test_deadline(void **state) {
         }
 }
 
+/* The cloud takes a machine without a word, and no controller of its own deletes the Node. */
+static void test_machine_taken(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                sim_load_take(w, 1, SEC);
+                timer_disarm(w->machines[1].deleted);
+                require_runs(w, 60 * SEC);
+                if (seed % 2)
+                        fake_ec2_forget(w->ec2, w->machines[1].instance);
+                require(w, !is_being_deleted(w, machine_arg(1)));
+                require_within(w, 240, is_gone, 1);
+                require_within(w, 60, claim_is_released, 1);
+                require_within(w, 60, pods_are_back, 0);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+                if (seed % 2 == 0)
+                        require(w, fake_ec2_n_terminations(w->ec2, w->machines[1].instance) == 0);
+        }
+}
+
+/* A kubelet that is silent is no machine that is gone, whoever leads. */
+static void test_kubelet_silent(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &usual);
+
+                sim_load_stop_kubelet(w, 1, 20 * USEC_PER_MINUTE);
+                require_runs(w, 5 * USEC_PER_MINUTE);
+                sim_process_kill(sim_world_leader(w), SEC);
+                require_runs(w, 17 * USEC_PER_MINUTE);
+                require(w, is_adopted(w, machine_arg(1)));
+                require_within(w, 60, pods_are_back, 0);
+                require_quiet(w);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),     cmocka_unit_test(test_several_at_once),
@@ -329,6 +370,7 @@ int main(void) {
                 cmocka_unit_test(test_wrong_region),  cmocka_unit_test(test_machine_gone),
                 cmocka_unit_test(test_answers_lost),  cmocka_unit_test(test_errors_sprinkled),
                 cmocka_unit_test(test_deadline),      cmocka_unit_test(test_late_pod_before_the_end),
+                cmocka_unit_test(test_machine_taken), cmocka_unit_test(test_kubelet_silent),
         };
         return cmocka_run_group_tests_name("sim-delete", tests, NULL, NULL);
 }

@@ -397,6 +397,18 @@ static void forget_notice(SimWorld *w) {
                    "{'metadata':{'annotations':{'vesper.sh/interruption':null}}}");
 }
 
+static void delete_claim_unasked(SimWorld *w) {
+        _cleanup_free_ char *claim = MUST(strdup(fj_string(sim_world_claim(w, 0), "metadata", "name", NULL)));
+
+        as(w, "coordinator-a", NULL);
+        fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, claim, -1);
+}
+
+static void delete_node_unasked(SimWorld *w) {
+        as(w, "coordinator-a", NULL);
+        fake_delete(w->cluster, FAKE_NODES, NULL, "n0", -1);
+}
+
 static void nothing(const HttpResponse *response, void *userdata) {
 }
 
@@ -510,6 +522,8 @@ static void test_checks_find(void **state) {
                 { "for a notice it was drained for", drain_twice },
                 { "which is still announced", forget_notice },
                 { "is not being deleted", end_in_service },
+                { "which nobody asked for", delete_claim_unasked },
+                { "whose claim nobody deletes", delete_node_unasked },
                 { "vesper.sh/deadline is left", leave_mark },
                 { "is left cordoned", leave_cordon },
                 { "is leaked", leak },

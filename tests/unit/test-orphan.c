@@ -69,6 +69,87 @@ static void test_claims_without_node(void **state) {
         }
 }
 
+/* A Node that stays when its machine is gone, where no controller of the cloud deletes it. */
+static void test_silent_nodes(void **state) {
+        static const struct {
+                const char *what;
+                InstanceState says;
+                CloudOutcome outcome;
+                bool comes_back; /* the kubelet, before the two minutes are over */
+                bool gone;       /* Node and claim, in the end */
+        } rows[] = {
+                { "its machine is gone", INSTANCE_GONE, CLOUD_OK, false, true },
+                { "its machine is on its way", INSTANCE_TERMINATING, CLOUD_OK, false, true },
+                { "its machine is there", INSTANCE_PRESENT, CLOUD_OK, false, false },
+                { "nobody knows", INSTANCE_UNKNOWN, CLOUD_OK, false, false },
+                { "no answer", INSTANCE_GONE, CLOUD_RETRY, false, false },
+                { "not allowed", INSTANCE_GONE, CLOUD_DENIED, false, false },
+                { "its kubelet was away for a moment", INSTANCE_GONE, CLOUD_OK, true, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                const char *const what[] = { "MachineWithoutNode", "CloudUnknown", "CloudUnavailable" };
+                _cleanup_free_ char *claim = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                claim = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+                rig_machine(r, "n0")->state = rows[i].says;
+                r->toy.describe_outcome = rows[i].outcome;
+                fake_cluster_set_kubelet(r->cluster, "n0", false);
+                rig_run(r, 119 * USEC_PER_SEC);
+                assert_int_equal(rig_machine(r, "n0")->n_described, 0);
+                if (rows[i].comes_back)
+                        fake_cluster_set_kubelet(r->cluster, "n0", true);
+                rig_run(r, 14 * USEC_PER_MINUTE);
+
+                assert_int_equal(rig_node(r, "n0") == NULL, rows[i].gone);
+                assert_int_equal(rig_claim(r, "n0") == NULL, rows[i].gone);
+                assert_int_equal(rig_machine(r, "n0")->n_described == 0, rows[i].comes_back);
+                assert_in_range(rig_machine(r, "n0")->n_described, 0, 16);
+                if (!rows[i].gone)
+                        assert_true(rig_is_adopted(r, "n0"));
+                for (size_t k = 0; k < ELEMENTSOF(what); k++)
+                        assert_false(rig_has_event(r, claim, what[k]));
+                assert_true(rig_is_adopted(r, "n1"));
+        }
+}
+
+/* Between two looks it comes back: one "gone" is nobody's word. */
+static void test_silent_node_looked_at_once(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_machine(r, "n0")->state = INSTANCE_GONE;
+        fake_cluster_set_kubelet(r->cluster, "n0", false);
+        while (rig_machine(r, "n0")->n_described == 0)
+                assert_int_equal(virtual_time_step(r->w.time, USEC_INFINITY), 1);
+        rig_machine(r, "n0")->state = INSTANCE_PRESENT;
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
+/* Its Node is torn away meanwhile: absences are counted each by itself, and the claim is an orphan then. */
+static void test_silent_node_torn_away(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_machine(r, "n0")->state = INSTANCE_PRESENT;
+        fake_cluster_set_kubelet(r->cluster, "n0", false);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_null(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT));
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 110 * USEC_PER_SEC);
+        assert_null(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT));
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_NODE_ABSENT), "True");
+}
+
 static void test_one_look_is_not_enough(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -165,6 +246,9 @@ static void test_ec2_gone(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claims_without_node),
+                cmocka_unit_test(test_silent_nodes),
+                cmocka_unit_test(test_silent_node_looked_at_once),
+                cmocka_unit_test(test_silent_node_torn_away),
                 cmocka_unit_test(test_one_look_is_not_enough),
                 cmocka_unit_test(test_node_comes_back),
                 cmocka_unit_test(test_finalizer_torn_off),
