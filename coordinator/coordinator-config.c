@@ -5,6 +5,8 @@
 
 /* ProtectedPolicy */
 static const char *const protected_choices[] = { "wait", "others", "ignore", NULL };
+/* InterruptionDelete */
+static const char *const delete_choices[] = { "never", "terminate", "always", NULL };
 /* LogTarget, auto */
 static const char *const target_choices[] = { "journal", "json", "text", "null", "auto", NULL };
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
@@ -49,6 +51,12 @@ const ConfigItem coordinator_config_table[] = {
           .default_value = "0s",
           .max = USEC_PER_HOUR,
           .help = "How long load balancers get to let go of a node before its pods are evicted." },
+        CHOICE("Interruption", "Delete", interruption_delete, delete_choices, "terminate",
+               "Whether a managed node whose agent tells of its end is deleted at once, so that its drain "
+               "is "
+               "seen through, its volumes are let go and its machine is ended and replaced, without waiting "
+               "for its cloud: terminate (if its cloud is to terminate it), always (also if its cloud is to "
+               "stop or hibernate it, after which it would come back), never."),
         { .section = "Budget",
           .key = "MaxConcurrentReboots",
           .parse = config_parse_unsigned,

@@ -7,6 +7,13 @@
 #include "drain-plan.h"
 #include "time-util.h"
 
+/* Of which interruptions it takes that a claim is deleted. */
+typedef enum InterruptionDelete {
+        INTERRUPTION_DELETE_NEVER,
+        INTERRUPTION_DELETE_TERMINATE, /* after which the machine is no more */
+        INTERRUPTION_DELETE_ALWAYS,    /* also stop and hibernate */
+} InterruptionDelete;
+
 typedef struct CoordinatorConfig {
         char *kubeconfig;                /* [Kubernetes] Kubeconfig=; NULL: in-cluster, then KUBECONFIG */
         char *lease_namespace;           /* [Lease] Namespace= */
@@ -18,6 +25,7 @@ typedef struct CoordinatorConfig {
         char *provider_command;          /* [Provider] Command= */
         int protected_policy;            /* [Drain] Protected=wait|others|ignore: a ProtectedPolicy */
         usec_t lb_wait_usec;             /* [Drain] LoadBalancerWaitSec= */
+        int interruption_delete;         /* [Interruption] Delete=: an InterruptionDelete */
         unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */
         usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */

@@ -275,6 +275,43 @@ static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key
                          n->object.meta.name);
 }
 
+static bool interruption_asks(const Adoption *a, const KubeNode *n) {
+        InterruptionMark mark;
+        bool asks = false;
+
+        if (interruption_mark_parse(n, &mark) < 0)
+                return false;
+        if (!interruption_mark_is_over(&mark))
+                switch ((InterruptionDelete) a->context->config->interruption_delete) {
+                case INTERRUPTION_DELETE_NEVER:
+                        break;
+                case INTERRUPTION_DELETE_TERMINATE:
+                        asks = mark.for_good;
+                        break;
+                case INTERRUPTION_DELETE_ALWAYS:
+                        asks = mark.ends_machine;
+                        break;
+                }
+        interruption_mark_done(&mark);
+        return asks;
+}
+
+/* Seed 002: what is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
+ * agent drains; T is the notice's (node-deadline.h). */
+static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
+                                  const char *key) {
+        const ObjectMeta *m = &claim->object.meta;
+        ObjectWrite w = { .what = "interrupted",
+                          .target = { .kind = &kube_node_claim_kind, .name = m->name },
+                          .state = m->uid,
+                          .reconcile_key = key };
+
+        if (interruption_asks(a, n) && object_writes_delete(a->writes, &w, m->uid, NULL) > 0)
+                log_info(a->context->env->log,
+                         "The machine of node %s is announced to end: deleting its NodeClaim %s",
+                         n->object.meta.name, m->name);
+}
+
 /* What makes an adopted node: claim, finalizers, status; each where it is missing. */
 static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
         if (put_finalizer(a, &claim->object, key, NULL) != 0 ||
@@ -282,6 +319,7 @@ static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, con
                 return;
         write_status(a, claim, n, key);
         delete_if_terminable(a, n, key);
+        delete_if_interrupted(a, n, claim, key);
 }
 
 static bool provider_can_end_it(Adoption *a, const KubeNodePool *pool, const KubeNode *n) {

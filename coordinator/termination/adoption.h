@@ -11,6 +11,9 @@
  * Node that several pools select is adopted by none; it says so in an Event, the pools in a condition
  * (pool-status.h). A Node that no pool selects any more is let go (release.h). A pool that cannot be
  * understood changes nothing about the nodes it has.
+ *
+ * One that asks for its end gets it: by seed 000's label, or by an agent that tells of an interruption
+ * ([Interruption] Delete=), whose claim is deleted then.
  */
 
 #include "node-termination.h"

@@ -250,8 +250,8 @@ static int parse_mark(const Json *o, InterruptionMark *m) {
         m->deadline_usec = USEC_INFINITY;
         if (deadline && rfc3339_parse(deadline, &m->deadline_usec) < 0)
                 return -EBADMSG;
-        m->ends_machine = streq_ptr(action, "terminate") || streq_ptr(action, "stop") ||
-                          streq_ptr(action, "hibernate");
+        m->for_good = streq_ptr(action, "terminate");
+        m->ends_machine = m->for_good || streq_ptr(action, "stop") || streq_ptr(action, "hibernate");
         if (free_and_strdup(&m->id, strempty(json_string_or_null(json_get(o, "id")))) < 0)
                 return -ENOMEM;
         return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));

@@ -40,6 +40,7 @@ typedef struct InterruptionMark {
         char *id, *phase;     /* "": not said */
         usec_t deadline_usec; /* wall clock; USEC_INFINITY: not said */
         bool ends_machine;    /* its action is terminate, stop or hibernate */
+        bool for_good;        /* ... is terminate */
 } InterruptionMark;
 
 /* 0; -ENODATA: there is none of this boot of the machine; -EBADMSG: not readable (as if there were none: it is the node's own word);

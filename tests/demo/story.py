@@ -192,7 +192,8 @@ class Demo:
         self.notes["notice"] = time.time()
         self.metadata[SPOT].interrupt(120)
         self.notes["spot drained"] = self.agents[SPOT].wait_line("NODE_DRAINED").time
-        wait(lambda: not self._pods_on(SPOT), f"{SPOT} is empty")
+        wait(lambda: self.client.find(f"/api/v1/nodes/{SPOT}") is None, f"{SPOT} is gone")
+        self.notes["spot gone"] = time.time()
         narrator.flush()
 
     def deletion(self, narrator):
@@ -300,8 +301,8 @@ class Demo:
         notes = self.notes
         say = self.screen.plain
         say(f"{SPOT}: notice -> drained in {notes['spot drained'] - notes['notice']:.1f} s of the "
-            "120 s that EC2 gave; "
-            "it waits, empty, for its end.")
+            "120 s that EC2 gave; its machine ended, its node gone after "
+            f"{notes['spot gone'] - notes['notice']:.1f} s.")
         say(f"{DELETED}: deleted -> gone in {notes['node gone'] - notes['deleted']:.1f} s, of which "
             f"{notes['takeover'] - notes['killed']:.1f} s without a leader; "
             f"its instance is {states[DELETED]}"
@@ -358,7 +359,7 @@ def play(stage, directory, screen):
         try:
             with Narrator(screen) as narrator, ClusterTeller(narrator, stage.client) as demo.cluster, \
                     LogTeller(narrator, demo.tellers()) as demo.logs:
-                screen.heading(f"1. {SPOT} is interrupted: its agent acts alone")
+                screen.heading(f"1. {SPOT} is interrupted: its agent drains it, a coordinator ends its machine")
                 demo.interruption(narrator)
                 screen.heading(
                     f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")

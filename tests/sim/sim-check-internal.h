@@ -23,6 +23,8 @@ typedef struct SimSeen {
         usec_t deadline_usec; /* wall clock, as deadline_of() gave it last, and since when */
         usec_t deadline_since_usec;
         usec_t said_usec, copied_usec; /* when the deadlines that stand on its Node were written: the agent's, and T */
+        usec_t announced_usec; /* since when its Node tells of an end for good; 0: it does not */
+        usec_t told_usec;      /* the last time it was seen to */
         usec_t opened_usec; /* since when a person's un-cordon stands */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
         size_t n_volumes;
@@ -105,4 +107,6 @@ void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_leaders(SimCheck *c);
 void sim_check_answered(SimCheck *c, unsigned status);
 /* sim-check-time.c */
+/* Its Node tells of an end for good of this boot of its machine, and no person has overruled it. */
+bool sim_check_is_announced(SimCheck *c, size_t i);
 void sim_check_look(SimCheck *c);

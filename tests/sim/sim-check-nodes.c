@@ -8,6 +8,9 @@
 /* A spot notice that is not told any more is taken back so long after its time, not before. */
 #define CANCEL_USEC (10 * USEC_PER_MINUTE)
 
+/* What stood on a Node is news to somebody for so long. */
+#define UNHEARD_USEC (5 * USEC_PER_MINUTE)
+
 static bool has_finalizer(const cJSON *o) {
         return o && fj_array_has(fj_get(o, "metadata", "finalizers", NULL), SIM_FINALIZER);
 }
@@ -36,10 +39,15 @@ static SimMachine *machine_of_claim(SimCheck *c, const cJSON *claim) {
 
 static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
         const SimMachine *m = machine_of_claim(c, claim);
-        const cJSON *node = m ? sim_world_node(c->world, sim_check_index(c, m)) : NULL;
+        size_t i = m ? sim_check_index(c, m) : 0;
+        const cJSON *node = m ? sim_world_node(c->world, i) : NULL;
 
+        if (m && !c->world->options.leave_interrupted &&
+            (sim_check_is_announced(c, i) ||
+             (c->seen[i].told_usec > 0 && sim_world_now(c->world) < c->seen[i].told_usec + UNHEARD_USEC)))
+                return;
         if (node && !sim_check_is_deleting(node) && sim_check_instance_alive(c, m->instance))
-                sim_check_broken(c, "chosen", "%s deletes the claim of %s, which nobody asked for: its node serves, and %s is there",
+                sim_check_broken(c, "chosen", "%s deletes the claim of %s, which nobody asked for: %s is there",
                                  c->world->request->user, m->node, m->instance);
 }
 

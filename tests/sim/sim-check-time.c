@@ -42,6 +42,17 @@ static bool goes_on(SimCheck *c, size_t i) {
         return !released && annotation(c, i, "vesper.sh/interruption");
 }
 
+bool sim_check_is_announced(SimCheck *c, size_t i) {
+        const SimMachine *m = &c->world->machines[i];
+        cJSON *interruption;
+        bool released = streq(phase_of(c, i, &interruption), "Released"),
+             is = !released && streq_ptr(fj_string(interruption, "action", NULL), "terminate") &&
+                  streq_ptr(fj_string(interruption, "bootID", NULL), m->boot_id);
+
+        cJSON_Delete(interruption);
+        return is;
+}
+
 /* The deadline that stands on the Node, where both daemons read it. */
 static usec_t told_deadline(SimCheck *c, size_t i) {
         const SimMachine *m = &c->world->machines[i];
@@ -66,10 +77,14 @@ static void learn(SimCheck *c, size_t i, usec_t now) {
         const SimMachine *m = &c->world->machines[i];
         SimSeen *seen = &c->seen[i];
         usec_t deadline = told_deadline(c, i);
+        bool announced = sim_check_is_announced(c, i);
 
         if (m->noticed && seen->noticed_usec == 0 && !m->opened_by_admin)
                 seen->opened_usec = 0;
         note_since(&seen->noticed_usec, m->noticed, now);
+        note_since(&seen->announced_usec, announced, now);
+        if (announced)
+                seen->told_usec = now;
         note_since(&seen->deleted_usec, sim_check_is_deleting(sim_world_node(c->world, i)), now);
         if (deadline != seen->deadline_usec) {
                 seen->deadline_usec = deadline;
@@ -118,6 +133,17 @@ static void check_opened(SimCheck *c, size_t i, usec_t now) {
 
 static bool somebody_leads(SimCheck *c) {
         return sim_world_leader(c->world);
+}
+
+/* What is told of its end is ended ahead of it. */
+static void check_announced(SimCheck *c, size_t i, usec_t now) {
+        const SimSeen *seen = &c->seen[i];
+        const cJSON *claim = sim_world_claim(c->world, i);
+
+        if (claim && !sim_check_is_deleting(claim) && !c->world->options.leave_interrupted && seen->announced_usec > 0 &&
+            now > seen->announced_usec + SEEN_USEC && somebody_leads(c) && sim_check_was_calm(c, SEEN_USEC))
+                sim_check_broken(c, "notice", "%s is to end, as its node has said for %" PRIu64 " s, and its claim stays",
+                                 c->world->machines[i].node, (now - seen->announced_usec) / USEC_PER_SEC);
 }
 
 /* "At T the node goes, whatever is left." */
@@ -181,6 +207,7 @@ void sim_check_look(SimCheck *c) {
                 check_notice(c, i, now);
                 check_opened(c, i, now);
                 check_deadline(c, i, now);
+                check_announced(c, i, now);
         }
         check_kept(c, now);
 }

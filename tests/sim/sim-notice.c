@@ -560,6 +560,58 @@ static void test_deleted_meanwhile(void **state) {
                 }
 }
 
+/* A managed node is ended ahead of its time, whoever dies: its agent, or who leads. */
+static void test_ended_ahead(void **state) {
+        SimOptions o = together;
+        (void) state;
+
+        o.stop_sec = 8;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (unsigned dies = 0; dies < 3; dies++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &o);
+
+                        sim_trace_add(w->trace, "scene", "ended ahead of its time%s",
+                                      dies == 1       ? ", and the agent dies"
+                                              : dies == 2 ? ", and the leader dies"
+                                                          : "");
+                        sim_world_notice(w, 1, 120);
+                        if (dies == 2) {
+                                require_within(w, 10, is_cordoned, 1);
+                                sim_process_kill(sim_world_leader(w), 60 * SEC);
+                        }
+                        require_within(w, 30, is_being_deleted, 1);
+                        if (dies == 1)
+                                sim_process_kill(sim_world_agent(w, 1), USEC_INFINITY);
+                        require_within(w, 85, is_ended, 1);
+                        require_within(w, 30, is_gone, 1);
+                        require_within(w, 60, claim_is_released, 1);
+                        require_within(w, 60, pods_are_back, 0);
+                        require_runs(w, 30 * SEC);
+                        require_quiet(w);
+                        require(w, fake_ec2_n_terminations(w->ec2, w->machines[1].instance) == 1);
+                }
+}
+
+/* One that its cloud only stops is drained, and comes back. */
+static void test_stopped(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &together);
+
+                sim_world_notice(w, 1, 120);
+                fake_imds_set_action(w->machines[1].imds, "stop", w->machines[1].deadline_usec);
+                require_drained(w, 1, 60);
+                require_runs(w, 60 * SEC);
+                require(w, is_adopted(w, machine_arg(1)) && !is_being_deleted(w, machine_arg(1)));
+                sim_load_crash(w, 1, 60 * SEC);
+                require_within(w, 180, is_open, 1);
+                require(w, sim_world_instance_alive(w, 1));
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
 /* A failing disk is told, and stops nothing. */
 static void test_disk_fails(void **state) {
         (void) state;
@@ -631,6 +683,8 @@ int main(void) {
                 cmocka_unit_test(test_errors_sprinkled),
                 cmocka_unit_test(test_turned_away),
                 cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_ended_ahead),
+                cmocka_unit_test(test_stopped),
                 cmocka_unit_test(test_disk_fails),
                 cmocka_unit_test(test_disk_hangs),
         };

@@ -47,6 +47,7 @@ static const Size sizes[] = {
         { "agents", offsetof(SimOptions, n_agents), 0 },
         { "coordinators", offsetof(SimOptions, n_coordinators), 0 },
         { "tgp", offsetof(SimOptions, tgp_sec), 0 },
+        { "leave-interrupted", offsetof(SimOptions, leave_interrupted), 0 },
         { "tgp-zero", offsetof(SimOptions, tgp_zero), 0 },
         { "shutting-down", offsetof(SimOptions, shutting_down_sec), 0 },
         { "detach", offsetof(SimOptions, detach_sec), 0 },
@@ -168,6 +169,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         p->options = draw_options(random);
         p->options.encoding = sim_world_draw_encoding(seed);
         p->options.watch_lag_msec = (hash64(&seed, sizeof(seed)) >> 48) % 2 == 0 ? 30 : 0;
+        p->options.leave_interrupted = (hash64(&seed, sizeof(seed)) >> 40) % 2;
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) % 3 == 0)
                 sim_schedule_add_garbling(p->schedule, seed, LOAD_USEC);
@@ -175,6 +177,8 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_mute(p->schedule, seed, i, LOAD_USEC);
         for (unsigned i = 0; i < UNHEARD && hash64(&seed, sizeof(seed)) / 3 % 6 == 1; i++)
                 sim_schedule_add_deletes_unheard(p->schedule, seed, i, LOAD_USEC);
+        if (hash64(&seed, sizeof(seed)) / 18 % 5 == 0)
+                sim_schedule_add_silence(p->schedule, seed);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);

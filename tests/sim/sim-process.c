@@ -44,6 +44,8 @@ SimProcess *sim_process_new_coordinator(SimWorld *w, unsigned index) {
                             &p->coordinator_config);
 
         assert(r >= 0);
+        if (w->options.leave_interrupted)
+                p->coordinator_config.interruption_delete = INTERRUPTION_DELETE_NEVER;
         if (w->options.max_reboots > 0)
                 p->coordinator_config.max_concurrent_reboots = w->options.max_reboots;
         p->name = MUST(strf("coordinator-%c", 'a' + (int) index));

@@ -17,6 +17,7 @@
 #define GARBLING_SEED UINT64_C(0x70726f746f627566)
 #define MUTE_SEED UINT64_C(0x6d7574656b696e64)
 #define DELETES_SEED UINT64_C(0x64656c6574657321)
+#define SILENCE_SEED UINT64_C(0x6b7562656c657400)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -360,6 +361,12 @@ static void play_kubelet(const Play *p) {
                 sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
 }
 
+/* So long that somebody asks for its machine. */
+static void play_silence(const Play *p) {
+        if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+                sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
+}
+
 /* Not by how much, but how: seconds, minutes, more than a cloud's signatures allow, hours. */
 static void play_clock(const Play *p) {
         static const int64_t off_sec[] = { 0, 5, -5, 70, -70, 1000, -1000, 7200, -7200 };
@@ -615,6 +622,7 @@ static const Act acts[] = {
         { "protobuf is cut", 0, play_garble, { PERMILLE(20, 1000), SECONDS("for", 5, 60) } }, /* drawn apart */
         { "one kind is unheard", 0, play_mute, { CHOICE(mute_choices), MILLISECONDS("for", 0, 60000) } }, /* so is this */
         { "deletes are unheard", 0, play_deletes_unheard, { MACHINE, SECONDS("for", 10, 90) } }, /* and this */
+        { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
 /* -- the schedule ------------------------------------------------------------------------------ */
@@ -692,6 +700,10 @@ void sim_schedule_add_mute(SimSchedule *s, uint64_t seed, unsigned n, usec_t len
 
 void sim_schedule_add_deletes_unheard(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         add_apart(s, play_deletes_unheard, (seed ^ DELETES_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {
+        add_apart(s, play_silence, seed ^ SILENCE_SEED, 5 * USEC_PER_SEC);
 }
 
 SimSchedule *sim_schedule_free(SimSchedule *s) {

@@ -67,6 +67,7 @@ typedef struct SimOptions {
         const char *cloud_region;    /* what the coordinators are told; NULL: the right one */
         const char *endpoint_region; /* of which the cloud's endpoint really is; NULL: of all */
         unsigned shutting_down_sec;
+        unsigned leave_interrupted; /* [Interruption] Delete=never */
         unsigned max_reboots; /* [Budget] MaxConcurrentReboots=; 0: 1 */
         unsigned encoding;    /* FakeEncoding of the API server */
         unsigned watch_lag_msec; /* watches tell of things up to so late, each by another time */

@@ -222,6 +222,70 @@ static void test_terminable(void **state) {
         assert_true(rig_is_adopted(r, "n1"));
 }
 
+/* Its agent tells of its end. */
+static void test_interrupted(void **state) {
+        static const struct {
+                const char *action, *phase;
+                bool other_boot;
+                const char *setting; /* NULL: none */
+                bool gone;
+        } rows[] = {
+                { "terminate", "Cordoned", false, NULL, true },
+                { "terminate", "Drained", false, NULL, true },
+                { "terminate", "Released", false, NULL, false }, /* a person overruled it */
+                { "terminate", "Cancelled", false, NULL, false },
+                { "terminate", "Cordoned", true, NULL, false }, /* it has outlived that */
+                { "stop", "Cordoned", false, NULL, false },
+                { "hibernate", "Cordoned", false, NULL, false },
+                { "poweroff", "Cordoned", false, NULL, false },
+                { "reboot", "Cordoned", false, NULL, false },
+                { "drain", "Cordoned", false, NULL, false },
+                { "stop", "Cordoned", false, "Interruption.Delete=always", true },
+                { "hibernate", "Drained", false, "Interruption.Delete=always", true },
+                { "stop", "Released", false, "Interruption.Delete=always", false },
+                { "reboot", "Cordoned", false, "Interruption.Delete=always", false },
+                { "terminate", "Cordoned", false, "Interruption.Delete=always", true },
+                { "terminate", "Cordoned", false, "Interruption.Delete=never", false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s %s %s\n", rows[i].action, rows[i].phase, strempty(rows[i].setting));
+                r->settings[0] = rows[i].setting ? strdup(rows[i].setting) : NULL;
+                rig_begin(r, 2, NULL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'status':{'nodeInfo':{'bootID':'a'}}}");
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                           "':'{\\'id\\':\\'x\\',\\'action\\':\\'%s\\',\\'phase\\':\\'%s\\',"
+                           "\\'bootID\\':\\'%s\\'}'}}}",
+                           rows[i].action, rows[i].phase, rows[i].other_boot ? "b" : "a");
+                assert_int_equal(rig_wait_gone(r, "n0", USEC_PER_MINUTE), rows[i].gone);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, rows[i].gone);
+                assert_int_equal(rig_is_adopted(r, "n0"), !rows[i].gone);
+                assert_true(rig_is_adopted(r, "n1"));
+        }
+}
+
+/* What nobody manages has no claim, and is its agent's alone. */
+static void test_interrupted_stranger(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_null(rig_claim(r, "n0"));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'x\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'Cordoned\\'}'}}}");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "n0"));
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
 /* Deleted before it was ours: nobody asked us to end its machine. */
 static void test_deleted_before_adoption(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -482,6 +546,8 @@ int main(void) {
                 cmocka_unit_test(test_wrong_provider),
                 cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_terminable),
+                cmocka_unit_test(test_interrupted),
+                cmocka_unit_test(test_interrupted_stranger),
                 cmocka_unit_test(test_deleted_before_adoption),
                 cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_invalid_pools),
