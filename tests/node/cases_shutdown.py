@@ -53,7 +53,7 @@ def _signal(number):
 
 def soft_reboot(bed, node, figures):
     """systemctl soft-reboot (a newer systemd): drained first; schedulable again though the kernel has the same boot id"""
-    # No pod is tried on it afterwards: what nspawn has mounted into the machine, the kubelet's program too, is gone then.
+    # No pod is tried on it afterwards: what nspawn has mounted into the machine, the kubelet's configuration too, is gone then.
     boot = node.boot_id()
     down = SoftShutdown(bed, node, lambda: node.run("systemctl", "soft-reboot"), Workload(bed, node))
     down.check()

@@ -166,8 +166,7 @@ class Node:
         argv = ["systemd-nspawn", "-q", "-D", self.at("/"), "-M", self.name, f"--hostname={self.name}", "--register=no",
                 "--keep-unit", "--console=pipe", f"--network-namespace-path=/run/netns/{self.name}",
                 "--capability=CAP_NET_ADMIN,CAP_SYSLOG", "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-                "--kill-signal=SIGRTMIN+3",
-                "--bind-ro=" + os.path.join(self.bed.cluster.binaries, "cluster") + ":/usr/local/bin/kubelet"]
+                "--kill-signal=SIGRTMIN+3"]
         argv += [f"--bind={self.at(p)}:{p}" for p in ("/var/lib/containerd", "/var/lib/kubelet", "/var/log")]
         argv.append("/usr/local/sbin/bed-init")
         with open(os.path.join(self.folder, "console.log"), "ab") as log:

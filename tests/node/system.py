@@ -139,13 +139,13 @@ class Layers:
     def __init__(self, folder):
         self.folder = folder
         base = debroot.base(PACKAGES)
-        self.bed = [self._make("bed", [base], self._bed)] + [base]
+        self.bed = [self._make_bed("bed", base), base]
         self.vesper = [self._make("vesper", self.bed, self._vesper)] + self.bed
 
     @functools.cached_property
     def newer(self):
         base = debroot.base_with_backports(PACKAGES, NEWER)
-        bed = [self._make("newer-bed", [base], self._bed)] + [base]
+        bed = [self._make_bed("newer-bed", base), base]
         return [self._make("newer-vesper", bed, self._vesper)] + bed
 
     def _make(self, name, lower, fill):
@@ -155,6 +155,16 @@ class Layers:
             fill(root)
         finally:
             run("umount", root)
+        return upper
+
+    def _make_bed(self, name, base):
+        upper = self._make(name, [base], self._bed)
+        program, kubelet = os.path.join(build_cluster(), "cluster"), os.path.join(upper, "usr", "local", "bin", "kubelet")
+        os.makedirs(os.path.dirname(kubelet), exist_ok=True)
+        try:
+            os.link(program, kubelet)  # as much less to load, for the API server is the same program
+        except OSError:
+            shutil.copy(program, kubelet)
         return upper
 
     def _bed(self, root):
@@ -172,7 +182,7 @@ class Layers:
         put("containerd.toml", "etc/containerd/config.toml")
         os.makedirs(os.path.join(root, "usr/local/share/bed"))
         shutil.move(_image(self.folder), os.path.join(root, "usr/local/share/bed/payload.tar"))
-        for path in ("usr/local/bin/kubelet", "etc/machine-id", "etc/resolv.conf"):
+        for path in ("etc/machine-id", "etc/resolv.conf"):
             path = os.path.join(root, path)
             if os.path.lexists(path):
                 os.unlink(path)
