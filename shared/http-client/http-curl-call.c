@@ -63,7 +63,7 @@ static bool call_leaves_its_handle(const CurlCall *c) {
  * nobody answers there, and the next call shall not be sent into the same silence; or libcurl has noted that
  * the HTTP/2 stream is to be reset, but with nobody left to drive the connection will not say so. */
 static void call_drop_handle(CurlCall *c) {
-        if (!c->easy)
+        if (!c->lane)
                 return;
 
         if (c->sent && !c->completed)
@@ -71,26 +71,25 @@ static void call_drop_handle(CurlCall *c) {
         curl_multi_remove_handle(c->lane->multi, c->easy);
         if (!call_leaves_its_handle(c))
                 curl_transport_return_handle(c->t, TAKE_PTR(c->easy));
-        else if (c->plain_url)
-                curl_transport_keep_handle(c->t, c);
-        else
+        else if (!c->plain_url) /* else it is kept with the call */
                 curl_transport_keep_ready(c->t, TAKE_PTR(c->easy), c, TAKE_PTR(c->headers));
         curl_lane_leave(TAKE_PTR(c->lane), c->https);
 }
 
 static void call_stop(CurlCall *c) {
         call_drop_handle(c);
-        c->deadline = timer_free(c->deadline);
+        if (c->deadline)
+                timer_disarm(c->deadline);
         if (c->in_ready) {
                 list_remove(&c->t->ready, &c->ready);
                 c->in_ready = false;
         }
 }
 
-void curl_call_destroy(CurlCall *c) {
-        call_stop(c);
-        list_remove(&c->t->calls, &c->calls);
-        http_tls_unref(c->tls);
+void curl_call_free(CurlCall *c) {
+        assert(!c->easy);
+
+        timer_free(c->deadline);
         curl_slist_free_all(c->headers);
         curl_slist_free_all(c->connect_to);
         free(c->plain_url);
@@ -99,6 +98,16 @@ void curl_call_destroy(CurlCall *c) {
         strbuf_done(&c->response_headers);
         strbuf_done(&c->response_body);
         free(c);
+}
+
+void curl_call_destroy(CurlCall *c) {
+        call_stop(c);
+        list_remove(&c->t->calls, &c->calls);
+        c->tls = http_tls_unref(c->tls);
+        if (c->easy)
+                curl_transport_keep_call(c->t, c);
+        else
+                curl_call_free(c);
 }
 
 void curl_call_cancel(HttpCall *call) {
@@ -525,8 +534,14 @@ static void call_set_userdata(CurlCall *c) {
         curl_easy_setopt(c->easy, CURLOPT_PREREQDATA, c);
         curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
         curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+}
+
+static void call_set_lane(CurlCall *c) {
+        if (c->handles_lane == c->lane)
+                return;
         curl_easy_setopt(c->easy, CURLOPT_SOCKOPTDATA, c->lane);
         curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETDATA, c->lane);
+        c->handles_lane = c->lane;
 }
 
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
@@ -571,7 +586,7 @@ static int call_set_options(CurlCall *c, const HttpRequest *q) {
 }
 
 static int call_set_up(CurlCall *c, const HttpRequest *q) {
-        bool plain = curl_request_is_plain(q), again = false;
+        bool kept = !!c->easy, again;
         CurlLane *lane;
         int r;
 
@@ -579,12 +594,9 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         if (r < 0)
                 return r;
         c->common = curl_request_is_common(q);
-        if (plain)
-                again = curl_transport_take_kept(c->t, q, c);
-        else if (c->common) {
+        if (c->common)
                 c->easy = curl_transport_take_ready(c->t, q, &c->headers);
-                again = !!c->easy;
-        }
+        again = !!c->easy;
         if (!again)
                 c->easy = curl_transport_take_handle(c->t);
         if (!c->easy)
@@ -592,9 +604,10 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
         c->lane = lane;
         c->https = !!startswith(q->url, "https://");
         curl_lane_enter(lane, c->https);
-        call_set_userdata(c);
-        if (again && plain)
+        call_set_lane(c);
+        if (kept)
                 return 0;
+        call_set_userdata(c);
         if (again) {
                 call_set_body(c, q);
                 return call_set_url(c, q);
@@ -604,14 +617,17 @@ static int call_set_up(CurlCall *c, const HttpRequest *q) {
 }
 
 static int call_begin(CurlCall *c, const HttpRequest *q) {
-        int r;
+        int r = 0;
 
-        r = timer_new(c->t->loop, "http-curl-deadline", on_deadline, c, &c->deadline);
+        if (!c->deadline)
+                r = timer_new(c->t->loop, "http-curl-deadline", on_deadline, c, &c->deadline);
         if (r < 0)
                 return r;
-        c->body = memdup_str(q->body, q->body_size);
-        if (!c->body)
-                return -ENOMEM;
+        if (c->has_body) {
+                c->body = memdup_str(q->body, q->body_size);
+                if (!c->body)
+                        return -ENOMEM;
+        }
         r = call_set_up(c, q);
         if (r < 0)
                 return r;
@@ -627,6 +643,32 @@ static int call_begin(CurlCall *c, const HttpRequest *q) {
         return 0;
 }
 
+static void buffer_use_again(StrBuf *b) {
+        if (b->failed || b->allocated > PIECE_BUFFER_KEEP_MAX)
+                strbuf_done(b);
+        else
+                strbuf_truncate(b, 0);
+}
+
+/* As new, or one that asked this before: all of that but its question is as new. */
+static CurlCall *call_new(CurlTransport *t, const HttpRequest *q) {
+        CurlCall *c = curl_request_is_plain(q) ? curl_transport_take_kept(t, q) : NULL;
+
+        if (!c)
+                return new0(CurlCall, 1);
+        buffer_use_again(&c->response_headers);
+        buffer_use_again(&c->response_body);
+        *c = (CurlCall){ .easy = c->easy,
+                         .handles_lane = c->handles_lane,
+                         .plain_url = c->plain_url,
+                         .plain_parts = c->plain_parts,
+                         .headers = c->headers,
+                         .deadline = c->deadline,
+                         .response_headers = c->response_headers,
+                         .response_body = c->response_body };
+        return c;
+}
+
 int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t done, void *userdata,
                     HttpCall **ret) {
         CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
@@ -635,7 +677,7 @@ int curl_call_start(HttpTransport *transport, const HttpRequest *q, http_done_t 
         int r;
 
         assert(!t->dead);
-        c = new0(CurlCall, 1);
+        c = call_new(t, q);
         if (!c)
                 return -ENOMEM;
 

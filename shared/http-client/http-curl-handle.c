@@ -6,9 +6,10 @@
 
 /*
  * Easy handles that wait for their next call. Making one costs more than a call, so a few are kept, as
- * fresh; and the last that asked plainly (GET, without TLS) is kept as it is, with its URL and headers. Who
- * polls asks the same again, and setting up the question was a quarter of what a poll spent outside libcurl.
- * Its URL is given to libcurl in parts, which would take a text apart, and put it together, for each poll.
+ * fresh; and the last call that asked plainly (GET, without TLS) is kept whole: its handle, which goes on
+ * pointing to it, its headers, its buffers. Who polls asks the same again, and what a poll costs is the
+ * memory that it touches: after a second of sleep, nothing of it is in a cache any more. Its URL is given to
+ * libcurl in parts, which would take a text apart, and put it together, for each poll.
  *
  * A few of those that asked by TLS are kept as they are, too. Calls to one API server differ in method, URL
  * and body; the other 40 options, and the headers with the token, are the same for thousands of evictions.
@@ -59,23 +60,12 @@ void curl_transport_return_handle(CurlTransport *t, CURL *easy) {
 
 /* -- the one that asked before -------------------------------------------------------------------------- */
 
-static void kept_forget_question(CurlKept *k) {
-        k->url = mfree(k->url);
-        curl_url_cleanup(TAKE_PTR(k->parts));
-        curl_slist_free_all(TAKE_PTR(k->headers));
-}
-
-void curl_transport_keep_handle(CurlTransport *t, CurlCall *c) {
-        CurlKept *k = &t->kept;
-
-        if (k->easy)
-                curl_transport_return_handle(t, k->easy);
-        kept_forget_question(k);
-        curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, NULL); /* the call's */
-        *k = (CurlKept){ .easy = TAKE_PTR(c->easy),
-                         .url = TAKE_PTR(c->plain_url),
-                         .parts = TAKE_PTR(c->plain_parts),
-                         .headers = TAKE_PTR(c->headers) };
+void curl_transport_keep_call(CurlTransport *t, CurlCall *c) {
+        if (t->kept) {
+                curl_transport_return_handle(t, TAKE_PTR(t->kept->easy));
+                curl_call_free(t->kept);
+        }
+        t->kept = c;
 }
 
 /* The line "Name: value" of this header. */
@@ -96,22 +86,14 @@ static bool lines_are_headers(const struct curl_slist *line, const HttpRequest *
         return true;
 }
 
-static bool kept_asks(const CurlKept *k, const HttpRequest *q) {
+static bool call_asks(const CurlCall *c, const HttpRequest *q) {
         const struct curl_slist *rest;
 
-        return k->easy && streq(k->url, q->url) && lines_are_headers(k->headers, q, &rest) && !rest;
+        return streq(c->plain_url, q->url) && lines_are_headers(c->headers, q, &rest) && !rest;
 }
 
-bool curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, CurlCall *c) {
-        CurlKept *k = &t->kept;
-
-        if (!kept_asks(k, q))
-                return false;
-        c->plain_url = TAKE_PTR(k->url);
-        c->plain_parts = TAKE_PTR(k->parts);
-        c->headers = TAKE_PTR(k->headers);
-        c->easy = TAKE_PTR(k->easy);
-        return true;
+CurlCall *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q) {
+        return t->kept && call_asks(t->kept, q) ? TAKE_PTR(t->kept) : NULL;
 }
 
 /* -- those that asked by TLS ---------------------------------------------------------------------------- */
@@ -165,8 +147,9 @@ void curl_transport_free_handles(CurlTransport *t) {
                 curl_easy_cleanup(take_oldest_ready(t));
         while (t->n_idle > 0)
                 curl_easy_cleanup(t->idle[--t->n_idle]);
-        if (t->kept.easy)
-                curl_easy_cleanup(TAKE_PTR(t->kept.easy));
-        kept_forget_question(&t->kept);
+        if (t->kept) {
+                curl_easy_cleanup(TAKE_PTR(t->kept->easy));
+                curl_call_free(TAKE_PTR(t->kept));
+        }
         t->origin = mfree(t->origin);
 }

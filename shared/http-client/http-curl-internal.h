@@ -36,14 +36,6 @@ typedef struct CurlLane {
         bool is_retired;
 } CurlLane;
 
-/* The handle of the last plain call, set up for the same question; easy NULL: none. */
-typedef struct CurlKept {
-        CURL *easy;
-        char *url;
-        CURLU *parts; /* of it, which the handle reads */
-        struct curl_slist *headers;
-} CurlKept;
-
 /* A handle whose last call was by TLS and came to its answer, with all that such calls have in common. */
 typedef struct CurlReady {
         CURL *easy;
@@ -69,9 +61,9 @@ struct CurlTransport {
         size_t n_idle;
         CurlReady ready_handles[CURL_HANDLES_MAX]; /* the one used last comes last */
         size_t n_ready_handles;
-        CurlKept kept;
-        char *origin; /* "https://host:port", the last that libcurl could read; NULL: none yet */
-        List ready;   /* calls that have something for their owner */
+        CurlCall *kept; /* the last plain one, over and gone for its owner; NULL: none */
+        char *origin;   /* "https://host:port", the last that libcurl could read; NULL: none yet */
+        List ready;     /* calls that have something for their owner */
         Timer *ready_timer;
         bool dispatching, dead;
 };
@@ -80,7 +72,7 @@ struct CurlCall {
         HttpCall call;
         CurlTransport *t;
         CurlLane *lane;
-        CURL *easy; /* NULL once it is over, or never began */
+        CURL *easy; /* NULL once it is over, or never began; of a plain call kept beyond */
         ListNode calls, ready;
         bool in_ready, owned, in_callback, freed;
         bool completed;   /* by libcurl */
@@ -91,8 +83,9 @@ struct CurlCall {
         bool common;      /* its handle may serve the next call that is like it, but for URL and body */
         bool has_body;
         HttpMethod method;
-        char *plain_url; /* of a plain call, whose handle is kept when it comes to its answer */
-        CURLU *plain_parts;
+        char *plain_url;        /* of a plain call, which is kept when it has come to its answer */
+        CURLU *plain_parts;     /* of it, which the handle reads */
+        CurlLane *handles_lane; /* of a kept one: that the handle was told of */
 
         HttpGuard guard;
         HttpTls *tls;
@@ -110,7 +103,7 @@ struct CurlCall {
         StrBuf response_headers; /* name, NUL, value, NUL, ... */
         size_t n_response_headers;
         bool headers_ended;
-        bool heard; /* something of the answer came */
+        bool heard;           /* something of the answer came */
         StrBuf response_body; /* of streams: what on_data has not seen yet */
         unsigned status, http_version;
         int error;
@@ -125,11 +118,10 @@ bool curl_request_is_plain(const HttpRequest *q);
 /* An easy handle, fresh or as fresh; NULL on ENOMEM. */
 CURL *curl_transport_take_handle(CurlTransport *t);
 void curl_transport_return_handle(CurlTransport *t, CURL *easy);
-/* Gives the call one that asked this plain question before, all set but what is the call's own. False: there
- * is none. */
-bool curl_transport_take_kept(CurlTransport *t, const HttpRequest *q, CurlCall *c);
-/* Takes it, and the question, from the call; in place of the one before. */
-void curl_transport_keep_handle(CurlTransport *t, CurlCall *c);
+/* A call that asked this plain question before, all set but what is the request's; NULL: there is none. */
+CurlCall *curl_transport_take_kept(CurlTransport *t, const HttpRequest *q);
+/* Takes a call that left its handle as it is. */
+void curl_transport_keep_call(CurlTransport *t, CurlCall *c);
 /* By TLS, and nothing is special about it. */
 bool curl_request_is_common(const HttpRequest *q);
 /* One that is set up for such a call, all but its URL, its body, and what is the call's own; NULL: there is
@@ -157,6 +149,8 @@ int curl_call_start(HttpTransport *t, const HttpRequest *request, http_done_t do
                     HttpCall **ret);
 void curl_call_cancel(HttpCall *call);
 void curl_call_destroy(CurlCall *c);
+/* Of one that is kept. */
+void curl_call_free(CurlCall *c);
 /* libcurl is done with it. */
 void curl_call_complete(CurlCall *c, CURLcode result);
 /* Calls on_data and done as there is cause; the call may be gone afterwards. */
