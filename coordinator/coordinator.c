@@ -27,6 +27,7 @@ struct Coordinator {
         LeaderElector *elector;
         ClusterView *view; /* NULL before the start */
         Leading *leading;  /* while we lead and the view is complete */
+        LeadingPace pace;
         Timer *begin_timer;
         HttpServer *server;
         bool elected, stopping;
@@ -51,6 +52,7 @@ static void begin_leading(Coordinator *c) {
                 .recorder = c->recorder,
                 .metrics = c->metrics,
                 .guard = leader_elector_guard(c->elector),
+                .pace = &c->pace,
         };
         int r;
 
@@ -193,7 +195,8 @@ void coordinator_handle(HttpExchange *x, void *coordinator) {
         else if (streq(x->path, "/healthz"))
                 http_reply_text(x, 200, "text/plain", "ok\n");
         else if (streq(x->path, "/readyz") && coordinator_is_synced(c))
-                http_reply_text(x, 200, "text/plain", coordinator_is_leader(c) ? "leading\n" : "standing by\n");
+                http_reply_text(x, 200, "text/plain",
+                                coordinator_is_leader(c) ? "leading\n" : "standing by\n");
         else if (streq(x->path, "/readyz"))
                 http_reply_text(x, 503, "text/plain", "the view of the cluster is not complete yet\n");
         else if (streq(x->path, "/metrics")) {
@@ -248,6 +251,7 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
         c->config = config;
         c->client = client;
         c->provider = provider;
+        leading_pace_init(&c->pace);
         handler.userdata = c;
         r = free_and_strdup(&c->identity, identity);
         if (r < 0)

@@ -12,7 +12,6 @@
 #include "reboot-grants.h"
 #include "release.h"
 #include "string-util.h"
-#include "token-bucket.h"
 
 #define TERMINATIONS_BURST 200u
 #define TERMINATIONS_PER_MINUTE 60u
@@ -46,7 +45,6 @@ struct Leading {
         LeadingOptions o;
         Env *env;
         TerminationContext context;
-        TokenBucket rate, progress, tales, milestones;
         WorkQueue *queue;
         Evictor *evictor;
         EvictorStats told; /* what the metrics have of its answers */
@@ -166,10 +164,10 @@ static int make_rooms(Leading *l) {
                 .guard = l->o.guard,
                 .requeue = on_requeue,
                 .userdata = l,
-                .rate = &l->rate,
-                .progress = &l->progress,
-                .tales = &l->tales,
-                .milestones = &l->milestones,
+                .rate = &l->o.pace->terminations,
+                .progress = &l->o.pace->progress,
+                .tales = &l->o.pace->tales,
+                .milestones = &l->o.pace->milestones,
         };
         r = release_new(&l->context, l->queue, l->writes, &l->release);
         if (r < 0)
@@ -183,20 +181,26 @@ static int make_rooms(Leading *l) {
         return reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
 }
 
+void leading_pace_init(LeadingPace *p) {
+        *p = (LeadingPace){
+                .terminations = { .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE },
+                .progress = { .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE },
+                .tales = { .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE },
+                .milestones = { .burst = MILESTONES_BURST, .per_minute = MILESTONES_PER_MINUTE },
+        };
+}
+
 int leading_new(const LeadingOptions *o, Leading **ret) {
         _cleanup_(leading_freep) Leading *l = NULL;
         int r;
 
-        assert(o && o->env && o->config && o->client && o->view && o->provider && o->recorder && ret);
+        assert(o && o->env && o->config && o->client && o->view && o->provider && o->recorder && o->pace &&
+               ret);
         l = new0(Leading, 1);
         if (!l)
                 return -ENOMEM;
         l->o = *o;
         l->env = o->env;
-        l->rate = (TokenBucket){ .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE };
-        l->progress = (TokenBucket){ .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE };
-        l->tales = (TokenBucket){ .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE };
-        l->milestones = (TokenBucket){ .burst = MILESTONES_BURST, .per_minute = MILESTONES_PER_MINUTE };
         r = make_rooms(l);
         if (r < 0)
                 return r;
@@ -481,7 +485,8 @@ static void measure_reboots(Leading *l) {
 
 void leading_measure(Leading *l) {
         size_t states[_NODE_TERMINATION_STATE_MAX] = {};
-        double tokens = l->rate.started ? (double) l->rate.tokens_micro / 1e6 : TERMINATIONS_BURST;
+        const TokenBucket *rate = &l->o.pace->terminations;
+        double tokens = rate->started ? (double) rate->tokens_micro / 1e6 : TERMINATIONS_BURST;
         Removal *x;
 
         HASHMAP_FOREACH (x, l->removals)

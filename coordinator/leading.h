@@ -3,16 +3,26 @@
 
 /*
  * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, grants of
- * reboots, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all. Made when the Lease is
- * ours and the view is complete; freeing it drops every call, every wish for an eviction and every
- * termination at once, and leaves the marks to the next leader.
+ * reboots, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all.
+ * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
+ * eviction and every termination at once, and leaves the marks to the next leader.
  */
 
 #include "cluster-view.h"
 #include "coordinator-config.h"
 #include "node-termination.h"
+#include "token-bucket.h"
 
 typedef struct Leading Leading;
+
+/* How fast it goes: of the process, not of one leadership, as a lease that is lost and won again gives
+ * nobody a new burst. */
+typedef struct LeadingPace {
+        TokenBucket terminations;
+        TokenBucket progress, tales, milestones; /* of TerminationContext */
+} LeadingPace;
+
+void leading_pace_init(LeadingPace *p); /* all full */
 
 typedef struct LeadingOptions {
         Env *env;
@@ -23,6 +33,7 @@ typedef struct LeadingOptions {
         EventRecorder *recorder;
         Metrics *metrics;
         HttpGuard guard;
+        LeadingPace *pace;
 } LeadingOptions;
 
 /* All borrowed. Everything in view is marked dirty. */

@@ -141,6 +141,34 @@ static void test_lease_lost_during_removal(void **state) {
         assert_int_equal(rig_evictions(r, 0), 1);
 }
 
+static double tokens(CoordinatorRig *r) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return page_sum(&p, "vesper_coordinator_termination_tokens");
+}
+
+/* Nodes that were ended before the lease was lost count: whoever wins it again has no second burst. */
+static void test_rate_over_leases(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 40, NULL);
+        for (unsigned i = 0; i < 40; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%u", i);
+                rig_delete_node(r, name);
+        }
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODES), 0);
+        assert_in_range(tokens(r), 160, 175);
+        fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'somebody-else','leaseDurationSeconds':1}}");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_non_null(rig_leader(r));
+        assert_in_range(tokens(r), 160, 199);
+}
+
 static bool is_hurried(CoordinatorRig *r, size_t i) {
         return http_inproc_hurried(r->coordinators[i]->transport);
 }
@@ -401,6 +429,7 @@ int main(void) {
                 cmocka_unit_test(test_kill_hands_over),
                 cmocka_unit_test(test_paused_leader),
                 cmocka_unit_test(test_lease_lost_during_removal),
+                cmocka_unit_test(test_rate_over_leases),
                 cmocka_unit_test(test_hurry),
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_watches_cut),

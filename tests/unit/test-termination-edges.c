@@ -387,6 +387,44 @@ static double removals(CoordinatorRig *r) {
         return page_sum(&page, "vesper_coordinator_terminations");
 }
 
+/* One leader begins, the claim is torn off and applied anew under its name, and another leader takes over.
+ * He knows a claim by its machine: that of the node's goes with it, that of another's stays. */
+static void test_claim_is_anew_for_the_next_leader(void **state) {
+        (void) state;
+
+        for (unsigned other = 0; other < 2; other++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *name = NULL;
+                cJSON *again;
+
+                print_message("  of %s machine\n", other ? "another" : "the same");
+                rig_begin(r, 2, "1h");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+                rig_run(r, USEC_PER_SEC);
+                name = claim_name(r, "n0");
+                again = fj_copy(rig_claim(r, "n0"));
+                rig_delete_node(r, "n0");
+                rig_run(r, 5 * USEC_PER_SEC);
+                if (other)
+                        fj_set_string(fj_object(again, "spec"), "providerID",
+                                      rig_machine(r, "n1")->provider_id);
+                rig_kill(r, 0);
+                make_claim_anew(r, name, again);
+                rig_start(r, 1);
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_int_equal(fj_get(fake_get(r->cluster, FAKE_NODECLAIMS, NULL, name), "metadata",
+                                        "deletionTimestamp", NULL) != NULL,
+                                 !other);
+                assert_true(rig_is_adopted(r, "n1"));
+                if (other)
+                        continue;
+                fake_remove(r->cluster, FAKE_PODS, "default", "web");
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+                assert_null(fake_get(r->cluster, FAKE_NODECLAIMS, NULL, name));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        }
+}
+
 /* The claim's end is answered before its watch tells of it, and its Node left long ago: nothing is kept of
  * either. */
 static void test_claim_goes_last(void **state) {
@@ -591,6 +629,7 @@ int main(void) {
                 cmocka_unit_test(test_cascade_holds_the_node),
                 cmocka_unit_test(test_claim_of_the_same_name),
                 cmocka_unit_test(test_claim_is_anew_at_the_end),
+                cmocka_unit_test(test_claim_is_anew_for_the_next_leader),
                 cmocka_unit_test(test_claim_goes_last),
                 cmocka_unit_test(test_sibling_is_ready),
                 cmocka_unit_test(test_cloud_changes_its_mind),
