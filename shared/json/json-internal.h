@@ -63,21 +63,17 @@ void json_scan_done(JsonScan *s);
 /* The value of a number as it is written; at most JSON_NUMBER_MAX_BYTES. */
 double json_number(const unsigned char *begin, size_t size);
 
-/* The tree that cJSON would make of a text which json_scan() has passed (not split), with null for what is to be
- * left out. It is one piece of memory, for free() instead of cJSON_Delete(). -ENOMEM. */
-int json_tree_new(const JsonScan *s, cJSON **ret);
-
-/* A document of such a piece, which it then owns. -ENOMEM. */
-int json_doc_new_of_piece(cJSON *root, JsonDoc **ret);
-
-/* What a tree in several pieces stands in: each begins with the place of the next. Nodes, which have a double, come
- * right behind: where a pointer has 4 bytes, too. */
+/* What a tree of our own stands in, instead of cJSON's many: each begins with the place of the next. Nodes, which have
+ * a double, come right behind: where a pointer has 4 bytes, too. */
 typedef struct JsonPiece {
         alignas(max_align_t) struct JsonPiece *next;
 } JsonPiece;
 
 void json_pieces_free(JsonPiece *first);
-/* A document of them, which owns them then. -ENOMEM. */
+/* The tree that cJSON would make of a text which json_scan() has passed (not split), with null for what is to be
+ * left out, in one piece. -ENOMEM. */
+int json_tree_new(const JsonScan *s, JsonPiece **ret_piece, cJSON **ret_root);
+/* A document of a tree in pieces, which owns them then. -ENOMEM. */
 int json_doc_new_of_pieces(cJSON *root, JsonPiece *first, JsonDoc **ret);
 /* A member whose key the object has twice, or NULL in *ret. -ENOMEM. */
 int json_find_duplicate_member(const cJSON *object, const cJSON **ret);

@@ -22,8 +22,7 @@
 /* A Json is a cJSON under another name, so that nobody outside can touch it by cJSON's own calls. */
 struct JsonDoc {
         cJSON *root;
-        bool one_piece;    /* by json_tree_new() */
-        JsonPiece *pieces; /* by json_from_protobuf(); or NULL */
+        JsonPiece *pieces; /* that it stands in; NULL: it is cJSON's own */
 };
 
 static const cJSON *from_json(const Json *v) {
@@ -166,16 +165,6 @@ static int doc_build(const char *data, size_t size, bool has_nul, JsonDoc **ret,
         return 0;
 }
 
-int json_doc_new_of_piece(cJSON *root, JsonDoc **ret) {
-        JsonDoc *d = new0(JsonDoc, 1);
-
-        if (!d)
-                return -ENOMEM;
-        *d = (JsonDoc){ .root = root, .one_piece = true };
-        *ret = d;
-        return 0;
-}
-
 int json_doc_new_of_pieces(cJSON *root, JsonPiece *first, JsonDoc **ret) {
         JsonDoc *d = new0(JsonDoc, 1);
 
@@ -199,15 +188,16 @@ void json_pieces_free(JsonPiece *first) {
 static int doc_build_without(const JsonScan *s, JsonDoc **ret, JsonError *reterr) {
         _cleanup_(json_doc_freep) JsonDoc *d = NULL;
         const cJSON *duplicate = NULL;
+        JsonPiece *piece;
         cJSON *root;
         int r;
 
-        r = json_tree_new(s, &root);
+        r = json_tree_new(s, &piece, &root);
         if (r < 0)
                 return r;
-        r = json_doc_new_of_piece(root, &d);
+        r = json_doc_new_of_pieces(root, piece, &d);
         if (r < 0) {
-                free(root);
+                json_pieces_free(piece);
                 return r;
         }
         r = find_duplicate(d->root, &duplicate);
@@ -261,8 +251,6 @@ int json_check(const char *data, size_t size, size_t max_bytes, JsonError *reter
 JsonDoc *json_doc_free(JsonDoc *d) {
         if (d && d->pieces)
                 json_pieces_free(d->pieces);
-        else if (d && d->one_piece)
-                free(d->root);
         else if (d)
                 cJSON_Delete(d->root);
         free(d);

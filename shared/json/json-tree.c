@@ -234,18 +234,21 @@ static cJSON *build_value(Build *b, char *key) {
         return v;
 }
 
-int json_tree_new(const JsonScan *s, cJSON **ret) {
+int json_tree_new(const JsonScan *s, JsonPiece **ret_piece, cJSON **ret_root) {
         const unsigned char *data = (const unsigned char *) s->data;
         size_t values_bytes;
+        JsonPiece *piece;
         cJSON *values;
         Build b;
 
         assert(!s->split);
         if (__builtin_mul_overflow(s->count.values, sizeof(cJSON), &values_bytes))
                 return -ENOMEM;
-        values = malloc(values_bytes + s->count.text_bytes);
-        if (!values)
+        piece = malloc(sizeof(JsonPiece) + values_bytes + s->count.text_bytes);
+        if (!piece)
                 return -ENOMEM;
+        piece->next = NULL;
+        values = (cJSON *) (piece + 1);
 
         b = (Build){
                 .data = data,
@@ -261,6 +264,7 @@ int json_tree_new(const JsonScan *s, cJSON **ret) {
         skip_space(&b);
         (void) build_value(&b, NULL);
         assert(b.value == b.values_end && b.text <= b.text_end && b.n_left_out == 0);
-        *ret = values;
+        *ret_piece = piece;
+        *ret_root = values;
         return 0;
 }
