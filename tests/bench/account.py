@@ -143,35 +143,45 @@ class Instructions:
         self.user, self.all = by_event.get("instructions:u"), by_event.get("instructions")
 
 
-class Sampler(threading.Thread):
-    """Reads every `interval` seconds; `peak` is the most that was seen. A process that ends ends it."""
-    def __init__(self, pid, interval=0.05):
+class Watcher(threading.Thread):
+    """look() at the beginning, every `interval` seconds, and at the end of its context; one that answers False is the
+    last but for that."""
+    def __init__(self, interval):
         super().__init__(daemon=True)
-        self.peak = Peak()
-        self.readings = 0
-        self._pid = pid
         self._interval = interval
         self._end = threading.Event()
 
-    def run(self):
-        while not self._end.is_set():
-            if not self._look():
-                return
-            self._end.wait(self._interval)
+    def look(self):
+        raise NotImplementedError
 
-    def _look(self):
-        try:
-            self.peak = self.peak.with_reading(read(self._pid))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            return False
-        self.readings += 1
-        return True
+    def run(self):
+        while not self._end.wait(self._interval):
+            if not self.look():
+                return
 
     def __enter__(self):
+        self.look()
         self.start()
         return self
 
     def __exit__(self, *_):
         self._end.set()
         self.join(5)
-        self._look()
+        self.look()
+
+
+class Sampler(Watcher):
+    """Reads a process; `peak` is the most that was seen. A process that ends ends it."""
+    def __init__(self, pid, interval=0.05):
+        super().__init__(interval)
+        self.peak = Peak()
+        self.readings = 0
+        self._pid = pid
+
+    def look(self):
+        try:
+            self.peak = self.peak.with_reading(read(self._pid))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return False
+        self.readings += 1
+        return True

@@ -76,25 +76,18 @@ class Gone(threading.Thread):
         return max(self.times.values())
 
 
-class Shares(threading.Thread):
+class Shares(account.Watcher):
     """Who had the processors, between any two moments of its life: the bed's processes by name, our own, and all
     others. A look is one system call a process, and knows of threads that ended."""
     OURS, OTHERS = "the benchmark", "others on this machine"
 
     def __init__(self, pids, interval=0.1):
-        super().__init__(daemon=True)
+        super().__init__(interval)
         # clock_getcpuclockid(3): the CPU time clock of another process
         self._clocks = {name: ~pid << 3 | 2 for name, pid in pids.items()} | {self.OURS: time.CLOCK_PROCESS_CPUTIME_ID}
         self._looks = []
-        self._interval = interval
-        self._end = threading.Event()
 
-    def run(self):
-        while not self._end.is_set():
-            self._look()
-            self._end.wait(self._interval)
-
-    def _look(self):
+    def look(self):
         spent = {}
         for name, clock in self._clocks.items():
             with contextlib.suppress(OSError):  # it has ended
@@ -103,16 +96,7 @@ class Shares(threading.Thread):
             user, nice, system, _, _, irq, softirq, *_ = map(int, f.readline().split()[1:])
         spent[self.OTHERS] = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
         self._looks.append((time.time(), spent))
-
-    def __enter__(self):
-        self._look()
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self.join(5)
-        self._look()
+        return True
 
     def _at(self, moment):
         """What each had spent then, from the looks before and after."""
