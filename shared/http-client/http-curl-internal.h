@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between http-curl.c (lanes, sockets, dispatch), http-curl-call.c (one call) and http-curl-handle.c (easy
- * handles between two calls); for nobody else. */
+/* Between http-curl.c (lanes, sockets, dispatch), http-curl-call.c (one call), http-curl-request.c (what its handle is
+ * told of the request) and http-curl-handle.c (easy handles between two calls); for nobody else. */
 
 #include <curl/curl.h>
 #include <systemd/sd-event.h>
@@ -144,6 +144,15 @@ void curl_lane_leave(CurlLane *lane, bool https);
 /* A new connection of the lane, and the end of one. */
 int curl_lane_add_connection(CurlLane *lane, int fd);
 int curl_lane_close_connection(CurlLane *lane, int fd);
+
+/* http-curl-request.c: the call's handle is told of the request. Each int: 0, -ENOMEM, -EINVAL for a URL that libcurl
+ * cannot read. */
+int curl_call_set_headers(CurlCall *c, const HttpRequest *q); /* in c->headers alone */
+int curl_call_set_plain_url(CurlCall *c, const HttpRequest *q);
+int curl_call_set_url(CurlCall *c, const HttpRequest *q);
+void curl_call_set_tls(CurlCall *c);
+void curl_call_set_body(CurlCall *c, const HttpRequest *q);
+void curl_call_set_method(CurlCall *c, const HttpRequest *q); /* and the body */
 
 int curl_call_start(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
                     HttpCall **ret);
