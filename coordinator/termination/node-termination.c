@@ -17,6 +17,8 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 /* volumes of DaemonSet pods never detach: not waited for longer */
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
+/* No machine is ended by an older proof that nothing runs there. */
+#define PROOF_MAX_USEC (5 * USEC_PER_SEC)
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
 
@@ -39,7 +41,7 @@ struct NodeTermination {
         usec_t stuck_after_usec; /* of DrainRules */
         size_t n_volumes;
         usec_t volumes_moved_usec;
-        bool rate_taken, step_again, stepping;
+        bool rate_taken, ends_machine, step_again, stepping;
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -535,11 +537,11 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
 
 /* Since it was drained. */
 static bool pod_came(const NodeTermination *t) {
-        return t->drain && (node_drain_state(t->drain) == NODE_DRAIN_DRAINING ||
-                            node_drain_state(t->drain) == NODE_DRAIN_PROVING);
+        return t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING;
 }
 
 static void drain_again(NodeTermination *t) {
+        t->ends_machine = false;
         termination_report_drains_again(t->report, t->status);
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
 }
@@ -608,6 +610,10 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         if (!t->rate_taken && !kube_node_is_ready(n))
                 look_at_sibling(t); /* its machine may be gone already */
         t->rate_taken = true;
+        /* Volumes, rate and other Nodes may have taken long; who came meanwhile, a watch may not have told. */
+        if (!t->ends_machine && !deadline_passed(t) && t->drain && !node_drain_confirm(t->drain, PROOF_MAX_USEC))
+                return false;
+        t->ends_machine = true;
         machine_end_terminate(t->machine);
         if (machine_end_state(t->machine) == MACHINE_ENDING ||
             machine_end_state(t->machine) == MACHINE_GONE) {

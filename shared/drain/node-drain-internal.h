@@ -59,6 +59,7 @@ struct NodeDrain {
         KubeCall *proof;
         bool proof_spoilt; /* a pod came into view since the list went out */
         usec_t proof_retry_usec;
+        usec_t asked_usec, proven_usec; /* when a list was asked for: the last; the one that proved */
         Backoff proof_backoff;
         KubeCall *look;
         usec_t look_retry_usec; /* loop_now() */

@@ -303,10 +303,13 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 /* Not readable, or pods that the watch has not brought yet. */
                 log_debug(d->env->log, "Node %s is not proven empty: %zu pods in the list, result %d",
                           d->node, walk.left, r);
-                node_drain_set_state(d, NODE_DRAIN_DRAINING);
+                if (walk.left > 0 || d->proof_spoilt)
+                        node_drain_set_state(d, NODE_DRAIN_DRAINING);
                 d->proof_retry_usec = usec_add(now, backoff_next(&d->proof_backoff, d->env->random));
-        } else
+        } else {
+                d->proven_usec = d->asked_usec;
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
+        }
         node_drain_act_at_once(d);
 }
 
@@ -326,7 +329,17 @@ static void node_drain_prove(NodeDrain *d) {
                 return;
         }
         d->proof_spoilt = false;
+        d->asked_usec = now;
         node_drain_set_state(d, NODE_DRAIN_PROVING);
+}
+
+bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec) {
+        if (d->state != NODE_DRAIN_DRAINED)
+                return false;
+        if (loop_now(d->env->loop) <= usec_add(d->proven_usec, max_age_usec))
+                return true;
+        node_drain_prove(d);
+        return false;
 }
 
 static void node_drain_step(NodeDrain *d, usec_t wall_now) {

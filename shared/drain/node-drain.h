@@ -106,6 +106,10 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 
+/* Has the node been drained, as a list says that was asked for no longer ago? If only an older one says so, it is
+ * asked again (PROVING): on_changed tells. */
+bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec);
+
 NodeDrainState node_drain_state(const NodeDrain *d);
 size_t node_drain_pods_left(const NodeDrain *d);
 /* Those still there, in the order in which they were seen. */

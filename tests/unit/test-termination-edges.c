@@ -58,6 +58,76 @@ static void test_pod_comes_while_volumes_are_waited_for(void **state) {
         assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
 }
 
+/* The machine is not ended by what a list said long ago: a watch that is silent may hide who came since. */
+static void test_pod_comes_unheard(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        size_t lists;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        attach(r, "a", "n0");
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 30 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Volumes");
+        lists = fake_api_count(r->api, FAKE_LIST, FAKE_PODS, NULL);
+        fake_api_mute(r->api, FAKE_PODS, loop_now(r->w.loop) + 10 * USEC_PER_SEC);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 20 });
+        fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+        rig_run(r, 9 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_int_equal(rig_evictions(r, 0), 0); /* its PDB and uid come by the watch */
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_in_range(fake_api_count(r->api, FAKE_LIST, FAKE_PODS, NULL), lists + 2, lists + 12);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
+}
+
+static void on_list_of_pods(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (request->verb == FAKE_LIST && request->resource && request->resource->id == FAKE_PODS) {
+                (*n)++;
+                ret_fault->status = 500;
+        }
+}
+
+/* Nobody says whether somebody came: the machine waits, as long as there is no deadline. */
+static void test_old_proof_is_not_confirmed(void **state) {
+        static const struct {
+                const char *what, *tgp;
+                unsigned n_terminated; /* after a minute */
+        } rows[] = {
+                { "without a deadline", NULL, 0 },
+                { "not beyond it", "70s", 1 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                unsigned n = 0;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, rows[i].tgp);
+                attach(r, "a", "n0");
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_string_equal(phase(r, "n0"), "Volumes");
+                fake_api_set_fault(r->api, on_list_of_pods, &n);
+                fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_in_range(n, 3, 60);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, rows[i].n_terminated);
+                assert_false(rig_has_event(r, "n0", "DrainsAgain"));
+                fake_api_set_fault(r->api, NULL, NULL);
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        }
+}
+
 /* Of very many nodes "Drained" is told later: not of one that drains again by then. */
 static void test_drained_is_taken_back(void **state) {
         static const struct {
@@ -618,6 +688,8 @@ static void test_nowhere_to_listen(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
+                cmocka_unit_test(test_pod_comes_unheard),
+                cmocka_unit_test(test_old_proof_is_not_confirmed),
                 cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
                 cmocka_unit_test(test_no_provider_id),
