@@ -8,9 +8,9 @@
 #include "http-curl.h"
 #include "string-util.h"
 
-/* Room for the evictor's 100, and beside them for what gives way to them. */
-#define CONNECTIONS 8u
-#define BULK_STREAMS 20u
+/* Room for the evictor's 160, and beside them for what gives way to them. A connection is 120 kB. */
+#define CONNECTIONS 4u
+#define BULK_STREAMS 50u
 /* What pods do matters to nodes that are being removed: then nothing rests (leading.c). */
 #define REST_USEC (100 * USEC_PER_MSEC)
 

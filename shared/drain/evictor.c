@@ -19,10 +19,13 @@
  * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or SLEEPING as the queue's probe.
  */
 
-/* With 100 under way, 500 a second come to 200 ms each. Where answers take longer the API server is busy
- * rather than far: more requests at once are not served sooner then, and each costs libcurl 20 kB. */
-#define WINDOW_START 100u
-#define WINDOW_MAX 100u
+/* A busy API server serves evictions beside what follows from each (kubelets, controllers): on two cores
+ * 1,000 took 3.5 s with 100 under way, 2.6 s with 200, no less with 256. But each costs libcurl 25 kB: with
+ * 160, 3,000 pods keep to 15 MB. And far more are refused: priority and fairness lets 300 of a client wait
+ * beside those it serves, which were 44 while others had borrowed the rest of their level; 400 at once met a
+ * 429 six times for each pod then. */
+#define WINDOW_START 160u
+#define WINDOW_MAX 160u
 #define WINDOW_MIN 8u
 #define PER_SECOND 500u
 /* An eviction of a pod that is done or was not ready uses nothing of its PDB, whose status then says nothing
@@ -101,7 +104,7 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
         e->window = o && o->window_start ? o->window_start : WINDOW_START;
         e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
         e->bucket =
-                (TokenBucket){ .burst = MAX(per_second / 5, 1u), .per_minute = (uint64_t) per_second * 60 };
+                (TokenBucket){ .burst = MAX(per_second / 3, 1u), .per_minute = (uint64_t) per_second * 60 };
         if (o) {
                 e->guard = o->guard;
                 e->permit = o->permit;
@@ -619,6 +622,14 @@ static int wish_send(Eviction *w) {
         return 0;
 }
 
+/* Cordons have their part of it: they come first, and what is under way is bounded with them. They do not
+ * stop evictions, whose answers let the next ones go. */
+static bool window_is_open(const Evictor *e) {
+        size_t n = e->stats.in_flight;
+
+        return n < WINDOW_MIN ? n < e->window : kube_client_writes_under_way(e->client) < e->window;
+}
+
 static void on_pump(Timer *t, void *userdata) {
         Evictor *e = userdata;
         usec_t now = loop_now(e->env->loop), at;
@@ -629,7 +640,7 @@ static void on_pump(Timer *t, void *userdata) {
         }
         if (e->ready.size > 0 && !evictor_has_permit(e))
                 return;
-        while (e->ready.size > 0 && e->stats.in_flight < e->window) {
+        while (e->ready.size > 0 && window_is_open(e)) {
                 Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
 
                 if (!token_bucket_take(&e->bucket, now, &at)) {

@@ -95,6 +95,10 @@ Env *kube_client_env(KubeClient *c) {
         return c->env;
 }
 
+size_t kube_client_writes_under_way(const KubeClient *c) {
+        return c->n_under_way[KUBE_RANK_FIRST];
+}
+
 uint64_t kube_client_requests(const KubeClient *c, KubeVerb v) {
         assert(c);
         assert((size_t) v < _KUBE_VERB_MAX);

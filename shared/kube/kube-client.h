@@ -129,6 +129,9 @@ typedef struct KubeWatchOptions {
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,
                void *userdata, KubeCall **ret);
 
+/* Writes of KUBE_RANK_FIRST that were sent, or wait for a credential, and are not answered; Leases are none. */
+size_t kube_client_writes_under_way(const KubeClient *c);
+
 /* Keeps a connection of this lane open by a small request (GET /version) whenever it was quiet for interval_usec. */
 int kube_client_keep_warm(KubeClient *c, HttpLane lane, usec_t interval_usec);
 

@@ -49,6 +49,7 @@ typedef struct Bench {
         unsigned n_reports[WISHES_MAX];
         bool drop_when_told;
         usec_t start_usec;
+        KubeCall *patches[24]; /* other writes, never answered */
 } Bench;
 
 static void on_gone(HttpExchange *x, void *userdata) {
@@ -59,6 +60,10 @@ static void on_exchange(HttpExchange *x, void *userdata) {
         HttpHeader h[2] = { { "Content-Type", "application/json" } };
         size_t n = 1;
 
+        if (x->method == HTTP_PATCH) {
+                x->on_gone = on_gone;
+                return;
+        }
         assert_int_equal(x->method, HTTP_POST);
         b->at_usec[b->n_requests++ % ELEMENTSOF(b->at_usec)] = virtual_time_now(b->time) - b->start_usec;
         snprintf(b->last_path, sizeof(b->last_path), "%s", x->path);
@@ -99,6 +104,8 @@ static Bench *bench_new(const EvictorOptions *o) {
 static Bench *bench_free(Bench *b) {
         for (size_t i = 0; i < ELEMENTSOF(b->wishes); i++)
                 eviction_free(b->wishes[i]);
+        for (size_t i = 0; i < ELEMENTSOF(b->patches); i++)
+                kube_call_free(b->patches[i]);
         evictor_free(b->evictor);
         rig_host_free(b->host);
         virtual_time_free(b->time);
@@ -181,15 +188,55 @@ static void test_window_and_rate(void **state) {
         assert_true(b->peak > 20 && b->peak <= 40);
         assert_in_range(evictor_stats(b->evictor).window, 25, 40);
 
-        print_message("  a hundred at once, then 500 a second\n");
+        print_message("  what the window holds at once, then 500 a second\n");
         for (size_t i = 0; i < 600; i++)
                 wish(c, i, NULL);
         run_for(c, MSEC);
-        assert_int_equal(c->n_requests, 100);
+        assert_int_equal(c->n_requests, 160);
         run_for(c, 500 * MSEC);
-        assert_in_range(c->n_requests, 330, 352);
+        assert_in_range(c->n_requests, 395, 418);
         run_for(c, USEC_PER_SEC);
         assert_int_equal(n_accepted(c), 600);
+}
+
+static void cordon(Bench *b, size_t n) {
+        const KubeTarget target = { .kind = &kube_node_kind, .name = "node-1" };
+
+        for (size_t i = 0; i < n; i++)
+                assert_return_code(kube_patch(b->host->client, &target, KUBE_PATCH_MERGE, "{}", NULL, NULL,
+                                              NULL, &b->patches[i]),
+                                   0);
+}
+
+static void test_cordons_have_their_part(void **state) {
+        _cleanup_(bench_freep) Bench *b =
+                bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 20 });
+        _cleanup_(bench_freep) Bench *c =
+                bench_new(&(EvictorOptions){ .window_start = 20, .window_max = 20 });
+        (void) state;
+
+        cordon(b, 5);
+        for (size_t i = 0; i < 60; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_requests, 15);
+        run_for(b, ANSWER_USEC);
+        assert_int_equal(b->n_requests, 30);
+
+        print_message("  those have ended\n");
+        for (size_t i = 0; i < 5; i++)
+                b->patches[i] = kube_call_free(b->patches[i]);
+        run_for(b, ANSWER_USEC);
+        assert_int_equal(b->n_requests, 50);
+
+        print_message("  however many there are, evictions go on\n");
+        cordon(c, 24);
+        for (size_t i = 0; i < 60; i++)
+                wish(c, i, NULL);
+        run_for(c, MSEC);
+        assert_int_equal(c->n_requests, 8);
+        run_for(c, 10 * ANSWER_USEC);
+        assert_int_equal(n_accepted(c), 60);
 }
 
 static void test_flow_control(void **state) {
@@ -202,7 +249,7 @@ static void test_flow_control(void **state) {
         run_for(b, 100 * MSEC);
         assert_int_equal(b->n_requests, 50);
         assert_int_equal(b->reports[0].answer, EVICTION_FLOW_CONTROL);
-        assert_int_equal(evictor_stats(b->evictor).window, 50); /* one burst of bad news counts once */
+        assert_int_equal(evictor_stats(b->evictor).window, 80); /* one burst of bad news counts once */
 
         print_message("  nothing leaves before the server said\n");
         b->now = (Answer){ 201, CREATED, NULL, false };
@@ -222,7 +269,7 @@ static void test_slow_server(void **state) {
                 wish(b, i, NULL);
         run_for(b, 20 * USEC_PER_SEC);
         assert_int_equal(n_accepted(b), 200);
-        assert_true(evictor_stats(b->evictor).window < 100);
+        assert_true(evictor_stats(b->evictor).window < 160);
 }
 
 static void test_no_answer(void **state) {
@@ -666,6 +713,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_together),
                 cmocka_unit_test(test_window_and_rate),
+                cmocka_unit_test(test_cordons_have_their_part),
                 cmocka_unit_test(test_flow_control),
                 cmocka_unit_test(test_slow_server),
                 cmocka_unit_test(test_no_answer),
