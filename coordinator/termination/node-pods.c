@@ -32,8 +32,7 @@ usec_t node_pods_first_due(const ClusterView *view, const char *node, const Drai
         for (HashmapIterator it = {}; cluster_view_iterate_pods(view, node, &it, &pod);)
                 if (drain_waits_for(pod, rules, wall_now_usec) &&
                     class_of(pod, wall_now_usec) != POD_CLASS_TERMINATING && pod->grace_sec > 0)
-                        due = MIN(due,
-                                  usec_sub(rules->deadline_usec, (usec_t) pod->grace_sec * USEC_PER_SEC));
+                        due = MIN(due, usec_sub(rules->deadline_usec, drain_grace(pod->grace_sec)));
         return due;
 }
 

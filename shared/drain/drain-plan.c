@@ -69,8 +69,7 @@ void drain_context_add(DrainContext *c, const KubePod *pod, const DrainRules *ru
                 c->any_non_critical = true;
 }
 
-/* A grace comes from outside: it saturates. */
-static usec_t grace_usec(int64_t grace_sec) {
+usec_t drain_grace(int64_t grace_sec) {
         if (grace_sec <= 0)
                 return 0;
         return (usec_t) grace_sec > USEC_INFINITY / USEC_PER_SEC ? USEC_INFINITY
@@ -99,8 +98,8 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
 static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
         const ObjectMeta *m = &pod->object.meta;
 
-        return usec_add(usec_sub(m->deletion_usec, grace_usec(m->deletion_grace_sec)),
-                        grace_usec(grace_sec)) < now_usec;
+        return usec_add(usec_sub(m->deletion_usec, drain_grace(m->deletion_grace_sec)),
+                        drain_grace(grace_sec)) < now_usec;
 }
 
 static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {
@@ -139,7 +138,7 @@ static PodPlan plan_standing(const KubePod *pod, PodPlan p, const DrainRules *ru
                              const DrainContext *context, bool refused, usec_t now_usec) {
         usec_t force_usec = rules->deadline_usec == USEC_INFINITY
                                     ? USEC_INFINITY
-                                    : usec_sub(rules->deadline_usec, grace_usec(pod->grace_sec));
+                                    : usec_sub(rules->deadline_usec, drain_grace(pod->grace_sec));
 
         if (now_usec >= force_usec &&
             (refused || !rules->evict_first || must_hold(pod, p.pod_class, rules, context))) {

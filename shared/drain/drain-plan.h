@@ -65,6 +65,8 @@ typedef struct DrainContext {
 /* `refused`: an eviction of this pod was refused before. Pure; allocates nothing. */
 PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context,
                        bool refused, usec_t wall_now_usec);
+/* A grace comes from outside: it saturates. */
+usec_t drain_grace(int64_t grace_sec);
 /* Is this pod one that must be gone before the node is drained? A pod made after the drain began that
  * tolerates the cordon is not: its owner would make it again for ever. */
 bool drain_waits_for(const KubePod *pod, const DrainRules *rules, usec_t wall_now_usec);

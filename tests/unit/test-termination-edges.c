@@ -181,6 +181,22 @@ static void test_drained_is_taken_back(void **state) {
         }
 }
 
+/* What comes from outside saturates: this many seconds are half a second in microseconds modulo 2^64. */
+static void test_endless_grace(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->settings[0] = (char *) (uintptr_t) "Drain.LoadBalancerWaitSec=30s";
+        rig_begin(r, 1, "1h");
+        fake_add_pod(
+                r->cluster,
+                &(FakePod){ .name = "web", .node = "n0", .grace_sec = 18446744073710, .stop_sec = 2 });
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC); /* it has begun long ago: nothing is waited for */
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "web"));
+}
+
 static void test_load_balancers(void **state) {
         static const struct {
                 const char *what, *tgp;
@@ -692,6 +708,7 @@ int main(void) {
                 cmocka_unit_test(test_old_proof_is_not_confirmed),
                 cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
+                cmocka_unit_test(test_endless_grace),
                 cmocka_unit_test(test_no_provider_id),
                 cmocka_unit_test(test_leader_after_the_deadline),
                 cmocka_unit_test(test_many_pods_left),
