@@ -275,25 +275,35 @@ static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key
                          n->object.meta.name);
 }
 
-static bool interruption_asks(const Adoption *a, const KubeNode *n) {
+static bool interruption_counts(const Adoption *a, const InterruptionMark *mark) {
+        if (interruption_mark_is_over(mark))
+                return false;
+        switch ((InterruptionDelete) a->context->config->interruption_delete) {
+        case INTERRUPTION_DELETE_NEVER:
+                return false;
+        case INTERRUPTION_DELETE_TERMINATE:
+                return mark->for_good;
+        case INTERRUPTION_DELETE_ALWAYS:
+                return mark->ends_machine;
+        }
+        assert(false && "a choice of no kind");
+        return false;
+}
+
+/* Wall clock: from when on its claim is to be deleted; USEC_INFINITY: not for that. T is to be the notice's time:
+ * a shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
+static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
         InterruptionMark mark;
-        bool asks = false;
+        usec_t due = USEC_INFINITY;
 
         if (interruption_mark_parse(n, &mark) < 0)
-                return false;
-        if (!interruption_mark_is_over(&mark))
-                switch ((InterruptionDelete) a->context->config->interruption_delete) {
-                case INTERRUPTION_DELETE_NEVER:
-                        break;
-                case INTERRUPTION_DELETE_TERMINATE:
-                        asks = mark.for_good;
-                        break;
-                case INTERRUPTION_DELETE_ALWAYS:
-                        asks = mark.ends_machine;
-                        break;
-                }
+                return USEC_INFINITY;
+        if (interruption_counts(a, &mark))
+                due = mark.deadline_usec == USEC_INFINITY || claim->termination_grace_usec == USEC_INFINITY
+                              ? 0
+                              : usec_sub(mark.deadline_usec, claim->termination_grace_usec);
         interruption_mark_done(&mark);
-        return asks;
+        return due;
 }
 
 /* Seed 002: what is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
@@ -301,12 +311,20 @@ static bool interruption_asks(const Adoption *a, const KubeNode *n) {
 static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
                                   const char *key) {
         const ObjectMeta *m = &claim->object.meta;
+        Loop *loop = a->context->env->loop;
+        usec_t due = interruption_due(a, n, claim);
         ObjectWrite w = { .what = "interrupted",
                           .target = { .kind = &kube_node_claim_kind, .name = m->name },
                           .state = m->uid,
                           .reconcile_key = key };
 
-        if (interruption_asks(a, n) && object_writes_delete(a->writes, &w, m->uid, NULL) > 0)
+        if (due == USEC_INFINITY)
+                return;
+        if (loop_wall(loop) < due) {
+                (void) work_queue_add_at(a->queue, key, loop_from_wall(loop, due));
+                return;
+        }
+        if (object_writes_delete(a->writes, &w, m->uid, NULL) > 0)
                 log_info(a->context->env->log,
                          "The machine of node %s is announced to end: deleting its NodeClaim %s",
                          n->object.meta.name, m->name);

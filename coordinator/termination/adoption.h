@@ -13,7 +13,8 @@
  * understood changes nothing about the nodes it has.
  *
  * One that asks for its end gets it: by seed 000's label, or by an agent that tells of an interruption
- * ([Interruption] Delete=), whose claim is deleted then.
+ * ([Interruption] Delete=), whose claim is deleted then; with a terminationGracePeriod shorter than the notice
+ * leaves, so much later that it ends with the notice.
  */
 
 #include "node-termination.h"

@@ -135,13 +135,25 @@ static bool somebody_leads(SimCheck *c) {
         return sim_world_leader(c->world);
 }
 
+/* By a terminationGracePeriod that ends with the notice, and who leads can tell the time. */
+static bool is_due(SimCheck *c, const SimMachine *m) {
+        const SimOptions *o = &c->world->options;
+        usec_t grace = o->tgp_sec * USEC_PER_SEC;
+
+        if (o->tgp_sec == 0 && !o->tgp_zero)
+                return true;
+        return sim_process_knows_time(sim_world_leader(c->world)) &&
+               sim_world_wall(c->world) > usec_add(usec_sub(m->deadline_usec, grace), SEEN_USEC);
+}
+
 /* What is told of its end is ended ahead of it. */
 static void check_announced(SimCheck *c, size_t i, usec_t now) {
         const SimSeen *seen = &c->seen[i];
         const cJSON *claim = sim_world_claim(c->world, i);
 
         if (claim && !sim_check_is_deleting(claim) && !c->world->options.leave_interrupted && seen->announced_usec > 0 &&
-            now > seen->announced_usec + SEEN_USEC && somebody_leads(c) && sim_check_was_calm(c, SEEN_USEC))
+            now > seen->announced_usec + SEEN_USEC && somebody_leads(c) && is_due(c, &c->world->machines[i]) &&
+            sim_check_was_calm(c, SEEN_USEC))
                 sim_check_broken(c, "notice", "%s is to end, as its node has said for %" PRIu64 " s, and its claim stays",
                                  c->world->machines[i].node, (now - seen->announced_usec) / USEC_PER_SEC);
 }

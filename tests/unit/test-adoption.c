@@ -268,6 +268,44 @@ static void test_interrupted(void **state) {
         }
 }
 
+/* T is the notice's time: what the claim has of its own does not bring it nearer. */
+static void test_interrupted_with_grace_period(void **state) {
+        static const struct {
+                const char *what, *tgp;
+                usec_t deleted_usec; /* after the notice, which leaves two minutes; to the second */
+        } rows[] = {
+                { "longer than that", "5m", 0 },
+                { "shorter", "45s", 75 * USEC_PER_SEC },
+                { "none at all", "0s", 120 * USEC_PER_SEC },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                char text[RFC3339_MAX];
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, rows[i].tgp);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 300, .grace_sec = 400 });
+                rig_run(r, USEC_PER_SEC);
+                rfc3339_format(usec_add(loop_wall(r->w.loop), 120 * USEC_PER_SEC), text);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                           "':'{\\'id\\':\\'x\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'Cordoned\\',"
+                           "\\'deadline\\':\\'%s\\'}'}}}",
+                           text);
+                if (rows[i].deleted_usec > 0) {
+                        rig_run(r, rows[i].deleted_usec - USEC_PER_SEC);
+                        assert_true(rig_is_adopted(r, "n0"));
+                        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                }
+                rig_run(r, 3 * USEC_PER_SEC);
+                assert_true(!rig_node(r, "n0") || fj_get(rig_node(r, "n0"), "metadata", "deletionTimestamp", NULL));
+                rig_run(r, 120 * USEC_PER_SEC - rows[i].deleted_usec);
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        }
+}
+
 /* What nobody manages has no claim, and is its agent's alone. */
 static void test_interrupted_stranger(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -547,6 +585,7 @@ int main(void) {
                 cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_terminable),
                 cmocka_unit_test(test_interrupted),
+                cmocka_unit_test(test_interrupted_with_grace_period),
                 cmocka_unit_test(test_interrupted_stranger),
                 cmocka_unit_test(test_deleted_before_adoption),
                 cmocka_unit_test(test_two_pools),
