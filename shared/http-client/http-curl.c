@@ -47,7 +47,7 @@
 
 #define MAX_CONNECTIONS_BULK 4
 #define MAX_CONNECTIONS_URGENT 2
-#define MAX_CONCURRENT_STREAMS 100 /* kube-apiserver grants 250; 4 x 100 was faster than 4 x 250 */
+#define MAX_CONCURRENT_STREAMS 100 /* what kube-apiserver grants (250 before CVE-2023-44487) */
 #define MAX_IDLE_CONNECTIONS 32
 #define REST_BURST 10u
 /* A server that cannot get rid of what it has to tell ends a watch that keeps it waiting. */
