@@ -489,6 +489,10 @@ void fake_api_mute(FakeApi *a, FakeResourceId id, usec_t until_usec) {
         timer_arm_earlier(a->pump, until_usec);
 }
 
+usec_t fake_api_unheard_until(const FakeApi *a, FakeResourceId id) {
+        return MAX(a->stalled_until_usec, a->mute_until_usec[id]);
+}
+
 void fake_api_lag_watches(FakeApi *a, usec_t usec) {
         a->lag_usec = usec;
 }

@@ -84,6 +84,8 @@ void fake_api_stall_watches(FakeApi *a, usec_t until_usec);
 void fake_api_deafen(FakeApi *a, const char *user, usec_t until_usec);
 /* The same for everybody's watches of one kind: what happens to two kinds is heard of in another order. */
 void fake_api_mute(FakeApi *a, FakeResourceId id, usec_t until_usec);
+/* When fake_api_stall_watches() or fake_api_mute() last ended, or will end, for this kind; 0: neither was. */
+usec_t fake_api_unheard_until(const FakeApi *a, FakeResourceId id);
 /* Each watch tells of what happens up to so much later than the others do, as those of a real server; 0: all
  * at once. */
 void fake_api_lag_watches(FakeApi *a, usec_t usec);
