@@ -835,7 +835,7 @@ static void test_agent_says_drained(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
 
-        r->settings[0] = strdup("Interruption.Delete=never"); /* a person does */
+        r->settings[0] = (char *) (uintptr_t) "Interruption.Delete=never"; /* a person does */
         rig_begin(r, 1, NULL);
         add_pod(r, "web", "n0", NULL);
         mark_agent(r, "n0", "Drained", 0);
