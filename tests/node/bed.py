@@ -31,7 +31,8 @@ class Network:
         os.makedirs("/run/netns", exist_ok=True)
         system.run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
         ip("link", "set", "lo", "up")
-        ip("link", "add", "bed0", "type", "bridge")
+        # Of its own: else it has its lowest port's, and with that machine goes the address by which the others know it.
+        ip("link", "add", "bed0", "address", "02:76:65:73:70:01", "type", "bridge")
         ip("addr", "add", ADDRESS + "/16", "dev", "bed0")
         ip("link", "set", "bed0", "up")
         with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
