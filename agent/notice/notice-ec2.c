@@ -149,32 +149,29 @@ static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_
                     verdict == EC2_CLOCK_AHEAD ? "30 s" : "120 s");
 }
 
-/* A time that is told for the first time: by the clock as it is. */
-static usec_t judge(NoticeEc2 *s, const char *action, usec_t time_usec) {
-        usec_t now = loop_now(s->env->loop), deadline;
-        Ec2ClockVerdict verdict;
+/* By the clock as it is, as if it had been so when the time was first seen. One that agreed before, and does
+ * not now, was set wrong since: so much time is left as was thought. */
+static usec_t judge(NoticeEc2 *s, const char *action, Ec2ClockVerdict *ret_verdict) {
+        usec_t first_seen = loop_to_wall(s->env->loop, s->first_seen_usec), deadline;
 
-        deadline = notice_ec2_deadline(action, time_usec, loop_to_wall(s->env->loop, now), &verdict);
-        s->first_seen_usec = now;
-        s->time_usec = time_usec;
+        deadline = notice_ec2_deadline(action, s->time_usec, first_seen, ret_verdict);
+        if (*ret_verdict != EC2_CLOCK_FINE && s->trusted)
+                deadline = loop_to_wall(s->env->loop, s->ends_usec);
         s->ends_usec = loop_from_wall(s->env->loop, deadline);
-        s->trusted = verdict == EC2_CLOCK_FINE;
-        if (!s->trusted)
-                warn_about_clock(s, verdict, time_usec);
+        s->trusted |= *ret_verdict == EC2_CLOCK_FINE;
         return deadline;
 }
 
-/* The clock was set since: as if it had been so when the time was first seen. One that agreed before, and
- * does not now, was set wrong: so much time is left as was thought. */
-static usec_t judge_again(NoticeEc2 *s, const char *action) {
-        usec_t first_seen = loop_to_wall(s->env->loop, s->first_seen_usec), deadline;
+static usec_t judge_first(NoticeEc2 *s, const char *action, usec_t time_usec) {
         Ec2ClockVerdict verdict;
+        usec_t deadline;
 
-        deadline = notice_ec2_deadline(action, s->time_usec, first_seen, &verdict);
-        if (verdict != EC2_CLOCK_FINE && s->trusted)
-                deadline = loop_to_wall(s->env->loop, s->ends_usec);
-        s->ends_usec = loop_from_wall(s->env->loop, deadline);
-        s->trusted |= verdict == EC2_CLOCK_FINE;
+        s->first_seen_usec = loop_now(s->env->loop);
+        s->time_usec = time_usec;
+        s->trusted = false;
+        deadline = judge(s, action, &verdict);
+        if (verdict != EC2_CLOCK_FINE)
+                warn_about_clock(s, verdict, time_usec);
         return deadline;
 }
 
@@ -182,6 +179,7 @@ static usec_t judge_again(NoticeEc2 *s, const char *action) {
 static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
         _cleanup_free_ char *taken = action;
         _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
+        Ec2ClockVerdict verdict;
 
         if (!n)
                 return -ENOMEM;
@@ -196,9 +194,9 @@ static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
          * comes to lie in the past by itself. */
         n->booted_usec = loop_to_wall(s->env->loop, 0);
         if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec)
-                n->deadline_usec = judge(s, n->action, time_usec);
+                n->deadline_usec = judge_first(s, n->action, time_usec);
         else if (notice_clock_was_set(s->notice->booted_usec, n->booted_usec))
-                n->deadline_usec = judge_again(s, n->action);
+                n->deadline_usec = judge(s, n->action, &verdict);
         else {
                 n->deadline_usec = s->notice->deadline_usec;
                 n->booted_usec = s->notice->booted_usec;
