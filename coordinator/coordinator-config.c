@@ -41,8 +41,8 @@ const ConfigItem coordinator_config_table[] = {
         STRING("Provider", "Command", provider_command, NULL, "exec: absolute path of the command."),
         CHOICE("Drain", "Protected", protected_policy, protected_choices, "wait",
                "Pods that opted out of eviction on a node being deleted: wait (nothing is evicted until "
-               "they are gone), "
-               "others (the rest is evicted meanwhile), ignore (they are evicted like any other)."),
+               "they are gone), others (the rest is evicted meanwhile), ignore (they are evicted like any "
+               "other). An interrupted node waits for none of them."),
         { .section = "Drain",
           .key = "LoadBalancerWaitSec",
           .parse = config_parse_usec,

@@ -16,6 +16,10 @@ bool node_deadline_is_notice(const NodeDeadline *d) {
         return d->notice_usec < d->claim_usec;
 }
 
+bool node_deadline_has_notice(const NodeDeadline *d) {
+        return d->notice_id;
+}
+
 static void see_notice(NodeDeadline *d, const KubeNode *n) {
         InterruptionMark mark;
         bool stands;

@@ -26,3 +26,6 @@ bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClai
 bool node_deadline_passed(const NodeDeadline *d, usec_t wall_now_usec);
 /* It is the notice that ends it first. */
 bool node_deadline_is_notice(const NodeDeadline *d);
+/* Such a notice stands, whatever its time: the node is interrupted, and waits for no pod that opted out of
+ * drains (seed 002, design.md section 9). */
+bool node_deadline_has_notice(const NodeDeadline *d);

@@ -239,10 +239,20 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
+/* An interruption waits for nobody, as its agent does not: they are evicted with the others. */
+static ProtectedPolicy protected_policy(const NodeTermination *t) {
+        return node_deadline_has_notice(&t->deadline)
+                       ? PROTECTED_IGNORE
+                       : (ProtectedPolicy) t->context->config->protected_policy;
+}
+
 static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+        bool moved = node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop));
         usec_t at;
 
-        if (!node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop)))
+        if (t->drain)
+                node_drain_set_protected(t->drain, protected_policy(t));
+        if (!moved)
                 return;
         at = t->deadline.at_usec;
         termination_report_deadline(t->report, at,
@@ -312,7 +322,7 @@ static DrainRules drain_rules(const NodeTermination *t) {
         return (DrainRules){ .started_usec = t->started_usec,
                              .deadline_usec = t->deadline.at_usec,
                              .stuck_after_usec = t->stuck_after_usec,
-                             .protected_policy = (ProtectedPolicy) t->context->config->protected_policy };
+                             .protected_policy = protected_policy(t) };
 }
 
 static void begin_drain(NodeTermination *t) {
@@ -416,11 +426,14 @@ static bool step_checking(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
+static bool waits_for_protected(const NodeTermination *t) {
+        return protected_policy(t) == PROTECTED_WAIT && count_pods(t).protected > 0;
+}
+
 /* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000:
  * it goes on being used until they are gone). */
 static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
-        bool waits = t->state <= NODE_TERMINATION_PROTECTED &&
-                     t->context->config->protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
+        bool waits = t->state <= NODE_TERMINATION_PROTECTED && waits_for_protected(t);
 
         return (waits ? termination_hold_patch : termination_cordon_patch)(n, "node is being deleted",
                                                                            t->deadline.at_usec, ret_body);
@@ -475,14 +488,13 @@ static bool end_at_deadline(NodeTermination *t) {
 }
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
-        NodePodsCount c = count_pods(t);
-
-        if (t->context->config->protected_policy != PROTECTED_WAIT || c.protected == 0) {
+        if (!waits_for_protected(t)) {
                 t->drain = node_drain_free(t->drain);
-                t->lb_until_usec =
-                        c.waited == 0 ? 0
-                                      : usec_add(loop_now(t->env->loop), t->context->config->lb_wait_usec);
-                node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS, "no protected pod holds it");
+                t->lb_until_usec = count_pods(t).waited == 0 ? 0
+                                                             : usec_add(loop_now(t->env->loop),
+                                                                        t->context->config->lb_wait_usec);
+                node_termination_set_state(t, NODE_TERMINATION_LOAD_BALANCERS,
+                                           "it waits for no protected pod");
                 return true;
         }
         if (end_at_deadline(t))

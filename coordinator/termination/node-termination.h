@@ -17,6 +17,9 @@
  *         ^--------a pod was bound to it----+--(not accepted yet)--+
  *      FINISHING --finalizers off--> DONE
  *
+ *   An interruption, the agent's word that the machine ends, waits for no protected pod: PROTECTED goes on,
+ *   and DRAINING evicts them with the others.
+ *
  *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,
  *   whatever is left. A cloud that cannot say or will not: stays in TERMINATING, with the condition
  *   vesper.sh/TerminationBlocked, retried for ever.

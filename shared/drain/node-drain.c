@@ -444,6 +444,13 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
         node_drain_act_at_once(d);
 }
 
+void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy) {
+        if (policy == d->rules.protected_policy)
+                return;
+        d->rules.protected_policy = policy;
+        node_drain_act_at_once(d);
+}
+
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {
         if (usec == d->rules.stuck_after_usec)
                 return;

@@ -103,6 +103,8 @@ void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 /* T from here on, earlier or later (USEC_INFINITY: none): whoever sets it knows which deadlines stand. What
  * was asked for stays asked for. */
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
+/* DrainRules.protected_policy from here on. What was asked for stays asked for. */
+void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 

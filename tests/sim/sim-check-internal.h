@@ -25,6 +25,7 @@ typedef struct SimSeen {
         usec_t said_usec, copied_usec; /* when the deadlines that stand on its Node were written: the agent's, and T */
         usec_t announced_usec; /* since when its Node tells of an end for good; 0: it does not */
         usec_t told_usec;      /* the last time it was seen to */
+        usec_t interrupted_usec; /* the last time its Node told of an end, for good or not, of the boot it is of */
         usec_t opened_usec; /* since when a person's un-cordon stands */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
         size_t n_volumes;
@@ -100,6 +101,9 @@ void sim_check_going_clear(SimCheck *c);
 bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for it */
 /* sim-check-nodes.c */
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
+/* Its agent says there, as whoever reads that one version can tell, that the machine ends; no person
+ * overruled it. */
+bool sim_check_tells_of_end(const cJSON *node);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */

@@ -97,6 +97,23 @@ static cJSON *interruption_of(const cJSON *node) {
         return text ? cJSON_Parse(text) : NULL;
 }
 
+bool sim_check_tells_of_end(const cJSON *node) {
+        static const char *const actions[] = { "terminate", "stop", "hibernate" };
+        const char *boot = fj_string(node, "status", "nodeInfo", "bootID", NULL), *action, *phase, *of;
+        cJSON *interruption = interruption_of(node);
+        bool ends = false;
+
+        action = strempty(fj_string(interruption, "action", NULL));
+        phase = strempty(fj_string(interruption, "phase", NULL));
+        of = fj_string(interruption, "bootID", NULL);
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++)
+                ends |= streq(action, actions[i]);
+        ends = ends && !streq(phase, "Released") && !streq(phase, "Cancelled") &&
+               (!boot || !of || streq(boot, of));
+        cJSON_Delete(interruption);
+        return ends;
+}
+
 /* A notice is cancelled by whoever gave it, and not before the machine has outlived it. */
 static void check_cancelled(SimCheck *c, const SimMachine *m, const cJSON *was) {
         const SimSeen *seen = &c->seen[sim_check_index(c, m)];
@@ -222,6 +239,8 @@ static void note_deadlines(SimCheck *c, const SimMachine *m, const cJSON *old, c
         cJSON *was = interruption_of(old), *is = interruption_of(new);
         usec_t deadline;
 
+        if (sim_check_tells_of_end(old))
+                seen->interrupted_usec = sim_world_now(c->world);
         /* What has passed already when it is told is doubted, and some time assumed: policy of the sources. */
         if (!streq_ptr(fj_string(was, "deadline", NULL), fj_string(is, "deadline", NULL)))
                 seen->said_usec = rfc3339_parse(strempty(fj_string(is, "deadline", NULL)), &deadline) >= 0 &&

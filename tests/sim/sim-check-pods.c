@@ -98,14 +98,24 @@ static void note_opt_out(SimCheck *c, const cJSON *old, const cJSON *new) {
                 *(usec_t *) sim_check_entry(c->opted, uid, sizeof(usec_t)) = sim_world_now(c->world);
 }
 
+/* An interruption waits for nobody; nor does one that is over, as long as that is news. */
+static bool is_interrupted(const SimCheck *c, const End *e) {
+        usec_t last = c->seen[sim_check_index(c, e->machine)].interrupted_usec;
+
+        return sim_check_tells_of_end(e->node) ||
+               (last > 0 && (sim_world_now(c->world) < last + HEARD_USEC + WAY_USEC ||
+                             !sim_check_was_calm(c, HEARD_USEC + WAY_USEC)));
+}
+
 static void check_kind(SimCheck *c, const End *e) {
         const char *key = opt_out(e->new);
 
         if (sim_check_pod_is_daemon(e->new))
                 sim_check_broken(c, "daemon", "%s ends pod %s of %s, a DaemonSet's or static one", e->user,
                                  e->name, e->machine->node);
-        /* An interruption, which is all that an agent acts upon, waits for nobody. */
-        if (key && !e->forced && !e->again && sim_check_actor(c)->kind == SIM_COORDINATOR && is_known(c, e->new))
+        /* An agent acts upon interruptions alone. */
+        if (key && !e->forced && !e->again && sim_check_actor(c)->kind == SIM_COORDINATOR &&
+            is_known(c, e->new) && !is_interrupted(c, e))
                 sim_check_broken(c, "protected", "%s ends pod %s of %s, which opted out by %s, and nothing forces",
                                  e->user, e->name, e->machine->node, key);
 }

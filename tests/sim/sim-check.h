@@ -18,7 +18,8 @@
  *               takes pods                                                            seed 000, design 4, 5
  *   budget      no pod goes against its PDB                                              seed 000, design 5
  *   gate        a coordinator sends no eviction to a budget that it sees closed          design 5, 7
- *   protected   a coordinator does not touch a pod that opted out while nothing forces   design 3, 9
+ *   protected   a coordinator does not touch a pod that opted out while nothing forces: neither an
+ *               interruption, as its node tells, nor T                                   design 3, 9
  *   daemon      DaemonSet, static and mirror pods are left alone                         design 5, 9
  *   grace       nothing is deleted or cut short before T - grace, then each gets min(its own, time left);
  *               what could have been told in time was; nothing is promised beyond T      seed 001, design 5

@@ -592,6 +592,38 @@ static void test_ended_ahead(void **state) {
                 }
 }
 
+/* An interruption waits for no pod that opted out, whoever drains: they go with the others, budgets
+ * respected, and long before T minus their grace. Those of a node that somebody deletes meanwhile stay. */
+static void test_opted_out(void **state) {
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+                for (unsigned dies = 0; dies < 2; dies++) {
+                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &together);
+                        size_t n = sim_world_pods_on(w, 2);
+
+                        sim_trace_add(w->trace, "scene", "all have opted out%s",
+                                      dies ? ", and the agent dies" : "");
+                        for (unsigned i = 0; i < together.n_pods; i++)
+                                require(w, sim_load_protect_pod(w, i, 1 + i % 5));
+                        require_runs(w, SEC);
+                        sim_check_promise(w->check);
+                        sim_world_delete_node(w, 2);
+                        require_runs(w, 5 * SEC);
+                        sim_world_notice(w, 1, 120);
+                        require_within(w, 5, is_cordoned, 1);
+                        if (dies)
+                                sim_process_kill(sim_world_agent(w, 1), USEC_INFINITY);
+                        require_within(w, 60, is_empty, 1);
+                        require_within(w, 30, is_gone, 1);
+                        require(w, sim_world_pods_on(w, 2) == n);
+                        sim_load_unprotect_pods(w);
+                        require_within(w, 60, is_gone, 2);
+                        require_runs(w, 30 * SEC);
+                        require_quiet(w);
+                }
+}
+
 /* One that its cloud only stops is drained, and comes back. */
 static void test_stopped(void **state) {
         (void) state;
@@ -684,6 +716,7 @@ int main(void) {
                 cmocka_unit_test(test_turned_away),
                 cmocka_unit_test(test_deleted_meanwhile),
                 cmocka_unit_test(test_ended_ahead),
+                cmocka_unit_test(test_opted_out),
                 cmocka_unit_test(test_stopped),
                 cmocka_unit_test(test_disk_fails),
                 cmocka_unit_test(test_disk_hangs),

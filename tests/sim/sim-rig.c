@@ -334,8 +334,30 @@ static void evict_kind(SimWorld *w, const FakePod *pod) {
         fake_delete(w->cluster, FAKE_PODS, "default", pod->name, -1);
 }
 
+static const FakePod protected_pod = { .name = "p",
+                                       .node = "n0",
+                                       .annotations = "{'vesper.sh/do-not-evict':'true'}" };
+
 static void evict_protected(SimWorld *w) {
-        evict_kind(w, &(FakePod){ .name = "p", .node = "n0", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        evict_kind(w, &protected_pod);
+}
+
+/* Its node told of an end once, which a person overruled long ago. */
+static void evict_protected_after(SimWorld *w) {
+        fake_add_pod(w->cluster, &protected_pod);
+        close_node(w);
+        for (unsigned over = 0; over < 2; over++)
+                fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'annotations':{'vesper.sh/interruption':"
+                           "'{\\'id\\':\\'x\\',\\'bootID\\':\\'%s\\',"
+                           "\\'action\\':\\'terminate\\',\\'phase\\':\\'%s\\'}'}}}",
+                           w->machines[0].boot_id, over ? "Released" : "Draining");
+        (void) sim_world_run(w, SEC);
+        sim_check_promise(w->check);
+        sim_world_delete_node(w, 0);
+        (void) sim_world_run(w, 30 * SEC);
+        as(w, "coordinator-a", "eviction");
+        fake_delete(w->cluster, FAKE_PODS, "default", "p", -1);
 }
 
 static void evict_daemon(SimWorld *w) {
@@ -513,6 +535,7 @@ static void test_checks_find(void **state) {
                 { "requests in a second", storm },
                 { "times in a second", ask_again_and_again },
                 { "opted out by vesper.sh/do-not-evict", evict_protected },
+                { "opted out by vesper.sh/do-not-evict", evict_protected_after },
                 { "a DaemonSet's or static one", evict_daemon },
                 { "somebody takes the Lease", take_lease },
                 { "says that it leads", two_lead },

@@ -125,10 +125,41 @@ static void test_notice(void **state) {
         play(too_late, ELEMENTSOF(too_late));
 }
 
+/* With or without a time, until it is taken back; what cannot be read changes nothing. */
+static void test_has_notice(void **state) {
+        static const struct {
+                const char *what, *notice;
+                bool expected;
+        } looks[] = {
+                { "none", NULL, false },
+                { "a reboot", TELLS("a", "reboot", "01:00"), false },
+                { "one that ends the machine", TELLS("b", "terminate", "01:00"), true },
+                { "not to be read", "soon", true },
+                { "another, without a time or an id", "{~action~:~stop~}", true },
+                { "taken back", OVER("b"), false },
+                { "a person has overruled it", "{~id~:~b~,~action~:~terminate~,~phase~:~Released~}", false },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        NodeDeadline d = NODE_DEADLINE_NONE;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(looks); i++) {
+                KubeNode *node = node_that_says(pool, looks[i].notice);
+
+                print_message("  %s\n", looks[i].what);
+                (void) node_deadline_update(&d, node, NULL, EIGHT);
+                assert_int_equal(node_deadline_has_notice(&d), looks[i].expected);
+                kube_object_unref(&node->object);
+        }
+        node_deadline_done(&d);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim),
                 cmocka_unit_test(test_notice),
+                cmocka_unit_test(test_has_notice),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

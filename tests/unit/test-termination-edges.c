@@ -181,6 +181,111 @@ static void test_drained_is_taken_back(void **state) {
         }
 }
 
+/* -- interruptions ----------------------------------------------------------------------------------------
+ */
+
+/* As an agent would that dies right after it. */
+static void tell_of_end(CoordinatorRig *r, const char *action, const char *phase_name) {
+        char when[RFC3339_MAX];
+
+        rfc3339_format(usec_add(loop_wall(r->w.loop), 2 * USEC_PER_MINUTE), when);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'a\\',\\'action\\':"
+                   "\\'%s\\',\\'phase\\':\\'%s\\',\\'deadline\\':\\'%s\\'}'}}}",
+                   action, phase_name, when);
+}
+
+/* Two pods, one of which opted out; its agent dies. */
+static void test_interruption_waits_for_nobody(void **state) {
+        static const struct {
+                const char *what, *policy, *action;
+                bool deleted;               /* half a minute before */
+                bool budget;                /* that allows nothing */
+                unsigned n_before, n_after; /* evictions: until it is told, and half a minute later */
+        } rows[] = {
+                { "told of its end", "Drain.Protected=wait", "terminate", false, false, 0, 2 },
+                { "... while it waits", "Drain.Protected=wait", "terminate", true, false, 0, 2 },
+                { "... while it drains the others", "Drain.Protected=others", "terminate", true, false, 1,
+                  2 },
+                { "its machine is to stop", "Drain.Protected=wait", "stop", true, false, 0, 2 },
+                { "a budget is respected", "Drain.Protected=wait", "terminate", true, true, 0, 1 },
+                { "what does not end the machine", "Drain.Protected=wait", "reboot", true, false, 0, 0 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                r->settings[0] = (char *) (uintptr_t) rows[i].policy;
+                rig_begin(r, 1, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
+                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                                     .node = "n0",
+                                                     .app = "job",
+                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                if (rows[i].budget)
+                        fake_add_pdb(r->cluster, NULL, "job", "job", true, "1");
+                rig_run(r, USEC_PER_SEC);
+                if (rows[i].deleted)
+                        rig_delete_node(r, "n0");
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), rows[i].n_before);
+                tell_of_end(r, rows[i].action, "Draining");
+                rig_run(r, 30 * USEC_PER_SEC); /* half of it its agent is given */
+                assert_int_equal(rig_evictions(r, 0), rows[i].n_after);
+                assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+                if (rows[i].n_after == 2)
+                        assert_null(rig_node(r, "n0"));
+                else
+                        assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "job"));
+                if (rows[i].budget) {
+                        rig_run(r, 55 * USEC_PER_SEC); /* T - 35 s */
+                        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+                        assert_true(rig_wait_gone(r, "n0", 36 * USEC_PER_SEC));
+                        assert_int_equal(rig_evictions(r, 0), 1);
+                }
+        }
+}
+
+/* Whoever told of its end takes it back, or a person overrules it: what is left is waited for again. */
+static void test_interruption_is_over(void **state) {
+        static const char *const phases[] = { "Cancelled", "Released" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(phases); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", phases[i]);
+                rig_begin(r, 1, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
+                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                                     .node = "n0",
+                                                     .app = "job",
+                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                fake_add_pdb(r->cluster, NULL, "job", "job", true, "1");
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                tell_of_end(r, "terminate", "Draining");
+                rig_run(r, 30 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), 1);
+                tell_of_end(r, "terminate", phases[i]);
+                rig_run(r, USEC_PER_SEC);
+                fake_remove(r->cluster, FAKE_PDBS, "default", "job");
+                rig_run(r, 5 * USEC_PER_MINUTE);
+                assert_int_equal(rig_evictions(r, 0), 1);
+                assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "job"));
+                assert_true(rig_event_says(r, "n0", "DrainBlocked", "vesper.sh/do-not-evict"));
+                fake_merge(r->cluster, FAKE_PODS, "default", "job",
+                           "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        }
+}
+
+/* -- more of one node -------------------------------------------------------------------------------------
+ */
+
 /* What comes from outside saturates: this many seconds are half a second in microseconds modulo 2^64. */
 static void test_endless_grace(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -708,6 +813,8 @@ int main(void) {
                 cmocka_unit_test(test_old_proof_is_not_confirmed),
                 cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
+                cmocka_unit_test(test_interruption_waits_for_nobody),
+                cmocka_unit_test(test_interruption_is_over),
                 cmocka_unit_test(test_endless_grace),
                 cmocka_unit_test(test_no_provider_id),
                 cmocka_unit_test(test_leader_after_the_deadline),
