@@ -16,7 +16,7 @@ struct MachineEnd {
         machine_changed_t changed;
         void *userdata;
         MachineState state;
-        bool answered, terminating;
+        bool answered, terminating, asks;
         bool first_gone;      /* one look said gone */
         usec_t accepted_usec; /* when terminate was accepted last; 0: not */
         char *problem;
@@ -200,29 +200,38 @@ static void on_timer(Timer *t, void *userdata) {
         if (m->call)
                 return;
         if (m->terminating &&
-            (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC)))
-                terminate(m);
-        else
+            (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))) {
+                m->asks = true;
+                m->changed(m, m->userdata);
+        } else
                 describe(m);
 }
 
 void machine_end_terminate(MachineEnd *m) {
-        if (m->terminating)
+        if (m->terminating && !m->asks)
                 return;
+        if (!m->terminating) {
+                m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
+                m->first_gone = false;
+        }
         m->terminating = true;
-        m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
-        m->first_gone = false;
+        m->asks = false;
         m->call = cloud_call_free(m->call); /* a look under way has nothing to say any more */
         timer_disarm(m->timer);
         terminate(m);
 }
 
+bool machine_end_asks(const MachineEnd *m) {
+        return m->asks;
+}
+
 bool machine_end_hold(MachineEnd *m) {
         if (!m->terminating)
                 return true;
-        if (m->call || m->accepted_usec > 0 || m->state == MACHINE_ENDING || m->state == MACHINE_GONE)
+        if (m->call || (m->accepted_usec > 0 && !m->asks) || m->state == MACHINE_ENDING ||
+            m->state == MACHINE_GONE)
                 return false;
-        m->terminating = false;
+        m->terminating = m->asks = false;
         timer_disarm(m->timer);
         return true;
 }

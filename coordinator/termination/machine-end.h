@@ -6,8 +6,10 @@
  * into something that may be acted on, and retries for ever with backoff. Knows nothing of Nodes.
  *
  *   look        describe; "gone" counts only when a second look, at least a second later, agrees
- *   terminate   terminate, again and again until it is accepted, then describe until the machine cannot come
- *               back. What the cloud says in answer to our own terminate counts at once
+ *   terminate   terminate, and once that is accepted describe until the machine cannot come back. What the
+ *               cloud says in answer to our own terminate counts at once. Each terminate goes on its owner's
+ *               word: refused or failed, or accepted a minute ago by a cloud in which the machine still
+ *               stands, it is due again after a while, and the owner is asked anew (machine_end_asks())
  */
 
 #include "cloud.h"
@@ -31,10 +33,13 @@ DEFINE_FREEP(MachineEnd, machine_end_free);
 
 /* Looks once (twice, if the first says gone), unless a look is under way or termination has begun. */
 void machine_end_look(MachineEnd *m);
-/* From now on: end it. Calling again changes nothing. */
+/* From now on: end it. Called again it gives the word for another terminate, if one is due. */
 void machine_end_terminate(MachineEnd *m);
-/* Not now: no terminate is sent until it is asked for again. False: too late, one is under way or was
- * accepted. */
+/* A terminate is due again, and waits for the owner's word: what he knew when he gave the last may not be so
+ * any more. He was told (changed()). */
+bool machine_end_asks(const MachineEnd *m);
+/* Not now: no terminate is sent until it is asked for again. False: too late, one is under way, or was
+ * accepted and none is due. */
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);

@@ -603,7 +603,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                                            "it has no providerID: there is no machine to end");
                 return true;
         }
-        /* The cloud may refuse for hours, and what was proven before is long ago then. */
+        /* The cloud may refuse for hours. */
         if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
                 drain_again(t);
                 return true;
@@ -622,8 +622,10 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         if (!t->rate_taken && !kube_node_is_ready(n))
                 look_at_sibling(t); /* its machine may be gone already */
         t->rate_taken = true;
-        /* Volumes, rate and other Nodes may have taken long; who came meanwhile, a watch may not have told. */
-        if (!t->ends_machine && !deadline_passed(t) && t->drain && !node_drain_confirm(t->drain, PROOF_MAX_USEC))
+        /* Volumes, rate and other Nodes may have taken long, and a cloud that refused; who came meanwhile, a
+         * watch may not have told. */
+        if ((!t->ends_machine || machine_end_asks(t->machine)) && !deadline_passed(t) && t->drain &&
+            !node_drain_confirm(t->drain, PROOF_MAX_USEC))
                 return false;
         t->ends_machine = true;
         machine_end_terminate(t->machine);

@@ -17,6 +17,9 @@
 /* Volumes that do not move for so long are given up. */
 #define VOLUMES_USEC (2 * USEC_PER_MINUTE)
 
+/* A machine is told to end within this of the list that showed its node empty. */
+#define PROOF_USEC (6 * USEC_PER_SEC)
+
 #define UID_SIZE 40
 
 /* What one life of a process was told about one thing it asked for. */
@@ -298,6 +301,26 @@ static const SimMachine *machine_in(const SimCheck *c, const void *body, size_t 
         return NULL;
 }
 
+/* It is not T that ends it; p: whose word that is, NULL: nobody's of ours. */
+static bool ends_early(const SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        usec_t end = sim_check_deadline(c, m);
+
+        return (!p || sim_process_knows_time(p)) &&
+               (end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end);
+}
+
+/* A cloud may refuse for hours: whoever asks again has looked again. */
+static void check_fresh(SimCheck *c, const SimLife *life, const SimMachine *m) {
+        _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, m->node));
+        const SimProof *proof = hashmap_get(c->proofs, key);
+
+        if (proof && !life->was_paused && sim_world_node(c->world, sim_check_index(c, m)) &&
+            ends_early(c, life->process, m) && sim_world_now(c->world) > proof->at_usec + PROOF_USEC)
+                sim_check_broken(c, "ended", "%s asks for the end of %s by a list of the pods of %s that is %" PRIu64
+                                 " s old", life->process->name, m->instance, m->node,
+                                 (sim_world_now(c->world) - proof->at_usec) / USEC_PER_SEC);
+}
+
 void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request, const char *peer,
                     bool clean) {
         bool coordinator = life->process->kind == SIM_COORDINATOR;
@@ -324,6 +347,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                 if (m) {
                         note_asked(c, life, m->instance, clean);
                         check_again(c, life, m->instance, clean, NULL);
+                        check_fresh(c, life, m);
                 }
         }
 }
@@ -392,9 +416,7 @@ static size_t pods_left(const SimCheck *c, const SimProcess *p, const SimMachine
 static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
                     *claim = sim_world_claim(c->world, sim_check_index(c, m));
-        usec_t end = sim_check_deadline(c, m);
-        bool early = (!p || sim_process_knows_time(p)) &&
-                     (end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end);
+        bool early = ends_early(c, p, m);
         size_t left = pods_left(c, p, m);
 
         if (node && !sim_check_is_deleting(node))
@@ -447,7 +469,8 @@ static void note_eviction(SimCheck *c, const SimRequest *r) {
 }
 
 void sim_check_note_proof(SimCheck *c, const char *who, size_t left) {
-        ((SimProof *) sim_check_entry(c->proofs, who, sizeof(SimProof)))->left = left;
+        *(SimProof *) sim_check_entry(c->proofs, who, sizeof(SimProof)) =
+                (SimProof){ .left = left, .at_usec = sim_world_now(c->world) };
 }
 
 /* A list of a node's pods as the drain asks for it: at once, and of no version that was. */

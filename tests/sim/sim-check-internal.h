@@ -35,6 +35,7 @@ typedef struct SimSeen {
 /* One consistent list of a node's pods, as it was answered to one process. */
 typedef struct SimProof {
         size_t left; /* pods to wait for that were in it */
+        usec_t at_usec;
 } SimProof;
 
 /* What one process asked for last about one pod, or one machine. */

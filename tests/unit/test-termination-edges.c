@@ -128,6 +128,72 @@ static void test_old_proof_is_not_confirmed(void **state) {
         }
 }
 
+/* A cloud that refuses is asked again for as long as it takes, and a machine that it does not end is told to
+ * once more: not by what a list said before that. */
+static void test_retry_looks_again(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                InstanceState after;
+                unsigned silent_sec; /* in which the next terminate is due */
+        } rows[] = {
+                { "it is not allowed", CLOUD_DENIED, INSTANCE_TERMINATING, 50 },
+                { "it cannot say", CLOUD_RETRY, INSTANCE_TERMINATING, 50 },
+                { "it takes the order, and nothing comes of it", CLOUD_OK, INSTANCE_PRESENT, 80 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                unsigned n;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                rig_machine(r, "n0")->outcome = rows[i].outcome;
+                rig_machine(r, "n0")->after = rows[i].after;
+                rig_delete_node(r, "n0");
+                rig_run(r, 20 * USEC_PER_SEC); /* backoff: the last one was 5 s ago, or more */
+                assert_string_equal(phase(r, "n0"), "Terminating");
+                n = rig_machine(r, "n0")->n_terminated;
+                assert_in_range(n, 1, 6);
+                fake_api_mute(r->api, FAKE_PODS, loop_now(r->w.loop) + rows[i].silent_sec * USEC_PER_SEC);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 20 });
+                rig_run(r, (rows[i].silent_sec - 1) * USEC_PER_SEC);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, n);
+                assert_string_equal(phase(r, "n0"), "Draining");
+                rig_run(r, 10 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), 1);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, n);
+                rig_machine(r, "n0")->outcome = CLOUD_OK;
+                rig_machine(r, "n0")->after = INSTANCE_TERMINATING;
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, n + 1);
+                assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
+        }
+}
+
+/* Nobody can say whether somebody came: it is not asked again, but at T. */
+static void test_retry_without_a_look(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned n = 0;
+        (void) state;
+
+        rig_begin(r, 1, "5m");
+        rig_machine(r, "n0")->outcome = CLOUD_DENIED;
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        fake_api_set_fault(r->api, on_list_of_pods, &n);
+        rig_run(r, 4 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_in_range(n, 20, 100);
+        assert_true(rig_event_says(r, "n0", "TerminationBlocked", "CloudDenied"));
+        rig_machine(r, "n0")->outcome = CLOUD_OK;
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 2);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 /* Of very many nodes "Drained" is told later: not of one that drains again by then. */
 static void test_drained_is_taken_back(void **state) {
         static const struct {
@@ -811,6 +877,8 @@ int main(void) {
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
                 cmocka_unit_test(test_pod_comes_unheard),
                 cmocka_unit_test(test_old_proof_is_not_confirmed),
+                cmocka_unit_test(test_retry_looks_again),
+                cmocka_unit_test(test_retry_without_a_look),
                 cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
                 cmocka_unit_test(test_interruption_waits_for_nobody),
