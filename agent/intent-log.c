@@ -182,7 +182,9 @@ static void take_in(IntentLog *l, IntentRecord *before) {
                 Intent *newer = find(&l->record, n->id);
 
                 if (newer && !forgotten && n->kind == NOTICE_SHUTDOWN)
-                        newer->notice->deadline_usec = MIN(newer->notice->deadline_usec, n->deadline_usec);
+                        newer->notice->deadline_usec =
+                                MIN(newer->notice->deadline_usec,
+                                    notice_deadline_by(n, newer->notice->booted_usec));
                 if (newer || forgotten)
                         drop(before, &before->items[i]);
         }

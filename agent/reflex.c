@@ -30,7 +30,7 @@ struct Reflex {
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
         bool held;                    /* pods are not ended until the Node is read */
-        usec_t machine_deadline_usec; /* wall clock: of a shutdown under way; USEC_INFINITY: none */
+        Notice machine_end; /* of a shutdown under way: its deadline and by which clock, nothing else */
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
@@ -154,7 +154,7 @@ bool reflex_is_reported(const Reflex *r) {
 static usec_t drain_deadline(const Reflex *r) {
         usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec);
 
-        return MIN(deadline, usec_sub(r->machine_deadline_usec, POLICY_MARGIN_USEC));
+        return MIN(deadline, usec_sub(r->machine_end.deadline_usec, POLICY_MARGIN_USEC));
 }
 
 usec_t reflex_deadline(const Reflex *r) {
@@ -185,6 +185,10 @@ static bool has_ended(const KubePod *pod, void *userdata) {
         Reflex *r = userdata;
 
         return r->ending && containers_have_ended(r->c.containers, pod->object.meta.uid);
+}
+
+static void before_drain_acts(NodeDrain *d, void *userdata) {
+        reflex_follow_clock(userdata);
 }
 
 static void reflex_enter_volumes(Reflex *r) {
@@ -229,6 +233,7 @@ static void reflex_start_drain(Reflex *r) {
                 .on_pod = on_drain_pod,
                 .iterate = iterate_pods,
                 .has_ended = has_ended,
+                .before_act = before_drain_acts,
                 .userdata = r,
         };
         const NodeDrainOptions options = {
@@ -381,6 +386,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         k = notice_copy(n, &r->notice);
         if (k < 0)
                 return k;
+        (void) notice_follow_clock(r->notice, loop_to_wall(r->c.env->loop, 0)); /* set meanwhile */
         r->answered_usec = USEC_INFINITY;
         r->since_usec = phase == INTENT_CORDONED ? 0
                         : since_usec > 0         ? since_usec
@@ -432,15 +438,19 @@ static void see_deadline(Reflex *r, usec_t before) {
 }
 
 void reflex_follow_clock(Reflex *r) {
-        usec_t before;
+        usec_t booted = loop_to_wall(r->c.env->loop, 0), before;
+        bool end_moved = notice_follow_clock(&r->machine_end, booted);
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return;
         before = r->notice->deadline_usec;
-        if (!notice_follow_clock(r->notice, loop_to_wall(r->c.env->loop, 0)))
-                return;
-        node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
-        see_deadline(r, before);
+        if (notice_follow_clock(r->notice, booted)) {
+                node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
+                see_deadline(r, before);
+        } else if (end_moved) {
+                node_voice_clock_was_set(r->c.voice, r->machine_end.deadline_usec);
+                reflex_deadline_changed(r);
+        }
 }
 
 void reflex_notice(Reflex *r, const Notice *n) {
@@ -559,17 +569,23 @@ static void go_on(Reflex *r) {
                 node_drain_wake(r->drain);
 }
 
+static void set_machine_end(Reflex *r, usec_t deadline_usec) {
+        r->machine_end.deadline_usec = deadline_usec;
+        r->machine_end.booted_usec = loop_to_wall(r->c.env->loop, 0);
+}
+
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending) {
-                if (deadline_usec >= r->machine_deadline_usec)
+                reflex_follow_clock(r);
+                if (deadline_usec >= r->machine_end.deadline_usec)
                         return;
-                r->machine_deadline_usec = deadline_usec;
+                set_machine_end(r, deadline_usec);
                 if (r->notice && r->state != REFLEX_CANCELLED)
                         reflex_deadline_changed(r);
                 return;
         }
         r->ending = true;
-        r->machine_deadline_usec = deadline_usec;
+        set_machine_end(r, deadline_usec);
         node_voice_ending(r->c.voice);
         go_on(r);
         if (r->state == REFLEX_DRAINED)
@@ -584,7 +600,7 @@ void reflex_machine_stays(Reflex *r) {
         if (!r->ending)
                 return;
         r->ending = false;
-        r->machine_deadline_usec = USEC_INFINITY;
+        r->machine_end.deadline_usec = USEC_INFINITY;
         if (r->state == REFLEX_ENDING)
                 reflex_set_state(r, REFLEX_DRAINED, "the machine stays");
         if (!r->notice || r->state == REFLEX_CANCELLED)
@@ -687,7 +703,7 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         if (!r)
                 return -ENOMEM;
         r->c = *context;
-        r->machine_deadline_usec = USEC_INFINITY;
+        r->machine_end = (Notice){ .kind = NOTICE_SHUTDOWN, .deadline_usec = USEC_INFINITY };
         handler.userdata = r;
         k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
         if (k < 0)

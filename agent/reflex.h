@@ -79,7 +79,8 @@ void reflex_clean(Reflex *r, bool released, const char *why);
 
 /* Not in IDLE: the source shows it again, or another one, which can only bring the deadline nearer. */
 void reflex_notice(Reflex *r, const Notice *n);
-/* With each look that shows no notice: a deadline that was assumed by a wrong clock moves when that is set. */
+/* With each look that shows no notice, while the machine goes down, and by itself before pods are ended:
+ * what is left of the time stays as much when the wall clock is set (notice_follow_clock()). */
 void reflex_follow_clock(Reflex *r);
 /* Positively withdrawn: undone, if it is not too late. why: static. */
 void reflex_cancel(Reflex *r, const char *why);

@@ -13,6 +13,8 @@
 #define REPORT_LOOK_USEC (20 * USEC_PER_MSEC)
 /* A container is killed this long after its pod's time, at most. */
 #define KILL_USEC (2 * USEC_PER_SEC)
+/* What is left is known by a clock that nobody sets; others are told by one that somebody may. */
+#define CLOCK_LOOK_USEC (2 * USEC_PER_SEC)
 #define EXTEND_EVERY_USEC (5 * USEC_PER_SEC)
 #define EXTEND_BY_USEC (20 * USEC_PER_SEC)
 
@@ -158,10 +160,11 @@ static void extend(Shutdown *s) {
 /* The deadline that was given out before a crash holds on. True: it is the earlier one. */
 static bool keep_earlier_deadline(Shutdown *s) {
         const Intent *known = intent_log_find(s->c.intents, s->notice->id);
+        usec_t earlier = known ? notice_deadline_by(known->notice, s->notice->booted_usec) : USEC_INFINITY;
 
-        if (!known || known->notice->deadline_usec >= s->notice->deadline_usec)
+        if (earlier >= s->notice->deadline_usec)
                 return false;
-        s->notice->deadline_usec = known->notice->deadline_usec;
+        s->notice->deadline_usec = earlier;
         s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
         return true;
 }
@@ -174,12 +177,19 @@ static void take_late_deadline(Shutdown *s) {
         s->pending |= reflex_state(s->c.reflex) != REFLEX_IDLE;
 }
 
+static void follow_clock(Shutdown *s) {
+        if (s->notice)
+                (void) notice_follow_clock(s->notice, loop_to_wall(s->c.env->loop, 0));
+        reflex_follow_clock(s->c.reflex);
+}
+
 static void look(Shutdown *s) {
         const char *why;
         usec_t next;
 
         if (s->state != SHUTDOWN_DRAINING)
                 return;
+        follow_clock(s);
         take_late_deadline(s);
         if (s->pending)
                 s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
@@ -198,6 +208,7 @@ static void look(Shutdown *s) {
         }
         probe(s);
         extend(s);
+        next = MIN(next, usec_add(now(s), CLOCK_LOOK_USEC));
         if (!s->probe)
                 next = MIN(next, s->probe_usec);
         if (s->stop_asked)
@@ -226,6 +237,7 @@ static int make_notice(Shutdown *s) {
         n->id = strf("shutdown-%s", s->c.env->boot_id);
         n->kind = NOTICE_SHUTDOWN;
         n->deadline_usec = usec_add(loop_wall(s->c.env->loop), b.total_usec);
+        n->booted_usec = loop_to_wall(s->c.env->loop, 0);
         if (!n->id || free_and_strdup(&n->source, announced ? "logind" : "systemd") < 0 ||
             free_and_strdup(&n->action, power_kind(s->power)) < 0)
                 return -ENOMEM;

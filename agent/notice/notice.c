@@ -83,22 +83,37 @@ bool notice_clock_was_set(usec_t booted_usec, usec_t booted_later_usec) {
                        CLOCK_STEP_USEC;
 }
 
-bool notice_follow_clock(Notice *n, usec_t booted_usec) {
+static bool moves_with(const Notice *n, usec_t booted_usec) {
+        return n->deadline_usec != USEC_INFINITY && notice_clock_was_set(n->booted_usec, booted_usec);
+}
+
+usec_t notice_deadline_by(const Notice *n, usec_t booted_usec) {
         assert(n);
-        if (n->announced_usec == 0 || n->deadline_usec == USEC_INFINITY ||
-            !notice_clock_was_set(n->booted_usec, booted_usec))
+        if (!moves_with(n, booted_usec))
+                return n->deadline_usec;
+        return booted_usec > n->booted_usec ? usec_add(n->deadline_usec, booted_usec - n->booted_usec)
+                                            : usec_sub(n->deadline_usec, n->booted_usec - booted_usec);
+}
+
+bool notice_follow_clock(Notice *n, usec_t booted_usec) {
+        usec_t announced;
+
+        assert(n);
+        if (!moves_with(n, booted_usec))
                 return false;
-        n->deadline_usec = booted_usec > n->booted_usec
-                                   ? usec_add(n->deadline_usec, booted_usec - n->booted_usec)
-                                   : usec_sub(n->deadline_usec, n->booted_usec - booted_usec);
+        announced = n->kind == NOTICE_SHUTDOWN ? n->announced_usec : notice_announced(n);
+        n->deadline_usec = notice_deadline_by(n, booted_usec);
+        n->announced_usec = announced == n->deadline_usec ? 0 : announced;
         n->booted_usec = booted_usec;
         n->moved = true;
         return true;
 }
 
+/* What a machine gives to its own shutdown is judged by no clock. */
 static bool was_judged_otherwise(const Notice *known, const Notice *seen) {
-        return notice_clock_was_set(known->booted_usec, seen->booted_usec) ||
-               (known->moved && seen->announced_usec == 0);
+        return known->kind != NOTICE_SHUTDOWN &&
+               (notice_clock_was_set(known->booted_usec, seen->booted_usec) ||
+                (known->moved && seen->announced_usec == 0));
 }
 
 static void take_judgement(Notice *known, const Notice *seen) {
@@ -121,6 +136,8 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
+        if (known->kind == NOTICE_SHUTDOWN)
+                changed = notice_follow_clock(known, seen->booted_usec) || changed;
         if (was_judged_otherwise(known, seen)) {
                 take_judgement(known, seen);
                 changed = true;
@@ -155,10 +172,11 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         if (n->deadline_usec != notice_announced(n) && n->deadline_usec != USEC_INFINITY) {
                 rfc3339_format(n->deadline_usec, text);
                 json_add_string(w, "ownDeadline", text);
-                if (n->booted_usec > 0) {
-                        rfc3339_format(n->booted_usec, text);
-                        json_add_string(w, "ownBoot", text);
-                }
+        }
+        if (n->booted_usec > 0 && n->deadline_usec != USEC_INFINITY &&
+            (n->announced_usec > 0 || n->kind == NOTICE_SHUTDOWN)) {
+                rfc3339_format(n->booted_usec, text);
+                json_add_string(w, "ownBoot", text);
         }
         if (n->certainty == NOTICE_ADVISORY)
                 json_add_bool(w, "advisory", true);

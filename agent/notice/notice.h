@@ -38,8 +38,8 @@ typedef struct Notice {
         usec_t deadline_usec;   /* wall clock: when the machine may be gone, as this machine's clock lets it
                                    believe; USEC_INFINITY: not said */
         usec_t announced_usec;  /* the same as its giver said it, by the giver's clock; 0: deadline_usec is that */
-        usec_t booted_usec;     /* when this machine booted, by the wall clock that judged deadline_usec; it
-                                   moves when that is set; 0: no clock had to be judged */
+        usec_t booted_usec;     /* when this machine booted, by the wall clock that deadline_usec is of; it
+                                   moves when that is set; 0: not noted */
         bool moved;             /* deadline_usec, with the clock, since it was judged */
         NoticeCertainty certainty;
 } Notice;
@@ -58,17 +58,20 @@ bool notice_ends_machine(const Notice *n);
 /* Was the wall clock set between two judgements, by more than it drifts and than their notes are rounded?
  * False where either is 0. */
 bool notice_clock_was_set(usec_t booted_usec, usec_t booted_later_usec);
-/* A deadline that was assumed is a time from then on: when the clock is set, it moves with it. One that was
- * announced stays. booted_usec: by the clock as it is. True: it moved. */
+/* Its deadline by another clock, which says that the machine booted then: so much is left as before. */
+usec_t notice_deadline_by(const Notice *n, usec_t booted_usec);
+/* When the clock is set, the deadline moves with it, whether it was assumed, is what the machine gives to
+ * its own shutdown, or was announced: who announced it is asked again, and notice_merge() takes his word.
+ * booted_usec: by the clock as it is. True: it moved. */
 bool notice_follow_clock(Notice *n, usec_t booted_usec);
 /* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
- * deadline wins; action and not_before are the newer ones. If the clock was set since it was judged, what the
- * new one makes of it replaces the deadline that was assumed; what was announced is compared as ever. True:
- * *known changed. */
+ * deadline wins; action and not_before are the newer ones. If the clock was set since it was judged, what
+ * the new one makes of it replaces the deadline that was assumed; what was announced is compared as ever,
+ * and the time of a shutdown by the newer clock. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
  * (fuzzed). "deadline" is what was announced; "ownDeadline", for the agent alone, stands where it keeps to
- * another, and "ownBoot" beside it: booted_usec. */
+ * another. "ownBoot", which is booted_usec, stands beside that, and beside the deadline of a shutdown. */
 typedef struct JsonWriter JsonWriter;
 typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

@@ -387,8 +387,11 @@ static void node_drain_list_blockers(NodeDrain *d) {
 
 static void on_timer(Timer *t, void *userdata) {
         NodeDrain *d = userdata;
-        usec_t wall_now = loop_wall(d->env->loop), next;
+        usec_t wall_now, next;
 
+        if (d->handler.before_act)
+                d->handler.before_act(d, d->handler.userdata);
+        wall_now = loop_wall(d->env->loop);
         d->acted_usec = loop_now(d->env->loop);
         next = node_drain_act(d, wall_now);
         if (d->rules.deadline_usec > wall_now)

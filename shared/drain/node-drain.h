@@ -73,6 +73,8 @@ typedef struct NodeDrainHandler {
         bool (*has_ended)(const KubePod *pod, void *userdata);
         /* The pods in view that are bound to this node; start with a zeroed iterator. */
         bool (*iterate)(HashmapIterator *it, const KubePod **ret, void *userdata);
+        /* It is about to act by the wall clock: may set another deadline, if that was set. May be NULL. */
+        void (*before_act)(NodeDrain *d, void *userdata);
         void *userdata;
 } NodeDrainHandler;
 

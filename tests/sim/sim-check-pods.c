@@ -33,6 +33,13 @@ bool sim_check_pod_is_daemon(const cJSON *pod) {
                fj_string(pod, "metadata", "annotations", "kubernetes.io/config.mirror", NULL);
 }
 
+/* Until when it has time an agent knows from a machine that goes down, whatever its clock says. */
+static bool knows_deadline(const SimCheck *c, const SimMachine *m) {
+        const SimProcess *p = sim_check_actor(c);
+
+        return sim_process_knows_time(p) || (p->kind == SIM_AGENT && m->power);
+}
+
 /* The key by which this pod opted out of drains; NULL: it did not. */
 static const char *opt_out(const cJSON *pod) {
         static const char *const keys[][2] = {
@@ -179,7 +186,7 @@ static void check_grace(SimCheck *c, const End *e) {
          * from the wrong moment: no fault of its. */
         if (e->again && may_be_unsure(c, e))
                 return;
-        if (sim_process_knows_time(sim_check_actor(c)) &&
+        if (knows_deadline(c, e->machine) &&
             usec_add(e->now + given_usec, SIM_SLACK_USEC) < MIN(e->now + e->own_usec, e->deadline))
                 sim_check_broken(c, "grace", "%s gives pod %s %" PRIi64 " s though there is more time: %" PRIu64
                                  " s are left, and it asks for %" PRIi64,
@@ -233,7 +240,7 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
         };
 
         /* Who has the time wrong is early or late for that reason. */
-        e.forced = !sim_process_knows_time(sim_check_actor(c)) ||
+        e.forced = !knows_deadline(c, m) ||
                    (e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline);
         check_place(c, &e);
         check_kind(c, &e);

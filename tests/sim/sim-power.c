@@ -136,6 +136,7 @@ static void on_off(void *userdata) {
                                (unsigned long long) (budget(p) / USEC_PER_MSEC));
         if (fake_power_was_forced(p->fake))
                 sim_check_fail(p->world->check, "power: the agent of %s had to be killed", p->machine->node);
+        sim_process_set_clock(p->machine->agent, 0); /* a boot sets it right */
         sim_world_reboot(p->world, (size_t) (p->machine - p->world->machines), p->options.away_usec);
         p->machine->deadline_usec = USEC_INFINITY;
 }

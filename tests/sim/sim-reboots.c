@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-reboots.h"
 
+#include "hashmap.h"
 #include "sim-check.h"
 #include "sim-power.h"
 
@@ -124,6 +125,23 @@ static void leader_dies_unheard(SimWorld *w) {
                                                           .restart_usec = (60 + draw(w, 60)) * SEC });
 }
 
+/* Somebody sets the clock of a machine that goes down. Drawn apart; while the machine is up, or boots, it is
+ * right: a slot's end is told in its time. */
+static void set_clocks(SimWorld *w, unsigned act) {
+        static const int64_t off_sec[] = { 5, -5, 70, -70, 7200, -7200 };
+
+        for (size_t i = 0; i < w->n_machines; i++) {
+                uint64_t h = hash64((uint64_t[3]){ w->seed, act, i }, 3 * sizeof(uint64_t)) >> 20;
+                bool ends = fake_power_phase(sim_power_machine(w, i)) != FAKE_POWER_UP;
+                SimProcess *agent = sim_world_agent(w, i);
+
+                if (ends && h % 4 == 0)
+                        sim_process_set_clock(agent, off_sec[h / 4 % ELEMENTSOF(off_sec)] * (int64_t) SEC);
+                else if (!ends && agent->clock_off_usec != 0)
+                        sim_process_set_clock(agent, 0);
+        }
+}
+
 static void disturb(SimWorld *w) {
         size_t i = draw(w, w->n_machines);
         SimProcess *coordinator = sim_world_coordinator(w, draw(w, 2));
@@ -137,7 +155,8 @@ static void disturb(SimWorld *w) {
                 (void) sim_reboots_ask(w, i, "Cancel");
                 break;
         case 7:
-                (void) sim_power_cancel(w, i);
+                if (sim_power_cancel(w, i))
+                        sim_process_set_clock(m->agent, 0);
                 break;
         case 8:
                 (void) sim_power_shutdown(w, i, "reboot", draw(w, 2) > 0);
@@ -177,6 +196,7 @@ static bool live(SimWorld *w, SimOutcome *o) {
         o->where = "things happen";
         for (; o->n_entries < N_ACTS; o->n_entries++) {
                 disturb(w);
+                set_clocks(w, o->n_entries);
                 if (sim_world_violation(w) || !sim_power_run(w, draw(w, 30000) * USEC_PER_MSEC))
                         return false;
         }

@@ -236,6 +236,7 @@ static uint64_t draw(SimWorld *w, uint64_t below) {
 }
 
 static void disturb(SimWorld *w) {
+        static const int64_t off_sec[] = { 0, 5, -5, 70, -70, 7200, -7200 };
         size_t i = draw(w, w->n_machines);
         SimMachine *m = &w->machines[i];
         usec_t away_usec = (1 + draw(w, 40)) * SEC;
@@ -246,7 +247,7 @@ static void disturb(SimWorld *w) {
                 .seed = draw(w, 1000),
         };
 
-        switch (draw(w, 12)) {
+        switch (draw(w, 14)) {
         case 0 ... 3:
                 (void) sim_power_shutdown(w, i, draw(w, 2) ? "reboot" : "poweroff", draw(w, 3) > 0);
                 break;
@@ -272,6 +273,11 @@ static void disturb(SimWorld *w) {
         case 11:
                 sim_power_set_bus(w, i, true);
                 break;
+        case 12:
+        case 13:
+                sim_process_set_clock(m->agent,
+                                      off_sec[draw(w, ELEMENTSOF(off_sec))] * (int64_t) USEC_PER_SEC);
+                break;
         }
 }
 
@@ -295,8 +301,10 @@ static void test_random(void **state) {
                         require_run(w, draw(w, 12000) * USEC_PER_MSEC);
                 }
                 sim_faults_stop(w->faults);
-                for (size_t i = 0; i < w->n_machines; i++)
+                for (size_t i = 0; i < w->n_machines; i++) {
                         sim_power_set_bus(w, i, true);
+                        sim_process_set_clock(sim_world_agent(w, i), 0);
+                }
                 require_run(w, 15 * USEC_PER_MINUTE);
                 require(w, pods_are_back(w, NULL));
                 require(w, all_agents_ready(w, NULL));

@@ -350,7 +350,7 @@ static void test_read_late(void **state) {
  * was over. */
 static void test_shutdown_read_late(void **state) {
         for (unsigned over = 0; over <= 1; over++)
-                for (unsigned later = 0; later <= 1; later++) {
+                for (unsigned later = 0; later <= 2; later++) {
                         _cleanup_machine_ Machine m;
                         Notice first = notice("shutdown-boot-1"), again = notice("shutdown-boot-1");
                         usec_t expected;
@@ -361,6 +361,11 @@ static void test_shutdown_read_late(void **state) {
                         first.kind = again.kind = NOTICE_SHUTDOWN;
                         again.deadline_usec = later ? T0 + USEC_PER_MINUTE : T0 - USEC_PER_MINUTE;
                         expected = over ? again.deadline_usec : MIN(T0, again.deadline_usec);
+                        if (later == 2) { /* by a clock that was set since: it is earlier */
+                                first.booted_usec = T0 - USEC_PER_HOUR;
+                                again.booted_usec = T0;
+                                expected = again.deadline_usec;
+                        }
                         l = open_log(&m);
                         intent_log_note(l, &first, INTENT_DRAINING, T0);
                         intent_log_free(l);

@@ -176,20 +176,20 @@ static void test_clock_was_set(void **state) {
         }
 }
 
-/* What was assumed moves with the clock, */
+/* What is left stays as much when the clock is set, */
 static void test_follow_clock(void **state) {
         static const struct {
                 const char *what;
                 usec_t n[3], booted; /* deadline_usec, announced_usec, booted_usec */
-                usec_t deadline;
+                usec_t deadline, announced;
         } rows[] = {
-                { "the clock is put right", { T0, T0 + HOUR, B0 }, B0 + HOUR, T0 + HOUR },
-                { "back", { T0, T0 - HOUR, B0 }, B0 - HOUR, T0 - HOUR },
-                { "it was not set", { T0, T0 + HOUR, B0 }, B0 + USEC_PER_SEC, T0 },
-                { "what was announced stays", { T0, 0, B0 }, B0 + HOUR, T0 },
-                { "none was judged", { T0, T0 + HOUR, 0 }, B0, T0 },
-                { "without a deadline", { USEC_INFINITY, T0, B0 }, B0 + HOUR, USEC_INFINITY },
-                { "before 1970", { HOUR, T0, T0 }, T0 - 2 * HOUR, 0 },
+                { "the clock is put right", { T0, T0 + HOUR, B0 }, B0 + HOUR, T0 + HOUR, T0 + HOUR },
+                { "back", { T0, T0 - HOUR, B0 }, B0 - HOUR, T0 - HOUR, T0 - HOUR },
+                { "it was not set", { T0, T0 + HOUR, B0 }, B0 + USEC_PER_SEC, T0, T0 + HOUR },
+                { "what was announced is told as before", { T0, 0, B0 }, B0 + HOUR, T0 + HOUR, T0 },
+                { "none was judged", { T0, T0 + HOUR, 0 }, B0, T0, T0 + HOUR },
+                { "without a deadline", { USEC_INFINITY, T0, B0 }, B0 + HOUR, USEC_INFINITY, T0 },
+                { "before 1970", { HOUR, T0, T0 }, T0 - 2 * HOUR, 0, T0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -200,11 +200,12 @@ static void test_follow_clock(void **state) {
                 n->booted_usec = rows[i].n[2];
                 assert_int_equal(notice_follow_clock(n, rows[i].booted), rows[i].deadline != rows[i].n[0]);
                 assert_true(n->deadline_usec == rows[i].deadline);
+                assert_true(notice_announced(n) == rows[i].announced);
                 assert_false(notice_follow_clock(n, rows[i].booted));
         }
 }
 
-/* and gives way to what was announced once the clock agrees with that; not to another assumption. */
+/* until it gives way to what was announced, once the clock agrees with that; not to another assumption. */
 static void test_follow_clock_and_merge(void **state) {
         _cleanup_(notice_freep) Notice *known = make("stop", 0, T0), *wrong = make("stop", 0, T0 + HOUR + 9),
                                        *right = make("stop", 0, T0 + HOUR + 99);
@@ -222,6 +223,47 @@ static void test_follow_clock_and_merge(void **state) {
         assert_true(known->deadline_usec == T0 + HOUR + 99 && known->announced_usec == 0);
         assert_return_code(notice_merge(known, right, &changed), 0);
         assert_false(changed);
+}
+
+/* What a machine gives to its own shutdown is a time from then on: it moves, known and seen are compared by
+ * the newer clock, and the earlier one counts. */
+static void test_shutdown_and_clock(void **state) {
+        static const struct {
+                const char *what;
+                usec_t known[2], seen[2], deadline; /* deadline_usec, booted_usec */
+                bool changed;
+        } rows[] = {
+                { "the clock was put forward", { T0, B0 }, { T0 + HOUR + 9, B0 + HOUR }, T0 + HOUR, true },
+                { "and back", { T0, B0 }, { T0 - HOUR + 9, B0 - HOUR }, T0 - HOUR, true },
+                { "forward, and it is nearer now",
+                  { T0, B0 },
+                  { T0 + HOUR - 9, B0 + HOUR },
+                  T0 + HOUR - 9,
+                  true },
+                { "the same clock, later", { T0, B0 }, { T0 + 9, B0 + USEC_PER_SEC }, T0, false },
+                { "the same clock, nearer", { T0, B0 }, { T0 - 9, B0 }, T0 - 9, true },
+                { "none was noted", { T0, 0 }, { T0 + HOUR, B0 }, T0, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(notice_freep) Notice *known = make("poweroff", 0, rows[i].known[0]),
+                                               *seen = make("poweroff", 0, rows[i].seen[0]);
+                bool changed = !rows[i].changed;
+
+                print_message("%s\n", rows[i].what);
+                known->kind = seen->kind = NOTICE_SHUTDOWN;
+                known->booted_usec = rows[i].known[1];
+                seen->booted_usec = rows[i].seen[1];
+                assert_return_code(notice_merge(known, seen, &changed), 0);
+                assert_int_equal(changed, rows[i].changed);
+                assert_true(known->deadline_usec == rows[i].deadline);
+                assert_return_code(notice_merge(known, seen, &changed), 0);
+                assert_false(changed);
+                assert_true(notice_deadline_by(known, seen->booted_usec + HOUR) ==
+                            known->deadline_usec + (known->booted_usec > 0
+                                                            ? HOUR + seen->booted_usec - known->booted_usec
+                                                            : 0));
+        }
 }
 
 static char *format(const Notice *n) {
@@ -247,6 +289,7 @@ static void test_json(void **state) {
                 NoticeCertainty certainty;
                 const char *text;
                 usec_t announced, booted;
+                NoticeKind kind;
         } rows[] = {
                 { 0, T0, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
@@ -263,6 +306,10 @@ static void test_json(void **state) {
                   "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\","
                   "\"ownBoot\":\"2027-01-15T07:00:00Z\"}",
                   T0 + 7200 * USEC_PER_SEC, T0 - 3600 * USEC_PER_SEC },
+                { 0, T0, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"shutdown\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"ownBoot\":\"2027-01-15T07:00:00Z\"}",
+                  0, T0 - 3600 * USEC_PER_SEC, NOTICE_SHUTDOWN },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -273,6 +320,7 @@ static void test_json(void **state) {
                 n->certainty = rows[i].certainty;
                 n->announced_usec = rows[i].announced;
                 n->booted_usec = rows[i].booted;
+                n->kind = rows[i].kind;
                 text = format(n);
                 assert_string_equal(text, rows[i].text);
                 assert_return_code(parse(text, &back), 0);
@@ -320,6 +368,7 @@ int main(void) {
                 cmocka_unit_test(test_clock_was_set),
                 cmocka_unit_test(test_follow_clock),
                 cmocka_unit_test(test_follow_clock_and_merge),
+                cmocka_unit_test(test_shutdown_and_clock),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }

@@ -354,6 +354,81 @@ static void test_crash_and_late_disk(void **state) {
         }
 }
 
+static usec_t told_deadline(AgentRig *r) {
+        cJSON *o = cJSON_Parse(agent_rig_annotation(r, "vesper.sh/interruption"));
+        usec_t at = 0;
+
+        assert_return_code(rfc3339_parse(fj_string(o, "deadline", NULL), &at), 0);
+        cJSON_Delete(o);
+        return at;
+}
+
+/* The wall clock is set in the middle: what the machine gives is as much as before, for pods that a budget
+ * holds, for people who read the annotation, and for an agent that was down then. The time is 100 s, less 2.
+ */
+static void test_clock_is_set(void **state) {
+        static const struct {
+                const char *what;
+                int64_t step_sec;
+                bool down, notice;
+        } rows[] = {
+                { "ahead", 7200, false, false },
+                { "back", -7200, false, false },
+                { "ahead, while the agent is down", 7200, true, false },
+                { "back, while it is down", -7200, true, false },
+                { "ahead, with a notice that is later", 7200, false, true },
+                { "back, with a notice that is later", -7200, false, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+                unsigned n = 0;
+                const cJSON *pod;
+                usec_t began;
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_add_pods(r, "db", 2);
+                fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+                r->config.shutdown_max_usec = 100 * S;
+                agent_rig_kill(r);
+                agent_rig_start(r);
+                run(r, 10 * S);
+                if (rows[i].notice) {
+                        agent_rig_notice(r, 119 * S);
+                        run(r, 5 * S);
+                }
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                began = virtual_time_now(r->world.time);
+                run(r, 20 * S);
+                if (rows[i].down) {
+                        agent_rig_kill(r);
+                        run(r, S);
+                        agent_rig_start(r);
+                }
+                loop_virtual_step_wall(r->loop, rows[i].step_sec * (int64_t) S);
+                fake_merge(r->cluster, FAKE_PODS, "default", "db-0", "{'metadata':{'labels':{'a':'b'}}}");
+                run(r, began + 60 * S - virtual_time_now(r->world.time)); /* 8 s before T - g */
+                FAKE_FOREACH (pod, r->cluster, FAKE_PODS, "default")
+                        assert_null(fj_get(pod, "metadata", "deletionTimestamp", NULL));
+                if (!rows[i].notice) {
+                        usec_t left = usec_sub(told_deadline(r), loop_wall(r->loop));
+
+                        assert_in_range(left, 37 * S, 41 * S);
+                        assert_true(rows[i].down || agent_rig_said(r, "The clock of this machine was set"));
+                }
+                run(r, 10 * S); /* 2 s after it */
+                FAKE_FOREACH (pod, r->cluster, FAKE_PODS, "default") {
+                        n++;
+                        assert_in_range(fj_int(pod, 0, "metadata", "deletionGracePeriodSeconds", NULL), 28,
+                                        30);
+                }
+                assert_int_equal(n, 2);
+                run(r, 120 * S);
+                assert_true(took(r) <= 102 * S);
+                assert_true(agent_rig_has_event(r, "Pod", "PodDeletedAtDeadline"));
+        }
+}
+
 /* Spot notice and shutdown: the earlier end counts; a shutdown that is cancelled gives the notice its own
  * back. */
 static void test_notice_and_shutdown(void **state) {
@@ -509,6 +584,7 @@ int main(void) {
                 cmocka_unit_test(test_crash_in_the_middle),
                 cmocka_unit_test(test_crashes_win_no_time),
                 cmocka_unit_test(test_crash_and_late_disk),
+                cmocka_unit_test(test_clock_is_set),
                 cmocka_unit_test(test_notice_and_shutdown),
                 cmocka_unit_test(test_cordon_of_a_person),
                 cmocka_unit_test(test_again_before_ready),
