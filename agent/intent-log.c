@@ -26,6 +26,7 @@ struct IntentLog {
         bool said_hangs;
         bool unread;      /* what it owes us is the record: nothing is written over it */
         bool unwritten;   /* ... as soon as that came */
+        bool unknown;     /* it could not be read: it may say more than we know of, until it is written */
         char **forgotten; /* ... though the record may have them */
         void (*on_late)(void *userdata);
         void *userdata;
@@ -248,6 +249,8 @@ static const char *write_outcome(int r) {
 }
 
 static void written(IntentLog *l, int r) {
+        if (r >= 0)
+                l->unknown = false;
         if (r < 0 && !l->failing)
                 log_warning_errno(l->env->log, r,
                                   "Failed to write the intent log: %m. The drain goes on; " WITHOUT_RECORD
@@ -294,6 +297,7 @@ static void intent_log_parse(IntentLog *l, int r, const char *text, size_t size)
         if (r >= 0)
                 r = intent_record_parse(text, size, &record);
         if (r < 0) {
+                l->unknown = true;
                 log_warning_errno(
                         l->env->log, r,
                         "The intent log cannot be read, going on without it: %m. What was under way is "
@@ -332,6 +336,7 @@ static void on_settled(const StateSettled *s, void *userdata) {
         disk_answered(l, s->result >= 0 ? "is read" : s->result == -ENOENT ? "is empty" : "cannot be read");
         l->unread = false;
         intent_log_parse(l, s->result, s->data, s->size);
+        l->unwritten |= l->unknown && l->forgotten; /* it may be read after all, by the next life */
         l->forgotten = strv_free(l->forgotten);
         if (l->unwritten)
                 intent_log_write(l);
@@ -443,8 +448,9 @@ void intent_log_forget(IntentLog *l, const char *id) {
         /* For want of memory it comes back, and goes when its source says that it is over. */
         if (l->unread)
                 (void) strv_extend(&l->forgotten, id);
-        if (!i)
+        if (!i && !l->unknown)
                 return;
-        drop(&l->record, i);
+        if (i)
+                drop(&l->record, i);
         intent_log_write(l);
 }

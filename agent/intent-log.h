@@ -9,8 +9,8 @@
  *      {"version":1,"bootID":"...","notices":[{"id":..., ..., "phase":"Draining","since":"..."}, ...]}
  *
  * Keyed by notice id and boot id: a record of another boot is of the past. One that cannot be read is
- * reported and treated as absent; a disk that fails is reported and stops nothing. In memory the log works
- * without any disk.
+ * reported and treated as absent, and written over by the next note, or where something is forgotten that
+ * it may have; a disk that fails is reported and stops nothing. In memory the log works without any disk.
  *
  * A disk that hangs (STATE_LATE) stops nothing either. What is noted meanwhile is written when it answers,
  * the latest only. A record that is late is taken in when it comes, where nothing newer is known of a

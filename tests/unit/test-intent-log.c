@@ -20,7 +20,7 @@ typedef struct Machine {
         StateStore store;
         char *record;
         size_t n_writes;
-        int error;
+        int error, read_error;
         bool hangs;
         char *waiting; /* what was written meanwhile */
         Log *log;
@@ -37,6 +37,8 @@ static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_si
 
         if (m->hangs)
                 return STATE_LATE;
+        if (m->read_error < 0)
+                return m->read_error;
         if (!m->record)
                 return -ENOENT;
         *ret = strdup(m->record);
@@ -500,6 +502,41 @@ static void test_forgotten_alone(void **state) {
         assert_null(intent_log_find(l, "c"));
         intent_log_free(l);
 }
+
+/* The same where that record cannot be read now, but can by the next life. */
+static void test_forgotten_unreadable(void **state) {
+        for (unsigned late = 0; late <= 1; late++)
+                for (unsigned forgotten = 0; forgotten <= 1; forgotten++) {
+                        _cleanup_machine_ Machine m;
+                        Notice c = notice("c");
+                        IntentLog *l;
+
+                        print_message("late: %u, forgotten: %u\n", late, forgotten);
+                        machine_init(&m);
+                        l = open_log(&m);
+                        intent_log_note(l, &c, INTENT_DRAINED, T0);
+                        intent_log_free(l);
+                        m.hangs = late;
+                        m.read_error = -EIO;
+                        l = open_log(&m);
+                        run(&m, 0);
+                        if (forgotten)
+                                intent_log_forget(l, "c");
+                        if (late)
+                                disk_settles(&m, -EIO);
+                        run(&m, USEC_PER_MINUTE);
+                        intent_log_forget(l, forgotten ? "d" : "c");
+                        assert_int_equal(m.n_writes, 2); /* once is enough */
+                        intent_log_forget(l, "d");
+                        assert_int_equal(m.n_writes, 2);
+                        intent_log_free(l);
+                        m.read_error = 0;
+                        l = open_log(&m);
+                        assert_null(intent_log_find(l, "c"));
+                        intent_log_free(l);
+                }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_survives),
@@ -512,6 +549,7 @@ int main(void) {
                 cmocka_unit_test(test_read_late_and_alone),
                 cmocka_unit_test(test_read_late_bounded),
                 cmocka_unit_test(test_forgotten_alone),
+                cmocka_unit_test(test_forgotten_unreadable),
                 cmocka_unit_test(test_shutdown_read_late),
                 cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_phases),
