@@ -31,6 +31,8 @@ typedef struct CoordinatorConfig {
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
         int log_target;                  /* [Log] Target= */
         int log_level;                   /* [Log] Level= */
+        /* No settings: 0 is what evictor.h says. Simulated clusters have fewer pods than real ones. */
+        unsigned evictions_at_once, evictions_per_second;
 } CoordinatorConfig;
 
 extern const ConfigItem coordinator_config_table[];

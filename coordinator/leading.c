@@ -131,7 +131,10 @@ static void mark_all(Leading *l) {
 }
 
 static int make_rooms(Leading *l) {
-        EvictorOptions evictor = { .guard = l->o.guard };
+        EvictorOptions evictor = { .guard = l->o.guard,
+                                   .window_start = l->o.config->evictions_at_once,
+                                   .window_max = l->o.config->evictions_at_once,
+                                   .per_second = l->o.config->evictions_per_second };
         int r;
 
         r = hashmap_new(HASHMAP_BORROW_KEYS, &l->removals);

@@ -474,7 +474,7 @@ static void evictor_shrink(Evictor *e, unsigned numerator, unsigned denominator)
         if (now < usec_add(e->last_shrink_usec, USEC_PER_SEC) && e->last_shrink_usec > 0)
                 return; /* one burst of bad news counts once */
         e->last_shrink_usec = now;
-        e->window = MAX(e->window * numerator / denominator, WINDOW_MIN);
+        e->window = MAX(e->window * numerator / denominator, MIN(e->window_max, WINDOW_MIN));
 }
 
 static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec) {

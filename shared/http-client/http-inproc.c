@@ -69,7 +69,7 @@ struct InprocCall {
         ListNode calls;
         bool owned, in_callback, freed;
         bool finished;
-        bool maybe_sent;
+        bool maybe_sent, watched;
         bool stream_begun;
 
         http_done_t done;
@@ -172,6 +172,8 @@ static void call_stop(InprocCall *c) {
         call_clear_queue(c);
         if (c->exchange)
                 exchange_lose_client(c->exchange);
+        if (c->watched)
+                c->t->hooks.on_over(c->t->hooks.userdata);
 }
 
 static void call_destroy(InprocCall *c) {
@@ -433,6 +435,7 @@ static void exchange_leave(InprocExchange *x) {
         c->maybe_sent = true;
         if (t->hooks.on_request)
                 t->hooks.on_request(&x->request, strstr(x->origin, "://") + 3, &x->fault, t->hooks.userdata);
+        c->watched = x->fault.watched;
 
         if (x->fault.lose_request)
                 exchange_end(x);

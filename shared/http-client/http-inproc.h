@@ -17,6 +17,7 @@ typedef struct HttpFault {
         bool refuse;               /* connection refused */
         unsigned status; /* != 0: answered so by something in between, without reaching the handler */
         const char *retry_after; /* with status: header value or NULL */
+        bool watched;            /* on_over() is told when its call is over */
 } HttpFault;
 
 typedef struct HttpInprocHooks {
@@ -24,6 +25,8 @@ typedef struct HttpInprocHooks {
          * NULL. */
         void (*on_request)(const HttpRequest *request, const char *peer, HttpFault *ret_fault,
                            void *userdata);
+        /* A call whose request was `watched` is answered, given up or cancelled: it is under way no more. */
+        void (*on_over)(void *userdata);
         void *userdata;
 } HttpInprocHooks;
 

@@ -213,10 +213,24 @@ static void check_gate(SimCheck *c, const SimLife *life, const cJSON *pod) {
         }
 }
 
+/* As evictor.h and agent.c have it. */
+#define WINDOW 160u
+#define AGENT_WINDOW 40u
+
+static void check_window(SimCheck *c, const SimLife *life) {
+        unsigned given = c->world->options.evictions_at_once;
+        unsigned window = life->process->kind == SIM_AGENT ? AGENT_WINDOW : given > 0 ? given : WINDOW;
+
+        if (life->n_evictions > window)
+                sim_check_broken(c, "window", "%s has %u evictions under way, and may have %u",
+                                 life->process->name, life->n_evictions, window);
+}
+
 static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *request, bool clean) {
         const cJSON *pod = pod_in(c, request->url);
 
         c->n_evictions++;
+        check_window(c, life);
         check_again(c, life, request->url + strlen(SIM_API), clean, request);
         if (life->process->kind == SIM_COORDINATOR)
                 check_gate(c, life, pod);

@@ -37,6 +37,7 @@
  *               out or was given up                                                      design 5 ("Leading")
  *   precondition  a patch of a Node carries the version it was decided on, the end of a pod its uid
  *                                                                                        design 3, 5
+ *   window      no process has more evictions under way than evictor.h allows it             design 5
  *   repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
  *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
  *   marks       when all is over no mark and no cordon of ours is left                   design 3

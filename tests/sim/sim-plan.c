@@ -18,6 +18,8 @@
 #define LOAD_USEC (180 * SEC)
 #define MUTES 6u   /* in one world of three */
 #define UNHEARD 4u /* in one of six, others */
+#define NARROW 16u /* one world of so many */
+#define NARROW_SEED UINT64_C(0x6e6172726f772077)
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
@@ -53,6 +55,8 @@ static const Size sizes[] = {
         { "detach", offsetof(SimOptions, detach_sec), 0 },
         { "encoding", offsetof(SimOptions, encoding), 0 },
         { "watch-lag", offsetof(SimOptions, watch_lag_msec), 0 },
+        { "evictions-at-once", offsetof(SimOptions, evictions_at_once), 0 },
+        { "evictions-per-second", offsetof(SimOptions, evictions_per_second), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -158,6 +162,16 @@ static SimOptions draw_options(Random *r) {
         return o;
 }
 
+/* A coordinator of few pods that has to wait nevertheless: for an answer, or for its rate. */
+static void narrow(SimOptions *o, uint64_t seed) {
+        uint64_t h = hash64((uint64_t[2]){ NARROW_SEED, seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % NARROW != 0)
+                return;
+        o->evictions_at_once = 1 + h / NARROW % 4;
+        o->evictions_per_second = h / NARROW / 4 % 3 == 0 ? 6 : 0;
+}
+
 SimPlan *sim_plan_draw(uint64_t seed) {
         SimPlan *p = MUST(new0(SimPlan, 1));
         Random *random = NULL;
@@ -169,6 +183,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         p->options = draw_options(random);
         p->options.encoding = sim_world_draw_encoding(seed);
         p->options.watch_lag_msec = (hash64(&seed, sizeof(seed)) >> 48) % 2 == 0 ? 30 : 0;
+        narrow(&p->options, seed);
         p->options.leave_interrupted = (hash64(&seed, sizeof(seed)) >> 40) % 2;
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) % 3 == 0)
@@ -500,7 +515,7 @@ static void print_workload(const SimWorkload *l, unsigned i, FILE *f) {
 
 void sim_plan_print(const SimPlan *p, FILE *f) {
         fputs("its world:", f);
-        for (size_t i = 0; sizes[i].name[0] != 'w'; i++)
+        for (size_t i = 0; !streq(sizes[i].name, "w0"); i++)
                 fprintf(f, "%s %s %u", i > 0 ? "," : "", sizes[i].name,
                         *size_of((SimOptions *) &p->options, &sizes[i]));
         for (unsigned i = 0; i < p->options.n_workloads; i++)

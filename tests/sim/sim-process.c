@@ -46,6 +46,8 @@ SimProcess *sim_process_new_coordinator(SimWorld *w, unsigned index) {
         assert(r >= 0);
         if (w->options.leave_interrupted)
                 p->coordinator_config.interruption_delete = INTERRUPTION_DELETE_NEVER;
+        p->coordinator_config.evictions_at_once = w->options.evictions_at_once;
+        p->coordinator_config.evictions_per_second = w->options.evictions_per_second;
         if (w->options.max_reboots > 0)
                 p->coordinator_config.max_concurrent_reboots = w->options.max_reboots;
         p->name = MUST(strf("coordinator-%c", 'a' + (int) index));
@@ -102,9 +104,17 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         bool clean = sim_faults_on_request(w->faults, l->process->name, request, peer, ret_fault);
 
         l->n_requests++;
+        ret_fault->watched = endswith(request->url, "/eviction");
+        l->n_evictions += ret_fault->watched;
         sim_trace_add(w->trace, l->process->name, "sends %s %s%s", http_method_to_string(request->method),
                       request->url + strlen("http://"), sim_fault_to_string(ret_fault));
         sim_check_sent(w->check, l, request, peer, clean);
+}
+
+static void on_eviction_over(void *userdata) {
+        SimLife *l = userdata;
+
+        l->n_evictions--;
 }
 
 static SimDiskFate on_write(const char *name, void *userdata) {
@@ -139,7 +149,7 @@ static const char *get_environment(const char *name, void *userdata) {
 /* -- a life ------------------------------------------------------------------------------------ */
 
 static void life_make_io(SimLife *l) {
-        HttpInprocHooks hooks = { .on_request = on_request, .userdata = l };
+        HttpInprocHooks hooks = { .on_request = on_request, .on_over = on_eviction_over, .userdata = l };
         SimProcess *p = l->process;
         SimWorld *w = p->world;
         _cleanup_free_ char *identity =

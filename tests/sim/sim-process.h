@@ -33,6 +33,7 @@ typedef struct SimLife {
         Agent *agent;
         Coordinator *coordinator;
         uint64_t n_steps, n_writes, n_requests;
+        unsigned n_evictions; /* under way */
         unsigned term; /* coordinator: leaderships that it says to have lost, and with them all it knew */
         bool ready;    /* READY=1 was told */
         bool was_paused;

@@ -71,6 +71,7 @@ typedef struct SimOptions {
         unsigned max_reboots; /* [Budget] MaxConcurrentReboots=; 0: 1 */
         unsigned encoding;    /* FakeEncoding of the API server */
         unsigned watch_lag_msec; /* watches tell of things up to so late, each by another time */
+        unsigned evictions_at_once, evictions_per_second; /* of a coordinator; 0: as many as of a real one */
 } SimOptions;
 
 /* The request that is handled in this step. */

@@ -260,6 +260,23 @@ static void test_flow_control(void **state) {
         assert_int_equal(n_accepted(b), 51);
 }
 
+/* One that is below what others shrink to stays as it is, and does not grow by bad news. */
+static void test_narrow_window(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 3, .window_max = 3 });
+        (void) state;
+
+        b->now = (Answer){ 429, "Too many requests\n", "3", false };
+        for (size_t i = 0; i < 20; i++)
+                wish(b, i, NULL);
+        run_for(b, 2 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        run_for(b, 3 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 20);
+        assert_int_equal(b->peak, 3);
+        assert_int_equal(evictor_stats(b->evictor).window, 3);
+}
+
 static void test_slow_server(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         (void) state;
@@ -715,6 +732,7 @@ int main(void) {
                 cmocka_unit_test(test_window_and_rate),
                 cmocka_unit_test(test_cordons_have_their_part),
                 cmocka_unit_test(test_flow_control),
+                cmocka_unit_test(test_narrow_window),
                 cmocka_unit_test(test_slow_server),
                 cmocka_unit_test(test_no_answer),
                 cmocka_unit_test(test_errors_are_tried_again),

@@ -40,6 +40,10 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         *ret_fault = w->fault;
 }
 
+static void on_over(void *userdata) {
+        strbuf_add(&((World *) userdata)->seen, "over ");
+}
+
 static void on_gone(HttpExchange *x, void *userdata) {
         World *w = userdata;
 
@@ -99,7 +103,7 @@ static bool may_send(void *userdata) {
 
 static World *world_new(void) {
         World *w = new0(World, 1);
-        HttpInprocHooks hooks = { on_request, w };
+        HttpInprocHooks hooks = { .on_request = on_request, .on_over = on_over, .userdata = w };
 
         assert_non_null(w);
         w->may_send = true;
@@ -366,6 +370,52 @@ static void test_guard(void **state) {
         assert_string_equal(strbuf_str(&w->seen), "ESTALE ");
 }
 
+/* Who watches a call is told once that it is over, before its caller is; what never left is not under way.
+ */
+static void test_over(void **state) {
+        static const struct {
+                const char *what;
+                HttpFault fault;
+                usec_t cancelled; /* so long after; 0: not */
+                bool stays;       /* the guard keeps it */
+                const char *seen;
+        } rows[] = {
+                { "answered", { .watched = true }, 0, false, "GET:/x?y=1: over 200:hello " },
+                { "not watched", { .watched = false }, 0, false, "GET:/x?y=1: 200:hello " },
+                { "lost", { .watched = true, .lose_request = true }, 0, false, "over ETIMEDOUT? " },
+                { "refused", { .watched = true, .refuse = true }, 0, false, "over ECONNREFUSED " },
+                { "cancelled on its way",
+                  { .watched = true, .request_delay_usec = 5 },
+                  2,
+                  false,
+                  "over GET:/x?y=1: " },
+                { "cancelled before its answer comes",
+                  { .watched = true, .reply_delay_usec = 5 },
+                  2,
+                  false,
+                  "GET:/x?y=1: over " },
+                { "never sent", { .watched = true }, 0, true, "ESTALE " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                HttpRequest q = request_of(w, false);
+
+                print_message("%s\n", rows[i].what);
+                w->fault = rows[i].fault;
+                w->may_send = !rows[i].stays;
+                start(w, &q);
+                if (rows[i].cancelled > 0) {
+                        run_until(w, usec_add(virtual_time_now(w->time), rows[i].cancelled));
+                        w->call = http_call_free(w->call);
+                }
+                run_until(w, USEC_INFINITY);
+                w->call = http_call_free(w->call);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+        }
+}
+
 static void test_free_in_callbacks(void **state) {
         static const struct {
                 const char *what;
@@ -562,6 +612,7 @@ int main(void) {
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_no_answer_begins),
                 cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_over),
                 cmocka_unit_test(test_free_in_callbacks),
                 cmocka_unit_test(test_without_slot),
                 cmocka_unit_test(test_routes),

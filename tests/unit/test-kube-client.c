@@ -143,7 +143,7 @@ static int on_event(const char *type, const Json *object, void *userdata) {
 
 static World *world_new(void) {
         World *w = new0(World, 1);
-        HttpInprocHooks hooks = { on_request, w };
+        HttpInprocHooks hooks = { .on_request = on_request, .userdata = w };
 
         assert_non_null(w);
         w->serve = serve_ok;
