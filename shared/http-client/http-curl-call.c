@@ -203,16 +203,20 @@ static int on_prerequest(void *userdata, char *remote, char *local, int remote_p
         return CURL_PREREQFUNC_OK;
 }
 
-static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose) {
-        CurlLane *lane = userdata;
-        unsigned msec = lane->lane == HTTP_LANE_URGENT || lane->lane == HTTP_LANE_METADATA
-                                ? TCP_USER_TIMEOUT_URGENT_MSEC
-                                : TCP_USER_TIMEOUT_MSEC;
+/* A peer that vanished without a word is noticed by unacknowledged bytes, keepalive probes included. */
+static void lane_limit_silence(const CurlLane *lane, int fd) {
+        unsigned msec =
+                lane->lane == HTTP_LANE_URGENT ? TCP_USER_TIMEOUT_URGENT_MSEC : TCP_USER_TIMEOUT_MSEC;
 
-        /* A peer that vanished without a word is noticed by unacknowledged bytes, keepalive probes included.
-         */
         if (setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec)) < 0)
                 log_debug_errno(lane->t->log, errno, "Failed to set TCP_USER_TIMEOUT, ignoring: %m");
+}
+
+static int on_new_socket(void *userdata, curl_socket_t fd, curlsocktype purpose) {
+        CurlLane *lane = userdata;
+
+        if (lane->lane != HTTP_LANE_METADATA) /* call_set_tcp() */
+                lane_limit_silence(lane, fd);
         return curl_lane_add_connection(lane, fd) < 0 ? CURL_SOCKOPT_ERROR : CURL_SOCKOPT_OK;
 }
 
@@ -330,6 +334,20 @@ static void call_set_lane(CurlCall *c) {
         c->handles_lane = c->lane;
 }
 
+/* What is asked of the machine's own metadata fits one segment, and is answered within two seconds or not at
+ * all; and the service may end each connection with its answer (EC2's does), so that each look would pay for
+ * what it never has use of. */
+static void call_set_tcp(CurlCall *c, HttpLane lane) {
+        bool lasting = lane != HTTP_LANE_METADATA;
+
+        curl_easy_setopt(c->easy, CURLOPT_TCP_NODELAY, lasting ? 1L : 0L);
+        if (!lasting)
+                return;
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_SEC);
+        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SEC);
+}
+
 static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
         bool large = c->https || q->on_data || q->max_response_bytes > CURL_SMALL_RESPONSE_MAX;
 
@@ -343,10 +361,7 @@ static void call_set_transfer(CurlCall *c, const HttpRequest *q) {
         curl_easy_setopt(c->easy, CURLOPT_BUFFERSIZE, large ? BUFFER_LARGE : BUFFER_SMALL);
         curl_easy_setopt(c->easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_LARGE);
         curl_easy_setopt(c->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_AGE_SEC);
-        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_SEC);
-        curl_easy_setopt(c->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SEC);
-        curl_easy_setopt(c->easy, CURLOPT_TCP_NODELAY, 1L);
+        call_set_tcp(c, q->lane);
         if (c->t->user_agent)
                 curl_easy_setopt(c->easy, CURLOPT_USERAGENT, c->t->user_agent);
         if (!q->use_proxy)

@@ -582,6 +582,36 @@ static void test_idle_connection_is_watched(void **state) {
         assert_int_equal(raw->n_accepted, 2);
 }
 
+#define LAST_ANSWER "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
+
+/* As EC2's metadata service does: each look has a connection of its own, and leaves nothing behind. */
+static void test_connection_ends_with_its_answer(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        const CurlTransport *t = CONTAINER_OF(w->transport, CurlTransport, transport);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url,
+                          .lane = HTTP_LANE_METADATA,
+                          .timeout_usec = PATIENCE_USEC,
+                          .max_response_bytes = 100 };
+        unsigned before = count_watched(w);
+        (void) state;
+
+        for (unsigned i = 0; i < 3; i++) {
+                const CurlCall *kept = t->kept;
+
+                raw->answers[i] = LAST_ANSWER;
+                start(w, &q);
+                run_until(w, &w->n_done, i + 1);
+                w->call = http_call_free(w->call);
+                run_until_quiet(w);
+                assert_int_equal(count_watched(w), before);
+                assert_true(i == 0 || (kept && t->kept == kept));
+        }
+        assert_string_equal(strbuf_str(&w->seen), "404:no 404:no 404:no ");
+        assert_int_equal(raw->n_accepted, 3);
+}
+
 /* A question that is asked again goes out as it was; another is never mistaken for it. */
 static void test_same_question_again(void **state) {
         static const struct {
@@ -1313,6 +1343,7 @@ int main(void) {
                 cmocka_unit_test(test_connection_is_kept),
                 cmocka_unit_test(test_silent_connection_is_dropped),
                 cmocka_unit_test(test_idle_connection_is_watched),
+                cmocka_unit_test(test_connection_ends_with_its_answer),
                 cmocka_unit_test(test_same_question_again),
                 cmocka_unit_test(test_same_question_at_once),
                 cmocka_unit_test(test_host_by_address_or_name),
