@@ -411,7 +411,7 @@ def _idle(ctx, name, seconds):
         rows.append(["system calls a second", sum(traced.values()) / 20])
         rows.append(["  which", ", ".join(f"{k} {v / 20:.1f}" for k, v in
                                           sorted(traced.items(), key=lambda kv: -kv[1])[:8])])
-    ctx.table(f"agent, idle for {seconds} s: 30 pods, watches open, a look at the metadata every second",
+    ctx.table(f"agent, idle for {seconds} s: 30 pods, watches open, a look at the metadata every second, each on a new connection",
               ["", "measured"], rows)
     ctx.json(name, {
         "seconds": spent.seconds, "cpu_percent": spent.percent, "limits_percent": list(bare.values()), "wakeups_per_s": spent.voluntary / spent.seconds,
@@ -425,9 +425,25 @@ def _idle(ctx, name, seconds):
     ctx.bar(f"idle agent: growth of anonymous memory in {seconds} s", max(growth_kb[-1], 0), 64, "kB")
 
 
+def _idle_kept(ctx, name, seconds):
+    """The same where the metadata service keeps the connection: EC2's ends each with its answer."""
+    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, keeps_connections=True)) as fake, \
+            fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
+            _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/") as limits:
+        agent.wait_line("READY", 20)
+        time.sleep(10)
+        before = {pid: account.read(pid) for pid in (agent.pid, *(p.pid for p in limits.values()))}
+        time.sleep(seconds)
+        percent = [(account.read(pid) - reading).percent for pid, reading in before.items()]
+    ctx.figure("... where the metadata service keeps the connection",
+               ", ".join(f"{what} {p:.4f} %" for what, p in zip(("agent", *limits), percent)))
+    ctx.json(name, {"seconds": seconds, "cpu_percent": percent[0], "limits_percent": percent[1:]})
+
+
 def agent_idle(ctx):
-    """A minute."""
+    """A minute, and one more where connections are kept."""
     _idle(ctx, "agent-idle", 60)
+    _idle_kept(ctx, "agent-idle-kept", 60)
 
 
 def agent_idle_long(ctx):

@@ -142,11 +142,11 @@ def pod_bytes():
 NODE, INSTANCE = "node-000000", "i-00000000"
 
 
-def one_node_world(pods):
+def one_node_world(pods, keeps_connections=False):
     """A node with its instance and its metadata service, and so many pods on it."""
     node = json.loads(json.dumps(node_template()).replace("%i", "000000"))
     return {
-        "objects": [_namespace("team-000000"), node], "instances": [{"id": INSTANCE, "zone": ZONE}],
+        "objects": [_namespace("team-000000"), node], "instances": [{"id": INSTANCE, "zone": ZONE, "keepsConnections": keeps_connections}],
         "many": [{"count": pods, "per": PODS_PER_NAMESPACE, "among": 1, "object": pod_template()}]
     }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The EC2 instance metadata service of one instance, version 2 only, on loopback: as strict as the real one
-about tokens, with a log of every request."""
+about tokens, and like it ending the connection after each answer (tests/fake/fake-imds.h), with a log of every request."""
 
 import dataclasses
 import http.server
@@ -134,6 +134,7 @@ class Metadata:
                 self.send_response(status)
                 self.send_header("Content-Type", "text/plain" if status == 200 else "text/html")
                 self.send_header("Content-Length", str(len(data)))
+                self.send_header("Connection", "close")
                 if self.command == "PUT" and status == 200:
                     self.send_header(_TTL, self.headers[_TTL])
                 self.end_headers()

@@ -21,6 +21,7 @@ struct FakeImds {
         Hashmap *tokens; /* text -> usec_t when it ends */
         uint64_t next_token;
         unsigned max_ttl_sec;
+        bool keeps_connections;
         FakeFault fault;
         size_t n_tokens, n_gets;
 };
@@ -96,6 +97,10 @@ void fake_imds_set_max_ttl(FakeImds *f, unsigned sec) {
         f->max_ttl_sec = sec;
 }
 
+void fake_imds_keep_connections(FakeImds *f) {
+        f->keeps_connections = true;
+}
+
 size_t fake_imds_n_tokens(const FakeImds *f) {
         return f->n_tokens;
 }
@@ -106,16 +111,19 @@ size_t fake_imds_n_gets(const FakeImds *f) {
 
 /* -- answers ------------------------------------------------------------------------------------ */
 
-static void reply(HttpExchange *x, unsigned status, const char *type, const char *body,
+static void reply(FakeImds *f, HttpExchange *x, unsigned status, const char *type, const char *body,
                   const HttpHeader *extra) {
-        HttpHeader headers[2] = { { "Content-Type", type } };
+        HttpHeader headers[4] = { { "Content-Type", type }, { "Server", "EC2ws" } };
+        size_t n = 2;
 
+        if (!f->keeps_connections)
+                headers[n++] = (HttpHeader){ "Connection", "close" };
         if (extra)
-                headers[1] = *extra;
-        x->ops->reply(x, status, headers, extra ? 2 : 1, body, strlen(body));
+                headers[n++] = *extra;
+        x->ops->reply(x, status, headers, n, body, strlen(body));
 }
 
-static void reply_error(HttpExchange *x, unsigned status) {
+static void reply_error(FakeImds *f, HttpExchange *x, unsigned status) {
         static const struct {
                 unsigned status;
                 const char *text;
@@ -137,7 +145,7 @@ static void reply_error(HttpExchange *x, unsigned status) {
                          " <head>\n  <title>%u - %s</title>\n </head>\n <body>\n  <h1>%u - %s</h1>\n "
                          "</body>\n</html>\n",
                          status, text, status, text));
-        reply(x, status, "text/html", body, NULL);
+        reply(f, x, status, "text/html", body, NULL);
 }
 
 /* True: the request has met its fate. */
@@ -151,10 +159,10 @@ static bool apply_fault(FakeImds *f, HttpExchange *x, unsigned part) {
         case FAKE_FATE_HANGS:
                 break;
         case FAKE_FATE_FAILS:
-                reply_error(x, status);
+                reply_error(f, x, status);
                 break;
         case FAKE_FATE_GARBLED:
-                reply(x, status, "text/plain", body, NULL);
+                reply(f, x, status, "text/plain", body, NULL);
                 break;
         }
         return true;
@@ -172,18 +180,18 @@ static void give_token(FakeImds *f, HttpExchange *x) {
         int r;
 
         if (x->method != HTTP_PUT) {
-                reply_error(x, 405);
+                reply_error(f, x, 405);
                 return;
         }
         f->n_tokens++;
         if (apply_fault(f, x, FAKE_IMDS_TOKEN))
                 return;
         if (header(x, "X-Forwarded-For")) {
-                reply_error(x, 403);
+                reply_error(f, x, 403);
                 return;
         }
         if (!wanted || parse_uint64_range(wanted, 1, TTL_MAX, &ttl_sec) < 0) {
-                reply_error(x, 400);
+                reply_error(f, x, 400);
                 return;
         }
         if (f->max_ttl_sec > 0)
@@ -195,7 +203,7 @@ static void give_token(FakeImds *f, HttpExchange *x) {
         r = hashmap_put(f->tokens, token, ends);
         assert(r >= 0);
         granted = MUST(strf("%" PRIu64, ttl_sec));
-        reply(x, 200, "text/plain", token, &(HttpHeader){ TTL_HEADER, granted });
+        reply(f, x, 200, "text/plain", token, &(HttpHeader){ TTL_HEADER, granted });
 }
 
 static bool token_is_good(const FakeImds *f, const HttpExchange *x) {
@@ -250,19 +258,19 @@ void fake_imds_handle(HttpExchange *x, void *fake_imds) {
                 return;
         }
         if (x->method != HTTP_GET && x->method != HTTP_HEAD) {
-                reply_error(x, 405);
+                reply_error(f, x, 405);
                 return;
         }
         f->n_gets++;
         if (apply_fault(f, x, FAKE_IMDS_DATA))
                 return;
         if (!token_is_good(f, x)) {
-                reply_error(x, 401);
+                reply_error(f, x, 401);
                 return;
         }
         body = path ? content(f, path) : NULL;
         if (body)
-                reply(x, 200, "text/plain", body, NULL);
+                reply(f, x, 200, "text/plain", body, NULL);
         else
-                reply_error(x, 404);
+                reply_error(f, x, 404);
 }

@@ -4,8 +4,9 @@
 /*
  * The instance metadata service of one EC2 instance, version 2 only, for both faces of the fake: an
  * http_handler_t. Strict where the real one is: 401 without a token or with one that has expired, 400 for a
- * TTL that is none, 403 for what was forwarded, 404 for what is not there, error bodies in XHTML. Tokens
- * live by the loop's clock, real or virtual.
+ * TTL that is none, 403 for what was forwarded, 404 for what is not there, error bodies in XHTML. Each
+ * answer says "Connection: close", and is the last on its connection (so do the answers of real instances
+ * that people have shown in public, from 2020 to 2023). Tokens live by the loop's clock, real or virtual.
  */
 
 #include "http-message.h"
@@ -42,6 +43,8 @@ void fake_imds_garble(FakeImds *f, unsigned parts, unsigned n, const char *body)
 void fake_imds_revoke(FakeImds *f);
 /* Tokens live so long at most, whatever is asked for; the answer's header says so. 0: as asked for. */
 void fake_imds_set_max_ttl(FakeImds *f, unsigned sec);
+/* As other services do, and some that stand in for this one. */
+void fake_imds_keep_connections(FakeImds *f);
 
 /* Requests that came in: PUTs of tokens, and GETs. */
 size_t fake_imds_n_tokens(const FakeImds *f);

@@ -46,7 +46,11 @@ struct FakeMachines {
 /* -- EC2 ----------------------------------------------------------------------------------------------- */
 
 static void *ec2_new(FakeMachines *m, const cJSON *o) {
-        return MUST(fake_imds_new(m->loop, fj_string(o, "id", NULL)));
+        FakeImds *imds = MUST(fake_imds_new(m->loop, fj_string(o, "id", NULL)));
+
+        if (fj_true(o, "keepsConnections", NULL))
+                fake_imds_keep_connections(imds);
+        return imds;
 }
 
 static void ec2_free(void *imds) {

@@ -4,7 +4,8 @@
 /*
  * Machines and what each sees at its link-local address, whatever cloud it is of. One of the world file:
  *
- *      {"id": "i-1", "zone": "us-east-1a"}                                   platform "ec2" if none is named
+ *      {"id": "i-1", "zone": "us-east-1a",                                   platform "ec2" if none is named
+ *       "keepsConnections": true}                                         EC2 does not, a stand-in may
  *      {"id": "vm-a", "platform": "gce", "zone": "us-central1-a", "projectId": "p", "projectNumber": "1",
  *       "machineId": "45", "machineType": "n2-standard-4", "createdBy": "projects/...", "clusterName": "c",
  *       "spot": true, "terminates": true, "gpu": true, "gracefulShutdown": true}
