@@ -243,6 +243,38 @@ static void test_ec2_gone(void **state) {
         assert_true(rig_is_adopted(r, "n1"));
 }
 
+static void on_no_nodes(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        if (request->resource && request->resource->id == FAKE_NODES)
+                fault->status = 503;
+}
+
+/* A cloud that refuses is asked again, as long as the Node is seen to be absent. */
+static void test_cloud_refuses(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned n;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_machine(r, "n0")->outcome = CLOUD_RETRY;
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        delete_claim(r, "n0");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        n = rig_machine(r, "n0")->n_terminated;
+        assert_in_range(n, 4, 12);
+
+        print_message("  nobody knows whether it is\n");
+        fake_api_set_fault(r->api, on_no_nodes, NULL);
+        fake_api_cut_watches(r->api);
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, n);
+
+        print_message("  it is\n");
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_machine(r, "n0")->outcome = CLOUD_OK;
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, n + 1);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claims_without_node),
@@ -253,6 +285,7 @@ int main(void) {
                 cmocka_unit_test(test_node_comes_back),
                 cmocka_unit_test(test_finalizer_torn_off),
                 cmocka_unit_test(test_view_is_old),
+                cmocka_unit_test(test_cloud_refuses),
                 cmocka_unit_test(test_wrong_region),
                 cmocka_unit_test(test_ec2_gone),
         };
