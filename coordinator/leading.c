@@ -29,6 +29,8 @@
  * hears of them itself, and says when it has ended. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
 #define OURS_TOGETHER_USEC (200 * USEC_PER_MSEC)
+/* Whoever has moved lately moves on soon. */
+#define HURRY_USEC USEC_PER_MINUTE
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
 
 /* One Node that is being removed. */
@@ -54,10 +56,15 @@ struct Leading {
         Orphans *orphans;
         RebootGrants *reboots;
         Hashmap *removals; /* node -> Removal */
+        bool hurried;      /* http_transport_hurry() */
+        usec_t moved_usec; /* loop_now(): when one of them did last */
+        Timer *calm;       /* armed while hurried: do they still? */
         Hashmap *pools;    /* name -> what its nodes were last looked at for: generation and deletion */
 };
 
 static void on_key(const char *key, void *userdata);
+static void on_calm(Timer *t, void *userdata);
+static void on_moved(void *userdata);
 static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
 /* What is not noted now would never be looked at: the next process looks at everything. */
@@ -143,6 +150,9 @@ static int make_rooms(Leading *l) {
         r = hashmap_new(0, &l->pools);
         if (r < 0)
                 return r;
+        r = timer_new(l->env->loop, "calm", on_calm, l, &l->calm);
+        if (r < 0)
+                return r;
         r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC,
                            on_key, l, &l->queue);
         if (r < 0)
@@ -166,6 +176,7 @@ static int make_rooms(Leading *l) {
                 .metrics = l->o.metrics,
                 .guard = l->o.guard,
                 .requeue = on_requeue,
+                .moved = on_moved,
                 .userdata = l,
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,
@@ -233,6 +244,7 @@ Leading *leading_free(Leading *l) {
                 return NULL;
         unmeasure(l);
         hashmap_free_with(l->removals, removal_free);
+        timer_free(l->calm);
         http_transport_hurry(l->env->transport, false);
         reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
@@ -244,6 +256,46 @@ Leading *leading_free(Leading *l) {
         hashmap_free_with(l->pools, mfree);
         free(l);
         return NULL;
+}
+
+/* -- how closely pods are followed ---------------------------------------------------------------------- */
+
+static bool any_awaits_pods(const Leading *l) {
+        const Removal *x;
+
+        HASHMAP_FOREACH (x, l->removals)
+                if (node_termination_awaits_pods(x->termination))
+                        return true;
+        return false;
+}
+
+static void set_hurried(Leading *l, bool hurried) {
+        if (hurried && !l->hurried)
+                timer_arm_in(l->calm, HURRY_USEC);
+        else if (!hurried)
+                timer_disarm(l->calm);
+        if (hurried != l->hurried)
+                http_transport_hurry(l->env->transport, hurried);
+        l->hurried = hurried;
+}
+
+static void on_moved(void *userdata) {
+        Leading *l = userdata;
+
+        l->moved_usec = loop_now(l->env->loop);
+        set_hurried(l, true);
+}
+
+static void on_calm(Timer *t, void *userdata) {
+        Leading *l = userdata;
+        usec_t now = loop_now(l->env->loop), until = usec_add(l->moved_usec, HURRY_USEC);
+
+        if (now < until)
+                timer_arm(l->calm, until);
+        else if (any_awaits_pods(l))
+                timer_arm_in(l->calm, HURRY_USEC);
+        else
+                set_hurried(l, false);
 }
 
 /* -- from the view -------------------------------------------------------------------------------------- */
@@ -282,6 +334,7 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
 
         if (!x)
                 return;
+        on_moved(l);
         node_termination_on_pod(x->termination, old, new);
         leading_node_dirty(l, node); /* what it sent may be waiting for nothing but a newer state */
 }
@@ -312,11 +365,7 @@ static void removal_note_state(Leading *l, Removal *x) {
                             usec_sub(now, x->since_usec) / USEC_PER_SEC);
         x->state = s;
         x->since_usec = now;
-}
-
-/* Pods change all the time. Somebody waits for that only while a node is being removed. */
-static void note_hurry(Leading *l) {
-        http_transport_hurry(l->env->transport, hashmap_size(l->removals) > 0);
+        on_moved(l);
 }
 
 static void removal_drop(Leading *l, Removal *x) {
@@ -329,7 +378,8 @@ static void removal_drop(Leading *l, Removal *x) {
         }
         hashmap_remove(l->removals, x->node);
         removal_free(x);
-        note_hurry(l);
+        if (hashmap_size(l->removals) == 0)
+                set_hurried(l, false);
 }
 
 static void removal_step(Leading *l, Removal *x) {
@@ -338,6 +388,8 @@ static void removal_step(Leading *l, Removal *x) {
         removal_note_state(l, x);
         if (x->state == NODE_TERMINATION_DONE)
                 removal_drop(l, x);
+        else if (!l->hurried && node_termination_awaits_pods(x->termination))
+                set_hurried(l, true);
 }
 
 static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
@@ -359,7 +411,7 @@ static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
                 removal_free(x);
                 return r;
         }
-        note_hurry(l);
+        on_moved(l);
         metrics_add(l->o.metrics, METRIC_TERMINATIONS_STARTED, 0, 1);
         *ret = x;
         return 0;

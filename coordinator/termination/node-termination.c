@@ -316,6 +316,8 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
         NodeTermination *t = userdata;
 
         termination_report_pod(t->report, e, pod, blocker, report, t->deadline.at_usec);
+        if (e == DRAIN_POD_EVICTED || e == DRAIN_POD_DELETED)
+                t->context->moved(t->context->userdata);
 }
 
 static DrainRules drain_rules(const NodeTermination *t) {
@@ -782,6 +784,11 @@ void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubeP
 
 bool node_termination_drains(const NodeTermination *t) {
         return t->state == NODE_TERMINATION_DRAINING && t->drain;
+}
+
+bool node_termination_awaits_pods(const NodeTermination *t) {
+        return (t->state == NODE_TERMINATION_PROTECTED || t->state == NODE_TERMINATION_DRAINING) &&
+               (!t->drain || node_drain_awaits_pods(t->drain));
 }
 
 NodeTerminationState node_termination_state(const NodeTermination *t) {

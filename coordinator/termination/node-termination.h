@@ -63,6 +63,9 @@ typedef struct TerminationContext {
         HttpGuard guard; /* the leader's */
         /* Please reconcile this node again at that time (loop_now()). */
         void (*requeue)(const char *node, usec_t at_usec, void *userdata);
+        /* A pod of a node that is being removed begins to go, as the answer to us says: its changes are
+         * awaited from now on. No step inside. */
+        void (*moved)(void *userdata);
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
         struct TokenBucket *progress;   /* writes of pods left, over all claims */
@@ -84,6 +87,9 @@ void node_termination_look(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
 /* By a drain of our own, which hears of its pods itself. */
 bool node_termination_drains(const NodeTermination *t);
+/* Is what its pods do what it waits for? They hold it, or its agent drains them; not while all that are left
+ * are held by budgets, nor in the hands of load balancers, of volumes or of its cloud. */
+bool node_termination_awaits_pods(const NodeTermination *t);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
 /* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that

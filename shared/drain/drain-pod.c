@@ -291,6 +291,12 @@ static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
         return true;
 }
 
+bool drain_pod_is_awaited(const DrainPod *dp) {
+        if (dp->eviction)
+                return dp->evicted || dp->vanished_usec > 0;
+        return !streq_ptr(dp->reason, "WaitingForOthers");
+}
+
 void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
         if (drain_pod_finish(dp, wall_now))
                 return;

@@ -82,4 +82,5 @@ DrainBlocker drain_pod_blocker(const DrainPod *dp);
 void drain_pod_tell(DrainPod *dp, DrainPodEvent e, const EvictionReport *report);
 /* What is said of it: a delete decided on sent_version, taken from it, was accepted. */
 void drain_pod_note_deleted(DrainPod *dp);
+bool drain_pod_is_awaited(const DrainPod *dp); /* of node_drain_awaits_pods() */
 void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now);

@@ -461,6 +461,15 @@ void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {
         node_drain_act_at_once(d);
 }
 
+bool node_drain_awaits_pods(const NodeDrain *d) {
+        const DrainPod *dp;
+
+        HASHMAP_FOREACH (dp, d->pods)
+                if (drain_pod_is_awaited(dp))
+                        return true;
+        return hashmap_size(d->pods) == 0;
+}
+
 NodeDrainState node_drain_state(const NodeDrain *d) {
         return d->state;
 }

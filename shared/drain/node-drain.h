@@ -114,6 +114,11 @@ void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
  * asked again (PROVING): on_changed tells. */
 bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec);
 
+/* Is what its pods do what it waits for: one that is going, has opted out, or is to be proven gone? Not so
+ * while each that is left waits for an answer to its eviction, or for room in its budget, or for those that
+ * do. */
+bool node_drain_awaits_pods(const NodeDrain *d);
+
 NodeDrainState node_drain_state(const NodeDrain *d);
 size_t node_drain_pods_left(const NodeDrain *d);
 /* Those still there, in the order in which they were seen. */

@@ -205,6 +205,93 @@ static void test_hurry(void **state) {
         assert_false(is_hurried(r, 0));
 }
 
+static void let_go(CoordinatorRig *r) {
+        fake_remove(r->cluster, FAKE_PDBS, "default", "web");
+}
+
+static void go_by_itself(CoordinatorRig *r) {
+        fake_delete(r->cluster, FAKE_PODS, "default", "web", -1);
+}
+
+static void opt_out(CoordinatorRig *r) {
+        fake_merge(r->cluster, FAKE_PODS, "default", "web",
+                   "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
+}
+
+static void late_pod(CoordinatorRig *r) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 100 });
+}
+
+static void delete_another(CoordinatorRig *r) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n1", .stop_sec = 100 });
+        rig_delete_node(r, "n1");
+}
+
+/* A removal that is stuck: what could bring it forward is awaited if it is what its pods do. */
+static void test_hurry_of_one_that_is_stuck(void **state) {
+        static const struct {
+                const char *what, *annotations;
+                int64_t stop_sec;
+                bool budget;   /* that allows nothing */
+                bool critical; /* another pod is, which goes after it */
+                CloudOutcome outcome;
+                bool hurried;                     /* after ten minutes */
+                void (*go_on)(CoordinatorRig *r); /* and then it is */
+        } rows[] = {
+                { "its pod takes its time", NULL, 3600, false, false, CLOUD_OK, true, NULL },
+                { "its pod has opted out", "{'vesper.sh/do-not-evict':'true'}", 100, false, false, CLOUD_OK,
+                  true, NULL },
+                { "... and a budget holds it, too", "{'vesper.sh/do-not-evict':'true'}", 100, true, false,
+                  CLOUD_OK, true, NULL },
+                { "a budget holds its pod, until it lets go", NULL, 100, true, false, CLOUD_OK, false,
+                  let_go },
+                { "... with one that waits for others, until somebody else ends it", NULL, 100, true, true,
+                  CLOUD_OK, false, go_by_itself },
+                { "... until that opts out", NULL, 100, true, false, CLOUD_OK, false, opt_out },
+                { "... and another node is deleted", NULL, 100, true, false, CLOUD_OK, false,
+                  delete_another },
+                { "its cloud does not want to, and a pod comes", NULL, 1, false, false, CLOUD_DENIED, false,
+                  late_pod },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                rig_machine(r, "n0")->outcome = rows[i].outcome;
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web",
+                                                     .node = "n0",
+                                                     .app = "web",
+                                                     .grace_sec = 7200,
+                                                     .stop_sec = rows[i].stop_sec,
+                                                     .annotations = rows[i].annotations });
+                if (rows[i].budget)
+                        fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                if (rows[i].critical) {
+                        fake_add_pod(r->cluster,
+                                     &(FakePod){ .name = "last", .node = "n0", .stop_sec = 100 });
+                        fake_merge(r->cluster, FAKE_PODS, "default", "last",
+                                   "{'spec':{'priorityClassName':'system-cluster-critical'}}");
+                }
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, 50 * USEC_PER_SEC);
+                assert_true(is_hurried(r, 0));
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                assert_non_null(rig_node(r, "n0"));
+                assert_int_equal(is_hurried(r, 0), rows[i].hurried);
+                if (!rows[i].go_on)
+                        continue;
+                rows[i].go_on(r);
+                for (unsigned k = 0; k < 500 && !is_hurried(r, 0); k++)
+                        rig_run(r, MSEC);
+                rig_run(r, 90 * USEC_PER_SEC); /* and stays so: a pod is going, or is waited for */
+                assert_true(is_hurried(r, 0));
+        }
+}
+
 /* -- the API server's bad days -------------------------------------------------------------------------- */
 
 static void test_api_away(void **state) {
@@ -431,6 +518,7 @@ int main(void) {
                 cmocka_unit_test(test_lease_lost_during_removal),
                 cmocka_unit_test(test_rate_over_leases),
                 cmocka_unit_test(test_hurry),
+                cmocka_unit_test(test_hurry_of_one_that_is_stuck),
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_watches_cut),
                 cmocka_unit_test(test_journal),
