@@ -75,8 +75,10 @@ static void check_place(SimCheck *c, const End *e) {
         if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
                                  e->name, e->machine->node);
-        /* When its time is over, a node goes whatever is left, even one that could not be cordoned. */
-        if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline)
+        /* When its time is over, a node goes whatever is left, even one that could not be cordoned; for whom the
+         * clock is wrong, that is so too early. */
+        if (e->node && !closed_to_pods(e->node) && !e->machine->opened_by_admin && e->now < e->deadline &&
+            knows_deadline(c, e->machine))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, which still takes pods", e->user, e->name,
                                  e->machine->node);
         if (p->kind == SIM_AGENT && sim_check_was_rebooted(e->machine) && !sim_faults_by_chance(c->world->faults))

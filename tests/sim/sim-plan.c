@@ -19,6 +19,7 @@
 #define MUTES 6u   /* in one world of three */
 #define UNHEARD 4u /* in one of six, others */
 #define NARROW 16u /* one world of so many */
+#define RUSHES 3u
 #define NARROW_SEED UINT64_C(0x6e6172726f772077)
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
@@ -162,14 +163,26 @@ static SimOptions draw_options(Random *r) {
         return o;
 }
 
-/* A coordinator of few pods that has to wait nevertheless: for an answer, or for its rate. */
-static void narrow(SimOptions *o, uint64_t seed) {
-        uint64_t h = hash64((uint64_t[2]){ NARROW_SEED, seed }, 2 * sizeof(uint64_t)) >> 16;
+/* A coordinator that has to wait with its evictions, for an answer or for its rate: of more pods than elsewhere,
+ * whose nodes are deleted together. */
+static void narrow(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ NARROW_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+        SimOptions *o = &p->options;
 
         if (h % NARROW != 0)
                 return;
-        o->evictions_at_once = 1 + h / NARROW % 4;
-        o->evictions_per_second = h / NARROW / 4 % 3 == 0 ? 6 : 0;
+        h /= NARROW;
+        o->n_coordinators = 2;
+        o->n_nodes = MAX(o->n_nodes, 6u);
+        o->evictions_at_once = (unsigned) (1 + h % 4);
+        o->evictions_per_second = h / 4 % 3 == 0 ? 6 : 0;
+        o->workloads[0].n_pods = (unsigned) (20 + h / 12 % 40);
+        o->workloads[0].budgets[0].kind = o->workloads[0].budgets[1].kind = SIM_BUDGET_NONE;
+        if (o->workloads[0].kind == SIM_STATEFULSET)
+                o->workloads[0].kind = SIM_REPLICASET;
+        fit(o);
+        for (unsigned i = 0; i < RUSHES; i++)
+                sim_schedule_add_rush(p->schedule, p->seed, i, LOAD_USEC);
 }
 
 SimPlan *sim_plan_draw(uint64_t seed) {
@@ -183,7 +196,6 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         p->options = draw_options(random);
         p->options.encoding = sim_world_draw_encoding(seed);
         p->options.watch_lag_msec = (hash64(&seed, sizeof(seed)) >> 48) % 2 == 0 ? 30 : 0;
-        narrow(&p->options, seed);
         p->options.leave_interrupted = (hash64(&seed, sizeof(seed)) >> 40) % 2;
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) % 3 == 0)
@@ -194,6 +206,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_deletes_unheard(p->schedule, seed, i, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) / 18 % 5 == 0)
                 sim_schedule_add_silence(p->schedule, seed);
+        narrow(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);

@@ -17,6 +17,7 @@
 #define GARBLING_SEED UINT64_C(0x70726f746f627566)
 #define MUTE_SEED UINT64_C(0x6d7574656b696e64)
 #define DELETES_SEED UINT64_C(0x64656c6574657321)
+#define RUSH_SEED UINT64_C(0x7275736861686561)
 #define SILENCE_SEED UINT64_C(0x6b7562656c657400)
 #define DISK_HANGS_SEC 6
 
@@ -250,6 +251,15 @@ static void play_delete(const Play *p) {
         if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]) &&
             fj_get(sim_world_node(p->w, p->v[0]), "metadata", "finalizers", NULL))
                 sim_world_delete_node(p->w, p->v[0]);
+}
+
+/* Several together, as a pool is renewed. */
+static void play_rush(const Play *p) {
+        for (size_t i = 0; i <= p->v[1]; i++) {
+                Play one = { p->w, p->entry, { (p->v[0] + i) % (p->w->options.n_nodes - 2) } };
+
+                play_delete(&one);
+        }
 }
 
 /* By accident: a kubelet, or an editor, may do so. */
@@ -622,6 +632,7 @@ static const Act acts[] = {
         { "protobuf is cut", 0, play_garble, { PERMILLE(20, 1000), SECONDS("for", 5, 60) } }, /* drawn apart */
         { "one kind is unheard", 0, play_mute, { CHOICE(mute_choices), MILLISECONDS("for", 0, 60000) } }, /* so is this */
         { "deletes are unheard", 0, play_deletes_unheard, { MACHINE, SECONDS("for", 10, 90) } }, /* and this */
+        { "delete nodes", 0, play_rush, { MACHINE, NUMBER("and as many of the next as", 1, 5) } }, /* and this */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
@@ -706,6 +717,10 @@ void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {
         add_apart(s, play_silence, seed ^ SILENCE_SEED, 5 * USEC_PER_SEC);
 }
 
+void sim_schedule_add_rush(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_rush, (seed ^ RUSH_SEED) + n, length_usec);
+}
+
 SimSchedule *sim_schedule_free(SimSchedule *s) {
         if (!s)
                 return NULL;
@@ -730,7 +745,7 @@ static bool is_load(const Act *act) {
                                                        play_cordon,       play_uncordon,    play_budget,
                                                        play_scale,        play_delete_pod,  play_finish_pod,
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
-                                                       play_move_notice,  play_notice_deleted };
+                                                       play_move_notice,  play_notice_deleted, play_rush };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])
