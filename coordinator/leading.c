@@ -334,7 +334,8 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
 
         if (!x)
                 return;
-        on_moved(l);
+        if (!old || !new || (new->object.meta.deletion_usec > 0 && old->object.meta.deletion_usec == 0))
+                on_moved(l);
         node_termination_on_pod(x->termination, old, new);
         leading_node_dirty(l, node); /* what it sent may be waiting for nothing but a newer state */
 }

@@ -9,10 +9,10 @@
  *
  * Pods change all the time, and their watch may lie for a moment (http_transport_hurry()). It does not while
  * a removal waits for what its pods do (node_termination_awaits_pods()), however long that takes, nor for a
- * minute after any removal began, changed its state, or saw one of its pods change or begin to go. So what a
- * removal that is stuck waits for is seen at once: a budget and a cloud have no part in that watch; and once
- * they let go, what the pods do. What somebody else does to pods of one that waits for a budget or a cloud
- * may be seen a moment later.
+ * minute after any removal began, changed its state, or saw one of its pods come, begin to go, or leave. So
+ * what a removal that is stuck waits for is seen at once: a budget and a cloud have no part in that watch;
+ * and once they let go, what the pods do. What somebody else does to pods of one that waits for a budget or
+ * a cloud may be seen a moment later.
  */
 
 #include "cluster-view.h"
