@@ -23,7 +23,9 @@
  * not wait for that.
  */
 
-#define WARM_USEC (30 * USEC_PER_SEC)
+/* kube-apiserver closes what was idle for 90 s. One that dies silently is noticed by TCP's keepalive, not by
+ * this. */
+#define WARM_USEC USEC_PER_MINUTE
 #define SOURCE_FAILING_LOOKS 3u
 
 /* Requests of a drain in flight together. One costs libcurl about 17 kB, and this process is to stay within
