@@ -370,7 +370,7 @@ static void test_clock_is_set(void **state) {
         static const struct {
                 const char *what;
                 int64_t step_sec;
-                bool down, notice;
+                bool down, notice, by_hand;
         } rows[] = {
                 { "ahead", 7200, false, false },
                 { "back", -7200, false, false },
@@ -378,6 +378,8 @@ static void test_clock_is_set(void **state) {
                 { "back, while it is down", -7200, true, false },
                 { "ahead, with a notice that is later", 7200, false, true },
                 { "back, with a notice that is later", -7200, false, true },
+                { "ahead, drained by hand before", 7200, false, false, true },
+                { "back, drained by hand before", -7200, false, false, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -397,6 +399,10 @@ static void test_clock_is_set(void **state) {
                         agent_rig_notice(r, 119 * S);
                         run(r, 5 * S);
                 }
+                if (rows[i].by_hand) {
+                        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+                        run(r, 5 * S);
+                }
                 assert_true(fake_power_shutdown(r->power, "poweroff", true));
                 began = virtual_time_now(r->world.time);
                 run(r, 20 * S);
@@ -410,7 +416,7 @@ static void test_clock_is_set(void **state) {
                 run(r, began + 60 * S - virtual_time_now(r->world.time)); /* 8 s before T - g */
                 FAKE_FOREACH (pod, r->cluster, FAKE_PODS, "default")
                         assert_null(fj_get(pod, "metadata", "deletionTimestamp", NULL));
-                if (!rows[i].notice) {
+                if (!rows[i].notice && !rows[i].by_hand) {
                         usec_t left = usec_sub(told_deadline(r), loop_wall(r->loop));
 
                         assert_in_range(left, 37 * S, 41 * S);
