@@ -31,6 +31,7 @@ struct Shutdown {
         ShutdownState state;
         Notice *notice; /* of the shutdown under way */
         usec_t began_usec, deadline_usec;
+        usec_t booted_usec;  /* when the machine did, by the wall clock of its beginning */
         usec_t drained_usec; /* since when; 0: not yet */
         bool pending;        /* the notice is not yet acted upon */
         bool stop_asked, stopped;
@@ -38,6 +39,7 @@ struct Shutdown {
         ApiState api;
         KubeCall *probe;
         usec_t probe_usec; /* when to ask again */
+        usec_t away_usec;  /* API_AWAY: since when */
         usec_t extend_usec;
         Timer *timer;
 };
@@ -46,24 +48,12 @@ PowerState shutdown_power(const Shutdown *s) {
         return power_state(s->power);
 }
 
-usec_t shutdown_local_wait(const Informer *pods, Containers *containers) {
-        usec_t until = 0;
-        KubeObject *o;
-
-        INFORMER_FOREACH (o, pods) {
-                const KubePod *pod = (const KubePod *) o;
-                const ObjectMeta *m = &pod->object.meta;
-
-                if (m->deletion_usec > 0 && !pod->needs_kubelet && containers_have_ended(containers, m->uid))
-                        continue;
-                /* For pods this is when their grace ends. */
-                until = MAX(until, m->deletion_usec);
-        }
-        return until > 0 ? usec_add(until, KILL_USEC) : 0;
-}
-
 static usec_t now(const Shutdown *s) {
         return loop_now(s->c.env->loop);
+}
+
+static usec_t booted(const Shutdown *s) {
+        return loop_to_wall(s->c.env->loop, 0);
 }
 
 static void stop_now(Shutdown *s) {
@@ -92,6 +82,8 @@ static void on_probe(const KubeReply *reply, void *userdata) {
                 s->api = API_AWAY;
         else
                 s->api = reply->error && reply->error->http == 404 ? API_NO_NODE : API_ANSWERS;
+        if (s->api == API_AWAY && before != API_AWAY)
+                s->away_usec = reply->started_usec;
         s->probe_usec = usec_add(now(s), s->api == API_AWAY ? PROBE_USEC : PROBE_AGAIN_USEC);
         if (s->api == API_AWAY && before != API_AWAY)
                 node_voice_shutdown_alone(s->c.voice, reply->error->message);
@@ -109,6 +101,33 @@ static void probe(Shutdown *s) {
 }
 
 /* -- is it over --------------------------------------------------------------------------------- */
+
+/* When the grace of a pod that is terminating ends. Its deletionTimestamp says so by the server's clock, and ours
+ * may have been set: it is the later time of the two, but began before the server went away. */
+static usec_t grace_end(const Shutdown *s, const ObjectMeta *m) {
+        usec_t latest = usec_add(s->away_usec, drain_grace(m->deletion_grace_sec)),
+               by_clock = usec_sub(m->deletion_usec, MIN(s->booted_usec, booted(s)));
+
+        return MIN(by_clock, latest);
+}
+
+/* Until when the pods that are terminating already have their time, but for those whose containers are known
+ * to have ended, with nothing left to do for their kubelet; 0: there are none. */
+static usec_t local_wait(const Shutdown *s) {
+        usec_t until = 0;
+        KubeObject *o;
+
+        INFORMER_FOREACH (o, s->c.pods) {
+                const KubePod *pod = (const KubePod *) o;
+                const ObjectMeta *m = &pod->object.meta;
+
+                if (m->deletion_usec == 0 ||
+                    (!pod->needs_kubelet && containers_have_ended(s->c.containers, m->uid)))
+                        continue;
+                until = MAX(until, usec_add(grace_end(s, m), KILL_USEC));
+        }
+        return until;
+}
 
 /* Why we need not delay it any longer; NULL: we do. *ret_next: when to look again by time alone. */
 static const char *over(Shutdown *s, usec_t *ret_next) {
@@ -138,8 +157,7 @@ static const char *over(Shutdown *s, usec_t *ret_next) {
                 return "the notice of it is not acted upon";
         if (s->api != API_AWAY)
                 return NULL;
-        wait = shutdown_local_wait(s->c.pods, s->c.containers);
-        wait = wait > 0 ? loop_from_wall(s->c.env->loop, wait) : 0;
+        wait = local_wait(s);
         if (now(s) >= wait)
                 return "the API server does not answer, and no container has time left by it";
         *ret_next = MIN(*ret_next, wait);
@@ -179,7 +197,7 @@ static void take_late_deadline(Shutdown *s) {
 
 static void follow_clock(Shutdown *s) {
         if (s->notice)
-                (void) notice_follow_clock(s->notice, loop_to_wall(s->c.env->loop, 0));
+                (void) notice_follow_clock(s->notice, booted(s));
         reflex_follow_clock(s->c.reflex);
 }
 
@@ -237,7 +255,7 @@ static int make_notice(Shutdown *s) {
         n->id = strf("shutdown-%s", s->c.env->boot_id);
         n->kind = NOTICE_SHUTDOWN;
         n->deadline_usec = usec_add(loop_wall(s->c.env->loop), b.total_usec);
-        n->booted_usec = loop_to_wall(s->c.env->loop, 0);
+        n->booted_usec = booted(s);
         if (!n->id || free_and_strdup(&n->source, announced ? "logind" : "systemd") < 0 ||
             free_and_strdup(&n->action, power_kind(s->power)) < 0)
                 return -ENOMEM;
@@ -257,6 +275,7 @@ static void begin(Shutdown *s) {
         s->state = SHUTDOWN_DRAINING;
         s->pending = false;
         s->began_usec = now(s);
+        s->booted_usec = booted(s);
         s->deadline_usec = s->drained_usec = s->probe_usec = s->extend_usec = 0;
         s->api = API_ASKED;
         if (make_notice(s) < 0)

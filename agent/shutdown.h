@@ -74,7 +74,3 @@ void shutdown_ask_stop(Shutdown *s);
 void shutdown_wake(Shutdown *s);
 
 PowerState shutdown_power(const Shutdown *s);
-
-/* Until when (wall clock) the pods that are terminating already have their time, but for those whose
- * containers are known to have ended, with nothing left to do for their kubelet; 0: there are none. */
-usec_t shutdown_local_wait(const Informer *pods, Containers *containers);

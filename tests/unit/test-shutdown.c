@@ -182,6 +182,7 @@ static void test_api_away(void **state) {
                 usec_t before; /* it is lost so long after the beginning; 0: before */
                 bool announced, slices;
                 usec_t at_least, at_most;
+                int64_t step_sec; /* of the clock, once it is lost */
         } rows[] = {
                 { "before, by logind", 0, true, true, 0, 5 * S },
                 { "before, past logind", 0, false, true, 0, 5 * S },
@@ -190,6 +191,9 @@ static void test_api_away(void **state) {
                 { "in the middle", 500 * MS, true, false, 25 * S, 40 * S },
                 /* or what PID 1 says. */
                 { "in the middle, with slices", 500 * MS, true, true, 4 * S, 12 * S },
+                /* One of two clocks is right; it may be the later one. */
+                { "in the middle, and the clock is set ahead", 500 * MS, true, false, 25 * S, 40 * S, 7200 },
+                { "in the middle, and it is set back", 500 * MS, true, false, 25 * S, 45 * S, -7200 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -206,6 +210,7 @@ static void test_api_away(void **state) {
                         run(r, rows[i].before);
                         assert_int_equal(evictions(r), 3);
                         fake_api_away_until(fake_cluster_api(r->cluster), away);
+                        loop_virtual_step_wall(r->loop, rows[i].step_sec * (int64_t) S);
                 }
                 run(r, 60 * S);
                 assert_true(took(r) >= rows[i].at_least);
