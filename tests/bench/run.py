@@ -52,7 +52,7 @@ DEFAULTS = {
     "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "TOGETHER_USEC",
                               "OURS_TOGETHER_USEC", "POOL_STATUS_USEC", "PROGRESS_BURST",
                               "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE", "MILESTONES_BURST",
-                              "MILESTONES_PER_MINUTE"),
+                              "MILESTONES_PER_MINUTE", "HURRY_USEC"),
     "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
     "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
     "coordinator/termination/node-conditions.c": ("SETTLE_USEC", "HOLD_USEC"),
