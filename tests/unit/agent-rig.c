@@ -25,6 +25,8 @@ static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_si
         assert_string_equal(name, RECORD);
         if (r->disk_hangs)
                 return STATE_LATE;
+        if (r->disk_unreadable)
+                return -EIO;
         if (!r->record)
                 return -ENOENT;
         *ret = strdup(r->record);

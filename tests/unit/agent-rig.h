@@ -35,6 +35,7 @@ typedef struct AgentRig {
         RigDeath death;
         int disk_error; /* of each write; 0: fine */
         bool disk_hangs; /* reads are late */
+        bool disk_unreadable; /* they fail */
 
         FakePower *power; /* logind and PID 1 */
         Bus *bus;         /* of the process */
