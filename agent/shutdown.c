@@ -300,9 +300,15 @@ static void cancel(Shutdown *s) {
         containers_stop(s->c.containers);
         node_voice_shutdown_cancelled(s->c.voice);
         reflex_machine_stays(s->c.reflex);
-        if (s->notice && s->pending) /* noted, but never acted upon */
-                intent_log_forget(s->c.intents, s->notice->id);
         s->notice = notice_free(s->notice);
+}
+
+/* The machine stays: what is noted of a shutdown in this boot, as a life before this one may have, is over. */
+static void forget_noted(Shutdown *s) {
+        _cleanup_free_ char *id = strf("shutdown-%s", s->c.env->boot_id);
+
+        if (id && intent_log_find(s->c.intents, id))
+                intent_log_forget(s->c.intents, id);
 }
 
 static void on_looked(Power *p, PowerState state, void *userdata) {
@@ -314,6 +320,7 @@ static void on_looked(Power *p, PowerState state, void *userdata) {
                 break;
         case POWER_STAYS:
                 cancel(s);
+                forget_noted(s);
                 hold(s);
                 break;
         case POWER_UNKNOWN:

@@ -368,28 +368,33 @@ static usec_t told_deadline(AgentRig *r) {
         return at;
 }
 
-/* Cancelled while the agent was down, and its next life could not read of it: the one after that has forgotten it,
- * too, and gives the next shutdown its own time. */
-static void test_cancelled_unread(void **state) {
-        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+/* Cancelled while the agent was down, and its next life could not read of it, or not write that it is over: the one
+ * after that has forgotten it, too, and gives the next shutdown its own time. */
+static void test_cancelled_and_bad_disk(void **state) {
+        for (unsigned unreadable = 0; unreadable <= 1; unreadable++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
 
-        assert_true(fake_power_shutdown(r->power, "poweroff", true));
-        run(r, S);
-        agent_rig_kill(r);
-        assert_true(fake_power_cancel(r->power));
-        r->disk_unreadable = true;
-        agent_rig_start(r);
-        run(r, 20 * S);
-        assert_false(agent_rig_unschedulable(r));
-        agent_rig_kill(r);
-        r->disk_unreadable = false;
-        agent_rig_start(r);
-        run(r, 12 * USEC_PER_MINUTE); /* what the first one had is over */
-        agent_rig_add_pods(r, "more", 2);
-        assert_true(fake_power_shutdown(r->power, "poweroff", true));
-        run(r, 20 * S);
-        assert_int_equal(agent_rig_n_pods(r), 0);
-        assert_string_equal(r->left, "the machine goes down, and its node is drained");
+                print_message("unreadable: %u\n", unreadable);
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, S);
+                agent_rig_kill(r);
+                assert_true(fake_power_cancel(r->power));
+                r->disk_unreadable = unreadable > 0;
+                r->disk_error = unreadable > 0 ? 0 : -EIO;
+                agent_rig_start(r);
+                run(r, 20 * S);
+                assert_false(agent_rig_unschedulable(r));
+                agent_rig_kill(r);
+                r->disk_unreadable = false;
+                r->disk_error = 0;
+                agent_rig_start(r);
+                run(r, 12 * USEC_PER_MINUTE); /* what the first one had is over */
+                agent_rig_add_pods(r, "more", 2);
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, 20 * S);
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_string_equal(r->left, "the machine goes down, and its node is drained");
+        }
 }
 
 /* The wall clock is set in the middle: what the machine gives is as much as before, for pods that a budget
@@ -619,7 +624,7 @@ int main(void) {
                 cmocka_unit_test(test_crash_in_the_middle),
                 cmocka_unit_test(test_crashes_win_no_time),
                 cmocka_unit_test(test_crash_and_late_disk),
-                cmocka_unit_test(test_cancelled_unread),
+                cmocka_unit_test(test_cancelled_and_bad_disk),
                 cmocka_unit_test(test_clock_is_set),
                 cmocka_unit_test(test_notice_and_shutdown),
                 cmocka_unit_test(test_cordon_of_a_person),
