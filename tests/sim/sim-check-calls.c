@@ -47,8 +47,10 @@ static unsigned count_in_second(SimCheck *c, const char *key) {
 
 static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *request) {
         const char *name = life->process->name, *method = http_method_to_string(request->method);
-        _cleanup_free_ char *same = MUST(strf("%s %s %.*s", name, method, (int) strcspn(request->url, "?"),
-                                              request->url));
+        /* Of a list of one node's pods that node is the object. */
+        const char *selector = strempty(strstr(request->url, "fieldSelector="));
+        _cleanup_free_ char *same = MUST(strf("%s %s %.*s %.*s", name, method, (int) strcspn(request->url, "?"),
+                                              request->url, (int) strcspn(selector, "&"), selector));
 
         if (count_in_second(c, name) > SIM_CHECK_PER_SECOND)
                 sim_check_broken(c, "storm", "%s sends more than %u requests in a second", name,
