@@ -492,14 +492,23 @@ void sim_world_admin_cordon(SimWorld *w, size_t machine) {
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':true}}");
 }
 
+/* What a person reads there is of a boot that is over, and not what was announced since. */
+static bool tells_of_another_notice(SimWorld *w, size_t machine) {
+        const char *told = sim_world_annotation(w, machine, "vesper.sh/interruption");
+        const SimMachine *m = &w->machines[machine];
+
+        return m->noticed && m->noticed_boot == m->n_boots && told && !strstr(told, m->boot_id);
+}
+
 void sim_world_admin_uncordon(SimWorld *w, size_t machine) {
         SimMachine *m = &w->machines[machine];
 
         sim_trace_add(w->trace, "world", "a person un-cordons %s", m->node);
         m->cordoned_by_admin = false;
         /* Whoever had cordoned it, or knew it cordoned, and sees this, knows what a person wants. */
-        m->opened_by_admin = sim_world_annotation(w, machine, "vesper.sh/cordoned-by-agent") ||
-                             sim_world_annotation(w, machine, "vesper.sh/interruption");
+        m->opened_by_admin = (sim_world_annotation(w, machine, "vesper.sh/cordoned-by-agent") ||
+                              sim_world_annotation(w, machine, "vesper.sh/interruption")) &&
+                             !tells_of_another_notice(w, machine);
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':null}}");
 }
 
