@@ -262,6 +262,17 @@ static void tell_of_end(CoordinatorRig *r, const char *action, const char *phase
                    action, phase_name, when);
 }
 
+/* Two, one of which opted out; with a budget that lets this one go never. */
+static void add_pods(CoordinatorRig *r, bool budget) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                             .node = "n0",
+                                             .app = "job",
+                                             .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        if (budget)
+                fake_add_pdb(r->cluster, NULL, "job", "job", true, "1");
+}
+
 /* Two pods, one of which opted out; its agent dies. */
 static void test_interruption_waits_for_nobody(void **state) {
         static const struct {
@@ -286,13 +297,7 @@ static void test_interruption_waits_for_nobody(void **state) {
                 print_message("  %s\n", rows[i].what);
                 r->settings[0] = (char *) (uintptr_t) rows[i].policy;
                 rig_begin(r, 1, NULL);
-                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
-                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
-                                                     .node = "n0",
-                                                     .app = "job",
-                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
-                if (rows[i].budget)
-                        fake_add_pdb(r->cluster, NULL, "job", "job", true, "1");
+                add_pods(r, rows[i].budget);
                 rig_run(r, USEC_PER_SEC);
                 if (rows[i].deleted)
                         rig_delete_node(r, "n0");
@@ -325,12 +330,7 @@ static void test_interruption_is_over(void **state) {
 
                 print_message("  %s\n", phases[i]);
                 rig_begin(r, 1, NULL);
-                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0" });
-                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
-                                                     .node = "n0",
-                                                     .app = "job",
-                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
-                fake_add_pdb(r->cluster, NULL, "job", "job", true, "1");
+                add_pods(r, true);
                 rig_run(r, USEC_PER_SEC);
                 rig_delete_node(r, "n0");
                 tell_of_end(r, "terminate", "Draining");
