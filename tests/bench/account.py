@@ -109,6 +109,15 @@ def read(pid):
                    fds=len(os.listdir(f"/proc/{pid}/fd")))
 
 
+def loop_ms():
+    """What a fixed loop of ours needs: how fast this processor is at the moment. On a machine that others share it may change
+    by half from one minute to the next, and runs that met different speeds say little beside each other."""
+    begin, x = time.thread_time(), 0
+    for i in range(1_000_000):
+        x += i * i % 7
+    return (time.thread_time() - begin) * 1000
+
+
 class Instructions:
     """Counts what a process executes, by perf where the machine has the counters (few virtual ones do):
 

@@ -4,6 +4,7 @@
 import statistics
 import time
 
+import account
 from cases_cluster import _status_raises
 from cases_node import Interruption
 from clusterbed import (CLIENTS, COORDINATOR, Bed, Gone, Limit, Meter, calls_by_kind, evictions, exponent,
@@ -173,6 +174,7 @@ class _Deleted:
         b.clean()
 
     def _measure(self, b, names, leader):
+        self.loop_ms = account.loop_ms()
         mark = b.audit.mark()
         with Meter(leader.pid, METER_SEC if self.pods > 100 else 0.1) as meter, b.shares(leader) as shares:
             deleted = b.delete_nodes(names)
@@ -207,8 +209,9 @@ def _measure_limit(b, limit, clients, nodes, per_node, budgets=False):
         if budgets:
             b.generous_budgets(prefix, -(-len(pods) // WORKLOAD))
         b.quiet()
+        loop_ms = account.loop_ms()
         with b.shares() as shares:
-            result = b.bare(client, pods)
+            result = b.bare(client, pods) | {"loop_ms": loop_ms}
         limit.add(client, result, shares.between(result["began"], result["began"] + result["seconds"],
                                                  **{"the client that evicts": result["cpu_seconds"]}))
         b.cluster.wait_no_pods(timeout=120)
@@ -224,11 +227,13 @@ def _row(title, runs, limit):
             median(r.meter.spent.cpu for r in runs),
             median(r.meter.spent.voluntary + r.meter.spent.involuntary for r in runs),
             max(r.meter.peak.rss_kb for r in runs), max(r.meter.peak.anonymous_kb for r in runs),
-            median(len(r.calls) for r in runs), max(r.sent - r.pods for r in runs), max(r.refused for r in runs))
+            median(len(r.calls) for r in runs), max(r.sent - r.pods for r in runs), max(r.refused for r in runs),
+            median(r.loop_ms for r in runs))
 
 
 HEADER = ("nodes x pods", "runs", "first eviction s", "last eviction s", "/ limit", "last node gone s",
-          "one eviction ms", "CPU s", "switches", "RSS kB", "anonymous kB", "calls", "evictions too many", "refused")
+          "one eviction ms", "CPU s", "switches", "RSS kB", "anonymous kB", "calls", "evictions too many", "refused",
+          "a loop before it ms")
 
 
 def _figures(r):
@@ -236,7 +241,7 @@ def _figures(r):
             "last_gone_seconds": r.last_gone, "cpu_seconds": r.meter.spent.cpu, "rss_kb": r.meter.peak.rss_kb,
             "anonymous_kb": r.meter.peak.anonymous_kb,
             "switches": r.meter.spent.voluntary + r.meter.spent.involuntary, "evictions": r.sent, "refused": r.refused,
-            "calls": len(r.calls)}
+            "calls": len(r.calls), "loop_ms": r.loop_ms}
 
 
 def _twice_bar(ctx, what, runs):
@@ -325,6 +330,7 @@ def _many(ctx, nodes, per_node, name, more=None):
     ctx.json(name, {
         "trial": {c: [r["seconds"] for r in rs] for c, rs in trial.runs.items()},
         "limit": {c: [r["seconds"] for r in rs] for c, rs in limit.runs.items()},
+        "limit_loop_ms": {c: [r["loop_ms"] for r in rs] for c, rs in limit.runs.items()},
         "limit_pdbs": {c: [r["seconds"] for r in rs] for c, rs in limited.runs.items()},
         "runs": [_figures(r) for r in runs], "pdbs": _figures(budgets), "calls": kinds, **(more(runs) if more else {})
     })

@@ -286,10 +286,11 @@ class Limit:
 
     def rows(self):
         return [(client, len(runs), self.seconds(client), self.pods / self.seconds(client),
-                 statistics.median(r["cpu_seconds"] for r in runs), sum(r["refused"] for r in runs))
+                 statistics.median(r["cpu_seconds"] for r in runs), sum(r["refused"] for r in runs),
+                 statistics.median(r["loop_ms"] for r in runs))
                 for client, runs in self.runs.items()]
 
-    HEADER = ("bare client", "runs", "s", "a second", "CPU s", "refused")
+    HEADER = ("bare client", "runs", "s", "a second", "CPU s", "refused", "a loop before it ms")
 
 
 def median(values):
