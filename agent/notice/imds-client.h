@@ -9,7 +9,7 @@
  * is still good, a renewal that fails fails nothing. 401 on a question: one new token, and the question once
  * more. So in steady state a question is one request.
  *
- * Urgent lane, 2 s a request, at most 64 KiB, no proxy.
+ * Metadata lane, 2 s a request, at most 64 KiB, no proxy.
  */
 
 #include "env.h"

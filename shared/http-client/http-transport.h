@@ -34,7 +34,8 @@
  *                                                     deadlines. Calls of this lane that begin later get a
  *                                                     new connection.
  *   bytes that nobody acknowledges (the peer or the   -ECONNRESET or -ETIMEDOUT of all streams there after
- *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner
+ *   path is gone)                                     6 s (urgent) or 15 s, if that is sooner;
+ *                                                     of metadata at timeout_usec alone
  *   no answer to the connection's handshake           -ETIMEDOUT, not sent, at timeout_usec; calls that
  *                                                     waited for this connection get another
  *   a call is dropped while others use the            the server hears RST_STREAM with the next thing that
