@@ -56,6 +56,11 @@ static usec_t booted(const Shutdown *s) {
         return loop_to_wall(s->c.env->loop, 0);
 }
 
+/* One for all shutdowns of a boot. NULL: out of memory. */
+static char *notice_id(const Shutdown *s) {
+        return strf("shutdown-%s", s->c.env->boot_id);
+}
+
 static void stop_now(Shutdown *s) {
         if (s->stopped)
                 return;
@@ -252,7 +257,7 @@ static int make_notice(Shutdown *s) {
 
         if (!n)
                 return -ENOMEM;
-        n->id = strf("shutdown-%s", s->c.env->boot_id);
+        n->id = notice_id(s);
         n->kind = NOTICE_SHUTDOWN;
         n->deadline_usec = usec_add(loop_wall(s->c.env->loop), b.total_usec);
         n->booted_usec = booted(s);
@@ -305,7 +310,7 @@ static void cancel(Shutdown *s) {
 
 /* The machine stays: what is noted of a shutdown in this boot, as a life before this one may have, is over. */
 static void forget_noted(Shutdown *s) {
-        _cleanup_free_ char *id = strf("shutdown-%s", s->c.env->boot_id);
+        _cleanup_free_ char *id = notice_id(s);
 
         if (id && intent_log_find(s->c.intents, id))
                 intent_log_forget(s->c.intents, id);
