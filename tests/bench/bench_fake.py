@@ -374,13 +374,19 @@ def _per_second(count, spent):
     return "-" if count is None else table.number(count / spent.seconds)
 
 
-def _idle(ctx, name, seconds):
-    directory = _directory(ctx, name)
-    with FakeWorld(directory, fakeworld.one_node_world(30)) as fake, \
+@contextlib.contextmanager
+def _idle_world(ctx, name, **world):
+    """The fake, an agent that has settled, and the limits beside it."""
+    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, **world)) as fake, \
             fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
             _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/") as limits:
         agent.wait_line("READY", 20)
         time.sleep(10)  # connections, first looks, the heap's shape
+        yield fake, agent, limits
+
+
+def _idle(ctx, name, seconds):
+    with _idle_world(ctx, name) as (fake, agent, limits):
         fake.reset_counters()
         begin, with_readings = account.read(agent.pid), []
         bare = {what: account.read(p.pid) for what, p in limits.items()}
@@ -427,11 +433,7 @@ def _idle(ctx, name, seconds):
 
 def _idle_kept(ctx, name, seconds):
     """The same where the metadata service keeps the connection: EC2's ends each with its answer."""
-    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, keeps_connections=True)) as fake, \
-            fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
-            _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/") as limits:
-        agent.wait_line("READY", 20)
-        time.sleep(10)
+    with _idle_world(ctx, name, keeps_connections=True) as (_, agent, limits):
         before = {pid: account.read(pid) for pid in (agent.pid, *(p.pid for p in limits.values()))}
         time.sleep(seconds)
         percent = [(account.read(pid) - reading).percent for pid, reading in before.items()]
