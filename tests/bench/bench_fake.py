@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -357,10 +358,13 @@ def _syscalls(pid, seconds):
 
 
 @contextlib.contextmanager
-def _limits(url):
-    """{what: process} of those that do as little as can be done for a poll a second."""
+def _limits(url, kept):
+    """{what: process} of those that do as little as can be done for a poll a second. kept: is the connection?"""
     program = os.path.join(build_directory(), "tests", "bench", "poll-limit")
-    limits = {"libcurl alone, a GET a second": procs.spawn([program, url]), "a wakeup a second": procs.spawn([program])}
+    parts = urllib.parse.urlsplit(url)
+    bare = [] if kept else [("a bare socket, a connection a second", [parts.hostname, str(parts.port), parts.path])]
+    limits = {what: procs.spawn([program, *arguments])
+              for what, arguments in [("libcurl alone, a GET a second", [url]), *bare, ("a wakeup a second", [])]}
     try:
         yield limits
         assert all(p.poll() is None for p in limits.values()), "a bare client ended"
@@ -375,11 +379,11 @@ def _per_second(count, spent):
 
 
 @contextlib.contextmanager
-def _idle_world(ctx, name, **world):
+def _idle_world(ctx, name, kept=False):
     """The fake, an agent that has settled, and the limits beside it."""
-    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, **world)) as fake, \
+    with FakeWorld(_directory(ctx, name), fakeworld.one_node_world(30, keeps_connections=kept)) as fake, \
             fake.agent(fakeworld.NODE, fake.metadata_endpoint(fakeworld.INSTANCE)) as agent, \
-            _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/") as limits:
+            _limits(fake.metadata_endpoint(fakeworld.INSTANCE) + "/latest/meta-data/", kept) as limits:
         agent.wait_line("READY", 20)
         time.sleep(10)  # connections, first looks, the heap's shape
         yield fake, agent, limits
@@ -420,7 +424,7 @@ def _idle(ctx, name, seconds):
     ctx.table(f"agent, idle for {seconds} s: 30 pods, watches open, a look at the metadata every second, each on a new connection",
               ["", "measured"], rows)
     ctx.json(name, {
-        "seconds": spent.seconds, "cpu_percent": spent.percent, "limits_percent": list(bare.values()), "wakeups_per_s": spent.voluntary / spent.seconds,
+        "seconds": spent.seconds, "cpu_percent": spent.percent, "limits_percent": bare, "wakeups_per_s": spent.voluntary / spent.seconds,
         "rss_kb": end.rss_kb, "anonymous_kb": end.anonymous_kb, "pss_kb": end.pss_kb,
         "growth_kb": growth_kb, "fds": end.fds,
         "syscalls_per_s": sum(traced.values()) / 20 if traced else None,
@@ -433,13 +437,13 @@ def _idle(ctx, name, seconds):
 
 def _idle_kept(ctx, name, seconds):
     """The same where the metadata service keeps the connection: EC2's ends each with its answer."""
-    with _idle_world(ctx, name, keeps_connections=True) as (_, agent, limits):
+    with _idle_world(ctx, name, kept=True) as (_, agent, limits):
         before = {pid: account.read(pid) for pid in (agent.pid, *(p.pid for p in limits.values()))}
         time.sleep(seconds)
         percent = [(account.read(pid) - reading).percent for pid, reading in before.items()]
     ctx.figure("... where the metadata service keeps the connection",
                ", ".join(f"{what} {p:.4f} %" for what, p in zip(("agent", *limits), percent)))
-    ctx.json(name, {"seconds": seconds, "cpu_percent": percent[0], "limits_percent": percent[1:]})
+    ctx.json(name, {"seconds": seconds, "cpu_percent": percent[0], "limits_percent": dict(zip(limits, percent[1:]))})
 
 
 def agent_idle(ctx):

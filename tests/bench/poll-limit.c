@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What an idle agent cannot go below: one GET a second, by libcurl on a connection that is kept, and nothing
- * else; or, without a URL, only the wakeup. Until it is killed. libcurl is spared what it can be: it need
- * not take the URL apart, nor look for old names in its cache, nor ask malloc() for a large buffer; and it
- * waits in the call, without an event loop.
+ * What an idle agent cannot go below: a look at its metadata service a second, and nothing else. Until it
+ * is killed.
  *
- *      poll-limit [URL]
+ *      poll-limit                   only the wakeup
+ *      poll-limit URL               by libcurl, which is spared what it can be: it need not take the URL
+ *                                   apart, nor look for old names in its cache, nor ask malloc() for a large
+ *                                   buffer; and it waits in the call, without an event loop
+ *      poll-limit HOST PORT PATH    by a bare socket, each look on a new one: what the kernel takes for
+ *                                   connect, send, recv until the other end closes, and close. No program
+ *                                   that asks a service which ends its connections can do with less.
  */
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 static size_t drop(char *bytes, size_t size, size_t n, void *userdata) {
         (void) bytes;
@@ -36,16 +46,48 @@ static CURL *prepare(const char *url) {
         return easy;
 }
 
-int main(int argc, char **argv) {
-        CURL *easy = argc > 1 ? prepare(argv[1]) : NULL;
-        struct timespec next;
+static bool look_by_libcurl(CURL *easy) {
+        return curl_easy_perform(easy) == CURLE_OK;
+}
 
+/* Was it answered? */
+static bool look_by_socket(const struct sockaddr_in *to, const char *request, size_t length) {
+        char answer[4096];
+        ssize_t n, all = 0;
+        int fd;
+
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return false;
+        if (connect(fd, (const struct sockaddr *) to, sizeof *to) == 0 &&
+            send(fd, request, length, MSG_NOSIGNAL) == (ssize_t) length)
+                while ((n = recv(fd, answer, sizeof answer, 0)) > 0)
+                        all += n;
+        (void) close(fd);
+        return all > 0;
+}
+
+int main(int argc, char **argv) {
+        CURL *easy = argc == 2 ? prepare(argv[1]) : NULL;
+        struct sockaddr_in to = { .sin_family = AF_INET };
+        char request[512];
+        struct timespec next;
+        int length = 0;
+
+        if (argc == 4) {
+                to.sin_port = htons((in_port_t) atoi(argv[2]));
+                length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s:%s\r\n\r\n", argv[3],
+                                  argv[1], argv[2]);
+                if (inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || length >= (int) sizeof request)
+                        return 2;
+        }
         (void) clock_gettime(CLOCK_MONOTONIC, &next);
         for (;;) {
                 next.tv_sec++;
                 while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) != 0)
                         ;
-                if (easy && curl_easy_perform(easy) != CURLE_OK) {
+                if ((easy && !look_by_libcurl(easy)) ||
+                    (length > 0 && !look_by_socket(&to, request, (size_t) length))) {
                         (void) fputs("no answer\n", stderr);
                         return 1;
                 }
