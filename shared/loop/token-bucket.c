@@ -40,15 +40,24 @@ static usec_t time_to_gain(const TokenBucket *b, uint64_t micro) {
         return (usec_t) (((uint128_t) micro * 60 + b->per_minute - 1) / b->per_minute);
 }
 
-bool token_bucket_take(TokenBucket *b, usec_t now_usec, usec_t *ret_at_usec) {
+bool token_bucket_has(TokenBucket *b, uint64_t n, usec_t now_usec, usec_t *ret_at_usec) {
+        uint128_t needed = (uint128_t) n * MICRO;
+
         assert(b);
 
         refill(b, now_usec);
-        if (b->tokens_micro >= MICRO) {
-                b->tokens_micro -= MICRO;
+        if (b->tokens_micro >= needed)
                 return true;
-        }
         if (ret_at_usec)
-                *ret_at_usec = usec_add(b->at_usec, time_to_gain(b, MICRO - b->tokens_micro));
+                *ret_at_usec = n > b->burst ? USEC_INFINITY
+                                            : usec_add(b->at_usec,
+                                                       time_to_gain(b, (uint64_t) needed - b->tokens_micro));
         return false;
+}
+
+bool token_bucket_take(TokenBucket *b, usec_t now_usec, usec_t *ret_at_usec) {
+        if (!token_bucket_has(b, 1, now_usec, ret_at_usec))
+                return false;
+        b->tokens_micro -= MICRO;
+        return true;
 }

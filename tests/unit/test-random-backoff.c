@@ -139,6 +139,30 @@ static void test_bucket_bursts_then_drips(void **state) {
         assert_true(at == now + USEC_PER_DAY + 3 * S);
 }
 
+/* To look takes none, and says when as many will be there. */
+static void test_bucket_is_looked_into(void **state) {
+        TokenBucket b = { .burst = 3, .per_minute = 20 }, none = { 0 };
+        usec_t now = 1000 * S, at = 0;
+
+        assert_true(token_bucket_has(&b, 3, now, &at));
+        assert_true(token_bucket_has(&b, 3, now, NULL));
+        assert_true(token_bucket_take(&b, now, NULL));
+        assert_true(token_bucket_take(&b, now, NULL));
+        assert_true(token_bucket_has(&b, 1, now, NULL));
+        assert_true(token_bucket_has(&b, 0, now, NULL));
+        assert_false(token_bucket_has(&b, 2, now, &at));
+        assert_true(at == now + 3 * S);
+        assert_false(token_bucket_has(&b, 3, now, &at));
+        assert_true(at == now + 6 * S);
+        assert_false(token_bucket_has(&b, 3, at - 1, NULL));
+        assert_true(token_bucket_has(&b, 3, at, NULL));
+        assert_false(token_bucket_has(&b, 4, at + USEC_PER_DAY, &at));
+        assert_true(at == USEC_INFINITY);
+        assert_false(token_bucket_has(&b, UINT64_MAX, now + USEC_PER_DAY, NULL));
+        assert_false(token_bucket_has(&none, 1, now, &at));
+        assert_true(at == USEC_INFINITY);
+}
+
 /* At the told time there is a token, a microsecond before there is none, at any rate. */
 static void test_bucket_keeps_its_word(void **state) {
         static const uint64_t rates[] = { 1, 7, 59, 60, 61, 600, 1200, 999983, 60000000 };
@@ -193,6 +217,7 @@ int main(void) {
                 cmocka_unit_test(test_uuid),
                 cmocka_unit_test(test_backoff),
                 cmocka_unit_test(test_bucket_bursts_then_drips),
+                cmocka_unit_test(test_bucket_is_looked_into),
                 cmocka_unit_test(test_bucket_keeps_its_word),
                 cmocka_unit_test(test_bucket_edges),
         };
