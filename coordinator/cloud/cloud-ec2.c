@@ -2,13 +2,18 @@
 /*
  * A call's way:
  *
- *      WAITING ----pump: region known, token of its bucket----> SENT ----answer----> DONE
- *         |                                                                            ^
- *         +--not ours, outside the region, lease lost, no region--> REFUSED ----pump---+
+ *   describe    WAITING --pump: region known, token of its bucket--> SENT --answer--> DONE
+ *   terminate   WAITING --pump: the same, keys at hand--> TURN --the word--> SENT --answer--> DONE
+ *
+ *      WAITING --not ours, outside the region, no region, no keys--> REFUSED --pump--> DONE
+ *      TURN --lease lost--> REFUSED
+ *
+ * A turn takes no token, its terminate does: the bucket holds one for each turn, and none is lost where a
+ * turn is given back.
  *
  * A describe is sent as part of a batch. The pump runs from one timer. Callbacks come only from
- * on_pump(), on_batch() and on_terminate(), each of which reads its list anew after every callback: a
- * callback may free any call and start others.
+ * on_pump(), on_batch(), on_keys() and on_terminate(), each of which reads its list anew after every
+ * callback: a callback may free any call and start others.
  */
 #include "cloud-ec2.h"
 
@@ -28,6 +33,7 @@
 
 typedef enum Ec2Stage {
         EC2_WAITING,
+        EC2_TURN,
         EC2_REFUSED,
         EC2_SENT,
         EC2_DONE,
@@ -44,7 +50,9 @@ typedef struct Ec2Provider {
         char *endpoint; /* NULL: the region's own */
         AwsImdsCall *region_call;
 
-        size_t n_calls;
+        AwsCredentialsCall *keys_call; /* of those whose turn it will be */
+
+        size_t n_calls, n_turns;    /* n_turns: EC2_TURN */
         List describes, terminates; /* waiting */
         List refused;
         List batches;
@@ -429,22 +437,49 @@ static void terminate_send(Ec2Call *c) {
         call_move(c, NULL);
 }
 
-static void pump_terminates(Ec2Provider *p) {
-        usec_t at;
+/* -- turns ---------------------------------------------------------------------------------- */
 
-        while (p->terminates.first) {
+static bool one_more_turn(Ec2Provider *p, usec_t *ret_at) {
+        return token_bucket_has(&p->terminate_bucket, p->n_turns + 1, loop_now(p->env->loop), ret_at);
+}
+
+static void on_keys(int error, const AwsIdentity *identity, const char *message, void *userdata) {
+        Ec2Provider *p = userdata;
+
+        p->keys_call = aws_credentials_call_free(p->keys_call);
+        if (error < 0)
+                refuse_all(&p->terminates, outcome_of_error(error, true), message);
+        while (p->terminates.first && one_more_turn(p, NULL)) {
                 Ec2Call *c = LIST_ENTRY(p->terminates.first, Ec2Call, node);
 
-                if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
-                        call_refuse(c, CLOUD_RETRY, strdup("lease lost"));
-                        continue;
-                }
-                if (!token_bucket_take(&p->terminate_bucket, loop_now(p->env->loop), &at)) {
-                        timer_arm_earlier(p->pump, at);
-                        return;
-                }
-                terminate_send(c);
+                call_move(c, NULL);
+                c->stage = EC2_TURN;
+                p->n_turns++;
+                c->done(&(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->userdata);
         }
+        timer_arm_earlier(p->pump, loop_now(p->env->loop));
+}
+
+static void pump_turns(Ec2Provider *p) {
+        usec_t at;
+
+        if (!p->terminates.first || p->keys_call)
+                return;
+        if (!one_more_turn(p, &at)) {
+                if (at != USEC_INFINITY) /* else the next one that is used or given back makes room */
+                        timer_arm_earlier(p->pump, at);
+                return;
+        }
+        if (aws_credentials_get(p->credentials, on_keys, p, &p->keys_call) < 0)
+                refuse_all(&p->terminates, CLOUD_RETRY, "Out of memory");
+}
+
+static void turn_end(Ec2Call *c) {
+        Ec2Provider *p = provider_of(&c->call);
+
+        p->n_turns--;
+        if (p->terminates.first)
+                timer_arm_earlier(p->pump, loop_now(p->env->loop));
 }
 
 /* -- the region ----------------------------------------------------------------------------- */
@@ -524,7 +559,7 @@ static void on_pump(Timer *t, void *userdata) {
                 refuse_outsiders(p, &p->describes);
                 refuse_outsiders(p, &p->terminates);
                 pump_describes(p);
-                pump_terminates(p);
+                pump_turns(p);
         } else if (p->describes.size + p->terminates.size > 0)
                 find_region(p);
         finish_refused(p);
@@ -544,6 +579,8 @@ static void ec2_call_free(CloudCall *call) {
         Ec2Batch *batch = c->stage == EC2_SENT ? c->batch : NULL;
 
         call_move(c, NULL);
+        if (c->stage == EC2_TURN)
+                turn_end(c);
         if (batch)
                 batch_drop_if_unwanted(batch);
         aws_query_call_free(c->query);
@@ -553,8 +590,9 @@ static void ec2_call_free(CloudCall *call) {
         p->n_calls--;
 }
 
-static int start(Ec2Provider *p, const char *provider_id, bool terminate, const HttpGuard *guard,
-                 cloud_done_t done, void *userdata, CloudCall **ret) {
+static int start(CloudProvider *provider, const char *provider_id, bool terminate, cloud_done_t done,
+                 void *userdata, CloudCall **ret) {
+        Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, provider);
         Ec2Call *c;
 
         assert(provider_id && done && ret);
@@ -570,8 +608,6 @@ static int start(Ec2Provider *p, const char *provider_id, bool terminate, const 
                 free(c);
                 return -ENOMEM;
         }
-        if (guard)
-                c->guard = *guard;
         p->n_calls++;
 
         if (ec2_provider_id_parse(provider_id, &c->id) < 0)
@@ -587,16 +623,35 @@ static int start(Ec2Provider *p, const char *provider_id, bool terminate, const 
 
 static int ec2_describe(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
                         CloudCall **ret) {
-        return start(CONTAINER_OF(provider, Ec2Provider, provider), provider_id, false, NULL, done, userdata,
-                     ret);
+        return start(provider, provider_id, false, done, userdata, ret);
+}
+
+static int ec2_turn(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
+                    CloudCall **ret) {
+        return start(provider, provider_id, true, done, userdata, ret);
 }
 
 /* Terminating twice is terminating once: EC2 needs no operation id for it. */
-static int ec2_terminate(CloudProvider *provider, const char *provider_id, const char *op_id,
-                         const char *pool, const HttpGuard *guard, cloud_done_t done, void *userdata,
-                         CloudCall **ret) {
-        return start(CONTAINER_OF(provider, Ec2Provider, provider), provider_id, true, guard, done, userdata,
-                     ret);
+static int ec2_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
+                         cloud_done_t done, void *userdata) {
+        Ec2Call *c = CONTAINER_OF(turn, Ec2Call, call);
+        Ec2Provider *p = provider_of(turn);
+        bool taken;
+
+        assert(c->stage == EC2_TURN && done);
+        c->done = done;
+        c->userdata = userdata;
+        if (guard)
+                c->guard = *guard;
+        turn_end(c);
+        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
+                call_refuse(c, CLOUD_RETRY, strdup("lease lost"));
+                return 0;
+        }
+        taken = token_bucket_take(&p->terminate_bucket, loop_now(p->env->loop), NULL);
+        assert(taken);
+        terminate_send(c);
+        return 0;
 }
 
 static void ec2_free(CloudProvider *provider) {
@@ -606,6 +661,7 @@ static void ec2_free(CloudProvider *provider) {
         LIST_FOREACH (b, &p->batches, Ec2Batch, batches)
                 batch_free(b);
         aws_imds_call_free(p->region_call);
+        aws_credentials_call_free(p->keys_call);
         timer_free(p->pump);
         aws_query_free(p->query);
         aws_credentials_free(p->credentials);
@@ -621,6 +677,7 @@ static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
         .describe = ec2_describe,
+        .turn = ec2_turn,
         .terminate = ec2_terminate,
         .call_free = ec2_call_free,
         .free = ec2_free,
@@ -688,7 +745,10 @@ int cloud_ec2_new(Env *env, const CloudConfig *config, CloudProvider **ret, cons
         p->provider.ops = &ec2_ops;
         p->env = env;
         p->describe_bucket = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(20) * 60 };
-        p->terminate_bucket = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(5) * 60 };
+        p->terminate_bucket = (TokenBucket){
+                .burst = config->terminations_at_once > 0 ? config->terminations_at_once : 100,
+                .per_minute = config->terminations_per_minute > 0 ? config->terminations_per_minute : 5 * 60
+        };
         r = provider_fill(p, config, reterr_message);
         if (r < 0) {
                 ec2_free(&p->provider);

@@ -20,9 +20,11 @@
  * seen before. Proofs are forgotten when the credentials become somebody else's. An answer that contradicts
  * the providerID's zone is unknown.
  *
- * Terminate. One id a request (a batch fails unevenly), burst 100, then 5 a second, each guarded in the last
- * moment. Not found counts as done only with proved scope, else it is CLOUD_DENIED: most likely the wrong
- * region or account.
+ * Terminate. One id a request (a batch fails unevenly), burst 100, then 5 a second. It is its turn once the
+ * region is known, keys are at hand and EC2 takes one more, turns counted that are held and not used. From
+ * there nothing is waited for but a connection (and new keys, if EC2 refuses these), and the guard is asked
+ * in the last moment. Not found counts as done only with proved scope, else it is CLOUD_DENIED: most likely
+ * the wrong region or account.
  *
  * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent.
  */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *   describe    WAITING --pump: a place is free--> RUNNING --its child ends--> DONE
+ *   terminate   WAITING --pump: the same--> TURN --its owner's word--> GOING --pump--> RUNNING ...
+ *
+ * A place is taken in TURN, GOING and RUNNING.
+ */
 #include "cloud-exec.h"
 
 #include "json.h"
@@ -21,17 +27,26 @@ typedef struct ExecProvider {
         Env *env;
         char *command;
         char **environment;
-        size_t n_calls, n_running;
-        List waiting;
+        size_t n_calls, n_places, n_turns;
+        List waiting, going;
         Timer *pump;
 } ExecProvider;
 
+typedef enum ExecStage {
+        EXEC_WAITING,
+        EXEC_TURN,
+        EXEC_GOING,
+        EXEC_RUNNING,
+        EXEC_DONE,
+        _EXEC_STAGE_MAX,
+} ExecStage;
+
 typedef struct ExecCall {
         CloudCall call;
-        ListNode node;
-        bool waiting, running;
+        ExecStage stage;
+        ListNode node; /* WAITING, GOING */
         bool terminate;
-        char *provider_id;
+        char *provider_id, *shown_id; /* shown: fit for a log */
         char *input;
         size_t input_size;
         HttpGuard guard;
@@ -61,26 +76,34 @@ static void pump_soon(ExecProvider *p) {
         timer_arm_earlier(p->pump, loop_now(p->env->loop));
 }
 
-/* Takes the call off the provider's books; it stays the caller's. */
-static void call_leave(ExecCall *c) {
+/* The only writer of the stage: keeps the provider's books. */
+static void call_set_stage(ExecCall *c, ExecStage to) {
+        static const bool has_place[_EXEC_STAGE_MAX] = {
+                [EXEC_TURN] = true,
+                [EXEC_GOING] = true,
+                [EXEC_RUNNING] = true,
+        };
         ExecProvider *p = provider_of(&c->call);
+        List *const lists[_EXEC_STAGE_MAX] = { [EXEC_WAITING] = &p->waiting, [EXEC_GOING] = &p->going };
 
-        if (c->waiting)
-                list_remove(&p->waiting, &c->node);
-        if (c->running) {
-                p->n_running--;
+        if (lists[c->stage])
+                list_remove(lists[c->stage], &c->node);
+        if (lists[to])
+                list_append(lists[to], &c->node);
+        p->n_places = p->n_places + has_place[to] - has_place[c->stage];
+        p->n_turns = p->n_turns + (to == EXEC_TURN) - (c->stage == EXEC_TURN);
+        c->stage = to;
+        if (p->going.first || p->waiting.first)
                 pump_soon(p);
-        }
-        c->waiting = c->running = false;
 }
 
 /* The call may be freed in here. */
 static void call_finish(ExecCall *c, CloudResult result) {
         ExecProvider *p = provider_of(&c->call);
 
-        call_leave(c);
+        call_set_stage(c, EXEC_DONE);
         result.message = strempty(result.message);
-        log_debug(p->env->log, "%s %s of %s: %s, %s%s%s", p->command, operation(c), c->provider_id,
+        log_debug(p->env->log, "%s %s of %s: %s, %s%s%s", p->command, operation(c), c->shown_id,
                   cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
                   *result.message ? ": " : "", result.message);
         c->done(&result, c->userdata);
@@ -245,7 +268,7 @@ static void on_child(const ChildResult *result, void *userdata) {
 
 /* -- the question --------------------------------------------------------------------------- */
 
-static int make_input(ExecCall *c, const char *provider_id, const char *op_id, const char *pool) {
+static int make_input(ExecCall *c, const char *op_id, const char *pool) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         int r;
 
@@ -257,24 +280,20 @@ static int make_input(ExecCall *c, const char *provider_id, const char *op_id, c
         json_add_string(w, "op", operation(c));
         json_add_string(w, "opId", op_id);
         json_add_string(w, "pool", pool);
-        json_add_string(w, "providerID", provider_id);
+        json_add_string(w, "providerID", c->provider_id);
         json_close_object(w);
         c->input = json_writer_steal(w, &c->input_size);
         return c->input ? 0 : -ENOMEM;
 }
 
+/* The call may be freed in here. */
 static void call_run(ExecCall *c) {
         ExecProvider *p = provider_of(&c->call);
         char *argv[] = { p->command, (char *) operation(c), NULL };
         int r;
 
-        call_leave(c);
-        if (!*c->provider_id)
-                return call_finish(
-                        c, (CloudResult){ .outcome = CLOUD_INVALID, .message = "The providerID is empty" });
         if (c->guard.may_send && !c->guard.may_send(c->guard.userdata))
                 return call_finish(c, (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" });
-
         r = child_start(p->env->children,
                         &(ChildRequest){ .argv = argv,
                                          .environment = p->environment,
@@ -285,16 +304,38 @@ static void call_run(ExecCall *c) {
                         on_child, c, &c->child);
         if (r < 0)
                 return finish_not_run(c, r);
-        c->running = true;
-        p->n_running++;
+        call_set_stage(c, EXEC_RUNNING);
+}
+
+/* A place is free for it. The call may be freed in here. */
+static void call_admit(ExecCall *c) {
+        if (!*c->provider_id)
+                return call_finish(
+                        c, (CloudResult){ .outcome = CLOUD_INVALID, .message = "The providerID is empty" });
+        if (!c->terminate)
+                return call_run(c);
+        call_set_stage(c, EXEC_TURN);
+        c->done(&(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->userdata);
+}
+
+/* The first that may go on; NULL: none. */
+static ExecCall *first_to_admit(ExecProvider *p) {
+        if (p->n_places < CLOUD_EXEC_RUNNING_MAX)
+                LIST_FOREACH (c, &p->waiting, ExecCall, node)
+                        if (!c->terminate || p->n_turns < CLOUD_EXEC_TURNS_MAX)
+                                return c;
+        return NULL;
 }
 
 static void on_pump(Timer *t, void *userdata) {
         ExecProvider *p = userdata;
+        ExecCall *c;
 
-        /* A callback may start others and free any: the list is read anew each time. */
-        while (p->waiting.first && p->n_running < CLOUD_EXEC_RUNNING_MAX)
-                call_run(LIST_ENTRY(p->waiting.first, ExecCall, node));
+        /* A callback may start others and free any: the lists are read anew each time. */
+        while (p->going.first)
+                call_run(LIST_ENTRY(p->going.first, ExecCall, node));
+        while ((c = first_to_admit(p)))
+                call_admit(c);
 }
 
 /* -- operations ----------------------------------------------------------------------------- */
@@ -308,55 +349,67 @@ static void exec_call_free(CloudCall *call) {
         ExecCall *c = CONTAINER_OF(call, ExecCall, call);
         ExecProvider *p = provider_of(call);
 
-        call_leave(c);
+        call_set_stage(c, EXEC_DONE);
         child_free(c->child);
         free(c->provider_id);
+        free(c->shown_id);
         free(c->input);
         free(c);
         p->n_calls--;
 }
 
-static int start(CloudProvider *provider, const char *provider_id, bool terminate, const char *op_id,
-                 const char *pool, const HttpGuard *guard, cloud_done_t done, void *userdata,
-                 CloudCall **ret) {
+static int start(CloudProvider *provider, const char *provider_id, bool terminate, cloud_done_t done,
+                 void *userdata, CloudCall **ret) {
         ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
         ExecCall *c;
-        int r;
 
         assert(provider_id && done && ret);
         c = new0(ExecCall, 1);
         if (!c)
                 return -ENOMEM;
-        *c = (ExecCall){
-                .call.provider = provider, .terminate = terminate, .done = done, .userdata = userdata
-        };
-        if (guard)
-                c->guard = *guard;
+        *c = (ExecCall){ .call.provider = provider,
+                         .stage = EXEC_DONE,
+                         .terminate = terminate,
+                         .done = done,
+                         .userdata = userdata };
         p->n_calls++;
 
-        c->provider_id = str_sanitize(provider_id, 256);
-        r = c->provider_id ? make_input(c, provider_id, op_id, pool) : -ENOMEM;
-        if (r < 0) {
+        c->provider_id = strdup(provider_id);
+        c->shown_id = str_sanitize(provider_id, 256);
+        if (!c->provider_id || !c->shown_id || (!terminate && make_input(c, NULL, NULL) < 0)) {
                 exec_call_free(&c->call);
-                return r;
+                return -ENOMEM;
         }
-        c->waiting = true;
-        list_append(&p->waiting, &c->node);
-        pump_soon(p);
+        call_set_stage(c, EXEC_WAITING);
         *ret = &c->call;
         return 0;
 }
 
 static int exec_describe(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
                          CloudCall **ret) {
-        return start(provider, provider_id, false, NULL, NULL, NULL, done, userdata, ret);
+        return start(provider, provider_id, false, done, userdata, ret);
 }
 
-static int exec_terminate(CloudProvider *provider, const char *provider_id, const char *op_id,
-                          const char *pool, const HttpGuard *guard, cloud_done_t done, void *userdata,
-                          CloudCall **ret) {
-        assert(op_id);
-        return start(provider, provider_id, true, op_id, pool, guard, done, userdata, ret);
+static int exec_turn(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
+                     CloudCall **ret) {
+        return start(provider, provider_id, true, done, userdata, ret);
+}
+
+static int exec_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
+                          cloud_done_t done, void *userdata) {
+        ExecCall *c = CONTAINER_OF(turn, ExecCall, call);
+        int r;
+
+        assert(c->stage == EXEC_TURN && op_id && done);
+        r = make_input(c, op_id, pool);
+        if (r < 0)
+                return r;
+        c->done = done;
+        c->userdata = userdata;
+        if (guard)
+                c->guard = *guard;
+        call_set_stage(c, EXEC_GOING);
+        return 0;
 }
 
 static void exec_free(CloudProvider *provider) {
@@ -373,6 +426,7 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .describe = exec_describe,
+        .turn = exec_turn,
         .terminate = exec_terminate,
         .call_free = exec_call_free,
         .free = exec_free,

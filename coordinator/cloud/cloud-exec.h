@@ -32,12 +32,15 @@
  * slowly. "error" without one of the three codes is tried again like 75.
  *
  * A run may take 60 seconds; then its process group is killed. At most 16 run at a time, the others wait in
- * order. The environment is empty but for PATH (default /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
- * /sbin:/bin), HOME, and LANG (default C.UTF-8): secrets belong into files that the command reads.
+ * order; a turn (cloud_turn()) keeps one of the 16 places for its terminate, at most 12 do so at a time. The
+ * environment is empty but for PATH (default
+ * /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin), HOME, and LANG (default C.UTF-8): secrets
+ * belong into files that the command reads.
  */
 
 #include "cloud.h"
 
 #define CLOUD_EXEC_RUNNING_MAX 16u
+#define CLOUD_EXEC_TURNS_MAX 12u /* looks go on, whatever those who have their turn wait for */
 
 int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);

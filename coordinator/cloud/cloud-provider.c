@@ -68,10 +68,16 @@ int cloud_describe(CloudProvider *p, const char *provider_id, cloud_done_t done,
         return p->ops->describe(p, provider_id, done, userdata, ret);
 }
 
-int cloud_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
-                    const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret) {
+int cloud_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+               CloudCall **ret) {
         assert(p);
-        return p->ops->terminate(p, provider_id, op_id, pool, guard, done, userdata, ret);
+        return p->ops->turn(p, provider_id, done, userdata, ret);
+}
+
+int cloud_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
+                    cloud_done_t done, void *userdata) {
+        assert(turn);
+        return turn->provider->ops->terminate(turn, op_id, pool, guard, done, userdata);
 }
 
 CloudCall *cloud_call_free(CloudCall *c) {

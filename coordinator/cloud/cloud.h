@@ -9,6 +9,10 @@
  * credentials' account and region are those of the providerID, or the same credentials see another instance of ours. An
  * answer "no such instance" without that proof is UNKNOWN: a wrong region must never look like an empty one. Unknown never
  * removes a finalizer.
+ *
+ * A machine is ended in two steps, for what speaks for its end must not grow old in here: cloud_turn() waits for
+ * whatever stands before a request (the region, keys, the cloud's rate, room for one more child); when its turn has
+ * come, and its owner has looked once more, cloud_terminate() sends it at once.
  */
 
 #include "env.h"
@@ -63,9 +67,9 @@ typedef struct CloudProviderOps {
         /* Is this providerID in this provider's form? Pure. */
         bool (*owns)(const CloudProvider *p, const char *provider_id);
         int (*describe)(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
-        /* op_id: stable over retries of one termination, so that a call that lands twice does its work once. */
-        int (*terminate)(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
-                         const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret);
+        int (*turn)(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
+        int (*terminate)(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
+                         void *userdata);
         void (*call_free)(CloudCall *c);
         void (*free)(CloudProvider *p);
 } CloudProviderOps;
@@ -84,6 +88,8 @@ typedef struct CloudConfig {
         const char *command;  /* exec: absolute path */
         const char *(*getenv)(const char *name, void *userdata); /* NULL: nothing is set */
         void *getenv_userdata;
+        /* ec2: no settings; 0 is what cloud-ec2.h says. Simulated clusters have fewer machines than real ones. */
+        unsigned terminations_at_once, terminations_per_minute;
 } CloudConfig;
 
 /* NULL-terminated: the choices of [Provider] Name=. */
@@ -94,10 +100,17 @@ int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret,
 CloudProvider *cloud_provider_free(CloudProvider *p);
 DEFINE_FREEP(CloudProvider, cloud_provider_free);
 
-/* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`.
- * Guarded: nothing leaves (and no child is started) once guard->may_send says no: CLOUD_RETRY, message "lease lost". */
+/* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`. */
 int cloud_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
-int cloud_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool, const HttpGuard *guard,
-                    cloud_done_t done, void *userdata, CloudCall **ret);
+/* Waits for the turn to terminate this machine; first come, first served. CLOUD_OK: it has come, and the slot holds it until
+ * it is used or freed; freed it has cost nothing. A turn that is held keeps others from theirs: not for long. Every other
+ * outcome: no turn, for that reason. */
+int cloud_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata, CloudCall **ret);
+/* In a turn that has come, also in its `done`: the request leaves now, and the slot is this call's from here on, with this
+ * `done`. op_id: stable over retries of one termination, so that a call that lands twice does its work once. Guarded:
+ * nothing leaves (and no child is started) once guard->may_send says no: CLOUD_RETRY, message "lease lost". < 0: free the
+ * slot. */
+int cloud_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
+                    void *userdata);
 CloudCall *cloud_call_free(CloudCall *c);
 DEFINE_FREEP(CloudCall, cloud_call_free);

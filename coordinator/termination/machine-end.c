@@ -7,6 +7,8 @@
 
 #define SECOND_LOOK_USEC USEC_PER_SEC
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
+/* How long others wait for an owner who cannot give his word. */
+#define TURN_USEC (10 * USEC_PER_SEC)
 
 struct MachineEnd {
         Env *env;
@@ -16,7 +18,10 @@ struct MachineEnd {
         machine_changed_t changed;
         void *userdata;
         MachineState state;
-        bool answered, terminating, asks;
+        bool answered, terminating;
+        bool turn, asks; /* `call` is a turn to terminate; it has come */
+        usec_t word_until_usec;
+        bool word_aged;       /* the terminate under way was not sent for that */
         bool first_gone;      /* one look said gone */
         usec_t accepted_usec; /* when terminate was accepted last; 0: not */
         char *problem;
@@ -169,7 +174,10 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         m->call = cloud_call_free(m->call);
-        set_problem(m, outcome_reason(result->outcome), result->message);
+        set_problem(m, outcome_reason(result->outcome),
+                    m->word_aged ? "The way to the cloud took too long for what was last seen of the node: "
+                                   "it is looked at again"
+                                 : result->message);
         if (result->outcome == CLOUD_OK && result->state == INSTANCE_UNKNOWN) {
                 /* "not found" where it may only not be visible: proves nothing, and may be said for ever */
                 m->accepted_usec = 0;
@@ -187,38 +195,74 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         m->changed(m, m->userdata);
 }
 
-static void terminate(MachineEnd *m) {
-        if (cloud_terminate(m->provider, m->provider_id, m->op_id, m->pool, &m->guard, on_terminated, m,
-                            &m->call) < 0)
+static void drop_turn(MachineEnd *m) {
+        m->call = cloud_call_free(m->call);
+        m->turn = m->asks = false;
+        timer_disarm(m->timer);
+}
+
+static void on_turn(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+
+        if (result->outcome == CLOUD_OK) {
+                m->asks = true;
+                timer_arm_in(m->timer, TURN_USEC);
+        } else {
+                set_problem(m, outcome_reason(result->outcome), result->message);
+                drop_turn(m);
+                retry_later(m, result);
+        }
+        m->changed(m, m->userdata);
+}
+
+static void take_turn(MachineEnd *m) {
+        drop_turn(m);
+        m->turn = cloud_turn(m->provider, m->provider_id, on_turn, m, &m->call) >= 0;
+        if (!m->turn)
                 timer_arm_in(m->timer, USEC_PER_SEC);
+}
+
+static bool may_send(void *userdata) {
+        MachineEnd *m = userdata;
+
+        m->word_aged = loop_now(m->env->loop) > m->word_until_usec;
+        return !m->word_aged && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
+}
+
+void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
+        HttpGuard guard = { may_send, m };
+
+        if (!m->asks)
+                return;
+        m->turn = m->asks = m->word_aged = false;
+        m->word_until_usec = until_usec;
+        timer_disarm(m->timer);
+        if (cloud_terminate(m->call, m->op_id, m->pool, &guard, on_terminated, m) < 0) {
+                m->call = cloud_call_free(m->call);
+                timer_arm_in(m->timer, USEC_PER_SEC);
+        }
 }
 
 static void on_timer(Timer *t, void *userdata) {
         MachineEnd *m = userdata;
         usec_t now = loop_now(m->env->loop);
 
-        if (m->call)
+        if (m->call && !m->asks)
                 return;
-        if (m->terminating &&
-            (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))) {
-                m->asks = true;
-                m->changed(m, m->userdata);
-        } else
+        if (m->asks || (m->terminating &&
+                        (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))))
+                take_turn(m);
+        else
                 describe(m);
 }
 
 void machine_end_terminate(MachineEnd *m) {
-        if (m->terminating && !m->asks)
+        if (m->terminating)
                 return;
-        if (!m->terminating) {
-                m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
-                m->first_gone = false;
-        }
         m->terminating = true;
-        m->asks = false;
-        m->call = cloud_call_free(m->call); /* a look under way has nothing to say any more */
-        timer_disarm(m->timer);
-        terminate(m);
+        m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
+        m->first_gone = false;
+        take_turn(m); /* a look under way has nothing to say any more */
 }
 
 bool machine_end_asks(const MachineEnd *m) {
@@ -228,11 +272,11 @@ bool machine_end_asks(const MachineEnd *m) {
 bool machine_end_hold(MachineEnd *m) {
         if (!m->terminating)
                 return true;
-        if (m->call || (m->accepted_usec > 0 && !m->asks) || m->state == MACHINE_ENDING ||
+        if (((m->call || m->accepted_usec > 0) && !m->turn) || m->state == MACHINE_ENDING ||
             m->state == MACHINE_GONE)
                 return false;
-        m->terminating = m->asks = false;
-        timer_disarm(m->timer);
+        m->terminating = false;
+        drop_turn(m);
         return true;
 }
 

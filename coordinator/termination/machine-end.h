@@ -6,10 +6,21 @@
  * into something that may be acted on, and retries for ever with backoff. Knows nothing of Nodes.
  *
  *   look        describe; "gone" counts only when a second look, at least a second later, agrees
- *   terminate   terminate, and once that is accepted describe until the machine cannot come back. What the
- *               cloud says in answer to our own terminate counts at once. Each terminate goes on its owner's
- *               word: refused or failed, or accepted a minute ago by a cloud in which the machine still
- *               stands, it is due again after a while, and the owner is asked anew (machine_end_asks())
+ *   terminate   wait for a turn at the provider, then for the owner's word, then terminate at once; once
+ *               accepted, describe until the machine cannot come back. What the cloud says in answer to our
+ *               own terminate counts at once
+ *
+ *      WANTED --its turn has come--> ASKS --the word--> SENT --accepted--> it is described
+ *        ^  ^                          |                  |                     |
+ *        |  +--10 s and no word: ------+                  |                     |
+ *        |     the turn is given back                     |                     |
+ *        +--after a while--no turn, refused, failed-------+--a minute, and it---+
+ *                                                            still stands
+ *
+ * A turn may take long (a cloud's rate, no credentials), so the word is asked for when it has come: what the
+ * owner saw before may not be so any more. Nor does a word last (machine_end_confirm()). Turns come in the
+ * order in which they were asked for: whoever cannot give his word keeps nobody else from his end, and is
+ * asked again for as long as it takes.
  */
 
 #include "cloud.h"
@@ -33,13 +44,19 @@ DEFINE_FREEP(MachineEnd, machine_end_free);
 
 /* Looks once (twice, if the first says gone), unless a look is under way or termination has begun. */
 void machine_end_look(MachineEnd *m);
-/* From now on: end it. Called again it gives the word for another terminate, if one is due. */
+/* From now on: end it, on the owner's word. Called again it changes nothing. */
 void machine_end_terminate(MachineEnd *m);
-/* A terminate is due again, and waits for the owner's word: what he knew when he gave the last may not be so
- * any more. He was told (changed()). */
+/* It is its turn, and it waits for the owner's word: what he knew before may not be so any more. He was told
+ * (changed()). */
 bool machine_end_asks(const MachineEnd *m);
-/* Not now: no terminate is sent until it is asked for again. False: too late, one is under way, or was
- * accepted and none is due. */
+/* The word, where it asks (else nothing happens): the terminate is sent now. On its way it may still have to
+ * wait for a connection or for new keys: nothing leaves after until_usec (loop_now()), but the word is asked
+ * for again. USEC_INFINITY: whatever happens meanwhile. */
+void machine_end_confirm(MachineEnd *m, usec_t until_usec);
+/* Such a time for what is so now, and may not be so for long. */
+#define MACHINE_END_WORD_USEC (5 * USEC_PER_SEC)
+/* Not now: no terminate is sent until it is asked for again, and a turn is given back. False: too late, one
+ * is under way, or was accepted and none is due. */
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);

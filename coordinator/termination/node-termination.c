@@ -41,7 +41,7 @@ struct NodeTermination {
         usec_t stuck_after_usec; /* of DrainRules */
         size_t n_volumes;
         usec_t volumes_moved_usec;
-        bool rate_taken, ends_machine, step_again, stepping;
+        bool rate_taken, step_again, stepping;
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -555,7 +555,6 @@ static bool pod_came(const NodeTermination *t) {
 }
 
 static void drain_again(NodeTermination *t) {
-        t->ends_machine = false;
         termination_report_drains_again(t->report, t->status);
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
 }
@@ -597,6 +596,21 @@ static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
         return false;
 }
 
+/* Volumes, rate, other Nodes and its turn at the cloud may have taken long, and a cloud that refused; who
+ * came meanwhile, a watch may not have told. */
+static void give_word(NodeTermination *t) {
+        usec_t until = USEC_INFINITY;
+
+        if (!machine_end_asks(t->machine))
+                return;
+        if (!deadline_passed(t)) {
+                if (t->drain && !node_drain_confirm(t->drain, PROOF_MAX_USEC))
+                        return;
+                until = usec_add(loop_now(t->env->loop), MACHINE_END_WORD_USEC);
+        }
+        machine_end_confirm(t->machine, until);
+}
+
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         usec_t at;
 
@@ -611,6 +625,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 return true;
         }
         if (n->provider_id && machine_is_shared(t, n)) {
+                (void) machine_end_hold(t->machine);
                 termination_report_blocked(t->report, t->status, "MachineShared",
                                            "another Node with the same providerID is in service");
                 requeue_at(t, usec_add(loop_now(t->env->loop), MACHINE_LOOK_USEC));
@@ -624,13 +639,8 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         if (!t->rate_taken && !kube_node_is_ready(n))
                 look_at_sibling(t); /* its machine may be gone already */
         t->rate_taken = true;
-        /* Volumes, rate and other Nodes may have taken long, and a cloud that refused; who came meanwhile, a
-         * watch may not have told. */
-        if ((!t->ends_machine || machine_end_asks(t->machine)) && !deadline_passed(t) && t->drain &&
-            !node_drain_confirm(t->drain, PROOF_MAX_USEC))
-                return false;
-        t->ends_machine = true;
         machine_end_terminate(t->machine);
+        give_word(t);
         if (machine_end_state(t->machine) == MACHINE_ENDING ||
             machine_end_state(t->machine) == MACHINE_GONE) {
                 termination_report_machine_ended(t->report, t->status);

@@ -305,8 +305,8 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
         bool deleting = claim->object.meta.deletion_usec > 0;
         const char *reason = "CloudUnknown", *problem = machine_end_problem(x->machine, &reason);
 
-        if (machine_end_asks(x->machine)) /* it still has no Node */
-                machine_end_terminate(x->machine);
+        /* It still has no Node. */
+        machine_end_confirm(x->machine, usec_add(loop_now(x->orphans->env->loop), MACHINE_END_WORD_USEC));
         switch (machine_end_state(x->machine)) {
         case MACHINE_GONE:
                 finish(x, claim, "its machine is gone");

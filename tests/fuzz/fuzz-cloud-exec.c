@@ -18,6 +18,7 @@ static const char good[] = "{\"state\":\"gone\",\"retryAfter\":2.5}";
 
 typedef struct Seen {
         bool called, terminate;
+        CloudCall *call;
         FakeChildAnswer child;
 } Seen;
 
@@ -38,6 +39,13 @@ static void on_done(const CloudResult *result, void *userdata) {
                 assert(result->outcome == CLOUD_OK);
                 assert(strstr(s->child.output, "gone") || strchr(s->child.output, '\\'));
         }
+}
+
+static void on_turn(const CloudResult *result, void *userdata) {
+        Seen *s = userdata;
+
+        assert(result->outcome == CLOUD_OK);
+        assert(cloud_terminate(s->call, "op", NULL, NULL, on_done, s) == 0);
 }
 
 static char *draw_output(Draw *d) {
@@ -65,7 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         VirtualTime *time;
         CloudProvider *p;
         Seen seen = { 0 };
-        CloudCall *call;
         Env env = { 0 };
 
         assert(virtual_time_new(UINT64_C(1800000000) * USEC_PER_SEC, &time) == 0);
@@ -81,13 +88,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         seen.child.errors = stderr_text = draw_text(&d);
         fake_children_answer(CONTAINER_OF(env.children, FakeChildren, runner), seen.child);
         if (seen.terminate)
-                assert(cloud_terminate(p, "metal://rack-1/7", "op", NULL, NULL, on_done, &seen, &call) == 0);
+                assert(cloud_turn(p, "metal://rack-1/7", on_turn, &seen, &seen.call) == 0);
         else
-                assert(cloud_describe(p, "metal://rack-1/7", on_done, &seen, &call) == 0);
+                assert(cloud_describe(p, "metal://rack-1/7", on_done, &seen, &seen.call) == 0);
         while (!seen.called)
                 assert(virtual_time_step(time, USEC_INFINITY) == 1);
 
-        cloud_call_free(call);
+        cloud_call_free(seen.call);
         cloud_provider_free(p);
         child_runner_free(env.children);
         loop_free(env.loop);

@@ -28,8 +28,8 @@ typedef struct ToyProvider {
 typedef struct ToyCall {
         CloudCall call;
         ToyProvider *toy;
-        ToyMachine *machine; /* NULL: nobody knows it */
-        bool terminate;
+        ToyMachine *machine;        /* NULL: nobody knows it */
+        bool terminate, turn, held; /* turn: `timer` is for its turn; held: it has come */
         HttpGuard guard;
         Timer *timer;
         cloud_done_t done;
@@ -43,6 +43,7 @@ static ToyCall *toy_call_of(CloudCall *c) {
 static void toy_call_free(CloudCall *c) {
         ToyCall *x = toy_call_of(c);
 
+        x->toy->rig->toy.n_held -= x->held;
         timer_free(x->timer);
         free(x);
 }
@@ -72,50 +73,76 @@ static CloudResult toy_answer(ToyCall *x) {
 
 static void on_toy_timer(Timer *t, void *userdata) {
         ToyCall *x = userdata;
+        ToyCloud *cloud = &x->toy->rig->toy;
         CloudResult result;
 
-        if (x->terminate && x->guard.may_send && !x->guard.may_send(x->guard.userdata))
+        if (x->turn) {
+                x->held = cloud->turn_outcome == CLOUD_OK;
+                cloud->n_held += x->held;
+                result = (CloudResult){ .outcome = cloud->turn_outcome,
+                                        .message = x->held ? "" : "the cloud is out of turns" };
+        } else if (x->terminate && x->guard.may_send && !x->guard.may_send(x->guard.userdata))
                 result = (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         else
                 result = toy_answer(x);
         x->done(&result, x->userdata);
 }
 
-static int toy_call_new(CloudProvider *p, const char *provider_id, bool terminate, const HttpGuard *guard,
-                        cloud_done_t done, void *userdata, CloudCall **ret) {
+static ToyCall *toy_call_new(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata) {
         ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
         ToyCall *x = MUST(new0(ToyCall, 1));
 
         x->call.provider = p;
         x->toy = toy;
         x->machine = hashmap_get(toy->rig->toy.machines, provider_id);
-        x->terminate = terminate;
         x->done = done;
         x->userdata = userdata;
-        if (guard)
-                x->guard = *guard;
         assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, x, &x->timer), 0);
-        if (!toy->rig->toy.silent)
-                timer_arm_in(x->timer, toy->rig->toy.latency_usec);
-        *ret = &x->call;
-        return 0;
+        return x;
+}
+
+static void toy_answer_later(ToyCall *x) {
+        if (!x->toy->rig->toy.silent)
+                timer_arm_in(x->timer, x->toy->rig->toy.latency_usec);
 }
 
 static int toy_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
                         CloudCall **ret) {
-        return toy_call_new(p, provider_id, false, NULL, done, userdata, ret);
+        ToyCall *x = toy_call_new(p, provider_id, done, userdata);
+
+        toy_answer_later(x);
+        *ret = &x->call;
+        return 0;
 }
 
-static int toy_terminate(CloudProvider *p, const char *provider_id, const char *op_id, const char *pool,
-                         const HttpGuard *guard, cloud_done_t done, void *userdata, CloudCall **ret) {
-        ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
-        ToyMachine *m = hashmap_get(toy->rig->toy.machines, provider_id);
+static int toy_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+                    CloudCall **ret) {
+        ToyCall *x = toy_call_new(p, provider_id, done, userdata);
 
+        x->turn = true;
+        x->toy->rig->toy.n_turns++;
+        timer_arm_in(x->timer, x->toy->rig->toy.turn_usec);
+        *ret = &x->call;
+        return 0;
+}
+
+static int toy_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
+                         cloud_done_t done, void *userdata) {
+        ToyCall *x = toy_call_of(turn);
+
+        assert_true(x->held);
         assert_non_null(guard);
         assert_string_equal(pool, POOL);
-        if (m)
-                assert_return_code(free_and_strdup(&m->op_id, op_id), 0);
-        return toy_call_new(p, provider_id, true, guard, done, userdata, ret);
+        if (x->machine)
+                assert_return_code(free_and_strdup(&x->machine->op_id, op_id), 0);
+        x->toy->rig->toy.n_held--;
+        x->turn = x->held = false;
+        x->terminate = true;
+        x->guard = *guard;
+        x->done = done;
+        x->userdata = userdata;
+        toy_answer_later(x);
+        return 0;
 }
 
 static bool toy_owns(const CloudProvider *p, const char *provider_id) {
@@ -130,6 +157,7 @@ static const CloudProviderOps toy_ops = {
         .name = "ec2",
         .owns = toy_owns,
         .describe = toy_describe,
+        .turn = toy_turn,
         .terminate = toy_terminate,
         .call_free = toy_call_free,
         .free = toy_free,

@@ -32,7 +32,10 @@ typedef struct ToyCloud {
         Hashmap *machines; /* by providerID */
         CloudOutcome describe_outcome;
         usec_t latency_usec;
-        bool silent; /* no answer ever */
+        usec_t turn_usec; /* until a turn to terminate comes */
+        CloudOutcome turn_outcome;
+        unsigned n_turns, n_held; /* asked for; come, and neither used nor given back */
+        bool silent;              /* no answer ever */
 } ToyCloud;
 
 /* -- the rig -------------------------------------------------------------------------------------------- */

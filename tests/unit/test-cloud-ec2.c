@@ -26,7 +26,8 @@ typedef struct World World;
 typedef struct Asked {
         World *world;
         CloudCall *call;
-        bool answered;
+        bool answered, keep;
+        usec_t turn_usec; /* when its turn came, or was refused; 0: not yet */
         CloudOutcome outcome;
         InstanceState state;
         usec_t retry_after_usec, at_usec;
@@ -141,14 +142,37 @@ static bool may_send(void *userdata) {
         return ((World *) userdata)->may_send;
 }
 
+/* By the word of a test that gives it as soon as it is asked, or keeps it (turn()). */
+static void on_turn(const CloudResult *result, void *userdata) {
+        Asked *a = userdata;
+        HttpGuard guard = { may_send, a->world };
+
+        a->turn_usec = loop_now(a->world->env.loop);
+        if (result->outcome != CLOUD_OK)
+                on_answer(result, a);
+        else if (!a->keep)
+                assert_return_code(cloud_terminate(a->call, "op-1", "pool-a", &guard, on_answer, a), 0);
+}
+
 static Asked *terminate(World *w, const char *provider_id) {
-        HttpGuard guard = { may_send, w };
         Asked *a = next_asked(w);
 
-        assert_return_code(
-                cloud_terminate(w->provider, provider_id, "op-1", "pool-a", &guard, on_answer, a, &a->call),
-                0);
+        assert_return_code(cloud_turn(w->provider, provider_id, on_turn, a, &a->call), 0);
         return a;
+}
+
+static Asked *turn(World *w, const char *provider_id) {
+        Asked *a = terminate(w, provider_id);
+
+        a->keep = true;
+        return a;
+}
+
+static void use_turn(Asked *a) {
+        HttpGuard guard = { may_send, a->world };
+
+        assert_true(a->turn_usec > 0 && !a->answered);
+        assert_return_code(cloud_terminate(a->call, "op-1", "pool-a", &guard, on_answer, a), 0);
 }
 
 static void run_for(World *w, usec_t usec) {
@@ -513,18 +537,23 @@ static void test_throttling(void **state) {
         expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
 }
 
+static Asked *new_machine(World *w, unsigned i, Asked *(*ask)(World *w, const char *provider_id)) {
+        char id[64];
+
+        (void) snprintf(id, sizeof(id), "i-%08x", i);
+        (void) fake_ec2_run(w->ec2, id, "eu-west-1a");
+        (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i);
+        return ask(w, id);
+}
+
 /* 100 at once, then five a second. */
 static void test_terminate_rate(void **state) {
         World *w = *state;
         char id[64];
         usec_t last = 0;
 
-        for (unsigned i = 0; i < 120; i++) {
-                (void) snprintf(id, sizeof(id), "i-%08x", i);
-                (void) fake_ec2_run(w->ec2, id, "eu-west-1a");
-                (void) snprintf(id, sizeof(id), "aws:///eu-west-1a/i-%08x", i);
-                terminate(w, id);
-        }
+        for (unsigned i = 0; i < 120; i++)
+                (void) new_machine(w, i, terminate);
         run_for(w, 100 * USEC_PER_MSEC);
         assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 100);
         run_for(w, USEC_PER_SEC);
@@ -538,6 +567,49 @@ static void test_terminate_rate(void **state) {
                 (void) snprintf(id, sizeof(id), "i-%08zx", i);
                 assert_int_equal(fake_ec2_n_terminations(w->ec2, id), 1);
         }
+}
+
+static size_t n_turns(const World *w) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < w->n_asked; i++)
+                n += w->asked[i].turn_usec > 0;
+        return n;
+}
+
+/* A turn costs nothing until it is used, and who holds one keeps no more than that one from the others: over
+ * any time there are no more terminates than EC2 takes, and no fewer. */
+static void test_turns(void **state) {
+        World *w = *state;
+
+        for (unsigned i = 0; i < 130; i++)
+                (void) new_machine(w, i, turn);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(n_turns(w), 100); /* more than the bucket holds could not be sent at once */
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 0);
+
+        /* All that are held are sent at once; what they used comes back with time. */
+        for (size_t i = 0; i < 50; i++)
+                use_turn(&w->asked[i]);
+        run_for(w, 100 * USEC_PER_MSEC);
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 50);
+        assert_int_equal(n_turns(w), 100);
+        run_for(w, USEC_PER_SEC);
+        assert_int_equal(n_turns(w), 105);
+
+        /* Given back, before it came and after: the next have theirs at once. */
+        for (size_t i = 50; i < 60; i++)
+                w->asked[i].call = cloud_call_free(w->asked[i].call);
+        w->asked[129].call = cloud_call_free(w->asked[129].call);
+        run_for(w, 50 * USEC_PER_MSEC);
+        assert_int_equal(n_turns(w), 115);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(n_turns(w), 129);
+        for (size_t i = 60; i < 129; i++)
+                use_turn(&w->asked[i]);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 119);
+        assert_int_equal(fake_ec2_n_alive(w->ec2), 11);
 }
 
 static void test_guard(void **state) {
@@ -620,7 +692,7 @@ static void test_no_way(void **state) {
 /* -- region --------------------------------------------------------------------------------- */
 
 typedef struct Imds {
-        const char *region;
+        const char *region, *keys;
         unsigned n_requests;
 } Imds;
 
@@ -639,6 +711,12 @@ static void imds_handle(HttpExchange *x, void *userdata) {
         else if (m->region && streq(x->path, "/latest/meta-data/placement/region")) {
                 status = 200;
                 body = m->region;
+        } else if (m->keys && streq(x->path, "/latest/meta-data/iam/security-credentials/")) {
+                status = 200;
+                body = "role";
+        } else if (m->keys && streq(x->path, "/latest/meta-data/iam/security-credentials/role")) {
+                status = 200;
+                body = m->keys;
         }
         x->ops->reply(x, status, NULL, 0, body, strlen(body));
 }
@@ -667,6 +745,55 @@ static void test_region_from_metadata(void **state) {
         world_new_provider(w, NULL);
         expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_TERMINATING, "");
         assert_int_equal(m.n_requests, 1);
+}
+
+/* Whatever has to be found out before a request can leave is found out before the turn. */
+static void test_turn_waits_for_keys(void **state) {
+        World *w = *state;
+        Imds m = { .region = REGION,
+                   .keys = "{\"Code\":\"Success\",\"AccessKeyId\":\"" KEY "\",\"SecretAccessKey\":\"" SECRET
+                           "\",\"Token\":\"T\",\"Expiration\":\"2100-01-01T00:00:00Z\"}" };
+        usec_t slow;
+        Asked *a, *b;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+        fake_ec2_set_keys(w->ec2, KEY, SECRET, "T");
+        assert_return_code(http_inproc_route(w->env.transport, "http://169.254.169.254", imds_handle, &m),
+                           0);
+
+        w->secret = NULL;
+        world_new_provider(w, NULL);
+        expect(answered(w, turn(w, A)), CLOUD_DENIED, INSTANCE_UNKNOWN, "Only one of AWS_ACCESS_KEY_ID");
+
+        w->key = NULL;
+        world_new_provider(w, NULL);
+        slow = usec_add(virtual_time_now(w->time), USEC_PER_SEC);
+        http_inproc_hold(w->env.transport, "http://169.254.169.254", slow);
+        a = turn(w, A);
+        b = turn(w, B);
+        run_for(w, 10 * USEC_PER_SEC);
+        assert_true(a->turn_usec >= slow && a->turn_usec == b->turn_usec);
+        use_turn(a);
+        slow = virtual_time_now(w->time);
+        expect(answered(w, a), CLOUD_OK, INSTANCE_TERMINATING, "");
+        assert_true(a->at_usec == slow);
+
+        /* Not by one who has slept over it. */
+        w->may_send = false;
+        use_turn(b);
+        expect(answered(w, b), CLOUD_RETRY, INSTANCE_UNKNOWN, "lease lost");
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "TerminateInstances"), 1);
+
+        /* Dropped while keys are awaited: nobody is left to tell. */
+        world_new_provider(w, NULL);
+        http_inproc_hold(w->env.transport, "http://169.254.169.254",
+                         usec_add(virtual_time_now(w->time), USEC_PER_SEC));
+        a = turn(w, A);
+        run_for(w, USEC_PER_SEC / 2);
+        a->call = cloud_call_free(a->call);
+        run_for(w, 2 * USEC_PER_SEC);
+        assert_true(a->turn_usec == 0);
 }
 
 static const char *table_getenv(const char *name, void *userdata) {
@@ -809,6 +936,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_protection, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_throttling, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_terminate_rate, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_turns, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_turn_waits_for_keys, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_guard, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_clock_skew, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_expired_keys, world_setup, world_teardown),

@@ -24,6 +24,7 @@ typedef struct World {
         CloudProvider *provider;
         bool may_send;
         unsigned n_answers;
+        CloudCall *asked; /* by ask() */
 
         CloudOutcome outcome;
         InstanceState state;
@@ -108,6 +109,17 @@ static bool may_send(void *userdata) {
         return ((World *) userdata)->may_send;
 }
 
+/* It is at once what was waited for. */
+static void on_turn(const CloudResult *result, void *userdata) {
+        World *w = userdata;
+        HttpGuard guard = { may_send, w };
+
+        if (result->outcome == CLOUD_OK)
+                assert_return_code(cloud_terminate(w->asked, "op-7", "pool-a", &guard, on_answer, w), 0);
+        else
+                on_answer(result, w);
+}
+
 /* Until so many answers are there, at most 60 s. */
 static void run(World *w, unsigned n_answers) {
         usec_t limit = usec_add(loop_now(w->env.loop), 60 * USEC_PER_SEC);
@@ -125,18 +137,14 @@ static void run_for(World *w, usec_t usec) {
 }
 
 static void ask(World *w, bool terminate, const char *provider_id) {
-        _cleanup_(cloud_call_freep) CloudCall *c = NULL;
-        HttpGuard guard = { may_send, w };
-
         w->n_answers = 0;
         if (terminate)
-                assert_return_code(cloud_terminate(w->provider, provider_id, "op-7", "pool-a", &guard,
-                                                   on_answer, w, &c),
-                                   0);
+                assert_return_code(cloud_turn(w->provider, provider_id, on_turn, w, &w->asked), 0);
         else
-                assert_return_code(cloud_describe(w->provider, provider_id, on_answer, w, &c), 0);
+                assert_return_code(cloud_describe(w->provider, provider_id, on_answer, w, &w->asked), 0);
         assert_int_equal(w->n_answers, 0); /* never inside the call */
         run(w, 1);
+        w->asked = cloud_call_free(w->asked);
 }
 
 /* What the command does, and what comes of it. */
@@ -321,6 +329,75 @@ static void test_many(void **state) {
         assert_in_range(most, 2, CLOUD_EXEC_RUNNING_MAX);
 }
 
+static void touch(World *w, const char *name) {
+        _cleanup_free_ char *path = strf("%s/%s", w->folder, name);
+        FILE *f = fopen(path, "we");
+
+        assert_non_null(f);
+        assert_int_equal(fclose(f), 0);
+}
+
+static void on_turn_counted(const CloudResult *result, void *userdata) {
+        assert_int_equal(result->outcome, CLOUD_OK);
+        (*(unsigned *) userdata)++;
+}
+
+/* Who has a turn has a place, and waits for no child of others; looks go on, however many turns are held. */
+/* So many, and not one more soon after. */
+static void await_count(World *w, const unsigned *n, unsigned count) {
+        for (unsigned i = 0; i < 6000 && *n < count; i++)
+                run_for(w, 10 * USEC_PER_MSEC);
+        run_for(w, 50 * USEC_PER_MSEC);
+        assert_int_equal(*n, count);
+}
+
+static void test_turns(void **state) {
+        World *w = *state;
+        CloudCall *turns[20], *looks[20], *late;
+        unsigned n_turns = 0, n_late = 0;
+        HttpGuard guard = { may_send, w };
+
+        write_script(w, "cat >input; while [ \"$1\" = describe ] && ! [ -e go ]; do sleep 0.01; done; touch "
+                        "$1; echo '{}'");
+        for (size_t i = 0; i < ELEMENTSOF(turns); i++)
+                assert_return_code(cloud_turn(w->provider, "rack:7", on_turn_counted, &n_turns, &turns[i]),
+                                   0);
+        assert_int_equal(n_turns, 0);
+        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX);
+
+        /* All other places are taken, and more wait: the terminate does not. */
+        for (size_t i = 0; i < ELEMENTSOF(looks); i++)
+                assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &looks[i]), 0);
+        run_for(w, 50 * USEC_PER_MSEC);
+        assert_return_code(cloud_terminate(turns[3], "op-7", "pool-a", &guard, on_answer, w), 0);
+        assert_int_equal(w->n_answers, 0);
+        run(w, 1);
+        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 1); /* its place is free, and the next's */
+
+        /* The lease is lost: the place is free again, and no child was there. */
+        w->may_send = false;
+        assert_return_code(cloud_terminate(turns[4], "op-7", "pool-a", &guard, on_answer, w), 0);
+        run(w, 2);
+        assert_string_equal(w->message, "lease lost");
+        await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 2);
+
+        /* Given back, waiting and come: the others get theirs. */
+        turns[18] = cloud_call_free(turns[18]);
+        for (size_t i = 5; i < 12; i++)
+                turns[i] = cloud_call_free(turns[i]);
+        await_count(w, &n_turns, 19);
+        assert_return_code(cloud_turn(w->provider, "rack:7", on_turn_counted, &n_late, &late), 0);
+        cloud_call_free(late);
+        touch(w, "go");
+        run(w, 2 + ELEMENTSOF(looks));
+        assert_int_equal(n_turns, 19);
+        assert_int_equal(n_late, 0);
+        for (size_t i = 0; i < ELEMENTSOF(turns); i++)
+                cloud_call_free(turns[i]);
+        for (size_t i = 0; i < ELEMENTSOF(looks); i++)
+                cloud_call_free(looks[i]);
+}
+
 /* Dropping the call kills what it started. */
 static void test_cancel(void **state) {
         World *w = *state;
@@ -369,9 +446,9 @@ static void test_configuration(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                WORLD_TEST(test_answers),      WORLD_TEST(test_request),       WORLD_TEST(test_owns),
-                WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run),       WORLD_TEST(test_many),
-                WORLD_TEST(test_cancel),       WORLD_TEST(test_configuration),
+                WORLD_TEST(test_answers),      WORLD_TEST(test_request), WORLD_TEST(test_owns),
+                WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run), WORLD_TEST(test_many),
+                WORLD_TEST(test_turns),        WORLD_TEST(test_cancel),  WORLD_TEST(test_configuration),
         };
         return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
 }

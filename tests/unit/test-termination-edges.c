@@ -194,6 +194,98 @@ static void test_retry_without_a_look(void **state) {
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
+/* Many machines end together, and its cloud takes them one after the other: who came while it waited for its turn
+ * is seen before it is told to end. */
+static void test_turn_comes_late(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        r->toy.turn_usec = 30 * USEC_PER_SEC;
+        rig_delete_node(r, "n0");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        fake_api_mute(r->api, FAKE_PODS, loop_now(r->w.loop) + 15 * USEC_PER_SEC);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 20 });
+        rig_run(r, 14 * USEC_PER_SEC);
+        assert_int_equal(r->toy.n_turns, 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_int_equal(r->toy.n_held, 0); /* nobody waits for it meanwhile */
+        rig_run(r, 6 * USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 201), 1);
+
+        /* One that is heard of ends the wait. */
+        rig_run(r, 40 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "later", .node = "n0", .stop_sec = 1 });
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(rig_evictions(r, 201), 2);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
+}
+
+/* T passes in the line: the machine ends when its turn comes, by nobody's list. */
+static void test_deadline_in_the_line(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned n = 0;
+        (void) state;
+
+        rig_begin(r, 1, "60s");
+        r->toy.turn_usec = 90 * USEC_PER_SEC;
+        rig_delete_node(r, "n0");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        fake_api_set_fault(r->api, on_list_of_pods, &n);
+        rig_run(r, 60 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_true(rig_wait_gone(r, "n0", 20 * USEC_PER_SEC));
+        assert_int_equal(r->toy.n_turns, 1);
+        assert_int_equal(n, 0);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* Another Node comes to use the machine: its turn is left to others until that one is gone. */
+static void test_shared_in_the_line(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        r->toy.turn_usec = 20 * USEC_PER_SEC;
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+        fake_add_node(r->cluster, "twin", ZONE, instance, NULL);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_in_range(r->toy.n_turns, 1, 2);
+        assert_int_equal(r->toy.n_held, 0);
+        assert_true(rig_event_says(r, "n0", "TerminationBlocked", "MachineShared"));
+        fake_remove(r->cluster, FAKE_NODES, NULL, "twin");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* Without keys there is no turn: that is told, as if the cloud itself had refused. */
+static void test_no_turn(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        r->toy.turn_outcome = CLOUD_DENIED;
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(rig_event_says(r, "n0", "TerminationBlocked", "out of turns"));
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), "vesper.sh/TerminationBlocked"),
+                            "CloudDenied");
+        r->toy.turn_outcome = CLOUD_OK;
+        assert_true(rig_wait_gone(r, "n0", 2 * USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
 /* Of very many nodes "Drained" is told later: not of one that drains again by then. */
 static void test_drained_is_taken_back(void **state) {
         static const struct {
@@ -879,6 +971,10 @@ int main(void) {
                 cmocka_unit_test(test_old_proof_is_not_confirmed),
                 cmocka_unit_test(test_retry_looks_again),
                 cmocka_unit_test(test_retry_without_a_look),
+                cmocka_unit_test(test_turn_comes_late),
+                cmocka_unit_test(test_deadline_in_the_line),
+                cmocka_unit_test(test_shared_in_the_line),
+                cmocka_unit_test(test_no_turn),
                 cmocka_unit_test(test_drained_is_taken_back),
                 cmocka_unit_test(test_load_balancers),
                 cmocka_unit_test(test_interruption_waits_for_nobody),

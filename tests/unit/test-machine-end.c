@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "machine-end.h"
+#include "string-util.h"
+
+#define SEC USEC_PER_SEC
+#define ID "aws:///us-east-1a/i-0a"
+
+/* A cloud that lets wait, before a turn and on the way of a request. */
+typedef struct World {
+        CloudProvider provider;
+        VirtualTime *time;
+        Env env;
+        MachineEnd *machine;
+        usec_t turn_usec, way_usec;
+        CloudOutcome turn_outcome, outcome; /* outcome: of terminate */
+        InstanceState after, state;         /* after an accepted terminate; what describe says */
+        int turn_error, terminate_error;
+        unsigned n_turns, n_held, n_sent, n_described, n_changed;
+        usec_t sent_usec; /* the last */
+        bool lease_lost, says_word;
+        usec_t word_usec; /* for so long */
+} World;
+
+typedef enum Stage { STAGE_DESCRIBE, STAGE_TURN, STAGE_HELD, STAGE_TERMINATE } Stage;
+
+typedef struct Call {
+        CloudCall call;
+        World *world;
+        Stage stage;
+        HttpGuard guard;
+        Timer *timer;
+        cloud_done_t done;
+        void *userdata;
+} Call;
+
+static CloudResult answer(Call *c) {
+        World *w = c->world;
+
+        if (c->stage == STAGE_TURN) {
+                if (w->turn_outcome != CLOUD_OK)
+                        return (CloudResult){ .outcome = w->turn_outcome, .message = "no keys" };
+                c->stage = STAGE_HELD;
+                w->n_held++;
+                return (CloudResult){ .outcome = CLOUD_OK, .message = "" };
+        }
+        if (c->stage == STAGE_DESCRIBE) {
+                w->n_described++;
+                return (CloudResult){ .outcome = CLOUD_OK, .state = w->state, .message = "" };
+        }
+        assert_int_equal(c->stage, STAGE_TERMINATE);
+        if (!c->guard.may_send(c->guard.userdata))
+                return (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
+        w->n_sent++;
+        w->sent_usec = loop_now(w->env.loop);
+        if (w->outcome != CLOUD_OK)
+                return (CloudResult){ .outcome = w->outcome, .message = "it will not" };
+        w->state = w->after;
+        return (CloudResult){ .outcome = CLOUD_OK, .state = w->state, .message = "" };
+}
+
+static void on_call(Timer *t, void *userdata) {
+        Call *c = userdata;
+        CloudResult result = answer(c);
+
+        c->done(&result, c->userdata);
+}
+
+static int call_new(CloudProvider *p, Stage stage, cloud_done_t done, void *userdata, CloudCall **ret) {
+        World *w = CONTAINER_OF(p, World, provider);
+        Call *c = new0(Call, 1);
+
+        assert_non_null(c);
+        *c = (Call){ .call.provider = p, .world = w, .stage = stage, .done = done, .userdata = userdata };
+        assert_return_code(timer_new(w->env.loop, "call", on_call, c, &c->timer), 0);
+        timer_arm_in(c->timer, stage == STAGE_TURN ? w->turn_usec : 0);
+        *ret = &c->call;
+        return 0;
+}
+
+static int fake_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+                         CloudCall **ret) {
+        return call_new(p, STAGE_DESCRIBE, done, userdata, ret);
+}
+
+static int fake_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+                     CloudCall **ret) {
+        World *w = CONTAINER_OF(p, World, provider);
+
+        assert_string_equal(provider_id, ID);
+        w->n_turns++;
+        return w->turn_error < 0 ? w->turn_error : call_new(p, STAGE_TURN, done, userdata, ret);
+}
+
+static int fake_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
+                          cloud_done_t done, void *userdata) {
+        Call *c = CONTAINER_OF(turn, Call, call);
+
+        assert_int_equal(c->stage, STAGE_HELD);
+        assert_string_equal(op_id, "op-7");
+        assert_string_equal(pool, "pool-a");
+        if (c->world->terminate_error < 0)
+                return c->world->terminate_error;
+        c->world->n_held--;
+        c->stage = STAGE_TERMINATE;
+        c->guard = *guard;
+        c->done = done;
+        c->userdata = userdata;
+        timer_arm_in(c->timer, c->world->way_usec);
+        return 0;
+}
+
+static void fake_call_free(CloudCall *call) {
+        Call *c = CONTAINER_OF(call, Call, call);
+
+        c->world->n_held -= c->stage == STAGE_HELD;
+        timer_free(c->timer);
+        free(c);
+}
+
+static const CloudProviderOps ops = {
+        .name = "fake",
+        .describe = fake_describe,
+        .turn = fake_turn,
+        .terminate = fake_terminate,
+        .call_free = fake_call_free,
+};
+
+static bool has_lease(void *userdata) {
+        return !((World *) userdata)->lease_lost;
+}
+
+static void say_word(World *w) {
+        machine_end_confirm(w->machine, w->word_usec == USEC_INFINITY
+                                                ? USEC_INFINITY
+                                                : usec_add(loop_now(w->env.loop), w->word_usec));
+}
+
+static void on_changed(MachineEnd *m, void *userdata) {
+        World *w = userdata;
+
+        w->n_changed++;
+        assert_true(w->n_held <= 1 && w->n_held == machine_end_asks(m));
+        if (w->says_word)
+                say_word(w);
+}
+
+static int world_setup(void **state) {
+        World *w = new0(World, 1);
+
+        *w = (World){ .provider.ops = &ops,
+                      .state = INSTANCE_PRESENT,
+                      .after = INSTANCE_TERMINATING,
+                      .word_usec = MACHINE_END_WORD_USEC };
+        assert_return_code(virtual_time_new(UINT64_C(1790000000) * SEC, &w->time), 0);
+        assert_return_code(loop_new_virtual(w->time, &w->env.loop), 0);
+        assert_return_code(random_new(1, &w->env.random), 0);
+        assert_return_code(machine_end_new(&w->env, &w->provider, (HttpGuard){ has_lease, w }, ID, "op-7",
+                                           "pool-a", on_changed, w, &w->machine),
+                           0);
+        *state = w;
+        return 0;
+}
+
+static int world_teardown(void **state) {
+        World *w = *state;
+
+        machine_end_free(w->machine);
+        assert_int_equal(w->n_held, 0); /* wherever it was */
+        random_free(w->env.random);
+        loop_free(w->env.loop);
+        virtual_time_free(w->time);
+        free(w);
+        return 0;
+}
+
+static void run_for(World *w, usec_t usec) {
+        usec_t limit = usec_add(virtual_time_now(w->time), usec);
+
+        while (virtual_time_step(w->time, limit) > 0)
+                ;
+}
+
+static void assert_problem(World *w, const char *reason, const char *part) {
+        const char *why, *problem = machine_end_problem(w->machine, &why);
+
+        if (!reason) {
+                assert_null(problem);
+                return;
+        }
+        assert_non_null(problem);
+        assert_string_equal(why, reason);
+        assert_non_null(strstr(problem, part));
+}
+
+/* The owner is asked when there is nothing left to wait for, and what he says is done at once. */
+static void test_wait_comes_before_the_word(void **state) {
+        World *w = *state;
+
+        w->turn_usec = 20 * SEC;
+        say_word(w); /* nobody asked */
+        machine_end_terminate(w->machine);
+        machine_end_terminate(w->machine);
+        say_word(w);
+        run_for(w, 19 * SEC);
+        assert_false(machine_end_asks(w->machine));
+        assert_int_equal(w->n_changed, 0);
+        run_for(w, 3 * SEC);
+        assert_true(machine_end_asks(w->machine));
+        assert_int_equal(w->n_changed, 1);
+        assert_int_equal(w->n_sent, 0);
+        say_word(w);
+        say_word(w);
+        assert_false(machine_end_asks(w->machine));
+        run_for(w, 0);
+        assert_int_equal(w->n_sent, 1);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_ENDING);
+        run_for(w, 10 * USEC_PER_MINUTE);
+        assert_int_equal(w->n_turns, 1);
+        assert_int_equal(w->n_sent, 1);
+}
+
+/* A turn without a word goes back to the line; there is another, and no end to that. */
+static void test_turn_is_given_back(void **state) {
+        World *w = *state;
+
+        w->turn_usec = 2 * SEC;
+        machine_end_terminate(w->machine);
+        run_for(w, 11 * SEC);
+        assert_int_equal(w->n_held, 1);
+        run_for(w, 2 * SEC);
+        assert_int_equal(w->n_held, 0);
+        assert_int_equal(w->n_turns, 2);
+        assert_false(machine_end_asks(w->machine));
+        say_word(w);
+        run_for(w, USEC_PER_HOUR);
+        assert_in_range(w->n_turns, 300, 302);
+        assert_int_equal(w->n_sent, 0);
+        assert_problem(w, NULL, NULL);
+        while (!machine_end_asks(w->machine))
+                run_for(w, SEC);
+        say_word(w);
+        run_for(w, SEC);
+        assert_int_equal(w->n_sent, 1);
+}
+
+/* No turn, or none left of the memory: the reason is told, and it is asked for again. */
+static void test_no_turn(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                int turn_error, terminate_error;
+                const char *reason;
+                unsigned in_sec; /* at most, until it is sent after all */
+        } rows[] = {
+                { "no keys", CLOUD_DENIED, 0, 0, "CloudDenied", 80 },
+                { "no region yet", CLOUD_RETRY, 0, 0, "CloudUnavailable", 20 },
+                { "none of its machines", CLOUD_INVALID, 0, 0, "CloudRefused", 80 },
+                { "no memory for the turn", CLOUD_OK, -ENOMEM, 0, NULL, 1 },
+                { "no memory for the request", CLOUD_OK, 0, -ENOMEM, NULL, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w;
+
+                print_message("  %s\n", rows[i].what);
+                if (i > 0)
+                        world_setup(state);
+                w = *state;
+                w->says_word = true;
+                w->turn_outcome = rows[i].outcome;
+                w->turn_error = rows[i].turn_error;
+                w->terminate_error = rows[i].terminate_error;
+                machine_end_terminate(w->machine);
+                run_for(w, 10 * SEC);
+                assert_problem(w, rows[i].reason, "no keys");
+                assert_int_equal(w->n_held, 0);
+                assert_in_range(w->n_turns, 1, 12);
+                w->turn_outcome = CLOUD_OK;
+                w->turn_error = w->terminate_error = 0;
+                run_for(w, rows[i].in_sec * SEC);
+                assert_int_equal(w->n_sent, 1);
+                assert_problem(w, NULL, NULL);
+                if (i < ELEMENTSOF(rows) - 1)
+                        world_teardown(state);
+        }
+}
+
+/* Between the word and the wire there may be a connection to make, or new keys: what was said is not for
+ * ever. */
+static void test_word_ages(void **state) {
+        World *w = *state;
+
+        w->says_word = true;
+        w->way_usec = 6 * SEC;
+        machine_end_terminate(w->machine);
+        run_for(w, 6 * SEC);
+        assert_int_equal(w->n_sent, 0);
+        assert_problem(w, "CloudUnavailable", "took too long");
+        run_for(w, 2 * SEC);
+        assert_int_equal(w->n_turns, 2);
+        w->way_usec = 5 * SEC; /* as long as it holds */
+        run_for(w, 10 * USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 1);
+        assert_problem(w, NULL, NULL);
+}
+
+/* At T nothing that is so can change its end. */
+static void test_word_for_ever(void **state) {
+        World *w = *state;
+
+        w->says_word = true;
+        w->word_usec = USEC_INFINITY;
+        w->way_usec = USEC_PER_HOUR;
+        machine_end_terminate(w->machine);
+        run_for(w, USEC_PER_HOUR);
+        assert_int_equal(w->n_turns, 1);
+        assert_int_equal(w->n_sent, 1);
+}
+
+static void test_lease(void **state) {
+        World *w = *state;
+
+        w->says_word = w->lease_lost = true;
+        machine_end_terminate(w->machine);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 0);
+        assert_problem(w, "CloudUnavailable", "lease lost");
+}
+
+/* Each terminate has a turn and a word of its own, however it is due. */
+static void test_due_again(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                InstanceState after;
+                unsigned after_sec;
+        } rows[] = {
+                { "refused", CLOUD_DENIED, INSTANCE_PRESENT, 40 },
+                { "it cannot say", CLOUD_RETRY, INSTANCE_PRESENT, 2 },
+                { "accepted, and nothing comes of it", CLOUD_OK, INSTANCE_PRESENT, 100 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w;
+
+                print_message("  %s\n", rows[i].what);
+                if (i > 0)
+                        world_setup(state);
+                w = *state;
+                w->outcome = rows[i].outcome;
+                w->after = rows[i].after;
+                w->turn_usec = SEC;
+                machine_end_terminate(w->machine);
+                run_for(w, 2 * SEC);
+                say_word(w);
+                run_for(w, rows[i].after_sec * SEC);
+                while (!machine_end_asks(w->machine)) /* its turns come and go */
+                        run_for(w, SEC);
+                assert_int_equal(w->n_sent, 1);
+                assert_true(w->n_turns >= 2);
+                w->outcome = CLOUD_OK;
+                w->after = INSTANCE_TERMINATING;
+                say_word(w);
+                run_for(w, SEC);
+                assert_int_equal(w->n_sent, 2);
+                assert_int_equal(machine_end_state(w->machine), MACHINE_ENDING);
+                if (i < ELEMENTSOF(rows) - 1)
+                        world_teardown(state);
+        }
+}
+
+/* Not now, after all: until it is on its way, and while it is in doubt whether it had an effect. */
+static void test_hold(void **state) {
+        World *w = *state;
+
+        assert_true(machine_end_hold(w->machine));
+        w->turn_usec = 5 * SEC;
+        machine_end_terminate(w->machine);
+        run_for(w, SEC);
+        assert_true(machine_end_hold(w->machine)); /* it waits for its turn */
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_turns, 1);
+        assert_int_equal(w->n_changed, 0);
+
+        machine_end_terminate(w->machine);
+        run_for(w, 6 * SEC);
+        assert_true(machine_end_asks(w->machine));
+        assert_true(machine_end_hold(w->machine)); /* it has it */
+        assert_int_equal(w->n_held, 0);
+        assert_false(machine_end_asks(w->machine));
+        say_word(w);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_turns, 2);
+
+        w->after = INSTANCE_PRESENT;
+        w->way_usec = 2 * SEC;
+        machine_end_terminate(w->machine);
+        run_for(w, 6 * SEC);
+        say_word(w);
+        assert_false(machine_end_hold(w->machine)); /* on its way */
+        run_for(w, 3 * SEC);
+        assert_int_equal(w->n_sent, 1);
+        assert_false(machine_end_hold(w->machine)); /* accepted */
+        while (w->n_turns < 4)
+                run_for(w, SEC);
+        assert_true(machine_end_hold(w->machine)); /* in vain: it is due again */
+        run_for(w, 10 * USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 1);
+
+        w->after = INSTANCE_TERMINATING;
+        machine_end_terminate(w->machine);
+        run_for(w, 6 * SEC);
+        say_word(w);
+        run_for(w, 3 * SEC);
+        assert_int_equal(w->n_sent, 2);
+        assert_false(machine_end_hold(w->machine)); /* it cannot come back */
+}
+
+/* A look under way has nothing to say any more once it is to end. */
+static void test_look_gives_way(void **state) {
+        World *w = *state;
+
+        w->state = INSTANCE_GONE;
+        machine_end_look(w->machine);
+        machine_end_terminate(w->machine);
+        run_for(w, SEC);
+        assert_int_equal(w->n_described, 0);
+        assert_false(machine_end_has_answered(w->machine));
+        assert_true(machine_end_asks(w->machine));
+        machine_end_look(w->machine);
+        run_for(w, SEC);
+        assert_int_equal(w->n_described, 0);
+        w->after = INSTANCE_GONE;
+        say_word(w);
+        run_for(w, SEC);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_GONE); /* its own answer counts at once */
+}
+
+#define WORLD_TEST(t) cmocka_unit_test_setup_teardown(t, world_setup, world_teardown)
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                WORLD_TEST(test_wait_comes_before_the_word),
+                WORLD_TEST(test_turn_is_given_back),
+                WORLD_TEST(test_no_turn),
+                WORLD_TEST(test_word_ages),
+                WORLD_TEST(test_word_for_ever),
+                WORLD_TEST(test_lease),
+                WORLD_TEST(test_due_again),
+                WORLD_TEST(test_hold),
+                WORLD_TEST(test_look_gives_way),
+        };
+        return cmocka_run_group_tests_name("machine-end", tests, NULL, NULL);
+}
