@@ -325,7 +325,7 @@ static bool ends_early(const SimCheck *c, const SimProcess *p, const SimMachine 
                (end == USEC_INFINITY || sim_world_wall(c->world) + SIM_SLACK_USEC < end);
 }
 
-/* A cloud may refuse for hours: whoever asks again has looked again. */
+/* A cloud may refuse for hours, and others may come first: whoever asks has looked a moment ago. */
 static void check_fresh(SimCheck *c, const SimLife *life, const SimMachine *m) {
         _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, m->node));
         const SimProof *proof = hashmap_get(c->proofs, key);

@@ -158,14 +158,22 @@ static void check_announced(SimCheck *c, size_t i, usec_t now) {
                                  c->world->machines[i].node, (now - seen->announced_usec) / USEC_PER_SEC);
 }
 
+/* Where each waits until all others have had their turn at the cloud. */
+static usec_t time_to_end(const SimCheck *c) {
+        unsigned rate = c->world->options.terminations_per_minute;
+
+        return T_USEC + (rate > 0 ? c->world->n_machines * USEC_PER_MINUTE / rate : 0);
+}
+
 /* "At T the node goes, whatever is left." */
 static void check_deadline(SimCheck *c, size_t i, usec_t now) {
         const SimMachine *m = &c->world->machines[i];
         const SimSeen *seen = &c->seen[i];
+        usec_t in = time_to_end(c);
 
-        if (seen->deleted_usec > 0 && now > seen->deleted_usec + T_USEC && somebody_leads(c) &&
-            seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + T_USEC &&
-            now > seen->deadline_since_usec + T_USEC && sim_check_was_calm(c, T_USEC) &&
+        if (seen->deleted_usec > 0 && now > seen->deleted_usec + in && somebody_leads(c) &&
+            seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + in &&
+            now > seen->deadline_since_usec + in && sim_check_was_calm(c, in) &&
             sim_check_instance_alive(c, m->instance))
                 sim_check_broken(c, "late", "T of %s passed %" PRIu64 " s ago, and its instance has not been told to end",
                                  m->node, (sim_world_wall(c->world) - seen->deadline_usec) / USEC_PER_SEC);

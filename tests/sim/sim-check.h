@@ -11,7 +11,7 @@
  *   leak        when all is over no instance is without its node, and no claim           design 5 (orphans)
  *   ended       an instance is told to end only if its node (or claim) is being deleted and, before T, no
  *               pod that a drain waits for is on it, as whoever ends it has seen by a consistent list of his
- *               own, a few seconds old, and no volume is attached that moved in the last two minutes
+ *               own, a few seconds old when the request leaves, and no volume is attached that moved in the last two minutes
  *                                                                                        seed 000, design 5
  *   chosen      a coordinator deletes a claim only where its Node is being deleted or tells of its end, or
  *               its instance is gone, and a Node only where its claim is being deleted   design 3, 5

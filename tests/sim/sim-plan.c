@@ -20,6 +20,8 @@
 #define UNHEARD 4u /* in one of six, others */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
+#define CROWDED 12u /* one of so many that have coordinators */
+#define CROWDED_SEED UINT64_C(0x63726f7764656420)
 #define NARROW_SEED UINT64_C(0x6e6172726f772077)
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
@@ -58,6 +60,7 @@ static const Size sizes[] = {
         { "watch-lag", offsetof(SimOptions, watch_lag_msec), 0 },
         { "evictions-at-once", offsetof(SimOptions, evictions_at_once), 0 },
         { "evictions-per-second", offsetof(SimOptions, evictions_per_second), 0 },
+        { "terminations-per-minute", offsetof(SimOptions, terminations_per_minute), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -185,6 +188,17 @@ static void narrow(SimPlan *p) {
                 sim_schedule_add_rush(p->schedule, p->seed, i, LOAD_USEC);
 }
 
+/* Machines of nodes that are deleted together wait for each other at their cloud, for longer than what was proven of
+ * their nodes is worth. */
+static void crowd(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ CROWDED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % CROWDED != 0 || p->options.n_coordinators == 0)
+                return;
+        p->options.terminations_per_minute = (unsigned) (4 + h / CROWDED % 17);
+        sim_schedule_add_rush(p->schedule, p->seed, RUSHES, LOAD_USEC);
+}
+
 SimPlan *sim_plan_draw(uint64_t seed) {
         SimPlan *p = MUST(new0(SimPlan, 1));
         Random *random = NULL;
@@ -207,6 +221,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         if (hash64(&seed, sizeof(seed)) / 18 % 5 == 0)
                 sim_schedule_add_silence(p->schedule, seed);
         narrow(p);
+        crowd(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);

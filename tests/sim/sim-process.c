@@ -219,6 +219,8 @@ static void life_start_coordinator(SimLife *l) {
                 .endpoint = SIM_EC2,
                 .region = w->options.cloud_region ? w->options.cloud_region : "us-east-1",
                 .getenv = get_environment,
+                .terminations_at_once = w->options.terminations_per_minute > 0 ? 1 : 0,
+                .terminations_per_minute = w->options.terminations_per_minute,
         };
         const char *message = NULL;
         int r;

@@ -72,6 +72,7 @@ typedef struct SimOptions {
         unsigned encoding;    /* FakeEncoding of the API server */
         unsigned watch_lag_msec; /* watches tell of things up to so late, each by another time */
         unsigned evictions_at_once, evictions_per_second; /* of a coordinator; 0: as many as of a real one */
+        unsigned terminations_per_minute; /* that a coordinator asks its cloud for, one by one; 0: as a real one */
 } SimOptions;
 
 /* The request that is handled in this step. */
