@@ -196,3 +196,12 @@ usec_t http_retry_after(const HttpResponse *r, usec_t wall_now_usec) {
         at = usec_sub(at, wall_now_usec);
         return at <= RETRY_AFTER_MAX_SEC * USEC_PER_SEC ? at : 0;
 }
+
+usec_t http_date(const HttpResponse *r) {
+        const char *value;
+        usec_t at;
+
+        assert(r);
+        value = http_header_find(r->headers, r->n_headers, "Date");
+        return value && http_date_parse(value, &at) >= 0 ? at : 0;
+}

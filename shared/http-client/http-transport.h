@@ -180,3 +180,6 @@ void http_transport_hurry(HttpTransport *t, bool hurried);
 /* Retry-After of a response in microseconds from wall_now_usec (seconds or a date); 0 if absent or not
  * understood. */
 usec_t http_retry_after(const HttpResponse *r, usec_t wall_now_usec);
+/* Date of a response: the server's wall clock, cut to its second, at some moment between started_usec and
+ * finished_usec (RFC 9110 6.6.1; a cache between would make it older). 0 if absent or not understood. */
+usec_t http_date(const HttpResponse *r);

@@ -158,6 +158,7 @@ static void call_finish(KubeCall *c, const HttpResponse *response) {
                 .protobuf = c->protobuf,
                 .started_usec = response->started_usec,
                 .finished_usec = response->finished_usec,
+                .response = response,
         };
         ApiError e = { 0 };
         JsonError where;

@@ -27,6 +27,7 @@ typedef struct KubeReply {
         bool protobuf;         /* lists: that is what the body is; watches: that is what came */
         size_t body_size;
         usec_t started_usec, finished_usec; /* loop_now(): when the request left, when the answer was whole */
+        const HttpResponse *response;       /* as it came: its headers */
 } KubeReply;
 
 typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);

@@ -150,6 +150,23 @@ static void version_is_told(void **state) {
         assert_non_null(startswith(answer_string(&a, "gitVersion", NULL), "v1."));
 }
 
+/* By which a node whose clock is wrong knows that its slot to reboot is over. Here all have one clock. */
+static void every_answer_tells_the_time(void **state) {
+        Rig *r = *state;
+        usec_t began = rig_wall(r);
+
+        rig_make_node(r, "api-time");
+
+        _cleanup_answer_ Answer node = rig_get(r, RIG_ADMIN, NODE("api-time"));
+        _cleanup_answer_ Answer patched =
+                rig_merge(r, RIG_ADMIN, NODE("api-time"), "{'metadata': {'labels': {'a': 'b'}}}");
+        _cleanup_answer_ Answer refused = rig_get(r, RIG_ADMIN, NODE("api-nowhere"));
+        const Answer *all[] = { &node, &patched, &refused };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++)
+                assert_in_range(all[i]->date_usec, began - began % USEC_PER_SEC, rig_wall(r));
+}
+
 /* Four hundred at once over one client: none is lost, and none waits for ever. */
 static void many_calls_at_once(void **state) {
         Rig *r = *state;
@@ -163,10 +180,15 @@ static void many_calls_at_once(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(http_2_is_spoken),         cmocka_unit_test(a_credential_of_nobody),
-        cmocka_unit_test(a_failure_is_a_status),    cmocka_unit_test(a_failure_without_a_status),
-        cmocka_unit_test(what_is_no_request),       cmocka_unit_test(names_can_be_made_there),
-        cmocka_unit_test(a_dry_run_leaves_nothing), cmocka_unit_test(version_is_told),
+        cmocka_unit_test(http_2_is_spoken),
+        cmocka_unit_test(a_credential_of_nobody),
+        cmocka_unit_test(a_failure_is_a_status),
+        cmocka_unit_test(a_failure_without_a_status),
+        cmocka_unit_test(what_is_no_request),
+        cmocka_unit_test(names_can_be_made_there),
+        cmocka_unit_test(a_dry_run_leaves_nothing),
+        cmocka_unit_test(version_is_told),
+        cmocka_unit_test(every_answer_tells_the_time),
         cmocka_unit_test(many_calls_at_once),
 };
 CONTRACT_SUITE(api, cases);

@@ -125,6 +125,7 @@ static void on_reply(const KubeReply *reply, void *userdata) {
         a->status = reply->status;
         a->started_usec = reply->started_usec;
         a->finished_usec = reply->finished_usec;
+        a->date_usec = http_date(reply->response);
         a->body = memdup_str(reply->body_size > 0 ? reply->body : "", reply->body_size);
         if (reply->error && copy_error(reply->error, &a->error) < 0)
                 abort();

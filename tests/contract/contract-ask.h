@@ -17,6 +17,7 @@ typedef struct Answer {
         JsonDoc *doc;
         const Json *json; /* NULL: the body is none */
         usec_t started_usec, finished_usec;
+        usec_t date_usec; /* http_date() */
 } Answer;
 
 void answer_done(Answer *a);

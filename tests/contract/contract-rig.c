@@ -207,6 +207,10 @@ bool rig_is_fake(const Rig *r) {
         return r->fake;
 }
 
+usec_t rig_wall(Rig *r) {
+        return loop_wall(r->loop);
+}
+
 KubeClient *rig_client(Rig *r, RigWho who) {
         return r->people[who].client;
 }

@@ -59,6 +59,8 @@ Rig *rig_free(Rig *r);
 DEFINE_FREEP(Rig, rig_free);
 
 bool rig_is_fake(const Rig *r);
+/* Wall clock of who asks; the fake has the same. */
+usec_t rig_wall(Rig *r);
 KubeClient *rig_client(Rig *r, RigWho who);
 Env *rig_env(Rig *r, RigWho who);
 /* The credential of a request that goes past the client. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake-date.h"
 #include "fake-handlers.h"
 #include "fake-protobuf.h"
 #include "hashmap.h"
@@ -106,17 +107,20 @@ static void encode_status(FakeReply *reply) {
         reply->retry_after_sec = retry_after_sec;
 }
 
-static void send_reply(HttpExchange *x, const FakeReply *reply, char *const *warnings) {
+static void send_reply(const FakeApi *a, HttpExchange *x, const FakeReply *reply, char *const *warnings) {
         _cleanup_free_ char *printed = reply->status ? fj_print(reply->status) : NULL;
-        _cleanup_free_ HttpHeader *headers = MUST(new0(HttpHeader, 2 + strv_length(warnings)));
+        _cleanup_free_ HttpHeader *headers = MUST(new0(HttpHeader, 3 + strv_length(warnings)));
         const char *body = printed ? printed : strempty(reply->text);
         size_t size = printed ? strlen(printed) : reply->size;
         _cleanup_strv_free_ char **texts = NULL;
-        char retry[16];
+        char retry[16], date[FAKE_DATE_MAX];
         size_t n = 0;
 
         headers[n++] = (HttpHeader){ "Content-Type",
                                      reply->content_type ? reply->content_type : "application/json" };
+        fake_date_format(loop_wall(a->loop), date);
+        if (!a->date || *a->date)
+                headers[n++] = (HttpHeader){ "Date", a->date ? a->date : date };
         snprintf(retry, sizeof(retry), "%u", reply->retry_after_sec);
         if (reply->retry_after_sec > 0)
                 headers[n++] = (HttpHeader){ "Retry-After", retry };
@@ -393,7 +397,7 @@ static bool serve(FakeApi *a, HttpExchange *x, const FakeApiFault *fault, FakeCa
         if (fault->drop)
                 break_off(x);
         else
-                send_reply(x, &reply, fake_callout_warnings(*callout));
+                send_reply(a, x, &reply, fake_callout_warnings(*callout));
         return false;
 }
 
@@ -465,6 +469,10 @@ void fake_api_away_until(FakeApi *a, usec_t until_usec) {
         a->away_until_usec = until_usec;
         if (loop_now(a->loop) < until_usec)
                 fake_watches_cut(a, false);
+}
+
+void fake_api_set_date(FakeApi *a, const char *date) {
+        a->date = date;
 }
 
 void fake_api_cut_watches(FakeApi *a) {

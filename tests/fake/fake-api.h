@@ -92,6 +92,8 @@ void fake_api_lag_watches(FakeApi *a, usec_t usec);
 /* Until this instant a watch that begins anew is told some of what its client has seen already, and what
  * comes together comes in another order between objects, never within one; the last is the last. */
 void fake_api_disorder_watches(FakeApi *a, usec_t until_usec);
+/* The header Date of each answer from now on, whatever the time; "": there is none; NULL: it tells the time. Static. */
+void fake_api_set_date(FakeApi *a, const char *date);
 size_t fake_api_n_watches(const FakeApi *a);
 
 /* -- the log ------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "fake-date.h"
 #include "fake-json.h"
 
 #define ACCOUNT "123456789012"
@@ -114,19 +115,15 @@ bool fake_aws_front_admit(FakeAwsFront *f, const HttpExchange *x, const char *co
 
 void fake_aws_front_reply(const FakeAwsFront *f, HttpExchange *x, unsigned status, const char *content_type,
                           const HttpHeader *extra, const char *body) {
-        time_t now = (time_t) (fake_aws_front_wall(f) / USEC_PER_SEC);
-        char date[64];
-        struct tm tm;
+        char date[FAKE_DATE_MAX];
         HttpHeader headers[4] = {
                 { "Content-Type", content_type },
                 { "x-amzn-RequestId", FAKE_AWS_REQUEST_ID },
                 { "Date", date },
         };
-        size_t n = 3, size;
+        size_t n = 3;
 
-        gmtime_r(&now, &tm);
-        size = strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-        assert(size > 0);
+        fake_date_format(fake_aws_front_wall(f), date);
         if (extra && extra->value)
                 headers[n++] = *extra;
         x->ops->reply(x, status, headers, n, body, strlen(body));

@@ -16,6 +16,7 @@ struct FakeApi {
 
         fake_api_fault_t fault;
         void *fault_userdata;
+        const char *date; /* NULL: the time */
         usec_t away_until_usec, stalled_until_usec, disorder_until_usec, deaf_until_usec;
         char *deaf; /* the user who hears nothing until then */
         usec_t lag_usec; /* each watch is behind by so much at most, each by another time */

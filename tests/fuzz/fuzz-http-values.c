@@ -11,10 +11,11 @@
 
 /*
  * What comes in the headers of any answer, and what goes into a URL: Retry-After is bounded and asks for no
- * less when time has not moved, headers are found whatever their case and copied as they were, encoding is
- * reversed by decoding, numbers read back.
+ * less when time has not moved, Date is bounded, headers are found whatever their case and copied as they
+ * were, encoding is reversed by decoding, numbers read back.
  */
 
+#define YEAR_10000 (UINT64_C(253402300800) * USEC_PER_SEC)
 #define RETRY_AFTER_MAX (366 * USEC_PER_DAY)
 
 static void check_retry_after(Draw *d) {
@@ -41,8 +42,11 @@ static void check_retry_after(Draw *d) {
         later = http_retry_after(&response, usec_add(now, USEC_PER_SEC));
         assert(later == after || after > RETRY_AFTER_MAX - USEC_PER_SEC || later + USEC_PER_SEC == after ||
                (after <= USEC_PER_SEC && later == 0) || (after == 0 && later == RETRY_AFTER_MAX));
+        h[1].name = "dAtE";
+        assert(http_date(&response) < YEAR_10000);
         response.n_headers = 1;
         assert(http_retry_after(&response, now) == 0);
+        assert(http_date(&response) == 0);
 }
 
 static void check_headers(Draw *d) {

@@ -573,6 +573,33 @@ static void test_retry_after(void **state) {
         }
 }
 
+static void test_date(void **state) {
+        static const struct {
+                const char *what, *value;
+                usec_t usec;
+        } rows[] = {
+                { "a date", "Tue, 14 Nov 2023 22:13:20 GMT", START_WALL },
+                { "words", "today", 0 },
+                { "nothing", "", 0 },
+                { "another zone", "Tue, 14 Nov 2023 22:13:20 CET", 0 },
+                { "another weekday", "Wed, 14 Nov 2023 22:13:20 GMT", 0 },
+                { "more behind it", "Tue, 14 Nov 2023 22:13:20 GMT, Tue", 0 },
+                { "the oldest", "Thu, 01 Jan 1970 00:00:00 GMT", 0 },
+        };
+        HttpResponse r = { 0 };
+        (void) state;
+
+        assert_int_equal(http_date(&r), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                HttpHeader headers[] = { { "Retry-After", "7" }, { "dAtE", rows[i].value } };
+
+                print_message("%s\n", rows[i].what);
+                r.headers = headers;
+                r.n_headers = 2;
+                assert_int_equal(http_date(&r), rows[i].usec);
+        }
+}
+
 static void test_tls(void **state) {
         HttpTlsConfig config = { .ca_pem = "ca",
                                  .ca_pem_size = 2,
@@ -618,6 +645,7 @@ int main(void) {
                 cmocka_unit_test(test_routes),
                 cmocka_unit_test(test_bad_requests),
                 cmocka_unit_test(test_retry_after),
+                cmocka_unit_test(test_date),
                 cmocka_unit_test(test_tls),
                 cmocka_unit_test(test_methods),
         };
