@@ -17,6 +17,8 @@
 #define GRANT_BYTES_MAX 1024u
 /* What is scheduled asks so long before: its slot is nobody else's from then on. */
 #define LEAD_USEC (10 * USEC_PER_MINUTE)
+/* A request is written anew where its time is as wrong as that. */
+#define CLOCK_SLACK_USEC (10 * USEC_PER_SEC)
 
 struct Reboot {
         Env *env;
@@ -28,7 +30,10 @@ struct Reboot {
         RebootState state;
         char *id, *text; /* of the request; NULL: none */
         const char *kind;
-        usec_t until_usec;
+        usec_t until_usec;    /* loop_now(): so long it waits */
+        usec_t told_usec;     /* ... as it says, by the API server's clock as far as that is known */
+        usec_t slot_end_usec; /* GRANTED: loop_now() when its slot is over */
+        bool unproved;        /* it is granted, and whether that still stands could not be asked */
         bool scheduled;       /* it will begin by itself */
         const char *due_kind; /* what is on logind's schedule; NULL: nothing */
         usec_t due_usec;
@@ -49,6 +54,14 @@ static void say(Reboot *r, LogLevel level, const char *id, const char *text) {
                   LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }), "%s", text);
 }
 
+/* What the API server's clock says now, at most: its answer says what it was at some moment after the
+ * request had left, cut to its second. 0: it does not tell. */
+static usec_t server_clock(const Reboot *r, const KubeReply *reply) {
+        usec_t date = http_date(reply->response);
+
+        return date == 0 ? 0 : date + USEC_PER_SEC + usec_sub(loop_now(r->env->loop), reply->started_usec);
+}
+
 static void set_state(Reboot *r, RebootState s) {
         r->state = s;
         r->on_changed(r->userdata);
@@ -56,19 +69,20 @@ static void set_state(Reboot *r, RebootState s) {
 
 /* -- the grant ---------------------------------------------------------------------------------- */
 
-RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t now_usec) {
+RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec, usec_t *ret_until_usec) {
         const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_GRANTED);
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         const char *until;
-        usec_t until_usec;
 
+        *ret_until_usec = 0;
         if (!text || json_parse(text, strlen(text), GRANT_BYTES_MAX, &doc, NULL) < 0)
                 return REBOOT_ANSWER_NONE;
         until = json_string_or_null(json_get(json_root(doc), "until"));
         if (!streq_ptr(json_string_or_null(json_get(json_root(doc), "id")), id) || !until ||
-            rfc3339_parse(until, &until_usec) < 0)
+            rfc3339_parse(until, ret_until_usec) < 0)
                 return REBOOT_ANSWER_NONE;
-        return until_usec > now_usec ? REBOOT_ANSWER_GRANTED : REBOOT_ANSWER_RUN_OUT;
+        return *ret_until_usec > usec_add(server_usec, REBOOT_REST_USEC) ? REBOOT_ANSWER_GRANTED
+                                                                         : REBOOT_ANSWER_RUN_OUT;
 }
 
 static void on_logind(const BusReply *reply, void *userdata) {
@@ -104,9 +118,43 @@ static void reboot_now(Reboot *r) {
 
 /* -- the request on the Node -------------------------------------------------------------------- */
 
+static char *format_request(const Reboot *r, const char *id, usec_t until_usec) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char until[RFC3339_MAX];
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        rfc3339_format(until_usec, until);
+        json_open_object(w, NULL);
+        json_add_string(w, "id", id);
+        json_add_string(w, "bootID", r->env->boot_id);
+        json_add_string(w, "kind", r->kind);
+        json_add_string(w, "until", until);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+/* Until when it waits the coordinator reads by its own clock: what this node's clock made of it may be long
+ * over there. */
+static void mend_request(Reboot *r, usec_t server_usec) {
+        usec_t until = usec_add(server_usec, usec_sub(r->until_usec, loop_now(r->env->loop)));
+        usec_t wrong = MAX(until, r->told_usec) - MIN(until, r->told_usec);
+        char *text;
+
+        if (r->state != REBOOT_ASKED || server_usec == 0 || wrong <= CLOCK_SLACK_USEC)
+                return;
+        text = format_request(r, r->id, until);
+        if (text) {
+                free(r->text);
+                r->text = text;
+                r->told_usec = until;
+        }
+}
+
 static void on_patched(const KubeReply *reply, void *userdata) {
         Reboot *r = userdata;
 
+        mend_request(r, server_clock(r, reply));
         r->call = kube_call_free(r->call);
         if (reply->error)
                 log_debug(r->env->log, "Failed to write the request for a reboot, trying again: %s",
@@ -146,22 +194,86 @@ static void wait_for_schedule(Reboot *r) {
         set_state(r, REBOOT_GRANTED);
 }
 
-static void take_answer(Reboot *r) {
-        switch (reboot_answer(r->node, r->id, loop_wall(r->env->loop))) {
-        case REBOOT_ANSWER_NONE:
+static void run_out(Reboot *r, usec_t until_usec, usec_t server_usec) {
+        _cleanup_free_ char *why = NULL;
+        char until[RFC3339_MAX], now[RFC3339_MAX];
+
+        rfc3339_format(until_usec, until);
+        rfc3339_format(server_usec, now);
+        why = strf(
+                "its slot is over (it ends at %s, and the API server's clock says %s): this agent heard of "
+                "it too late, or [Budget] RebootSlotSec= of the coordinator is too little",
+                until, now);
+        reboot_withdraw(r, why ? why : "its slot is over");
+}
+
+static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
+        usec_t until;
+
+        switch (reboot_answer(n, r->id, server_usec, &until)) {
+        case REBOOT_ANSWER_NONE: /* not any more: the informer will bring it */
                 break;
         case REBOOT_ANSWER_GRANTED:
+                r->slot_end_usec = usec_add(loop_now(r->env->loop), usec_sub(until, server_usec));
                 if (r->scheduled)
                         wait_for_schedule(r);
                 else
                         reboot_now(r);
                 break;
         case REBOOT_ANSWER_RUN_OUT: /* it is not granted twice, and keeps nobody waiting */
-                reboot_withdraw(
-                        r, "its grant had run out before this agent saw it; is a clock wrong, or was the "
-                           "API server away?");
+                run_out(r, until, server_usec);
                 break;
         }
+}
+
+/* As the informer knows. */
+static bool is_granted(const Reboot *r) {
+        usec_t until;
+
+        return r->state == REBOOT_ASKED && r->node &&
+               reboot_answer(r->node, r->id, 0, &until) != REBOOT_ANSWER_NONE;
+}
+
+/* Once for each request. */
+static void say_unproved(Reboot *r, const char *why) {
+        if (!r->unproved)
+                log_event(
+                        r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNPROVED,
+                        LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
+                        "The coordinator granted this node a slot, and the API server does not say whether "
+                        "it still stands; asking again, and waiting: %s",
+                        why);
+        r->unproved = true;
+}
+
+static void on_proof(const KubeReply *reply, void *userdata) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        Reboot *r = userdata;
+        usec_t server_usec = server_clock(r, reply);
+        int k = 0;
+
+        r->call = kube_call_free(r->call);
+        timer_arm_in(r->retry, RETRY_USEC);
+        if (!reply->error)
+                k = kube_object_decode(&kube_node_kind, reply->object, kube_client_pool(r->client), &o);
+        if (!is_granted(r)) /* withdrawn meanwhile, and perhaps asked for anew */
+                return;
+        if (reply->error || k < 0)
+                say_unproved(r, reply->error ? reply->error->message : strerror(-k));
+        else if (server_usec == 0)
+                reboot_withdraw(r, "the API server's answers do not tell its time (the header Date): nobody "
+                                   "knows whether its slot is over; does a proxy take it off?");
+        else
+                take_proof(r, (const KubeNode *) o, server_usec);
+}
+
+/* Its view may be old, and its clock wrong. */
+static void ask_proof(Reboot *r) {
+        const KubeTarget target = { .kind = &kube_node_kind, .name = r->config->node_name };
+        const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = CALL_TIMEOUT_USEC };
+
+        if (kube_get(r->client, &target, &options, on_proof, r, &r->call) < 0)
+                timer_arm_in(r->retry, RETRY_USEC);
 }
 
 static void pump(Reboot *r) {
@@ -170,23 +282,30 @@ static void pump(Reboot *r) {
         if (!r->node || r->call || timer_is_armed(r->retry))
                 return;
         stands = object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_REQUEST);
-        if (r->state == REBOOT_ASKED && streq_ptr(stands, r->text))
-                take_answer(r);
-        else
+        if (r->state != REBOOT_ASKED || !streq_ptr(stands, r->text))
                 write_request(r, stands);
+        else if (is_granted(r))
+                ask_proof(r);
 }
 
 static void on_retry(Timer *t, void *userdata) {
         pump(userdata);
 }
 
+static const char *why_over(const Reboot *r) {
+        if (r->state != REBOOT_ASKED || r->scheduled)
+                return "the machine was to go down, and is still here";
+        if (r->unproved)
+                return "it was granted, and the API server did not say within RebootPatienceSec= that this "
+                       "still stands";
+        return "nobody granted it within RebootPatienceSec=; is a vesper-coordinator running that grants "
+               "reboots?";
+}
+
 static void on_patience(Timer *t, void *userdata) {
         Reboot *r = userdata;
 
-        reboot_withdraw(r, r->state == REBOOT_ASKED && !r->scheduled
-                                   ? "nobody granted it within RebootPatienceSec=; is a vesper-coordinator "
-                                     "running that grants reboots?"
-                                   : "the machine was to go down, and is still here");
+        reboot_withdraw(r, why_over(r));
 }
 
 void reboot_see_node(Reboot *r, const KubeNode *n) {
@@ -200,30 +319,16 @@ void reboot_see_node(Reboot *r, const KubeNode *n) {
 
 /* -- asked for, taken back ---------------------------------------------------------------------- */
 
-static char *format_request(const Reboot *r, const char *id) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-        char until[RFC3339_MAX];
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        rfc3339_format(r->until_usec, until);
-        json_open_object(w, NULL);
-        json_add_string(w, "id", id);
-        json_add_string(w, "bootID", r->env->boot_id);
-        json_add_string(w, "kind", r->kind);
-        json_add_string(w, "until", until);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
 static int ask(Reboot *r, const char *kind, usec_t until_usec) {
         char uuid[UUID_MAX];
 
         random_uuid(r->env->random, uuid);
         r->kind = kind;
         r->until_usec = until_usec;
+        r->told_usec = loop_to_wall(r->env->loop, until_usec);
+        r->unproved = false;
         r->id = strdup(uuid);
-        r->text = r->id ? format_request(r, r->id) : NULL;
+        r->text = r->id ? format_request(r, r->id, r->told_usec) : NULL;
         if (!r->text) {
                 r->id = mfree(r->id);
                 return -ENOMEM;
@@ -240,7 +345,7 @@ int reboot_request(Reboot *r) {
         if (!r->env->bus)
                 return -EOPNOTSUPP;
         reboot_withdraw(r, "it is asked for at once");
-        k = ask(r, "reboot", usec_add(loop_wall(r->env->loop), r->config->reboot_patience_usec));
+        k = ask(r, "reboot", usec_add(loop_now(r->env->loop), r->config->reboot_patience_usec));
         if (k < 0)
                 return k;
         r->scheduled = false;
@@ -273,7 +378,7 @@ static void on_due(Timer *t, void *userdata) {
 
         if (r->state != REBOOT_NONE || !r->due_kind || r->due_usec <= now)
                 return;
-        if (ask(r, r->due_kind, r->due_usec) < 0) {
+        if (ask(r, r->due_kind, loop_from_wall(r->env->loop, r->due_usec)) < 0) {
                 timer_arm_in(r->due, RETRY_USEC);
                 return;
         }
@@ -301,6 +406,9 @@ void reboot_machine_ends(Reboot *r) {
                 say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNGRANTED,
                     "The shutdown of this machine begins without the slot that was asked for: it waits for "
                     "nobody.");
+        if (r->state == REBOOT_GRANTED && r->slot_end_usec <= loop_now(r->env->loop))
+                say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNGRANTED,
+                    "The shutdown of this machine begins after its slot was over: it waits for nobody.");
         if (r->state == REBOOT_NONE || r->state == REBOOT_REBOOTING)
                 return;
         timer_arm_in(r->patience, GONE_USEC + r->config->shutdown_max_usec);

@@ -5,24 +5,35 @@
  * reboot.c: a reboot under a budget, asked for before it begins: once a shutdown has begun it waits for
  * nobody.
  *
- *      NONE --asked for--> ASKED --granted--> REBOOTING: logind reboots, and shutdown.c drains as before any
- *       | ^                   |                    |     other
- *       | +----withdrawn------+--patience is over, taken back, or logind refuses
+ *      NONE --asked for--> ASKED --granted and proved--> REBOOTING: logind reboots, and shutdown.c drains as
+ *       | ^                   |                              before any other
+ *       | +----withdrawn------+--patience or the slot is over, taken back, or logind refuses
  *       |
- *       +--logind has one on its schedule, 10 minutes before it at the earliest--> ASKED --granted-->
- * GRANTED
- *                                                                                    +--its time comes, in
- *                                                                                       either case-->
- * REBOOTING
+ *       +--on logind's schedule, 10 min before it at the earliest--> ASKED --granted and proved--> GRANTED
+ *                                                                        |                            |
+ *                                                             REBOOTING <+------its time comes--------+
  *
  * What is scheduled is never put off: who scheduled it has said when. Its slot makes others wait for it;
- * without one it begins all the same, and says so.
+ * without one, or when that is over, it begins all the same, and says so.
  *
  * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
  * its time has not passed. Ours goes when the request is over: withdrawn; after the boot, once the node is
  * Ready; or at once where an agent finds one that it does not know (it crashed, and whoever waited has been
  * told).
+ *
+ * Whose clock. A slot ends by the coordinator's clock, and then it is another's. This node's clock may be
+ * anything (a dead RTC, before NTP), and its informer may bring a grant late. So a grant that is seen is
+ * proved before it is used: one GET of the Node (a consistent read: it must still stand there for our id)
+ * whose own Date, the API server's clock (RFC 9110 6.6.1), must lie REBOOT_REST_USEC before the slot's end;
+ * what has passed since that request left is counted as passed there. logind is told in the same moment: a
+ * slot that ends before a machine has gone down is bounded by RebootSlotSec= (45 min), not here. Assumed is
+ * that no coordinator's clock is ahead of an API server's by more than the rest less a logind's time-out, 20
+ * s; one that is behind only makes slots longer. While the API server does not answer nothing is proved and
+ * nobody reboots: it is asked each second, until patience is over; an answer without Date ends the request.
+ *
+ * The request's "until" is for the coordinator's clock, too: where the API server's answer to it shows that
+ * ours is wrong it is written anew, or it might be over there from the beginning, and never be granted.
  */
 
 #include "agent-config.h"
@@ -58,6 +69,11 @@ void reboot_see_schedule(Reboot *r, const char *kind, usec_t at_usec);
 /* The machine's shutdown begins, whoever told it. */
 void reboot_machine_ends(Reboot *r);
 
-/* Pure: what the Node says to the request of that id, now (wall clock). */
+/* A slot that ends sooner counts as over. It covers what the clocks of API servers and coordinators differ,
+ * and a logind that takes its time. */
+#define REBOOT_REST_USEC (30 * USEC_PER_SEC)
+
+/* Pure: what the Node says to the request of that id when the API server's clock says server_usec (0: has it
+ * an answer at all?). *ret_until_usec: the end of the slot; 0 for NONE. */
 typedef enum RebootAnswer { REBOOT_ANSWER_NONE, REBOOT_ANSWER_GRANTED, REBOOT_ANSWER_RUN_OUT } RebootAnswer;
-RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t now_usec);
+RebootAnswer reboot_answer(const KubeNode *n, const char *id, usec_t server_usec, usec_t *ret_until_usec);

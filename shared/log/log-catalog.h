@@ -76,5 +76,7 @@
 #define MESSAGE_REBOOT_SLOT_FREED "24d1bcfad3bfd1285b0e1f19e3311c85"
 /* Coordinator: a node that was granted a reboot did not come back in time. */
 #define MESSAGE_REBOOT_SLOT_EXPIRED "cc0351a3b3c389df7133b9e53041e63c"
-/* A shutdown of this machine begins without the slot that was asked for. */
+/* A slot was granted, and the API server does not say whether it still stands. */
+#define MESSAGE_REBOOT_UNPROVED "8363ca430dd14620a554ddfdd21b6148"
+/* A shutdown of this machine begins without the slot that was asked for, or after its end. */
 #define MESSAGE_REBOOT_UNGRANTED "bd1f31fb9094a359ffa49f189c2e0fb2"

@@ -46,6 +46,19 @@ static void assert_state(AgentRig *r, const char *expected) {
         free(text);
 }
 
+static void assert_asks(AgentRig *r) {
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "RebootRequested");
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+}
+
+static void assert_given_up(AgentRig *r) {
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        assert_false(agent_rig_unschedulable(r));
+}
+
 /* As the coordinator answers; in_sec: how long it counts from now. */
 static void grant(AgentRig *r, const char *id, int in_sec) {
         char until[RFC3339_MAX];
@@ -158,21 +171,141 @@ static void test_not_granted(void **state) {
         free(id);
 }
 
-/* An id is granted once: what had run out before it was seen keeps no slot and no person waiting. */
-static void test_granted_too_late(void **state) {
-        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
-        char *id;
+/* An id is granted once: what has run out when it is seen, or does so in a moment, keeps no slot and no
+ * person waiting. Whether it has the API server's clock says, whatever this machine's does. */
+static void test_slot_is_over(void **state) {
+        static const int off_sec[] = { 0, -70, -1800, -10 * 24 * 3600, 70, 10 * 24 * 3600 };
+        static const struct {
+                int left_sec;
+                bool is_over;
+        } rows[] = { { -1200, true }, { -1, true }, { 20, true }, { 45, false } };
 
-        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
-        run(r, 2 * S);
-        id = asked_id(r);
-        grant(r, id, -1);
-        run(r, 5 * S);
-        assert_state(r, "Idle");
-        assert_null(agent_rig_annotation(r, REQUEST));
-        assert_true(agent_rig_said(r, "its grant had run out"));
-        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
-        free(id);
+        for (size_t i = 0; i < ELEMENTSOF(off_sec) * ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                int off = off_sec[i / ELEMENTSOF(rows)], left = rows[i % ELEMENTSOF(rows)].left_sec;
+                _cleanup_free_ char *id = NULL;
+
+                print_message("%d s to go, by a clock that is %d s ahead\n", left, off);
+                loop_virtual_step_wall(r->loop, off * (int64_t) S);
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                id = asked_id(r);
+                grant(r, id, left);
+                run(r, 2 * S);
+                assert_int_equal(fake_power_phase(r->power) == FAKE_POWER_UP,
+                                 rows[i % ELEMENTSOF(rows)].is_over);
+                if (!rows[i % ELEMENTSOF(rows)].is_over)
+                        continue;
+                assert_given_up(r);
+                assert_true(agent_rig_said(r, "its slot is over (it ends at "));
+        }
+}
+
+/* By the coordinator's clock, too, it waits for its patience and no other time. */
+static void test_request_tells_the_time(void **state) {
+        static const int off_sec[] = { 0, 3, -3, -7200, 7200, -10 * 365 * 24 * 3600 };
+
+        for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                usec_t until, expected = loop_wall(r->world.loop) + USEC_PER_HOUR;
+                cJSON *request;
+
+                print_message("%d s ahead\n", off_sec[i]);
+                loop_virtual_step_wall(r->loop, off_sec[i] * (int64_t) S);
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                request = request_of(r);
+                assert_return_code(rfc3339_parse(fj_string(request, "until", NULL), &until), 0);
+                assert_in_range(until, expected - 5 * S, expected + 5 * S);
+                cJSON_Delete(request);
+        }
+}
+
+/* The grant is seen, and whether it still stands nobody says: it waits, in service, and says so once. */
+static void test_unproved(void **state) {
+        static const struct {
+                const char *what, *said;
+                unsigned away_sec;
+                int left_sec;
+                bool reboots;
+        } rows[] = {
+                { "in time", "rebooting now", 60, 300, true },
+                { "when it is over", "its slot is over", 400, 300, false },
+                { "never", "did not say within RebootPatienceSec=", 4000, 86400, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *id = NULL;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                id = asked_id(r);
+                r->lost = "/nodes/" RIG_NODE;
+                grant(r, id, rows[i].left_sec);
+                run(r, 30 * S);
+                assert_asks(r);
+                assert_false(agent_rig_unschedulable(r));
+                assert_true(agent_rig_said(r, "does not say whether it still stands"));
+                strbuf_truncate(&r->lines, 0);
+                run(r, rows[i].away_sec * S);
+                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                assert_false(agent_rig_said(r, "does not say whether it still stands"));
+                r->lost = NULL;
+                run(r, 10 * S);
+                assert_true(agent_rig_said(r, rows[i].said));
+                if (rows[i].reboots)
+                        assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                else
+                        assert_given_up(r);
+        }
+}
+
+/* Somebody between takes the time off the answers, or spoils it: nothing is proved, and nobody waits. */
+static void test_no_date(void **state) {
+        static const char *const dates[] = { "", "soon", "Mon, 99 Nov 2026 10:00:00 GMT" };
+
+        for (size_t i = 0; i < ELEMENTSOF(dates); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *id = NULL;
+
+                fake_api_set_date(fake_cluster_api(r->cluster), dates[i]);
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                id = asked_id(r);
+                grant(r, id, 300);
+                run(r, 5 * S);
+                assert_given_up(r);
+                assert_true(agent_rig_said(r, "do not tell its time"));
+        }
+}
+
+/* Taken back while the answer is on its way: by the coordinator (or a person), or by who asked. */
+static void test_taken_back_meanwhile(void **state) {
+        for (int by_asker = 0; by_asker < 2; by_asker++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+                _cleanup_free_ char *id = NULL;
+
+                assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+                run(r, 5 * S);
+                id = asked_id(r);
+                r->request_delay_usec = 3 * S;
+                grant(r, id, 300);
+                run(r, S);
+                assert_asks(r);
+                if (by_asker)
+                        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+                else
+                        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
+                                   "{'metadata':{'annotations':{'" GRANTED "':null}}}");
+                run(r, 20 * S);
+                assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+                if (by_asker)
+                        assert_given_up(r);
+                else
+                        assert_asks(r);
+        }
 }
 
 /* -- scheduled ---------------------------------------------------------------------------------- */
@@ -237,6 +370,26 @@ static void test_scheduled_not_granted(void **state) {
         assert_true(fake_power_shutdown(r->power, "reboot", true));
         run(r, 30 * S);
         assert_true(agent_rig_said(r, "begins without the slot that was asked for"));
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
+/* It was granted, and its slot is over before its time comes: it waits for nobody, and says so. */
+static void test_scheduled_after_its_slot(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        _cleanup_free_ char *id = NULL;
+
+        loop_virtual_step_wall(r->loop, -70 * (int64_t) S);
+        fake_power_schedule(r->power, "reboot", loop_wall(r->loop) + 300 * S);
+        run(r, 40 * S);
+        id = scheduled_id(r, "reboot");
+        grant(r, id, 100);
+        run(r, 5 * S);
+        assert_state(r, "RebootGranted");
+        run(r, 250 * S);
+        assert_true(fake_power_shutdown(r->power, "reboot", true));
+        run(r, 30 * S);
+        assert_true(agent_rig_said(r, "begins after its slot was over"));
         assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
@@ -393,13 +546,25 @@ static void test_written_again(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_granted),          cmocka_unit_test(test_logind_refuses),
-                cmocka_unit_test(test_too_early),        cmocka_unit_test(test_not_granted),
-                cmocka_unit_test(test_taken_back),       cmocka_unit_test(test_crash),
-                cmocka_unit_test(test_written_again),    cmocka_unit_test(test_crash_while_rebooting),
-                cmocka_unit_test(test_cancelled_reboot), cmocka_unit_test(test_granted_too_late),
-                cmocka_unit_test(test_scheduled),        cmocka_unit_test(test_scheduled_not_granted),
-                cmocka_unit_test(test_scheduled_anew),   cmocka_unit_test(test_not_scheduled),
+                cmocka_unit_test(test_granted),
+                cmocka_unit_test(test_logind_refuses),
+                cmocka_unit_test(test_too_early),
+                cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_taken_back),
+                cmocka_unit_test(test_crash),
+                cmocka_unit_test(test_written_again),
+                cmocka_unit_test(test_crash_while_rebooting),
+                cmocka_unit_test(test_cancelled_reboot),
+                cmocka_unit_test(test_slot_is_over),
+                cmocka_unit_test(test_request_tells_the_time),
+                cmocka_unit_test(test_unproved),
+                cmocka_unit_test(test_no_date),
+                cmocka_unit_test(test_taken_back_meanwhile),
+                cmocka_unit_test(test_scheduled_after_its_slot),
+                cmocka_unit_test(test_scheduled),
+                cmocka_unit_test(test_scheduled_not_granted),
+                cmocka_unit_test(test_scheduled_anew),
+                cmocka_unit_test(test_not_scheduled),
         };
 
         return cmocka_run_group_tests_name("reboot", tests, NULL, NULL);
