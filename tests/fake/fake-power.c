@@ -233,6 +233,8 @@ static void answer(PowerSlot *s) {
         else if (streq(s->member, "Inhibit"))
                 answer_inhibit(p, s);
         else if (streq(s->member, "Reboot")) {
+                if (p->phase == FAKE_POWER_UP && p->hooks.on_told)
+                        p->hooks.on_told(p->hooks.userdata);
                 if (fake_power_shutdown(p, "reboot", true))
                         reply_texts(s, none);
                 else

@@ -32,6 +32,7 @@ typedef struct FakePowerHooks {
         void (*on_sigkill)(void *userdata); /* it took too long */
         void (*on_off)(void *userdata);     /* the machine is off */
         void (*on_begun)(void *userdata);   /* its shutdown begins, whoever told it; may be NULL */
+        void (*on_told)(void *userdata);    /* somebody on its bus tells it to reboot; may be NULL */
         void *userdata;
 } FakePowerHooks;
 

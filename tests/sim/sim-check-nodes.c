@@ -232,6 +232,14 @@ static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
+void sim_check_told_to_reboot(SimCheck *c, const SimMachine *m) {
+        const cJSON *node = sim_world_node(c->world, sim_check_index(c, m));
+
+        if (!node || !holds_slot(c, node))
+                sim_check_broken(c, "slots", "%s is told to reboot, and does not hold a slot (any more)",
+                                 m->node);
+}
+
 /* -- deadlines that are told --------------------------------------------------------------------- */
 
 static void note_deadlines(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {

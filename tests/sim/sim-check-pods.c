@@ -14,6 +14,8 @@
 #define VIEW_USEC (200 * USEC_PER_MSEC)
 /* Whoever was told a deadline, or of a person's word, has acted upon it after so long. */
 #define HEARD_USEC (15 * USEC_PER_SEC)
+/* A machine's agent hears by D-Bus that its shutdown is cancelled. */
+#define CANCEL_HEARD_USEC (10 * USEC_PER_MSEC)
 /* A request gets there within this, if it does ("requests crawl"). */
 #define WAY_USEC (6 * USEC_PER_SEC)
 /* How long daemons wait for the answer of an eviction or a delete, and a moment to ask again. */
@@ -67,12 +69,25 @@ typedef struct End {
         bool eviction, again, forced;
 } End;
 
+static SimAsked asked_about(const SimCheck *c, const End *e) {
+        _cleanup_free_ char *pod = MUST(strf("%s/%s", fj_string(e->new, "metadata", "namespace", NULL), e->name));
+
+        return sim_check_asked(c, pod);
+}
+
+/* The end of its machine was cancelled when this had left. */
+static bool was_under_way(const SimCheck *c, const End *e) {
+        usec_t cancelled = e->machine->cancelled_usec;
+
+        return cancelled > 0 && asked_about(c, e).last_usec <= cancelled + CANCEL_HEARD_USEC;
+}
+
 static void check_place(SimCheck *c, const End *e) {
         const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
         const SimProcess *p = sim_check_actor(c);
         usec_t now = sim_world_now(c->world);
 
-        if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node))
+        if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node) && !was_under_way(c, e))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
                                  e->name, e->machine->node);
         /* When its time is over, a node goes whatever is left, even one that could not be cordoned; for whom the
@@ -143,12 +158,6 @@ static bool could_have_had_all(const SimCheck *c, const End *e) {
                since + HEARD_USEC + ago < sim_world_now(c->world) &&
                rfc3339_parse(strempty(fj_string(e->new, "metadata", "creationTimestamp", NULL)), &created) >= 0 &&
                created + HEARD_USEC + ago < e->now;
-}
-
-static SimAsked asked_about(const SimCheck *c, const End *e) {
-        _cleanup_free_ char *pod = MUST(strf("%s/%s", fj_string(e->new, "metadata", "namespace", NULL), e->name));
-
-        return sim_check_asked(c, pod);
 }
 
 /* It has asked for this before, and may not know what became of that. */

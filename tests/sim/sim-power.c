@@ -149,6 +149,13 @@ static void on_begun(void *userdata) {
         p->machine->deadline_usec = MIN(p->machine->deadline_usec, sim_world_wall(p->world) + budget(p));
 }
 
+/* By its agent: nobody else there speaks D-Bus. */
+static void on_told(void *userdata) {
+        SimPower *p = userdata;
+
+        sim_check_told_to_reboot(p->world->check, p->machine);
+}
+
 bool sim_power_shutdown(SimWorld *w, size_t machine, const char *kind, bool announced) {
         SimPower *p = power_of(w, machine);
         SimMachine *m = p->machine;
@@ -168,6 +175,7 @@ bool sim_power_cancel(SimWorld *w, size_t machine) {
         sim_trace_add(w->trace, "world", "the shutdown of %s is cancelled", p->machine->node);
         p->machine->noticed = false;
         p->machine->deadline_usec = USEC_INFINITY;
+        p->machine->cancelled_usec = sim_world_now(w);
         return true;
 }
 
@@ -252,7 +260,7 @@ SimPower *sim_power_attach(SimWorld *w, size_t machine, const SimPowerOptions *o
                 p->options.max_usec = 10 * USEC_PER_MINUTE;
         if (p->options.away_usec == 0)
                 p->options.away_usec = 20 * USEC_PER_SEC;
-        p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, on_begun, p });
+        p->fake = fake_power_new(w->loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, on_begun, on_told, p });
         fake_power_set_limits(p->fake, &p->options.limits);
         if (!o->cgroupfs)
                 fake_power_set_pods(p->fake, w->cluster, p->machine->node);

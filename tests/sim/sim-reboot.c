@@ -109,6 +109,50 @@ static void test_lost_on_the_way(void **state) {
         }
 }
 
+/* It hears of its slot when that has ended, and the next node has it. Whatever its clock says, it does not
+ * reboot then. */
+static void test_heard_too_late(void **state) {
+        static const int off_sec[] = { 0, -70, -3600, 70 };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
+                _cleanup_(sim_world_freep) SimWorld *w = world(i + 1, &sim_reboots_options);
+                SimProcess *agent = sim_world_agent(w, 1);
+
+                require(w, sim_reboots_ask(w, 1, "RequestReboot"));
+                fake_api_deafen(fake_cluster_api(w->cluster), agent->user,
+                                sim_world_now(w) + SIM_REBOOTS_SLOT_USEC + 20 * SEC);
+                require(w, sim_world_run_until(w, 60 * SEC, is_granted, machine_arg(1)));
+                sim_process_set_clock(agent, off_sec[i] * (int64_t) SEC);
+                require(w, sim_reboots_ask(w, 2, "RequestReboot"));
+                require_run(w, SIM_REBOOTS_SLOT_USEC + 10 * SEC);
+                require(w, is_granted(w, machine_arg(2)));
+                require_run(w, 60 * SEC);
+                require(w, asks_for_nothing(w, machine_arg(1)));
+                require_run(w, 200 * SEC);
+                require(w, sim_power_n_off(w, 1) == 0 && is_open(w, machine_arg(1)));
+                require(w, sim_power_n_off(w, 2) == 1);
+        }
+}
+
+/* A slot is as good as it is, whatever a node's own clock says. */
+static void test_wrong_clock(void **state) {
+        static const int off_sec[] = { -7200, -300, 300, 7200 };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
+                _cleanup_(sim_world_freep) SimWorld *w = world(i + 1, &sim_reboots_options);
+
+                sim_process_set_clock(sim_world_agent(w, 1), off_sec[i] * (int64_t) SEC);
+                require(w, sim_reboots_ask(w, 1, "RequestReboot"));
+                require(w, sim_world_run_until(w, 30 * SEC, is_granted, machine_arg(1)));
+                require(w, sim_world_run_until(w, 120 * SEC, has_rebooted, machine_arg(1)));
+                require_run(w, 300 * SEC);
+                require(w, sim_power_n_off(w, 1) == 1 && sim_reboots_none(w));
+                require_quiet(w);
+        }
+}
+
 /* By chance; sim-random --reboots plays more of them. */
 static void test_random(void **state) {
         (void) state;
@@ -123,8 +167,9 @@ static void test_random(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_at_once),   cmocka_unit_test(test_leader_dies),
-                cmocka_unit_test(test_nobody_grants), cmocka_unit_test(test_lost_on_the_way),
+                cmocka_unit_test(test_all_at_once),    cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_nobody_grants),  cmocka_unit_test(test_lost_on_the_way),
+                cmocka_unit_test(test_heard_too_late), cmocka_unit_test(test_wrong_clock),
                 cmocka_unit_test(test_random),
         };
 

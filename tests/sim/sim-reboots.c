@@ -125,21 +125,54 @@ static void leader_dies_unheard(SimWorld *w) {
                                                           .restart_usec = (60 + draw(w, 60)) * SEC });
 }
 
-/* Somebody sets the clock of a machine that goes down. Drawn apart; while the machine is up, or boots, it is
- * right: a slot's end is told in its time. */
+/* In every second world also the clocks of machines that are up are wrong: a slot's end, and how long a
+ * request waits, are times of the day. */
+static bool has_wrong_clocks(const SimWorld *w) {
+        return hash64(&w->seed, sizeof(w->seed)) >> 20 & 1;
+}
+
+/* Somebody sets the clock of a machine that goes down, or of any. Drawn apart. */
 static void set_clocks(SimWorld *w, unsigned act) {
         static const int64_t off_sec[] = { 5, -5, 70, -70, 7200, -7200 };
 
         for (size_t i = 0; i < w->n_machines; i++) {
                 uint64_t h = hash64((uint64_t[3]){ w->seed, act, i }, 3 * sizeof(uint64_t)) >> 20;
                 bool ends = fake_power_phase(sim_power_machine(w, i)) != FAKE_POWER_UP;
+                bool may_be_wrong = ends || has_wrong_clocks(w);
                 SimProcess *agent = sim_world_agent(w, i);
 
-                if (ends && h % 4 == 0)
+                if (may_be_wrong && h % 4 == 0)
                         sim_process_set_clock(agent, off_sec[h / 4 % ELEMENTSOF(off_sec)] * (int64_t) SEC);
-                else if (!ends && agent->clock_off_usec != 0)
+                else if (agent->clock_off_usec != 0 && (!may_be_wrong || (!ends && h % 4 == 1)))
                         sim_process_set_clock(agent, 0);
         }
+}
+
+static void set_clocks_right(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                sim_process_set_clock(sim_world_agent(w, i), 0);
+}
+
+/* It is granted, and hears of that when its slot is over, and somebody else may have it; its clock is
+ * behind, so that there the slot is not over yet. */
+static void slot_ends_unheard(SimWorld *w, size_t machine) {
+        SimProcess *agent = sim_world_agent(w, machine);
+        usec_t late = (1 + draw(w, 60)) * SEC, behind = (1 + draw(w, 120)) * SEC;
+        uint64_t bit = UINT64_C(1) << machine;
+
+        sim_check_trouble(w->check, SIM_REBOOTS_SLOT_USEC + 180 * SEC);
+        sim_trace_add(w->trace, "world", "%s hears nothing", agent->name);
+        fake_api_deafen(fake_cluster_api(w->cluster), agent->user, USEC_INFINITY);
+        (void) sim_reboots_ask(w, machine, "RequestReboot");
+        for (unsigned i = 0; i < 300 && !(granted(w) & bit); i++)
+                if (!sim_power_run(w, 100 * USEC_PER_MSEC))
+                        return;
+        if (granted(w) & bit) {
+                sim_process_set_clock(agent, -(int64_t) (late + behind));
+                (void) sim_reboots_ask(w, (machine + 1) % w->n_machines, "RequestReboot");
+                (void) sim_power_run(w, SIM_REBOOTS_SLOT_USEC + late);
+        }
+        fake_api_deafen(fake_cluster_api(w->cluster), agent->user, sim_world_now(w));
 }
 
 static void disturb(SimWorld *w) {
@@ -147,7 +180,7 @@ static void disturb(SimWorld *w) {
         SimProcess *coordinator = sim_world_coordinator(w, draw(w, 2));
         SimMachine *m = &w->machines[i];
 
-        switch (draw(w, 15)) {
+        switch (draw(w, has_wrong_clocks(w) ? 17 : 15)) {
         case 0 ... 5:
                 (void) sim_reboots_ask(w, i, "RequestReboot");
                 break;
@@ -178,6 +211,10 @@ static void disturb(SimWorld *w) {
         case 14:
                 leader_dies_unheard(w);
                 break;
+        case 15:
+        case 16:
+                slot_ends_unheard(w, i);
+                break;
         }
 }
 
@@ -203,6 +240,7 @@ static bool live(SimWorld *w, SimOutcome *o) {
 
         o->where = "all comes to its end";
         sim_faults_stop(w->faults);
+        set_clocks_right(w);
         if (!sim_power_run(w, SIM_REBOOTS_PATIENCE_USEC + 2 * SIM_REBOOTS_SLOT_USEC) ||
             !sim_reboots_none(w) || !is_back(w))
                 return false;

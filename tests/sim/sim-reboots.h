@@ -4,8 +4,9 @@
 /*
  * Random worlds in which machines ask to be rebooted (those of sim-plan.h have no logind: there machines
  * just reboot): four of them, two coordinators, one or two slots. People ask, take it back, reboot without
- * asking; agents and coordinators are killed, requests get lost, watches stall. Then the faults stop, and
- * each request must come to its end, and nothing of it be left.
+ * asking; agents and coordinators are killed, requests get lost, watches stall, in half of them clocks of
+ * machines are wrong. Then the faults stop, and each request must come to its end, and nothing of it be
+ * left.
  */
 
 #include "sim-plan.h"

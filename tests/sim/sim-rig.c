@@ -274,16 +274,25 @@ static void drop_finalizer(SimWorld *w) {
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':null}}");
 }
 
-static void grant_two(SimWorld *w) {
+static void grant(SimWorld *w, size_t i, usec_t until_wall_usec) {
         char until[RFC3339_MAX];
 
-        rfc3339_format(sim_world_wall(w) + 60 * SEC, until);
+        rfc3339_format(until_wall_usec, until);
+        fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[i].node,
+                   "{'metadata':{'annotations':{"
+                   "'vesper.sh/shutdown-request':'{\\'id\\':\\'a\\',\\'bootID\\':\\'%s\\'}',"
+                   "'vesper.sh/shutdown-granted':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
+                   w->machines[i].boot_id, until);
+}
+
+static void grant_two(SimWorld *w) {
         for (size_t i = 0; i < 2; i++)
-                fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[i].node,
-                           "{'metadata':{'annotations':{"
-                           "'vesper.sh/shutdown-request':'{\\'id\\':\\'a\\',\\'bootID\\':\\'%s\\'}',"
-                           "'vesper.sh/shutdown-granted':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
-                           w->machines[i].boot_id, until);
+                grant(w, i, sim_world_wall(w) + 60 * SEC);
+}
+
+static void reboot_late(SimWorld *w) {
+        grant(w, 0, sim_world_wall(w) - SEC);
+        sim_check_told_to_reboot(w->check, &w->machines[0]);
 }
 
 static void send_as(SimWorld *w, const char *url, HttpMethod method, const char *body, unsigned n) {
@@ -528,6 +537,7 @@ static void test_checks_find(void **state) {
                 { "against its budget", break_budget },
                 { "takes the finalizer off", drop_finalizer },
                 { "now 2 nodes have one of 1", grant_two },
+                { "does not hold a slot", reboot_late },
                 { "leads", write_as_follower },
                 { "without the version it was decided on", patch_without_version },
                 { "without the uid of its pod", evict_by_name },

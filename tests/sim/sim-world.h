@@ -40,6 +40,7 @@ typedef struct SimMachine {
         usec_t told_usec[8];  /* all times that this notice has named, the last one included */
         size_t n_told;
         bool noticed;         /* it stands */
+        usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */

@@ -257,7 +257,7 @@ AgentRig *agent_rig_new(void) {
         r->cluster = r->world.cluster;
         r->imds = fake_imds_new(r->world.loop, RIG_INSTANCE);
         r->store.ops = &disk_ops;
-        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, NULL, r });
+        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ on_sigterm, on_sigkill, on_off, NULL, NULL, r });
         fake_power_set_pods(r->power, r->cluster, RIG_NODE);
         fake_netlink_init(&r->netlink);
         r->config = (AgentConfig){

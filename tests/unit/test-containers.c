@@ -47,7 +47,7 @@ static Rig *rig(void) {
 
         fake_world_init(&r->world, &(FakeClusterOptions){ 0 });
         fake_cluster_set_kubelet_lag(r->world.cluster, 3 * USEC_PER_SEC);
-        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ nothing, nothing, nothing, NULL, r });
+        r->power = fake_power_new(r->world.loop, &(FakePowerHooks){ nothing, nothing, nothing, NULL, NULL, r });
         fake_power_set_pods(r->power, r->world.cluster, "n1");
         r->bus = fake_power_bus(r->power, r->world.loop);
         assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &r->log), 0);

@@ -138,7 +138,7 @@ static void world_init(World *w) {
         *w = (World){ 0 };
         assert_return_code(virtual_time_new(1000 * S, &w->time), 0);
         assert_return_code(loop_new_virtual(w->time, &w->loop), 0);
-        w->machine = fake_power_new(w->loop, &(FakePowerHooks){ ignore, ignore, ignore, NULL, w });
+        w->machine = fake_power_new(w->loop, &(FakePowerHooks){ ignore, ignore, ignore, NULL, NULL, w });
         w->env = (Env){ .loop = w->loop,
                         .store_fd = fake_power_store_fd,
                         .take_stored_fd = fake_power_take_fd,
