@@ -11,7 +11,9 @@
  * by it.
  */
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "alloc-util.h"
@@ -51,30 +53,34 @@ uint64_t hash64(const void *data, size_t size) {
 }
 
 static uint64_t load_le64(const uint8_t *p) {
-        uint64_t v = 0;
+        uint64_t v;
 
-        for (unsigned i = 0; i < 8; i++)
-                v |= (uint64_t) p[i] << (8 * i);
-        return v;
+        memcpy(&v, p, sizeof(v));
+        return le64toh(v);
 }
 
 static uint64_t rotate_left(uint64_t v, unsigned n) {
         return v << n | v >> (64 - n);
 }
 
-static void sip_rounds(uint64_t v[4], unsigned n) {
-        while (n-- > 0) {
-                v[0] += v[1];
-                v[2] += v[3];
-                v[1] = rotate_left(v[1], 13) ^ v[0];
-                v[3] = rotate_left(v[3], 16) ^ v[2];
-                v[0] = rotate_left(v[0], 32);
-                v[2] += v[1];
-                v[0] += v[3];
-                v[1] = rotate_left(v[1], 17) ^ v[2];
-                v[3] = rotate_left(v[3], 21) ^ v[0];
-                v[2] = rotate_left(v[2], 32);
-        }
+static inline void sip_round(uint64_t v[4]) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotate_left(v[1], 13) ^ v[0];
+        v[3] = rotate_left(v[3], 16) ^ v[2];
+        v[0] = rotate_left(v[0], 32);
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotate_left(v[1], 17) ^ v[2];
+        v[3] = rotate_left(v[3], 21) ^ v[0];
+        v[2] = rotate_left(v[2], 32);
+}
+
+static inline void sip_word(uint64_t v[4], uint64_t m) {
+        v[3] ^= m;
+        sip_round(v);
+        sip_round(v);
+        v[0] ^= m;
 }
 
 /* Aumasson and Bernstein, "SipHash: a fast short-input PRF". */
@@ -90,21 +96,17 @@ uint64_t siphash24(const void *data, size_t size, const uint8_t key[16]) {
         uint64_t last = (uint64_t) (size & 0xff) << 56;
         size_t rest = size;
 
-        for (; rest >= 8; rest -= 8, p += 8) {
-                uint64_t m = load_le64(p);
-
-                v[3] ^= m;
-                sip_rounds(v, 2);
-                v[0] ^= m;
-        }
+        for (; rest >= 8; rest -= 8, p += 8)
+                sip_word(v, load_le64(p));
         for (size_t i = 0; i < rest; i++)
                 last |= (uint64_t) p[i] << (8 * i);
 
-        v[3] ^= last;
-        sip_rounds(v, 2);
-        v[0] ^= last;
+        sip_word(v, last);
         v[2] ^= 0xff;
-        sip_rounds(v, 4);
+        sip_round(v);
+        sip_round(v);
+        sip_round(v);
+        sip_round(v);
         return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 

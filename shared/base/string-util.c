@@ -178,7 +178,10 @@ void strbuf_add(StrBuf *b, const char *s) {
 }
 
 void strbuf_add_char(StrBuf *b, char c) {
-        strbuf_add_n(b, &c, 1);
+        if (!strbuf_reserve(b, 1))
+                return;
+        b->data[b->size++] = c;
+        b->data[b->size] = 0;
 }
 
 void strbuf_addv(StrBuf *b, const char *fmt, va_list ap) {
