@@ -135,10 +135,7 @@ static bool header_is_valid(const HttpHeader *h) {
         for (const char *p = h->name; *p; p++)
                 if ((unsigned char) *p <= ' ' || *p == ':' || *p == 0x7f)
                         return false;
-        for (const char *p = h->value; *p; p++)
-                if (*p == '\r' || *p == '\n')
-                        return false;
-        return true;
+        return !strpbrk(h->value, "\r\n");
 }
 
 static bool request_is_valid(const HttpRequest *q) {

@@ -79,6 +79,10 @@ static void add_escaped_char(StrBuf *b, unsigned char c) {
         }
 }
 
+static bool is_plain(unsigned char c) {
+        return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /* Runs of what needs nothing are copied whole. Each byte that is no part of valid UTF-8 becomes one
  * U+FFFD. */
 static void add_quoted(StrBuf *b, const char *s) {
@@ -86,9 +90,9 @@ static void add_quoted(StrBuf *b, const char *s) {
 
         strbuf_add_char(b, '"');
         while (p < end) {
-                size_t n = json_utf8_size(p, (size_t) (end - p));
+                size_t n = is_plain(*p) ? 1 : json_utf8_size(p, (size_t) (end - p));
 
-                if (n > 0 && *p >= 0x20 && *p != 0x7f && *p != '"' && *p != '\\') {
+                if (n > 1 || is_plain(*p)) {
                         p += n;
                         continue;
                 }
