@@ -144,13 +144,19 @@ static KubeTarget informer_target(const Informer *i) {
 
 /* -- the store ------------------------------------------------------------------------------------------ */
 
+/* For each event, so not printed. */
 static int make_key(const char *ns, const char *name, char ret[KEY_MAX]) {
-        int n;
+        size_t n_ns = strlen(strempty(ns)), n_name = strlen(strempty(name));
+        char *p = ret;
 
-        if (isempty(name))
+        if (n_name == 0 || n_ns + (n_ns > 0) + n_name >= KEY_MAX)
                 return -EINVAL;
-        n = isempty(ns) ? snprintf(ret, KEY_MAX, "%s", name) : snprintf(ret, KEY_MAX, "%s/%s", ns, name);
-        return n < 0 || n >= KEY_MAX ? -EINVAL : 0;
+        if (n_ns > 0) {
+                p = mempcpy(p, ns, n_ns);
+                *p++ = '/';
+        }
+        memcpy(p, name, n_name + 1);
+        return 0;
 }
 
 /* Without decoding: for what cannot be, and what need not be. */

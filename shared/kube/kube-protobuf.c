@@ -42,6 +42,17 @@ static const ProtobufField meta_fields[] = {
 };
 const ProtobufShape kube_shape_meta = PROTOBUF_SHAPE(meta_fields);
 
+/* Of what is gone: which one it was, and when. Every kind has its metadata there. */
+static const ProtobufField gone_meta_fields[] = {
+        { 1, "name", PROTOBUF_STRING },
+        { 3, "namespace", PROTOBUF_STRING },
+        { 5, "uid", PROTOBUF_STRING },
+        { 6, "resourceVersion", PROTOBUF_STRING },
+};
+static const ProtobufShape gone_meta_shape = PROTOBUF_SHAPE(gone_meta_fields);
+static const ProtobufField gone_fields[] = { { 1, "metadata", PROTOBUF_MESSAGE, false, &gone_meta_shape } };
+static const ProtobufShape gone_shape = PROTOBUF_SHAPE(gone_fields);
+
 static const ProtobufField requirement_fields[] = {
         { 1, "key", PROTOBUF_STRING_KEPT },
         { 2, "operator", PROTOBUF_STRING_KEPT },
@@ -161,6 +172,12 @@ static const char *event_type(const ProtobufValue *v) {
         return "";
 }
 
+static const ProtobufShape *event_shape(const char *type, const ProtobufShape *shape) {
+        if (streq(type, "ERROR"))
+                return &kube_shape_status;
+        return streq(type, "DELETED") ? &gone_shape : shape;
+}
+
 int kube_protobuf_event(const void *data, size_t size, const ProtobufShape *shape, const char **ret_type,
                         JsonDoc **ret) {
         ProtobufValue type, object;
@@ -174,8 +191,8 @@ int kube_protobuf_event(const void *data, size_t size, const ProtobufShape *shap
         if (r < 0)
                 return -EBADMSG;
         *ret_type = event_type(&type);
-        return kube_protobuf_object(object.data, object.size, object.size,
-                                    streq(*ret_type, "ERROR") ? &kube_shape_status : shape, ret, NULL);
+        return kube_protobuf_object(object.data, object.size, object.size, event_shape(*ret_type, shape),
+                                    ret, NULL);
 }
 
 static bool is_list_of(const Json *list, const KubeKind *kind) {

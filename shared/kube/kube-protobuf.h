@@ -32,7 +32,8 @@ extern const ProtobufShape kube_shape_status;   /* metav1.Status */
 /* "k8s\0" and what follows, with apiVersion and kind. -EBADMSG, -E2BIG, -ENOMEM. */
 int kube_protobuf_object(const void *data, size_t size, size_t max_bytes, const ProtobufShape *shape,
                          JsonDoc **ret, JsonError *reterr);
-/* One event; *ret_type is static, "" for one of a later API. The object of an ERROR is a Status. */
+/* One event; *ret_type is static, "" for one of a later API. The object of an ERROR is a Status, and of
+ * one that is DELETED there is what names it: name, namespace, uid, resourceVersion. */
 int kube_protobuf_event(const void *data, size_t size, const ProtobufShape *shape, const char **ret_type,
                         JsonDoc **ret);
 /* As json_split_items(), for a list of that kind: an item is the message of one object, without an envelope.

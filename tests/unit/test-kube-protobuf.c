@@ -239,6 +239,11 @@ static int on_frame(const char *frame, size_t size, void *userdata) {
 
         if (r < 0)
                 return r;
+        if (streq(type, "DELETED")) {
+                assert_null(json_get(json_root(doc), "spec"));
+                assert_non_null(json_path(json_root(doc), "metadata", "uid", NULL));
+                assert_non_null(json_path(json_root(doc), "metadata", "resourceVersion", NULL));
+        }
         strbuf_addf(userdata, "%s %s %s,", type,
                     strempty(json_string_or_null(json_get(json_root(doc), "kind"))),
                     strempty(json_string_or_null(json_path(json_root(doc), "metadata", "name", NULL))));
