@@ -81,14 +81,18 @@ static void on_lost(void *userdata) {
 }
 
 static void mark(Leading *l, const char *room, const char *name, usec_t at_usec) {
-        _cleanup_free_ char *key = strf("%s/%s", room, name);
+        _cleanup_strbuf_ StrBuf key = { 0 };
 
-        if (!key)
+        strbuf_make_room(&key, strlen(room) + 1 + strlen(name));
+        strbuf_add(&key, room);
+        strbuf_add_char(&key, '/');
+        strbuf_add(&key, name);
+        if (key.failed)
                 work_queue_note_lost(l->queue);
         else if (at_usec == 0)
-                (void) work_queue_add(l->queue, key);
+                (void) work_queue_add(l->queue, key.data);
         else
-                (void) work_queue_add_at(l->queue, key, at_usec);
+                (void) work_queue_add_at(l->queue, key.data, at_usec);
 }
 
 static void *removal_free(void *p) {
