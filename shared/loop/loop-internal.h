@@ -57,7 +57,8 @@ struct Loop {
         sd_event_source *wakeup;
         usec_t wakeup_usec; /* what `wakeup` is set to; 0: it has fired */
         bool dispatching;
-        TokenBucket wakeups; /* per_minute 0: as many as come */
+        TokenBucket wakeups;         /* per_minute 0: as many as come */
+        uint64_t wakeups_per_minute; /* the same where nothing is stretched */
 
         /* Virtual: */
         VirtualTime *virtual_time; /* NULL on the real clock */

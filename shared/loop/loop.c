@@ -224,6 +224,19 @@ void loop_set_pace(Loop *l, unsigned burst, usec_t interval_usec) {
         assert(interval_usec <= USEC_PER_MINUTE);
         l->wakeups = (TokenBucket){ .burst = MAX(burst, 1u),
                                     .per_minute = interval_usec > 0 ? USEC_PER_MINUTE / interval_usec : 0 };
+        l->wakeups_per_minute = l->wakeups.per_minute;
+}
+
+void loop_stretch_pace(Loop *l, unsigned times) {
+        assert(l);
+        assert(times > 0);
+        l->wakeups.per_minute =
+                l->wakeups_per_minute > 0 ? MAX(l->wakeups_per_minute / times, (uint64_t) 1) : 0;
+}
+
+usec_t loop_pace(const Loop *l) {
+        assert(l);
+        return l->wakeups.per_minute > 0 ? USEC_PER_MINUTE / l->wakeups.per_minute : 0;
 }
 
 int loop_run(Loop *l) {

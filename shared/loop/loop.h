@@ -47,6 +47,10 @@ int loop_iterate(Loop *l, usec_t timeout_usec);
  * interval at most, and what comes meanwhile (timers, too) waits for that. What comes after a quiet time is not held up: each
  * interval (a minute at most) without a wakeup saves one. Only for loop_run(); a virtual loop knows no wakeups. 0: no pace, as from the start. */
 void loop_set_pace(Loop *l, unsigned burst, usec_t interval_usec);
+/* From now on the interval is so many times as long (1: as it was set): while so much is under way that nobody waits for a
+ * single answer. Without a pace it changes nothing. */
+void loop_stretch_pace(Loop *l, unsigned times);
+usec_t loop_pace(const Loop *l); /* the interval as it is now; 0: no pace */
 void loop_exit(Loop *l, int code);                /* final; on a virtual loop no timer of it runs any more */
 bool loop_has_exited(const Loop *l, int *ret_code);
 

@@ -261,6 +261,39 @@ static void test_flow_control(void **state) {
 }
 
 /* One that is below what others shrink to stays as it is, and does not grow by bad news. */
+/* Of many under way nobody waits for a single answer: the loop wakes up less often, and as often as before
+ * when they become few, whichever way they do. */
+static void test_crowd(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        Loop *l = kube_client_env(b->host->client)->loop;
+        (void) state;
+
+        loop_set_pace(l, 50, 20 * MSEC);
+        for (size_t i = 0; i < 79; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(evictor_stats(b->evictor).in_flight, 79);
+        assert_int_equal(loop_pace(l), 20 * MSEC);
+        for (size_t i = 79; i < 120; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(evictor_stats(b->evictor).in_flight, 120);
+        assert_int_equal(loop_pace(l), 60 * MSEC);
+        run_for(b, ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 120);
+        assert_int_equal(loop_pace(l), 20 * MSEC);
+
+        print_message("  withdrawn\n");
+        b->now.lost = true;
+        for (size_t i = 120; i < 220; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(loop_pace(l), 60 * MSEC);
+        for (size_t i = 120; i < 220; i++)
+                b->wishes[i] = eviction_free(b->wishes[i]);
+        assert_int_equal(loop_pace(l), 20 * MSEC);
+}
+
 static void test_narrow_window(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 3, .window_max = 3 });
         (void) state;
@@ -732,6 +765,7 @@ int main(void) {
                 cmocka_unit_test(test_window_and_rate),
                 cmocka_unit_test(test_cordons_have_their_part),
                 cmocka_unit_test(test_flow_control),
+                cmocka_unit_test(test_crowd),
                 cmocka_unit_test(test_narrow_window),
                 cmocka_unit_test(test_slow_server),
                 cmocka_unit_test(test_no_answer),

@@ -469,7 +469,8 @@ static int on_pen(sd_event_source *source, int fd, uint32_t revents, void *userd
 }
 
 /* Runs a loop with that pace until all is read; how long it took. */
-static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned *ret_wakeups) {
+static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned times,
+                       unsigned *ret_wakeups) {
         _cleanup_(loop_freep) Loop *l = NULL;
         Reader reader = { .pen = pen };
         sd_event_source *source = NULL;
@@ -482,6 +483,7 @@ static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned 
         assert_int_equal(sd_event_add_io(loop_sd_event(l), &source, pen->to[0], EPOLLIN, on_pen, &reader),
                          0);
         loop_set_pace(l, burst, interval_usec);
+        loop_stretch_pace(l, times);
 
         begin = loop_now(l);
         assert_int_equal(pthread_create(&pen->thread, NULL, pen_write, pen), 0);
@@ -506,10 +508,30 @@ static usec_t read_pen(Pen *pen, unsigned burst, usec_t interval_usec, unsigned 
 static void test_pace_joins_wakeups(void **state) {
         Pen pen = { .n_bytes = 300 };
         unsigned n = 0;
-        usec_t took = read_pen(&pen, 5, 20 * MS, &n);
+        usec_t took = read_pen(&pen, 5, 20 * MS, 1, &n);
 
         assert_true(n <= 5 + took / (20 * MS) + 2);
         assert_true(n < pen.n_bytes / 2);
+}
+
+static void test_pace_stretched(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        Pen pen = { .n_bytes = 300 };
+        unsigned n = 0;
+        usec_t took = read_pen(&pen, 5, 10 * MS, 4, &n);
+
+        assert_true(n <= 5 + took / (40 * MS) + 2);
+        assert_true(n < pen.n_bytes / 2);
+
+        print_message("  and back\n");
+        assert_int_equal(loop_new(&l), 0);
+        loop_stretch_pace(l, 3);
+        assert_int_equal(loop_pace(l), 0);
+        loop_set_pace(l, 5, 20 * MS);
+        loop_stretch_pace(l, 3);
+        assert_int_equal(loop_pace(l), 60 * MS);
+        loop_stretch_pace(l, 1);
+        assert_int_equal(loop_pace(l), 20 * MS);
 }
 
 /* What a burst covers waits for nothing: 20 questions and answers would take 20 minutes. */
@@ -517,7 +539,7 @@ static void test_pace_spares_the_first(void **state) {
         Pen pen = { .n_bytes = 20, .waits = true };
         unsigned n = 0;
 
-        (void) read_pen(&pen, 50, USEC_PER_MINUTE, &n);
+        (void) read_pen(&pen, 50, USEC_PER_MINUTE, 1, &n);
         assert_int_equal(n, pen.n_bytes);
 }
 
@@ -731,6 +753,7 @@ int main(void) {
                 cmocka_unit_test(test_event_arms_earlier),
                 cmocka_unit_test(test_iterate),
                 cmocka_unit_test(test_pace_joins_wakeups),
+                cmocka_unit_test(test_pace_stretched),
                 cmocka_unit_test(test_pace_spares_the_first),
                 cmocka_unit_test(test_kernel_timer_is_left_alone),
                 cmocka_unit_test(test_wall_and_boot),
