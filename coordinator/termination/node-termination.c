@@ -777,7 +777,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
 
 void node_termination_look(NodeTermination *t) {
         if (t->drain)
-                node_drain_wake(t->drain);
+                node_drain_tell_later(t->drain);
         node_termination_step(t);
 }
 

@@ -70,7 +70,6 @@ struct NodeDrain {
 
 /* An answer to our own question, of which there is one at a time. */
 void node_drain_act_at_once(NodeDrain *d);
-void node_drain_tell_later(NodeDrain *d);
 
 /* -- of one of its pods: drain-pod.c -------------------------------------------------------------------- */
 

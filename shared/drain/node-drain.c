@@ -7,7 +7,7 @@
 /* Pods of one node go in quick succession, each with several changes: they are looked at together. */
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
 /* What calls for no act of ours is told so often. */
-#define TELL_USEC (200 * USEC_PER_MSEC)
+#define TELL_USEC (500 * USEC_PER_MSEC)
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 

@@ -94,8 +94,10 @@ DEFINE_FREEP(NodeDrain, node_drain_free);
 /* Something in view changed. Work happens in the next loop iteration, once for many calls, and not within 20
  * ms of the last time. */
 void node_drain_wake(NodeDrain *d);
+/* As wake, but of what calls for no act of ours in a hurry: within half a second of the last time. */
+void node_drain_tell_later(NodeDrain *d);
 /* A pod in view is another than before. Where that is what its eviction has brought about, it is only to be
- * told: within 200 ms of the last time. Else as wake. */
+ * told: within half a second of the last time. Else as wake. */
 void node_drain_pod_changed(NodeDrain *d, const KubePod *pod);
 /* A pod was bound to the node, or came into view: the proof under way (if any) does not count. Implies
  * wake. */

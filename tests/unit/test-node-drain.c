@@ -270,8 +270,9 @@ static void test_told_together(void **state) {
                 assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", (char[]){ (char) ('a' + i), 0 }));
                 run_for(&b, 30 * MSEC);
         }
+        assert_in_range(b.n_changed, n, n + 2);
+        run_for(&b, 500 * MSEC);
         assert_in_range(b.n_changed, n + 1, n + 3);
-        run_for(&b, 200 * MSEC);
         assert_int_equal(node_drain_pods_left(b.drain), 1);
 
         print_message("  the last one\n");
