@@ -7,6 +7,7 @@
 #include "marks.h"
 #include "node-deadline.h"
 #include "node-pods.h"
+#include "sibling-look.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -35,7 +36,7 @@ struct NodeTermination {
         NodeDrain *drain;
         TerminationReport *report;
         ClaimStatus *status;
-        CloudCall *sibling; /* a look at another machine of ours: proves the cloud's scope */
+        SiblingLook sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
         usec_t stuck_after_usec; /* of DrainRules */
@@ -224,7 +225,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
                 return NULL;
         node_drain_free(t->drain);
         machine_end_free(t->machine);
-        cloud_call_free(t->sibling);
+        sibling_look_done(&t->sibling);
         claim_status_free(t->status);
         termination_report_free(t->report);
         free(t->name);
@@ -383,28 +384,6 @@ static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
         return machine_end_state(t->machine) == MACHINE_GONE;
 }
 
-static void on_sibling(const CloudResult *result, void *userdata) {
-        NodeTermination *t = userdata;
-
-        t->sibling = cloud_call_free(t->sibling);
-}
-
-/* "Not found" counts only where the cloud shows another machine of ours (cloud.h): look at one beside it. */
-static void look_at_sibling(NodeTermination *t) {
-        CloudProvider *p = t->context->provider;
-        const KubeNode *other;
-
-        if (t->sibling)
-                return;
-        for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);) {
-                if (streq(other->object.meta.uid, t->uid) || !other->provider_id ||
-                    !kube_node_is_ready(other) || !p->ops->owns(p, other->provider_id))
-                        continue;
-                (void) cloud_describe(p, other->provider_id, on_sibling, t, &t->sibling);
-                return;
-        }
-}
-
 /* A kubelet that does not report may have lost its machine: ask the cloud, now and then. */
 static void look_at_machine(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), next = usec_add(t->looked_usec, MACHINE_LOOK_USEC);
@@ -413,7 +392,7 @@ static void look_at_machine(NodeTermination *t, const KubeNode *n) {
                 return;
         if (t->looked_usec == 0 || now >= next) {
                 t->looked_usec = now;
-                look_at_sibling(t);
+                sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
                 machine_end_look(t->machine);
                 next = usec_add(now, MACHINE_LOOK_USEC);
         }
@@ -636,8 +615,8 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 requeue_at(t, at);
                 return false;
         }
-        if (!t->rate_taken && !kube_node_is_ready(n))
-                look_at_sibling(t); /* its machine may be gone already */
+        if (!t->rate_taken && !kube_node_is_ready(n)) /* its machine may be gone already */
+                sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
         t->rate_taken = true;
         machine_end_terminate(t->machine);
         give_word(t);

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "machine-end.h"
 #include "marks.h"
+#include "sibling-look.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -23,7 +24,7 @@ typedef struct Orphan {
         usec_t look_again_usec;
         MachineEnd *machine;
         ClaimStatus *status;
-        CloudCall *sibling;
+        SiblingLook sibling;
         Backoff backoff; /* of looks that were not answered */
         bool rate_taken, told_present;
 } Orphan;
@@ -43,7 +44,7 @@ static void *orphan_free(void *p) {
 
         machine_end_free(x->machine);
         claim_status_free(x->status);
-        cloud_call_free(x->sibling);
+        sibling_look_done(&x->sibling);
         free(x->name);
         free(x->uid);
         free(x->key);
@@ -213,26 +214,6 @@ static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);
 }
 
-static void on_sibling(const CloudResult *result, void *userdata) {
-        Orphan *x = userdata;
-
-        x->sibling = cloud_call_free(x->sibling);
-}
-
-/* A cloud that shows us a machine which must be there has proved that it looks where ours are: cloud.h. */
-static void look_at_sibling(Orphan *x) {
-        CloudProvider *p = x->orphans->context->provider;
-        const KubeNode *n;
-
-        for (HashmapIterator it = {};
-             !x->sibling && cluster_view_iterate_nodes(x->orphans->context->view, &it, &n);) {
-                if (!n->provider_id || !kube_node_is_ready(n) || !p->ops->owns(p, n->provider_id))
-                        continue;
-                (void) cloud_describe(p, n->provider_id, on_sibling, x, &x->sibling);
-                return;
-        }
-}
-
 static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
         Orphans *o = x->orphans;
         const char *name = claim->object.meta.name;
@@ -263,7 +244,7 @@ static void look(Orphan *x, bool present) {
                 x->look_again_usec =
                         usec_add(now, present ? PRESENT_AGAIN_USEC
                                               : backoff_next(&x->backoff, x->orphans->env->random));
-                look_at_sibling(x);
+                sibling_look(&x->sibling, x->orphans->context->provider, x->orphans->context->view, NULL);
                 machine_end_look(x->machine);
         }
         (void) work_queue_add_at(x->orphans->queue, x->key, x->look_again_usec);
