@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -76,7 +75,7 @@ static bool same_letter(char a, char b) {
         return (a | 0x20) == (b | 0x20);
 }
 
-/* A text has many places, and few of them begin like a name. */
+/* A text has many places, and few of them begin as a name of `secrets` does. */
 static bool may_begin_name(char c) {
         switch (c | 0x20) {
         case 'a':
@@ -115,8 +114,6 @@ void log_redact(char *text) {
 
         if (!text)
                 return;
-        for (size_t i = 0; i < ELEMENTSOF(secrets); i++)
-                assert(may_begin_name(secrets[i].name[0]));
         while (*p) {
                 const char *secret = find_secret(p);
                 size_t size = 0;
