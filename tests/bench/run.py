@@ -39,7 +39,7 @@ DEFAULTS = {
     "agent/agent.c": ("WINDOW", ),
     "shared/drain/node-drain.c": ("TOGETHER_USEC", "TELL_USEC"),
     "shared/drain/evictor.c": ("WINDOW_START", "WINDOW_MAX", "WINDOW_MIN", "PER_SECOND", "SLOW_USEC",
-                               "FLOW_CONTROL_USEC"),
+                               "FLOW_CONTROL_USEC", "CROWD", "CROWD_STRETCH"),
     "shared/http-client/http-curl.c": ("MAX_CONNECTIONS_BULK", "MAX_CONNECTIONS_URGENT",
                                        "MAX_CONCURRENT_STREAMS", "REST_BURST", "REST_BYTES_MAX"),
     "shared/kube/kube-call.c": ("CROWD", "TOGETHER_MAX", "PATIENCE_USEC"),
@@ -56,7 +56,8 @@ DEFAULTS = {
     "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
     "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
     "coordinator/termination/node-conditions.c": ("SETTLE_USEC", "HOLD_USEC"),
-    "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", ),
+    "coordinator/termination/machine-end.c": ("TURN_USEC", ),
+    "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_TURNS_MAX"),
 }
 CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait)\w*|Protected)=(.*)$", re.M)
 
