@@ -111,7 +111,8 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
 }
 
 static bool any_kubelet(char *const *units) {
-        static const char *const names[] = { "kubelet.service", "k3s-agent.service", "rke2-agent.service" };
+        static const char *const names[] = { "kubelet.service", "k3s.service", "k3s-agent.service",
+                                             "rke2-server.service", "rke2-agent.service" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (strv_contains(units, names[i]))
@@ -213,7 +214,8 @@ static CheckFacts known_facts(const Env *env, const AgentConfig *config, const c
                 .shutdown_drain = config->shutdown_drain,
                 .refuse = config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE,
                 .shutdown_max_usec = config->shutdown_max_usec,
-                .scope_dropins = has_dropin("cri-containerd-.scope") && has_dropin("crio-.scope"),
+                .scope_dropins = has_dropin("cri-containerd-.scope") && has_dropin("crio-.scope") &&
+                                 has_dropin("docker-.scope"),
         };
 }
 

@@ -187,9 +187,8 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
                        ? add(t, CHECK_OK, "containers", strdup("their scopes stop after the agent"), NULL)
                        : add(t, CHECK_WARN, "containers",
                              strdup("their scopes are not ordered: they may be stopped beside the drain"),
-                             "Install 50-vesper.conf into cri-containerd-.scope.d and crio-.scope.d (the "
-                             "package does), then "
-                             "systemctl daemon-reload.");
+                             "Install 50-vesper.conf into cri-containerd-.scope.d, crio-.scope.d and "
+                             "docker-.scope.d (the package does), then systemctl daemon-reload.");
 }
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {

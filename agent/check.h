@@ -48,7 +48,7 @@ typedef struct CheckFacts {
         bool inhibited;         /* by an agent */
         const char *unit_state; /* of vesper-agent.service, "active"; NULL: not known */
         bool after_kubelet;     /* that unit stops before the kubelet */
-        bool scope_dropins;     /* both */
+        bool scope_dropins;     /* of each container runtime */
 } CheckFacts;
 
 typedef struct CheckRow {

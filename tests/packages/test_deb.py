@@ -18,6 +18,7 @@ HOLDS = {
     "vesper-agent": ["/etc/vesper/agent.conf", "/usr/bin/vesper-agent", "/usr/lib/systemd/system/vesper-agent.service",
                      "/usr/lib/systemd/system/vesper-drain.service", "/usr/lib/systemd/system/vesper-reboot.service",
                      "/usr/lib/systemd/system/cri-containerd-.scope.d/50-vesper.conf",
+                     "/usr/lib/systemd/system/docker-.scope.d/50-vesper.conf",
                      "/usr/lib/systemd/system/crio-.scope.d/50-vesper.conf", "/usr/lib/systemd/logind.conf.d/50-vesper.conf",
                      "/usr/lib/systemd/catalog/vesper.catalog", "/usr/share/dbus-1/system.d/sh.vesper.Agent1.conf",
                      "/usr/share/man/man5/agent.conf.5.gz", "/usr/share/man/man8/vesper-agent.8.gz"] + DOC,

@@ -13,6 +13,7 @@ HOLDS = {
     "vesper-agent": ["/etc/vesper", "/etc/vesper/agent.conf", "/usr/bin/vesper-agent",
                      "/usr/lib/systemd/system/vesper-agent.service", "/usr/lib/systemd/system/vesper-drain.service", "/usr/lib/systemd/system/vesper-reboot.service",
                      "/usr/lib/systemd/system/cri-containerd-.scope.d/50-vesper.conf",
+                     "/usr/lib/systemd/system/docker-.scope.d/50-vesper.conf",
                      "/usr/lib/systemd/system/crio-.scope.d/50-vesper.conf",
                      "/usr/lib/systemd/logind.conf.d/50-vesper.conf", "/usr/lib/systemd/catalog/vesper.catalog",
                      "/usr/share/dbus-1/system.d/sh.vesper.Agent1.conf",

@@ -107,14 +107,19 @@ def check_what_counts(tree):
     for line in agent:
         check(not line.startswith(("BindsTo=", "PartOf=", "ExecStop=")), f"vesper-agent.service has {line}")
     after = " ".join(line for line in agent if line.startswith("After="))
-    for unit in ("containerd", "crio", "kubelet", "k3s-agent", "rke2-agent", "dbus", "systemd-logind"):
-        check(unit + ".service" in after, f"vesper-agent.service is not After={unit}.service: it would stop too late")
+    for unit in ("containerd", "crio", "docker", "cri-docker", "kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "dbus",
+                 "systemd-logind"):
+        check(unit + ".service" in after.replace("=", " ").split(),
+              f"vesper-agent.service is not After={unit}.service: it would stop too late")
     check("network.target" in after.replace("=", " ").split(),
           "vesper-agent.service is not After=network.target: it may lose its network")
     wanted = [line for line in agent if line.startswith(("Wants=", "Requires=")) and "network-online" in line]
     check(not wanted, f"vesper-agent.service has {wanted}: a boot waits for the network because of us")
     scope = settings(read(tree, "systemd/container-scope.conf"))
     check(scope == ["[Unit]", "Before=vesper-agent.service"], f"container-scope.conf says {scope}")
+    rules = read(tree, "systemd/meson.build")
+    for runtime in ("cri-containerd", "crio", "docker"):
+        check(f"'lib/systemd/system/{runtime}-.scope.d'" in rules, f"no drop-in is installed for the scopes {runtime}-ID.scope")
     logind = settings(read(tree, "systemd/logind.conf"))
     check(logind == ["[Login]", "InhibitDelayMaxSec=10min"], f"logind.conf says {logind}; MaxSec= is 10min by default")
     policy = xml.dom.minidom.parseString(read(tree, "systemd/sh.vesper.Agent1.conf"))
