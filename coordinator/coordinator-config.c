@@ -30,8 +30,8 @@ const ConfigItem coordinator_config_table[] = {
                "Namespace of the Lease by which one replica leads."),
         STRING("Lease", "Name", lease_name, "vesper-coordinator", "Name of that Lease."),
         STRING("Lease", "Identity", lease_identity, NULL,
-               "Who we are in the Lease; must differ between processes. Empty: the host's name and a random "
-               "UUID."),
+               "The name of this process in the Lease, followed by an underscore and a UUID that each start "
+               "draws anew. Empty: the host's name."),
         CHOICE("Provider", "Name", provider, cloud_provider_names, "ec2",
                "What ends machines: ec2, or exec for a command of one's own."),
         STRING("Provider", "Endpoint", provider_endpoint, NULL,

@@ -132,17 +132,6 @@ static int make_provider(Program *p) {
         return r;
 }
 
-static int make_identity(Program *p) {
-        char host[256] = "localhost", uuid[UUID_MAX];
-
-        if (!isempty(p->config.lease_identity))
-                return free_and_strdup(&p->identity, p->config.lease_identity);
-        (void) gethostname(host, sizeof(host) - 1);
-        random_uuid(p->process.env.random, uuid);
-        p->identity = strf("%s_%s", host, uuid);
-        return p->identity ? 0 : -ENOMEM;
-}
-
 static void on_stopped(void *userdata) {
         Program *p = userdata;
 
@@ -195,9 +184,9 @@ static int run(Program *p) {
         r = make_provider(p);
         if (r < 0)
                 return r;
-        r = make_identity(p);
-        if (r < 0)
-                return r;
+        p->identity = coordinator_identity(&p->config, p->process.env.random);
+        if (!p->identity)
+                return -ENOMEM;
         r = coordinator_new(&p->process.env, &p->config, p->process.client, p->provider, p->identity,
                             &p->coordinator);
         if (r < 0)

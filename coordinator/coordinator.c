@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include "cluster-view.h"
 #include "coordinator-metrics.h"
 #include "event-recorder.h"
@@ -15,6 +18,8 @@
 #define BEGIN_AGAIN_USEC USEC_PER_SEC
 #define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
 #define REQUEST_MAX_BYTES 4096u
+/* An Event's reportingInstance, which is the identity, has at most 128 characters. */
+#define IDENTITY_NAME_MAX (128 - UUID_MAX)
 
 struct Coordinator {
         Env *env;
@@ -231,6 +236,19 @@ static int start_server(Coordinator *c) {
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
+
+char *coordinator_identity(const CoordinatorConfig *config, Random *random) {
+        char host[HOST_NAME_MAX + 1] = "localhost", uuid[UUID_MAX];
+        const char *name = isempty(config->lease_identity) ? host : config->lease_identity;
+        size_t n;
+
+        (void) gethostname(host, sizeof(host) - 1);
+        random_uuid(random, uuid);
+        n = strnlen(name, IDENTITY_NAME_MAX);
+        while (n > 0 && ((unsigned char) name[n] & 0xc0) == 0x80)
+                n--; /* not in the middle of a character */
+        return strf("%.*s_%s", (int) n, name, uuid);
+}
 
 int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
                     const char *identity, Coordinator **ret) {

@@ -277,7 +277,7 @@ class World:
             values["Provider.Command"] = self.path("exec-provider")
         daemon = self._daemon(f"coordinator-{values['Lease.Identity']}", "vesper-coordinator", values,
                               AWS_KEYS)
-        daemon.identity = values["Lease.Identity"]
+        daemon.identity = values["Lease.Identity"] + "_"  # and what each process draws for itself
         return daemon
 
     def _daemon(self, name, binary, values, environment):

@@ -297,7 +297,8 @@ void rig_make(CoordinatorRig *r, size_t i) {
         c->name = (char) ('a' + i);
         make_client(c, ++r->n_started);
         make_provider(c);
-        c->identity = MUST(strf("%c-%u", c->name, r->n_started));
+        c->identity = r->config.lease_identity ? MUST(coordinator_identity(&r->config, c->random))
+                                               : MUST(strf("%c-%u", c->name, r->n_started));
         r->coordinators[i] = c;
 }
 

@@ -76,7 +76,8 @@ CoordinatorRig *coordinator_rig_new(void);
 CoordinatorRig *coordinator_rig_free(CoordinatorRig *r);
 DEFINE_FREEP(CoordinatorRig, coordinator_rig_free);
 
-/* The i-th coordinator starts, with a new identity; not running before. */
+/* The i-th coordinator starts, with a new identity ("a-1", or by Lease.Identity= of the settings); not
+ * running before. */
 void rig_start(CoordinatorRig *r, size_t i);
 /* The same in two steps, where starting may fail: the process, then its coordinator; 0, or how it did, and
  * the process is gone again. */

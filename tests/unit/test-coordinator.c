@@ -54,6 +54,56 @@ static void test_one_leads(void **state) {
         assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
 }
 
+/* One ConfigMap for both replicas. */
+static void test_same_configured_identity(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->settings[0] = (char *) "Lease.Identity=same";
+        rig_start(r, 0);
+        rig_start(r, 1);
+        for (unsigned i = 0; i < 600; i++) {
+                rig_run(r, 100 * MSEC);
+                assert_false(coordinator_is_leader(r->coordinators[0]->coordinator) &&
+                             coordinator_is_leader(r->coordinators[1]->coordinator));
+        }
+        assert_non_null(rig_leader(r));
+        assert_non_null(startswith(holder(r), "same_"));
+        assert_string_equal(holder(r), rig_leader(r)->identity);
+        assert_string_not_equal(r->coordinators[0]->identity, r->coordinators[1]->identity);
+
+        print_message("  and a process that starts anew is another one\n");
+        rig_kill(r, 0);
+        rig_start(r, 0);
+        assert_string_not_equal(r->coordinators[0]->identity, holder(r));
+        assert_string_not_equal(r->coordinators[0]->identity, r->coordinators[1]->identity);
+}
+
+static void test_identity_is_short(void **state) {
+        CoordinatorConfig config = {
+                .lease_identity = (char *) "a-name-of-more-than-a-hundred-and-twenty-eight-characters-which-"
+                                           "somebody-has-thought-out-for-a-replica-and-which-no-event-would-take"
+        };
+        _cleanup_(random_freep) Random *random = NULL;
+        _cleanup_free_ char *identity = NULL, *other = NULL;
+        (void) state;
+
+        assert_return_code(random_new(1, &random), 0);
+        identity = MUST(coordinator_identity(&config, random));
+        other = MUST(coordinator_identity(&config, random));
+        assert_true(strlen(config.lease_identity) > 128);
+        assert_int_equal(strlen(identity), 128);
+        assert_non_null(startswith(identity, "a-name-of-more"));
+        assert_string_not_equal(identity, other);
+
+        print_message("  and no character is cut in two\n");
+        config.lease_identity = (char *) "ééééééééééééééééééééééééééééééééééééééééééééééééé";
+        free(other);
+        other = MUST(coordinator_identity(&config, random));
+        assert_int_equal(strlen(other), 127);
+        assert_true(utf8_is_valid(other, strlen(other)));
+}
+
 static void test_stop_hands_over(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -516,6 +566,8 @@ static void test_page(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_leads),
+                cmocka_unit_test(test_same_configured_identity),
+                cmocka_unit_test(test_identity_is_short),
                 cmocka_unit_test(test_page),
                 cmocka_unit_test(test_stop_hands_over),
                 cmocka_unit_test(test_kill_hands_over),
