@@ -4,17 +4,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <systemd/sd-daemon.h>
-#include <systemd/sd-event.h>
 #include <unistd.h>
 
 #include "agent-client.h"
 #include "agent.h"
 #include "check.h"
+#include "daemon.h"
 #include "fd-store.h"
 #include "file-util.h"
-#include "http-curl.h"
-#include "kubeconfig.h"
+#include "kube-process.h"
 #include "log-catalog.h"
 #include "node-identity.h"
 #include "node-release.h"
@@ -32,7 +30,6 @@
 #define BOOT_ID_VARIABLE "VESPER_BOOT_ID"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define RELEASE_TIMEOUT_USEC (15 * USEC_PER_SEC)
-#define EXIT_USAGE 2
 
 typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
@@ -45,12 +42,8 @@ typedef struct Options {
 typedef struct Process {
         AgentConfig config;
         Log *log;
-        Loop *loop;
-        Env env;
+        KubeProcess kube;
         char *boot_id;
-        KubeConfig *kubeconfig;
-        KubeAuth *auth;
-        KubeClient *client;
         FdStore fds;
         Agent *agent;
         bool passing; /* does one thing and ends: keeps no state, hears of nothing */
@@ -58,16 +51,10 @@ typedef struct Process {
 
 static void process_done(Process *p) {
         agent_free(p->agent);
-        kube_client_free(p->client);
-        kube_auth_free(p->auth);
-        kubeconfig_free(p->kubeconfig);
-        netlink_free(p->env.netlink);
-        bus_free(p->env.bus);
-        child_runner_free(p->env.children);
-        http_transport_free(p->env.transport);
-        state_store_free(p->env.state);
-        random_free(p->env.random);
-        loop_free(p->loop);
+        netlink_free(p->kube.env.netlink);
+        bus_free(p->kube.env.bus);
+        state_store_free(p->kube.env.state);
+        kube_process_done(&p->kube);
         fd_store_done(&p->fds);
         agent_config_done(&p->config);
         free(p->boot_id);
@@ -206,31 +193,29 @@ static int read_boot_id(Process *p) {
         return 0;
 }
 
-static void notify(const char *text, void *userdata) {
-        (void) sd_notify(0, text);
-}
-
 /* Without these the agent goes on: what is lost is said. */
 static void open_optional(Process *p) {
+        Env *env = &p->kube.env;
         int r;
 
-        r = state_store_new_patient(p->loop, p->config.state_directory, state_store_new_directory, NULL,
-                                    &p->env.state);
+        r = state_store_new_patient(env->loop, p->config.state_directory, state_store_new_directory, NULL,
+                                    &env->state);
         if (r < 0)
                 log_warning_errno(p->log, r,
                                   "Failed to open StateDirectory=%s, going on without: %m. After a crash "
                                   "the agent knows "
                                   "only what the Node's annotation says.",
                                   p->config.state_directory);
-        r = netlink_new(p->loop, &p->env.netlink);
+        r = netlink_new(env->loop, &env->netlink);
         if (r < 0)
                 log_warning_errno(p->log, r, "Failed to watch links and routes, going on without: %m");
-        r = bus_new_system(p->loop, &p->env.bus);
+        r = bus_new_system(env->loop, &env->bus);
         if (r < 0)
                 log_debug_errno(p->log, r, "No system bus, going on without: %m");
 }
 
 static void open_store(Process *p) {
+        Env *env = &p->kube.env;
         int r;
 
         if (!getenv("NOTIFY_SOCKET"))
@@ -239,34 +224,24 @@ static void open_store(Process *p) {
         if (r < 0)
                 log_warning_errno(p->log, r,
                                   "Failed to take what the service manager kept for us, ignoring: %m");
-        p->env.store_fd = fd_store_put;
-        p->env.take_stored_fd = fd_store_take;
-        p->env.forget_fd = fd_store_forget;
-        p->env.notify_userdata = &p->fds;
-        p->env.stop_extendable = true;
+        env->store_fd = fd_store_put;
+        env->take_stored_fd = fd_store_take;
+        env->forget_fd = fd_store_forget;
+        env->notify_userdata = &p->fds;
+        env->stop_extendable = true;
 }
 
 static int open_world(Process *p) {
-        const HttpCurlOptions options = { .user_agent = "vesper-agent/" VESPER_VERSION };
+        const HttpCurlOptions curl = { .user_agent = "vesper-agent/" VESPER_VERSION };
         int r;
 
         r = read_boot_id(p);
         if (r < 0)
                 return r;
-        r = loop_new(&p->loop);
-        if (r >= 0)
-                r = random_new_from_system(&p->env.random);
-        if (r >= 0)
-                r = http_curl_new(p->loop, p->log, &options, &p->env.transport);
-        if (r >= 0)
-                r = child_runner_new(p->loop, &p->env.children);
+        r = kube_process_open(&p->kube, p->log, &curl);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to set up the event loop: %m");
-        p->env.loop = p->loop;
-        p->env.log = p->log;
-        p->env.notify = notify;
-        p->env.boot_id = p->boot_id;
-        p->env.version = VESPER_VERSION;
+                return r;
+        p->kube.env.boot_id = p->boot_id;
         if (!p->passing) {
                 open_store(p);
                 open_optional(p);
@@ -276,7 +251,7 @@ static int open_world(Process *p) {
 
 static int open_kube(Process *p) {
         const char *path = agent_config_find_kubeconfig(&p->config), *from = NULL;
-        _cleanup_free_ char *message = NULL, *name = NULL;
+        _cleanup_free_ char *name = NULL;
         int r;
 
         if (!path)
@@ -284,11 +259,10 @@ static int open_kube(Process *p) {
                         p->log, ENOENT,
                         "No kubelet credential at its usual places. Set [Kubernetes] Kubeconfig= to "
                         "the kubelet's kubeconfig.");
-        r = kubeconfig_load(path, &p->kubeconfig, &message);
+        r = kube_process_load(&p->kube, path, false, false);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to use Kubeconfig=%s: %s", path,
-                                       message ? message : "out of memory");
-        r = node_identity_find(p->kubeconfig, p->config.node_name, &name, &from);
+                return r;
+        r = node_identity_find(p->kube.kubeconfig, p->config.node_name, &name, &from);
         if (r < 0)
                 return log_error_errno(
                         p->log, r,
@@ -297,14 +271,12 @@ static int open_kube(Process *p) {
         free(p->config.node_name);
         p->config.node_name = TAKE_PTR(name);
 
-        r = kube_auth_new(p->loop, p->log, p->env.children, p->kubeconfig, NULL, NULL, &p->auth, &message);
+        r = kube_process_connect(&p->kube, "vesper-agent");
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to use the credential of %s: %s", path,
-                                       message ? message : "out of memory");
+                return r;
         log_info(p->log, "Node %s (by %s), API server %s, %s.", p->config.node_name, from,
-                 p->kubeconfig->server, kube_auth_describe(p->auth));
-        r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, "vesper-agent", &p->client);
-        return r < 0 ? log_error_errno(p->log, r, "Failed to set up the API client: %m") : 0;
+                 p->kube.kubeconfig->server, kube_auth_describe(p->kube.auth));
+        return 0;
 }
 
 /* -- running ------------------------------------------------------------------------------------ */
@@ -314,53 +286,33 @@ static void on_stopped(void *userdata) {
 
         log_full(p->log, LOG_LEVEL_INFO, 0, MESSAGE_STOPPING, NULL, 0, "Stopping: %s.",
                  p->agent ? agent_left(p->agent) : "nothing was begun");
-        notify("STOPPING=1", NULL);
-        loop_exit(p->loop, 0);
+        daemon_notify("STOPPING=1", NULL);
+        loop_exit(p->kube.env.loop, 0);
 }
 
-static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+static void on_stop_signal(int signal, void *userdata) {
         Process *p = userdata;
 
-        if (si->ssi_signo == SIGTERM && p->agent)
+        if (signal == SIGTERM && p->agent)
                 agent_ask_stop(p->agent, on_stopped, p);
         else
                 on_stopped(p);
-        return 0;
-}
-
-static int watch_signals(Process *p) {
-        static const int signals[] = { SIGTERM, SIGINT };
-        sd_event *e = loop_sd_event(p->loop);
-        sigset_t set;
-        int r;
-
-        (void) signal(SIGPIPE, SIG_IGN);
-        sigemptyset(&set);
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
-                sigaddset(&set, signals[i]);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
-                r = sd_event_add_signal(e, NULL, signals[i], on_signal, p);
-                if (r < 0)
-                        return r;
-        }
-        return sd_event_set_watchdog(e, true);
 }
 
 static int process_run(Process *p) {
+        const DaemonSignals signals = { .on_stop = on_stop_signal, .userdata = p };
         int r;
 
         r = open_world(p);
         if (r < 0)
                 return r;
-        r = watch_signals(p);
+        r = daemon_watch_signals(p->kube.env.loop, p->log, &signals);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to watch signals: %m");
+                return r;
         r = open_kube(p);
         if (r < 0)
                 return r;
-        r = agent_new(&p->env, &p->config, p->client, &p->agent);
+        r = agent_new(&p->kube.env, &p->config, p->kube.client, &p->agent);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to set up the agent: %m");
         r = agent_start(p->agent);
@@ -368,8 +320,8 @@ static int process_run(Process *p) {
                 return log_error_errno(p->log, r, "Failed to start the agent: %m");
         /* Said now: a boot must not wait for an API server. What it waits for stands in its status, and in
          * the log when it is over. */
-        notify("READY=1\nSTATUS=Waiting for the API server", NULL);
-        r = loop_run(p->loop);
+        daemon_notify("READY=1\nSTATUS=Waiting for the API server", NULL);
+        r = loop_run(p->kube.env.loop);
         return r < 0 ? log_error_errno(p->log, r, "The event loop failed: %m") : 0;
 }
 
@@ -386,7 +338,7 @@ static void on_released(const NodeReleased *result, void *userdata) {
                        !result->found       ? "nothing of vesper-agent is there."
                        : result->uncordoned ? "our marks are off, and it is schedulable."
                                             : "our marks are off.");
-        loop_exit(p->loop, result->error);
+        loop_exit(p->kube.env.loop, result->error);
 }
 
 static int process_release(Process *p) {
@@ -403,10 +355,10 @@ static int process_release(Process *p) {
                 r = open_kube(p);
         if (r < 0)
                 return r;
-        r = node_release_new(p->client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p, &release);
+        r = node_release_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p, &release);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to begin: %m");
-        return loop_run(p->loop);
+        return loop_run(p->kube.env.loop);
 }
 
 /* The exit status. */
@@ -420,7 +372,7 @@ static int process_check(Process *p) {
                 return EXIT_FAILURE;
         if (open_kube(p) < 0)
                 kube_error = "it cannot be used, the line above says why";
-        r = check_run(&p->env, &p->config, p->client, p->auth, kube_error, &table);
+        r = check_run(&p->kube.env, &p->config, p->kube.client, p->kube.auth, kube_error, &table);
         if (r < 0) {
                 log_error_errno(p->log, r, "Failed to check: %m");
                 return EXIT_FAILURE;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <getopt.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <systemd/sd-daemon.h>
-#include <systemd/sd-event.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "coordinator.h"
+#include "daemon.h"
 #include "kube-process.h"
 #include "log-catalog.h"
 #include "string-util.h"
 #include "strv.h"
 
-#define EXIT_USAGE 2 /* command line or configuration, as vesper-agent */
 #define DEFAULT_CONFIG "/etc/vesper/coordinator.conf"
 /* What must be soon (an empty node, a PDB that gives way) is done by the first of them. An answer of a busy
  * API server takes five intervals and more. */
 #define WAKEUPS_BURST 50
 #define WAKEUP_USEC (20 * USEC_PER_MSEC)
+/* Room for the evictor's 160, and beside them for what gives way to them. A connection is 120 kB. */
+#define CONNECTIONS 4u
+#define BULK_STREAMS 50u
+/* What pods do matters to nodes that are being removed: then nothing rests (leading.c). */
+#define REST_USEC (100 * USEC_PER_MSEC)
 
 typedef struct Arguments {
         const char *config_path;
@@ -28,6 +30,7 @@ typedef struct Arguments {
 } Arguments;
 
 typedef struct Program {
+        Log *log;
         KubeProcess process;
         CoordinatorConfig config;
         CloudProvider *provider;
@@ -85,10 +88,6 @@ static int parse_arguments(int argc, char **argv, Arguments *a) {
         return 1;
 }
 
-static void on_notify(const char *text, void *userdata) {
-        (void) sd_notify(0, text);
-}
-
 static const char *on_getenv(const char *name, void *userdata) {
         return secure_getenv(name);
 }
@@ -138,43 +137,28 @@ static void on_stopped(void *userdata) {
         loop_exit(p->process.env.loop, 0);
 }
 
-static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+static void on_stop_signal(int signal, void *userdata) {
         Program *p = userdata;
 
-        log_info(p->process.env.log, "Got %s, stopping", strsignal((int) si->ssi_signo));
+        log_info(p->log, "Got %s, stopping", strsignal(signal));
         coordinator_stop(p->coordinator, on_stopped, p);
-        return 0;
-}
-
-static int watch_signals(Program *p) {
-        static const int signals[] = { SIGTERM, SIGINT };
-        sd_event *e = loop_sd_event(p->process.env.loop);
-        sigset_t set;
-        int r;
-
-        sigemptyset(&set);
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
-                sigaddset(&set, signals[i]);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
-        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-                return -errno;
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
-                r = sd_event_add_signal(e, NULL, signals[i], on_signal, p);
-                if (r < 0)
-                        return r;
-        }
-        return sd_event_set_watchdog(e, true);
 }
 
 static int run(Program *p) {
+        const DaemonSignals signals = { .on_stop = on_stop_signal, .userdata = p };
+        const HttpCurlOptions curl = { .user_agent = "vesper-coordinator/" VESPER_VERSION,
+                                       .max_connections_per_host = CONNECTIONS,
+                                       .max_bulk_streams = BULK_STREAMS,
+                                       .keep_tls_buffers = true,
+                                       .rest_usec = REST_USEC };
         int r;
 
-        r = kube_process_open(&p->process, "vesper-coordinator", log_target(&p->config),
-                              log_level(&p->config));
+        r = log_new(log_target(&p->config), log_level(&p->config), "vesper-coordinator", &p->log);
         if (r < 0)
                 return r;
-        p->process.env.notify = on_notify;
+        r = kube_process_open(&p->process, p->log, &curl);
+        if (r < 0)
+                return r;
         r = kube_process_load(&p->process, p->config.kubeconfig, true, false);
         if (r < 0)
                 return r;
@@ -191,14 +175,14 @@ static int run(Program *p) {
                             &p->coordinator);
         if (r < 0)
                 return r;
-        r = watch_signals(p);
+        r = daemon_watch_signals(p->process.env.loop, p->log, &signals);
         if (r < 0)
-                return log_error_errno(p->process.env.log, r, "Failed to watch signals: %m");
+                return r;
         loop_set_pace(p->process.env.loop, WAKEUPS_BURST, WAKEUP_USEC);
         r = coordinator_start(p->coordinator);
         if (r < 0)
                 return r;
-        log_info(p->process.env.log, "vesper-coordinator %s at %s, %s", VESPER_VERSION,
+        log_info(p->log, "vesper-coordinator %s at %s, %s", VESPER_VERSION,
                  p->process.kubeconfig->server, kube_auth_describe(p->process.auth));
         return loop_run(p->process.env.loop);
 }
@@ -207,6 +191,7 @@ static void program_done(Program *p) {
         coordinator_free(p->coordinator);
         cloud_provider_free(p->provider);
         kube_process_done(&p->process);
+        log_free(p->log);
         free(p->identity);
         config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
 }

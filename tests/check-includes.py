@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-SHARED = ["base", "loop", "log", "config", "json", "http-client", "http-server", "metrics", "kube", "drain"]
+SHARED = ["base", "loop", "log", "config", "json", "http-client", "http-server", "metrics", "kube", "drain", "daemon"]
 # Inside coordinator: cluster < budget, cloud < termination, interruption, disruption < reboot < ctl, main.
 COORDINATOR = {"cluster": 0, "budget": 1, "cloud": 1, "termination": 2, "interruption": 2, "disruption": 2, "reboot": 3,
                "ctl": 4, ".": 4}
@@ -87,7 +87,7 @@ def check(top):
 
 
 def self_test():
-    bad = [("shared/base/a.c", "shared/kube/b.h"), ("shared/drain/a.c", "agent/b.h"), ("agent/a.c", "coordinator/b.h"),
+    bad = [("shared/base/a.c", "shared/kube/b.h"), ("shared/drain/a.c", "agent/b.h"), ("shared/kube/a.c", "shared/daemon/b.h"), ("shared/daemon/a.c", "agent/b.h"), ("agent/a.c", "coordinator/b.h"),
            ("coordinator/cluster/a.c", "coordinator/cloud/b.h"), ("agent/a.c", "tests/fake/b.h"),
            ("coordinator/cloud/a.c", "coordinator/termination/b.h")]
     good = [("shared/kube/a.c", "shared/base/b.h"), ("agent/a.c", "shared/drain/b.h"), ("tests/sim/a.c", "agent/b.h"),

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 
 #include "ctl-fetch.h"
+#include "daemon.h"
 #include "kube-process.h"
 #include "string-util.h"
-
-#define EXIT_USAGE 2
 
 typedef struct Arguments {
         const char *kubeconfig, *lease_ns, *lease_name;
@@ -15,6 +14,7 @@ typedef struct Arguments {
 } Arguments;
 
 typedef struct Program {
+        Log *log;
         KubeProcess process;
         Arguments arguments;
         CtlFetch *fetch;
@@ -119,9 +119,13 @@ static int print_status(Program *p) {
 }
 
 static int run(Program *p) {
+        const HttpCurlOptions curl = { .user_agent = "vesperctl/" VESPER_VERSION };
         int r;
 
-        r = kube_process_open(&p->process, "vesperctl", LOG_TARGET_TEXT, LOG_LEVEL_NOTICE);
+        r = log_new(LOG_TARGET_TEXT, LOG_LEVEL_NOTICE, "vesperctl", &p->log);
+        if (r < 0)
+                return r;
+        r = kube_process_open(&p->process, p->log, &curl);
         if (r < 0)
                 return r;
         r = kube_process_load(&p->process, p->arguments.kubeconfig, false, true);
@@ -133,7 +137,7 @@ static int run(Program *p) {
         r = ctl_fetch_new(p->process.client, p->arguments.lease_ns, p->arguments.lease_name, on_fetched, p,
                           &p->fetch);
         if (r < 0)
-                return log_error_errno(p->process.env.log, r, "Failed to ask the API server: %m");
+                return log_error_errno(p->log, r, "Failed to ask the API server: %m");
         r = loop_run(p->process.env.loop);
         return r < 0 ? r : print_status(p);
 }
@@ -152,5 +156,6 @@ int main(int argc, char **argv) {
         ctl_fetch_free(p.fetch);
         ctl_snapshot_done(&p.snapshot);
         kube_process_done(&p.process);
+        log_free(p.log);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * What the two programs of this folder stand on outside a simulation: a loop on the real clock, a transport,
- * a credential, a client.
+ * What our programs stand on outside a simulation: a loop on the real clock, a transport, a credential, a
+ * client.
  */
 
 #include "env.h"
+#include "http-curl.h"
 #include "kube-client.h"
 #include "kubeconfig.h"
 #include "log.h"
@@ -19,9 +20,9 @@ typedef struct KubeProcess {
         char boot_id[33];
 } KubeProcess;
 
-/* Loop, log, randomness, transport, children. name: for log and User-Agent. 0 or a negative errno. */
-int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level);
-/* With a kubeconfig that is loaded by one of the calls below. Says what is wrong. */
+/* Loop, randomness, transport, children, the service manager. Says to log, which is borrowed, what is wrong. */
+int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl);
+/* name: for managedFields. With a kubeconfig that is loaded by one of the calls below. Says what is wrong. */
 int kube_process_connect(KubeProcess *p, const char *name);
 void kube_process_done(KubeProcess *p);
 

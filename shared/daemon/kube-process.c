@@ -5,38 +5,21 @@
 #include <systemd/sd-id128.h>
 #include <unistd.h>
 
-#include "http-curl.h"
+#include "daemon.h"
 #include "string-util.h"
 
-/* Room for the evictor's 160, and beside them for what gives way to them. A connection is 120 kB. */
-#define CONNECTIONS 4u
-#define BULK_STREAMS 50u
-/* What pods do matters to nodes that are being removed: then nothing rests (leading.c). */
-#define REST_USEC (100 * USEC_PER_MSEC)
-
-int kube_process_open(KubeProcess *p, const char *name, LogTarget target, LogLevel level) {
-        _cleanup_free_ char *agent = strf("%s/%s", name, VESPER_VERSION);
-        HttpCurlOptions curl = { .user_agent = agent,
-                                 .max_connections_per_host = CONNECTIONS,
-                                 .max_bulk_streams = BULK_STREAMS,
-                                 .keep_tls_buffers = true,
-                                 .rest_usec = REST_USEC };
+int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl) {
         sd_id128_t boot;
         int r;
 
-        *p = (KubeProcess){ .env = { .version = VESPER_VERSION } };
-        if (!agent)
-                return -ENOMEM;
-        r = log_new(target, level, name, &p->env.log);
-        if (r < 0)
-                return r;
+        *p = (KubeProcess){ .env = { .version = VESPER_VERSION, .log = log, .notify = daemon_notify } };
         r = loop_new(&p->env.loop);
         if (r < 0)
                 return log_error_errno(p->env.log, r, "Failed to make the event loop: %m");
         r = random_new_from_system(&p->env.random);
         if (r < 0)
                 return log_error_errno(p->env.log, r, "Failed to get randomness: %m");
-        r = http_curl_new(p->env.loop, p->env.log, &curl, &p->env.transport);
+        r = http_curl_new(p->env.loop, p->env.log, curl, &p->env.transport);
         if (r < 0)
                 return log_error_errno(p->env.log, r, "Failed to make the HTTP transport: %m");
         r = child_runner_new(p->env.loop, &p->env.children);
@@ -130,6 +113,5 @@ void kube_process_done(KubeProcess *p) {
         http_transport_free(p->env.transport);
         random_free(p->env.random);
         loop_free(p->env.loop);
-        log_free(p->env.log);
         *p = (KubeProcess){};
 }
