@@ -312,6 +312,7 @@ static int process_run(Process *p) {
         r = open_kube(p);
         if (r < 0)
                 return r;
+        kube_process_warn(&p->kube);
         r = agent_new(&p->kube.env, &p->config, p->kube.client, &p->agent);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to set up the agent: %m");
@@ -372,7 +373,7 @@ static int process_check(Process *p) {
                 return EXIT_FAILURE;
         if (open_kube(p) < 0)
                 kube_error = "it cannot be used, the line above says why";
-        r = check_run(&p->kube.env, &p->config, p->kube.client, p->kube.auth, kube_error, &table);
+        r = check_run(&p->kube.env, &p->config, p->kube.kubeconfig, p->kube.client, p->kube.auth, kube_error, &table);
         if (r < 0) {
                 log_error_errno(p->log, r, "Failed to check: %m");
                 return EXIT_FAILURE;

@@ -234,13 +234,15 @@ static void check_done(Check *c) {
         free(c->unit_state);
 }
 
-int check_run(Env *env, const AgentConfig *config, KubeClient *client, KubeAuth *auth,
-              const char *kube_error, CheckTable *ret) {
+int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig, KubeClient *client,
+              KubeAuth *auth, const char *kube_error, CheckTable *ret) {
         _cleanup_(check_done)
                 Check c = { .env = env, .client = client, .facts = known_facts(env, config, kube_error) };
         int r;
 
         *ret = (CheckTable){ 0 };
+        if (kubeconfig)
+                c.facts.kube_risk = kubeconfig_risk(kubeconfig, &c.facts.kube_remedy);
         r = timer_new(env->loop, "check-limit", on_end, &c, &c.limit);
         if (r >= 0)
                 r = timer_new(env->loop, "check-end", on_end, &c, &c.end);

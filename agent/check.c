@@ -31,6 +31,10 @@ static int judge_credential(const CheckFacts *f, CheckTable *t) {
         return add(t, CHECK_OK, "credential", strf("%s, node %s", f->kubeconfig, strempty(f->node)), NULL);
 }
 
+static int judge_risk(const CheckFacts *f, CheckTable *t) {
+        return f->kube_risk ? add(t, CHECK_WARN, "risk", strdup(f->kube_risk), f->kube_remedy) : 0;
+}
+
 static int judge_api(const CheckFacts *f, CheckTable *t) {
         if (f->api_http < 0)
                 return 0;
@@ -193,7 +197,7 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
-                judge_credential, judge_api,     judge_metadata, judge_shutdown,
+                judge_credential, judge_risk,    judge_api,  judge_metadata, judge_shutdown,
                 judge_healthz,    judge_kubelet, judge_unit,     judge_scopes,
         };
 

@@ -28,6 +28,7 @@ typedef struct CheckFacts {
         const char *kubeconfig; /* NULL: none found */
         const char *kube_error; /* why it cannot be used; NULL: it can */
         const char *node;
+        const char *kube_risk, *kube_remedy; /* kubeconfig_risk() */
         /* GET of the own Node: -1: not asked; 0: no answer, and api_error says why */
         int api_http;
         const char *api_error;
@@ -71,7 +72,7 @@ CheckLevel check_worst(const CheckTable *t);
 void check_print(const CheckTable *t, FILE *to);
 void check_table_done(CheckTable *t);
 
-/* client, auth: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno;
+/* kubeconfig, client, auth: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno;
  * *ret is then empty. */
-int check_run(Env *env, const AgentConfig *config, KubeClient *client, KubeAuth *auth,
-              const char *kube_error, CheckTable *ret);
+int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig, KubeClient *client,
+              KubeAuth *auth, const char *kube_error, CheckTable *ret);

@@ -165,6 +165,7 @@ static int run(Program *p) {
         r = kube_process_connect(&p->process, "vesper-coordinator");
         if (r < 0)
                 return r;
+        kube_process_warn(&p->process);
         r = make_provider(p);
         if (r < 0)
                 return r;

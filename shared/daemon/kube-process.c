@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "log-catalog.h"
 #include "string-util.h"
 
 int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl) {
@@ -103,6 +104,14 @@ int kube_process_connect(KubeProcess *p, const char *name) {
                                        p->kubeconfig->server);
         log_debug(p->env.log, "API server %s, %s", p->kubeconfig->server, kube_auth_describe(p->auth));
         return 0;
+}
+
+void kube_process_warn(const KubeProcess *p) {
+        const char *remedy, *risk = kubeconfig_risk(p->kubeconfig, &remedy);
+
+        if (risk)
+                log_event(p->env.log, LOG_LEVEL_WARNING, MESSAGE_CREDENTIAL_AT_RISK, NULL, 0, "API server %s: %s. %s",
+                          p->kubeconfig->server, risk, remedy);
 }
 
 void kube_process_done(KubeProcess *p) {

@@ -24,6 +24,8 @@ typedef struct KubeProcess {
 int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl);
 /* name: for managedFields. With a kubeconfig that is loaded by one of the calls below. Says what is wrong. */
 int kube_process_connect(KubeProcess *p, const char *name);
+/* Warns of a kubeconfig with which the credential is at risk. */
+void kube_process_warn(const KubeProcess *p);
 void kube_process_done(KubeProcess *p);
 
 /* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else

@@ -48,6 +48,8 @@
 #define MESSAGE_FINALIZER_REMOVED "d0a92bc0c3f927c498d605a413f7a9b5"
 /* The configuration has a value that we do not start with. */
 #define MESSAGE_CONFIGURATION_REFUSED "13dea1d6f494f9ea5a50f8494b27f232"
+/* The credential for the API server is used in a way that puts it at risk. */
+#define MESSAGE_CREDENTIAL_AT_RISK "674431861a764a3287cabb8bb1883aeb"
 /* The process is up and does its work. */
 #define MESSAGE_READY "aba7501ff7679c2e2f1b9117cae88daf"
 /* The process ends. */

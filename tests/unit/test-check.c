@@ -98,6 +98,14 @@ static void test_all_is_well(void **state) {
         assert_int_equal(check_exit_status(CHECK_FAIL), 4);
 }
 
+static void test_risk(void **state) {
+        CheckFacts f = good();
+
+        f.kube_risk = "everybody can read it";
+        f.kube_remedy = "Mend the kubeconfig.";
+        assert_row(&f, "a credential that is at risk", "risk", CHECK_WARN, "Mend the kubeconfig.");
+}
+
 static void test_cluster(void **state) {
         static const struct {
                 const char *what;
@@ -339,7 +347,7 @@ static void test_machine(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_print),   cmocka_unit_test(test_all_is_well),
-                cmocka_unit_test(test_cluster), cmocka_unit_test(test_metadata),
+                cmocka_unit_test(test_cluster), cmocka_unit_test(test_risk), cmocka_unit_test(test_metadata),
                 cmocka_unit_test(test_kubelet), cmocka_unit_test(test_configz),
                 cmocka_unit_test(test_asking),  cmocka_unit_test(test_machine),
         };

@@ -19,6 +19,7 @@
         "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: here\n  context: " \
         "{cluster: c, user: u}\n"
 #define CLUSTER "clusters:\n- name: c\n  cluster:\n    server: https://api:6443\n"
+#define PLAIN "clusters:\n- name: c\n  cluster:\n    server: http://api:8080\n"
 #define USER "users:\n- name: u\n  user:\n"
 
 static void test_good(void **state) {
@@ -110,6 +111,46 @@ static void test_embedded(void **state) {
         assert_memory_equal(copy->key_data, "key", copy->key_data_size);
         assert_string_equal(copy->tls_server_name, "kubernetes");
         assert_string_equal(copy->user_name, "u");
+}
+
+static void test_risks(void **state) {
+        static const struct {
+                const char *what, *text;
+                const char *risk, *remedy; /* part of what is said; NULL: nothing */
+        } rows[] = {
+                { "a CA and a token", HEAD CLUSTER USER "    token: t\n", NULL, NULL },
+                { "no check of the server",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: true\n" USER "    token: t\n",
+                  "insecure-skip-tls-verify is set", "certificate-authority" },
+                { "nor with a certificate",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: true\n" USER
+                               "    client-certificate: /c\n    client-key: /k\n",
+                  "answer in its place", "Take insecure-skip-tls-verify out" },
+                { "a check that is asked for", HEAD CLUSTER "    insecure-skip-tls-verify: false\n" USER "    token: t\n",
+                  NULL, NULL },
+                { "a token over http", HEAD PLAIN USER "    token: t\n", "over http://", "https://" },
+                { "one of a file", HEAD PLAIN USER "    tokenFile: /t\n", "over http://", "https://" },
+                { "one of a plugin",
+                  HEAD PLAIN USER
+                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: c, interactiveMode: Never}\n",
+                  "over http://", "https://" },
+                { "http without a credential", HEAD PLAIN USER "    token: ''\n", NULL, NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
+                const char *risk, *remedy = NULL;
+
+                print_message("%s\n", rows[i].what);
+                assert_return_code(kubeconfig_parse(rows[i].text, strlen(rows[i].text), "/etc", &c, NULL), 0);
+                risk = kubeconfig_risk(c, &remedy);
+                assert_int_equal(!risk, !rows[i].risk);
+                if (!risk)
+                        continue;
+                assert_non_null(strstr(risk, rows[i].risk));
+                assert_non_null(strstr(remedy, rows[i].remedy));
+        }
 }
 
 static void test_exec(void **state) {
@@ -408,6 +449,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_good),
                 cmocka_unit_test(test_embedded),
+                cmocka_unit_test(test_risks),
                 cmocka_unit_test(test_exec),
                 cmocka_unit_test(test_bad),
                 cmocka_unit_test(test_bounds),
