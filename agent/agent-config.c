@@ -12,27 +12,27 @@ static const char *const too_short_choices[] = { "degrade", "refuse", NULL };
 static const char *const target_choices[] = { "auto", "journal", "json", "text", "null", NULL };
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
 
-#define ITEM_STRING(s, k, member, def, text) \
+#define ITEM_STRING(s, k, member, def, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
-                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, __VA_ARGS__ \
         }
-#define ITEM_USEC(s, k, member, def, low, high, text) \
+#define ITEM_USEC(s, k, member, def, low, high, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_usec, .format = config_format_usec, \
                 .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, .min = low, \
-                .max = high \
+                .max = high, __VA_ARGS__ \
         }
-#define ITEM_BOOL(s, k, member, def, text) \
+#define ITEM_BOOL(s, k, member, def, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_bool, .format = config_format_bool, \
-                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text \
+                .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, __VA_ARGS__ \
         }
-#define ITEM_CHOICE(s, k, member, def, list, text) \
+#define ITEM_CHOICE(s, k, member, def, list, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
                 .offset = offsetof(AgentConfig, member), .default_value = def, .help = text, \
-                .choices = list \
+                .choices = list, __VA_ARGS__ \
         }
 
 const ConfigItem agent_config_table[] = {
@@ -54,25 +54,25 @@ const ConfigItem agent_config_table[] = {
                     "What survives a crash of the agent: which notice was handled how far."),
         ITEM_USEC("Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s", 0, 10 * USEC_PER_MINUTE,
                   "Between cordon and first eviction, so that load balancers let go; only for notices that "
-                  "leave 5 minutes or more."),
+                  "leave 5 minutes or more.", .flags = CONFIG_RELOADABLE),
         ITEM_BOOL("Shutdown", "Drain", shutdown_drain, "yes",
                   "Whether the node is drained before its machine is powered off or rebooted, whoever told "
                   "it."),
         ITEM_USEC("Shutdown", "MaxSec", shutdown_max_usec, "10min", USEC_PER_SEC, USEC_PER_HOUR,
-                  "The most time by which such a shutdown is delayed for that."),
+                  "The most time by which such a shutdown is delayed for that.", .flags = CONFIG_RELOADABLE),
         ITEM_USEC("Shutdown", "RebootPatienceSec", reboot_patience_usec, "1h", USEC_PER_SEC, USEC_PER_DAY,
                   "How long vesper-reboot.service waits for the coordinator to grant a reboot; then it "
-                  "fails."),
+                  "fails.", .flags = CONFIG_RELOADABLE),
         ITEM_CHOICE("Shutdown", "TooShort", shutdown_too_short, "degrade", too_short_choices,
                     "Where logind and systemd give less time than MaxSec=: drain in what there is, or drain "
                     "nothing "
-                    "before a shutdown and say so."),
+                    "before a shutdown and say so.", .flags = CONFIG_RELOADABLE),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
                     "ADDRESS:PORT or unix:/PATH for Prometheus (/metrics) and /healthz. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,
-                    "auto: text on a terminal, the journal under systemd, else JSON lines."),
+                    "auto: text on a terminal, the journal under systemd, else JSON lines.", .flags = CONFIG_RELOADABLE),
         ITEM_CHOICE("Log", "Level", log_level, "info", level_choices,
-                    "The least important level that is logged."),
+                    "The least important level that is logged.", .flags = CONFIG_RELOADABLE),
 };
 const size_t agent_config_table_size = ELEMENTSOF(agent_config_table);
 

@@ -11,16 +11,16 @@ static const char *const delete_choices[] = { "never", "terminate", "always", NU
 static const char *const target_choices[] = { "journal", "json", "text", "null", "auto", NULL };
 static const char *const level_choices[] = { "error", "warning", "notice", "info", "debug", NULL };
 
-#define STRING(s, k, field, def, text) \
+#define STRING(s, k, field, def, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
-                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text \
+                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, __VA_ARGS__ \
         }
-#define CHOICE(s, k, field, table, def, text) \
+#define CHOICE(s, k, field, table, def, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_choice, .format = config_format_choice, \
                 .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, \
-                .choices = table \
+                .choices = table, __VA_ARGS__ \
         }
 
 const ConfigItem coordinator_config_table[] = {
@@ -42,7 +42,7 @@ const ConfigItem coordinator_config_table[] = {
         CHOICE("Drain", "Protected", protected_policy, protected_choices, "wait",
                "Pods that opted out of eviction on a node being deleted: wait (nothing is evicted until "
                "they are gone), others (the rest is evicted meanwhile), ignore (they are evicted like any "
-               "other). An interrupted node waits for none of them."),
+               "other). An interrupted node waits for none of them.", .flags = CONFIG_RELOADABLE),
         { .section = "Drain",
           .key = "LoadBalancerWaitSec",
           .parse = config_parse_usec,
@@ -50,13 +50,14 @@ const ConfigItem coordinator_config_table[] = {
           .offset = offsetof(CoordinatorConfig, lb_wait_usec),
           .default_value = "0s",
           .max = USEC_PER_HOUR,
-          .help = "How long load balancers get to let go of a node before its pods are evicted." },
+          .help = "How long load balancers get to let go of a node before its pods are evicted.",
+          .flags = CONFIG_RELOADABLE },
         CHOICE("Interruption", "Delete", interruption_delete, delete_choices, "terminate",
                "Whether a managed node whose agent tells of its end is deleted at once, so that its drain "
                "is "
                "seen through, its volumes are let go and its machine is ended and replaced, without waiting "
                "for its cloud: terminate (if its cloud is to terminate it), always (also if its cloud is to "
-               "stop or hibernate it, after which it would come back), never."),
+               "stop or hibernate it, after which it would come back), never.", .flags = CONFIG_RELOADABLE),
         { .section = "Budget",
           .key = "MaxConcurrentReboots",
           .parse = config_parse_unsigned,
@@ -65,7 +66,8 @@ const ConfigItem coordinator_config_table[] = {
           .default_value = "1",
           .max = 10000,
           .help = "How many nodes may hold a slot to reboot at once, of those that ask for one "
-                  "(vesper-reboot.service, shutdown -r +N). 0: none is granted." },
+                  "(vesper-reboot.service, shutdown -r +N). 0: none is granted.",
+          .flags = CONFIG_RELOADABLE },
         { .section = "Budget",
           .key = "RebootSlotSec",
           .parse = config_parse_usec,
@@ -77,12 +79,13 @@ const ConfigItem coordinator_config_table[] = {
           .help = "How long such a slot is kept at most, from its grant until the node is Ready with "
                   "another "
                   "boot id: the agent's [Shutdown] MaxSec= and the machine's start must fit. A node that is "
-                  "not back by then keeps no other from rebooting." },
+                  "not back by then keeps no other from rebooting.",
+          .flags = CONFIG_RELOADABLE },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",
-               "Where messages go; auto goes by what standard error is."),
+               "Where messages go; auto goes by what standard error is.", .flags = CONFIG_RELOADABLE),
         CHOICE("Log", "Level", log_level, level_choices, "info",
-               "The least important level that is logged."),
+               "The least important level that is logged.", .flags = CONFIG_RELOADABLE),
 };
 const size_t coordinator_config_table_size = ELEMENTSOF(coordinator_config_table);

@@ -11,6 +11,7 @@
 
 #define TEMPLATE_MAX_BYTES (256u * 1024u)
 #define PLACE "@KEYS@\n"
+#define RELOADABLE "A reload takes a change of it over."
 
 /* What the parser of this item takes, in its own words: it is asked for something that it refuses. NULL in
  * *ret: anything. */
@@ -45,6 +46,8 @@ static int print_conf(FILE *f, const ConfigItem *item, const char *value, const 
         fprintf(f, "\n# %s\n", item->help);
         if (value)
                 fprintf(f, "# Takes %s.\n", value);
+        if (item->flags & CONFIG_RELOADABLE)
+                fputs("# " RELOADABLE "\n", f);
         /* A list adds to its default unless it is emptied first. */
         if (item->parse == config_parse_strv && !isempty(default_value))
                 fprintf(f, "#%s=\n", item->key);
@@ -79,6 +82,8 @@ static void print_man(FILE *f, const ConfigItem *item, const char *value) {
                 print_roff(f, item->default_value);
                 fputs(".\n", f);
         }
+        if (item->flags & CONFIG_RELOADABLE)
+                fputs(RELOADABLE "\n", f);
 }
 
 static int print_keys(FILE *f, bool man, const ConfigItem *table, size_t n_table, size_t target_size) {

@@ -16,6 +16,21 @@ static bool has_bounds(const ConfigItem *i) {
         return i->min != 0 || i->max != 0;
 }
 
+size_t config_value_size(const ConfigItem *i) {
+        if (i->parse == config_parse_string)
+                return sizeof(char *);
+        if (i->parse == config_parse_strv)
+                return sizeof(char **);
+        if (i->parse == config_parse_bool)
+                return sizeof(bool);
+        if (i->parse == config_parse_usec)
+                return sizeof(usec_t);
+        if (i->parse == config_parse_unsigned)
+                return sizeof(unsigned);
+        assert(i->parse == config_parse_choice);
+        return sizeof(int);
+}
+
 int config_parse_string(const ConfigItem *i, const char *v, void *t, const char **e) {
         return free_and_strdup(t, isempty(v) ? NULL : v);
 }

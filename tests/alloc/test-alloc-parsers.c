@@ -378,6 +378,28 @@ static int load_config(const ConfigItem *table, size_t n_table, void *settings) 
         return r;
 }
 
+/* A reload: all of it, or nothing. */
+static int do_config_take(void) {
+        char *more[] = { (char *) "Log.Level=debug", (char *) "Lease.Name=other", NULL };
+        _cleanup_free_ char *taken = NULL, *left = NULL;
+        CoordinatorConfig c = { 0 }, fresh = { 0 };
+        int r;
+
+        r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false, NULL, &c);
+        if (r >= 0)
+                r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false, more,
+                                &fresh);
+        if (r >= 0) {
+                int level = c.log_level;
+
+                r = config_take(coordinator_config_table, coordinator_config_table_size, &c, &fresh, &taken, &left);
+                assert_int_equal(c.log_level == level, r < 0);
+        }
+        config_done(coordinator_config_table, coordinator_config_table_size, &c);
+        config_done(coordinator_config_table, coordinator_config_table_size, &fresh);
+        return r;
+}
+
 static int do_agent_config(void) {
         char *environment[] = { (char *) "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://h/", NULL };
         _cleanup_(agent_config_done) AgentConfig c = { 0 };
@@ -701,6 +723,7 @@ static const struct {
         { "spot/instance-action", do_instance_action },
         { "agent.conf", do_agent_config },
         { "coordinator.conf", do_coordinator_config },
+        { "a reload", do_config_take },
         { "DescribeInstances", do_ec2_describe },
         { "TerminateInstances", do_ec2_terminate },
         { "AWS error", do_aws_error },

@@ -34,21 +34,21 @@ static const ConfigItem table[] = {
         { "Kubernetes", "NodeName", config_parse_string, config_format_string, offsetof(Settings, name),
           NULL, "Name of the node." },
         { "Kubernetes", "Token", config_parse_string, config_format_string, offsetof(Settings, token), NULL,
-          "The key to everything.", CONFIG_SECRET },
+          "The key to everything.", CONFIG_SECRET | CONFIG_RELOADABLE },
         { "Metadata", "Source", config_parse_choice, config_format_choice, offsetof(Settings, source),
-          "auto", "Where notices come from.", .choices = sources },
+          "auto", "Where notices come from.", CONFIG_RELOADABLE, .choices = sources },
         { "Metadata", "PollSec", config_parse_usec, config_format_usec, offsetof(Settings, poll_usec), "2s",
-          "How often to ask.", .min = USEC_PER_SEC, .max = USEC_PER_MINUTE },
+          "How often to ask.", CONFIG_RELOADABLE, .min = USEC_PER_SEC, .max = USEC_PER_MINUTE },
         { "Metadata", "LongSec", config_parse_usec, config_format_usec, offsetof(Settings, long_usec),
           "infinity", "How long at most.", .min = USEC_PER_SEC, .max = USEC_INFINITY },
         { "Agent", "Retries", config_parse_unsigned, config_format_unsigned, offsetof(Settings, retries),
-          "3", "How often to try.", CONFIG_TOLERANT, .min = 1, .max = 10 },
+          "3", "How often to try.", CONFIG_TOLERANT | CONFIG_RELOADABLE, .min = 1, .max = 10 },
         { "Agent", "Limit", config_parse_unsigned, config_format_unsigned, offsetof(Settings, limit), NULL,
           "How much." },
         { "Agent", "DryRun", config_parse_bool, config_format_bool, offsetof(Settings, dry_run), "no",
-          "Only say what would be done." },
+          "Only say what would be done.", CONFIG_RELOADABLE },
         { "Agent", "Zones", config_parse_strv, config_format_strv, offsetof(Settings, zones), "a b",
-          "Where to act." },
+          "Where to act.", CONFIG_RELOADABLE },
 };
 
 static void settings_done(Settings *s) {
@@ -492,9 +492,12 @@ static void test_reference_conf(void **state) {
         text = reference(&p, "conf", "# head\n@KEYS@\n# tail\n", 0);
         assert_ptr_equal(strstr(text, "# head\n\n[Kubernetes]\n"), text);
         assert_non_null(strstr(
-                text, "\n# How often to ask.\n# Takes a time span between 1s and 1min.\n#PollSec=2s\n"));
+                text, "\n# How often to ask.\n# Takes a time span between 1s and 1min.\n"
+                      "# A reload takes a change of it over.\n#PollSec=2s\n"));
+        assert_non_null(strstr(text, "\n# How long at most.\n# Takes a time span of at least 1s.\n#LongSec=infinity\n"));
         assert_non_null(strstr(
-                text, "\n# Where notices come from.\n# Takes one of auto, ec2, none.\n#Source=auto\n"));
+                text, "\n# Where notices come from.\n# Takes one of auto, ec2, none.\n"
+                      "# A reload takes a change of it over.\n#Source=auto\n"));
         assert_non_null(strstr(text, "\n#Zones=\n#Zones=a b\n# tail\n"));
 
         put_file(&p, "agent.conf", text, strlen(text));
@@ -521,7 +524,9 @@ static void test_reference_man(void **state) {
         assert_ptr_equal(
                 strstr(text, ".SH OPTIONS\n.SS [Kubernetes]\n.TP\n.B NodeName=\nName of the node.\n"), text);
         assert_non_null(strstr(text, ".TP\n.B PollSec=\nHow often to ask.\n"
-                                     "Takes a time span between 1s and 1min.\nDefault: 2s.\n"));
+                                     "Takes a time span between 1s and 1min.\nDefault: 2s.\n"
+                                     "A reload takes a change of it over.\n.TP\n"));
+        assert_non_null(strstr(text, "Takes a time span of at least 1s.\nDefault: infinity.\n.SS"));
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 _cleanup_free_ char *line = strf("\n.B %s=\n", table[i].key);
 
@@ -534,6 +539,55 @@ static void test_reference_man(void **state) {
         unknown = reference(&p, "html", "@KEYS@\n", -EINVAL);
 }
 
+/* Text of the file, and what is taken of it and left, one load after the other into the same settings. */
+static void test_take(void **state) {
+        static const struct {
+                const char *what, *text;
+                const char *taken, *left; /* NULL: nothing */
+        } rows[] = {
+                { "the same", "", NULL, NULL },
+                { "one that can be taken", "[Metadata]\nPollSec=5s\n", "[Metadata] PollSec=5s (was 2s)", NULL },
+                { "the same again", "[Metadata]\nPollSec=5000ms\n", NULL, NULL },
+                { "one that cannot", "[Metadata]\nPollSec=5s\nLongSec=1h\n", NULL,
+                  "[Metadata] LongSec=1h (was infinity)" },
+                { "it is still another than that in force", "[Kubernetes]\nNodeName=n\n[Metadata]\nPollSec=5s\nLongSec=1h\n",
+                  NULL, "[Kubernetes] NodeName=n (was unset), [Metadata] LongSec=1h (was infinity)" },
+                { "every kind of value at once, and back",
+                  "[Kubernetes]\nToken=s3cret\n[Metadata]\nSource=none\n[Agent]\nRetries=7\nDryRun=yes\nZones=\nZones=c d\n",
+                  "[Kubernetes] Token=(hidden), [Metadata] Source=none (was auto), [Metadata] PollSec=2s (was 5s), "
+                  "[Agent] Retries=7 (was 3), [Agent] DryRun=yes (was no), [Agent] Zones=c d (was a b)",
+                  NULL },
+                { "all defaults again", "",
+                  "[Kubernetes] Token=(hidden), [Metadata] Source=auto (was none), [Agent] Retries=3 (was 7), "
+                  "[Agent] DryRun=no (was yes), [Agent] Zones=a b (was c d)",
+                  NULL },
+        };
+        _cleanup_settings_ Settings s = { 0 };
+        _cleanup_(place_done) Place p;
+
+        place_init(&p);
+        assert_return_code(load(&p, NULL, &s), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *taken = NULL, *left = NULL, *now = NULL, *wanted = NULL;
+                _cleanup_settings_ Settings fresh = { 0 };
+
+                print_message("%s\n", rows[i].what);
+                put_file(&p, "agent.conf", rows[i].text, strlen(rows[i].text));
+                assert_return_code(load(&p, NULL, &fresh), 0);
+                wanted = dump(&fresh);
+                assert_return_code(config_take(table, ELEMENTSOF(table), &s, &fresh, &taken, &left), 0);
+                assert_string_equal(strempty(taken), strempty(rows[i].taken));
+                assert_string_equal(strempty(left), strempty(rows[i].left));
+                now = dump(&s);
+                assert_int_equal(streq(now, wanted), !rows[i].left);
+        }
+        assert_null(s.name);
+        assert_null(s.token);
+        assert_int_equal(s.long_usec, USEC_INFINITY);
+        assert_int_equal(s.poll_usec, 2 * USEC_PER_SEC);
+        assert_string_equal(strbuf_str(&p.seen), "");
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),        cmocka_unit_test(test_messages),
@@ -541,7 +595,7 @@ int main(void) {
                 cmocka_unit_test(test_files_that_fail), cmocka_unit_test(test_drop_in_is_named),
                 cmocka_unit_test(test_settings),        cmocka_unit_test(test_dump),
                 cmocka_unit_test(test_dump_fails),      cmocka_unit_test(test_reference_conf),
-                cmocka_unit_test(test_reference_man),
+                cmocka_unit_test(test_reference_man),   cmocka_unit_test(test_take),
         };
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }
