@@ -54,7 +54,8 @@ const ConfigItem agent_config_table[] = {
                     "What survives a crash of the agent: which notice was handled how far."),
         ITEM_USEC("Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s", 0, 10 * USEC_PER_MINUTE,
                   "Between cordon and first eviction, so that load balancers let go; only for notices that "
-                  "leave 5 minutes or more.", .flags = CONFIG_RELOADABLE),
+                  "leave 5 minutes or more.",
+                  .flags = CONFIG_RELOADABLE),
         ITEM_BOOL("Shutdown", "Drain", shutdown_drain, "yes",
                   "Whether the node is drained before its machine is powered off or rebooted, whoever told "
                   "it."),
@@ -62,15 +63,18 @@ const ConfigItem agent_config_table[] = {
                   "The most time by which such a shutdown is delayed for that.", .flags = CONFIG_RELOADABLE),
         ITEM_USEC("Shutdown", "RebootPatienceSec", reboot_patience_usec, "1h", USEC_PER_SEC, USEC_PER_DAY,
                   "How long vesper-reboot.service waits for the coordinator to grant a reboot; then it "
-                  "fails.", .flags = CONFIG_RELOADABLE),
+                  "fails.",
+                  .flags = CONFIG_RELOADABLE),
         ITEM_CHOICE("Shutdown", "TooShort", shutdown_too_short, "degrade", too_short_choices,
                     "Where logind and systemd give less time than MaxSec=: drain in what there is, or drain "
                     "nothing "
-                    "before a shutdown and say so.", .flags = CONFIG_RELOADABLE),
+                    "before a shutdown and say so.",
+                    .flags = CONFIG_RELOADABLE),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
                     "ADDRESS:PORT or unix:/PATH for Prometheus (/metrics) and /healthz. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,
-                    "auto: text on a terminal, the journal under systemd, else JSON lines.", .flags = CONFIG_RELOADABLE),
+                    "auto: text on a terminal, the journal under systemd, else JSON lines.",
+                    .flags = CONFIG_RELOADABLE),
         ITEM_CHOICE("Log", "Level", log_level, "info", level_choices,
                     "The least important level that is logged.", .flags = CONFIG_RELOADABLE),
 };

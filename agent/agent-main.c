@@ -356,7 +356,8 @@ static int process_release(Process *p) {
                 r = open_kube(p);
         if (r < 0)
                 return r;
-        r = node_release_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p, &release);
+        r = node_release_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p,
+                             &release);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to begin: %m");
         return loop_run(p->kube.env.loop);
@@ -373,7 +374,8 @@ static int process_check(Process *p) {
                 return EXIT_FAILURE;
         if (open_kube(p) < 0)
                 kube_error = "it cannot be used, the line above says why";
-        r = check_run(&p->kube.env, &p->config, p->kube.kubeconfig, p->kube.client, p->kube.auth, kube_error, &table);
+        r = check_run(&p->kube.env, &p->config, p->kube.kubeconfig, p->kube.client, p->kube.auth, kube_error,
+                      &table);
         if (r < 0) {
                 log_error_errno(p->log, r, "Failed to check: %m");
                 return EXIT_FAILURE;

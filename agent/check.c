@@ -198,7 +198,7 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
 int check_judge(const CheckFacts *f, CheckTable *ret) {
         static int (*const judges[])(const CheckFacts *f, CheckTable *t) = {
                 judge_credential, judge_risk,    judge_api,  judge_metadata, judge_shutdown,
-                judge_healthz,    judge_kubelet, judge_unit,     judge_scopes,
+                judge_healthz,    judge_kubelet, judge_unit, judge_scopes,
         };
 
         assert(f && ret);

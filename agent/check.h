@@ -72,7 +72,7 @@ CheckLevel check_worst(const CheckTable *t);
 void check_print(const CheckTable *t, FILE *to);
 void check_table_done(CheckTable *t);
 
-/* kubeconfig, client, auth: NULL where there is none, and kube_error says why. Runs the loop. 0, or a negative errno;
- * *ret is then empty. */
+/* kubeconfig, client, auth: NULL where there is none, and kube_error says why. Runs the loop. 0, or a
+ * negative errno; *ret is then empty. */
 int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig, KubeClient *client,
               KubeAuth *auth, const char *kube_error, CheckTable *ret);

@@ -14,7 +14,8 @@ static const char *const level_choices[] = { "error", "warning", "notice", "info
 #define STRING(s, k, field, def, text, ...) \
         { \
                 .section = s, .key = k, .parse = config_parse_string, .format = config_format_string, \
-                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, __VA_ARGS__ \
+                .offset = offsetof(CoordinatorConfig, field), .default_value = def, .help = text, \
+                __VA_ARGS__ \
         }
 #define CHOICE(s, k, field, table, def, text, ...) \
         { \
@@ -42,7 +43,8 @@ const ConfigItem coordinator_config_table[] = {
         CHOICE("Drain", "Protected", protected_policy, protected_choices, "wait",
                "Pods that opted out of eviction on a node being deleted: wait (nothing is evicted until "
                "they are gone), others (the rest is evicted meanwhile), ignore (they are evicted like any "
-               "other). An interrupted node waits for none of them.", .flags = CONFIG_RELOADABLE),
+               "other). An interrupted node waits for none of them.",
+               .flags = CONFIG_RELOADABLE),
         { .section = "Drain",
           .key = "LoadBalancerWaitSec",
           .parse = config_parse_usec,
@@ -57,7 +59,8 @@ const ConfigItem coordinator_config_table[] = {
                "is "
                "seen through, its volumes are let go and its machine is ended and replaced, without waiting "
                "for its cloud: terminate (if its cloud is to terminate it), always (also if its cloud is to "
-               "stop or hibernate it, after which it would come back), never.", .flags = CONFIG_RELOADABLE),
+               "stop or hibernate it, after which it would come back), never.",
+               .flags = CONFIG_RELOADABLE),
         { .section = "Budget",
           .key = "MaxConcurrentReboots",
           .parse = config_parse_unsigned,
@@ -85,7 +88,7 @@ const ConfigItem coordinator_config_table[] = {
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",
                "Where messages go; auto goes by what standard error is.", .flags = CONFIG_RELOADABLE),
-        CHOICE("Log", "Level", log_level, level_choices, "info",
-               "The least important level that is logged.", .flags = CONFIG_RELOADABLE),
+        CHOICE("Log", "Level", log_level, level_choices, "info", "The least important level that is logged.",
+               .flags = CONFIG_RELOADABLE),
 };
 const size_t coordinator_config_table_size = ELEMENTSOF(coordinator_config_table);

@@ -18,7 +18,7 @@ typedef struct CoordinatorConfig {
         char *kubeconfig;                /* [Kubernetes] Kubeconfig=; NULL: in-cluster, then KUBECONFIG */
         char *lease_namespace;           /* [Lease] Namespace= */
         char *lease_name;                /* [Lease] Name= */
-        char *lease_identity;            /* [Lease] Identity=; NULL: the host's name; see coordinator_identity() */
+        char *lease_identity; /* [Lease] Identity=; NULL: the host's name; see coordinator_identity() */
         int provider;                    /* [Provider] Name=: index into cloud_provider_names */
         char *provider_endpoint;         /* [Provider] Endpoint= */
         char *provider_region;           /* [Provider] Region= */

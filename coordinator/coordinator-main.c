@@ -183,8 +183,8 @@ static int run(Program *p) {
         r = coordinator_start(p->coordinator);
         if (r < 0)
                 return r;
-        log_info(p->log, "vesper-coordinator %s at %s, %s", VESPER_VERSION,
-                 p->process.kubeconfig->server, kube_auth_describe(p->process.auth));
+        log_info(p->log, "vesper-coordinator %s at %s, %s", VESPER_VERSION, p->process.kubeconfig->server,
+                 kube_auth_describe(p->process.auth));
         return loop_run(p->process.env.loop);
 }
 

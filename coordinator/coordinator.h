@@ -19,8 +19,9 @@
 
 typedef struct Coordinator Coordinator;
 
-/* Who this process is in the Lease: [Lease] Identity= (else the host's name), "_" and a UUID of its own. Both replicas
- * may have been given the same configuration, and two of one name would both lead. Free it; NULL: out of memory. */
+/* Who this process is in the Lease: [Lease] Identity= (else the host's name), "_" and a UUID of its own.
+ * Both replicas may have been given the same configuration, and two of one name would both lead. Free it;
+ * NULL: out of memory. */
 char *coordinator_identity(const CoordinatorConfig *config, Random *random);
 
 /* client and provider are made by the caller (main, or a simulation) and outlive the coordinator; so does

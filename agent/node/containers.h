@@ -7,8 +7,8 @@
  *
  * With the kubelet's cgroup driver "systemd" each pod is a slice,
  * kubepods[-burstable|-besteffort]-pod<uid>.slice, and each of its containers (the sandbox's, too) a scope
- * in it: cri-containerd-<id>.scope, crio-<id>.scope, docker-<id>.scope. One GetUnitProcesses() of kubepods.slice names them
- * all; it is asked again when a scope is gone (UnitRemoved), and each second.
+ * in it: cri-containerd-<id>.scope, crio-<id>.scope, docker-<id>.scope. One GetUnitProcesses() of
+ * kubepods.slice names them all; it is asked again when a scope is gone (UnitRemoved), and each second.
  *
  * Only what was seen to run, and then not, has ended: a pod that was never seen may be about to start. And
  * only a look that was begun half a second after it was asked about counts: a container that its kubelet was

@@ -25,7 +25,8 @@ static int describe_change(StrBuf *b, const ConfigItem *item, const char *before
 }
 
 /* 1: the two differ, and it has been said; 0: they do not. */
-static int compare(const ConfigItem *item, const void *config, const void *fresh, StrBuf *taken, StrBuf *left) {
+static int compare(const ConfigItem *item, const void *config, const void *fresh, StrBuf *taken,
+                   StrBuf *left) {
         _cleanup_free_ char *before = item->format(item, (const char *) config + item->offset);
         _cleanup_free_ char *after = item->format(item, (const char *) fresh + item->offset);
         int r;

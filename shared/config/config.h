@@ -27,8 +27,8 @@ typedef int (*config_parse_t)(const ConfigItem *item, const char *value, void *t
 typedef char *(*config_format_t)(const ConfigItem *item, const void *target);
 
 typedef enum ConfigFlags {
-        CONFIG_TOLERANT = 1 << 0, /* a bad value warns and keeps what was there */
-        CONFIG_SECRET = 1 << 1,   /* --dump-config shows "(set)", errors hide the value */
+        CONFIG_TOLERANT = 1 << 0,   /* a bad value warns and keeps what was there */
+        CONFIG_SECRET = 1 << 1,     /* --dump-config shows "(set)", errors hide the value */
         CONFIG_RELOADABLE = 1 << 2, /* config_take() takes it: whoever uses it reads it each time */
 } ConfigFlags;
 
@@ -49,10 +49,12 @@ struct ConfigItem {
  * failure it holds what was read so far: config_done() it. So a reload loads into a new struct and swaps. */
 int config_load(Log *l, const ConfigItem *table, size_t n_table, const char *path, bool required, char *const *settings,
                 void *target);
-/* After a reload: takes over those values of `fresh` that are CONFIG_RELOADABLE and differ, in exchange for the old ones:
- * config_done() both. Says what differed, for people: *ret_taken what was taken ("[Log] Level=debug (was info), ..."),
- * *ret_left what was not. NULL: nothing; the caller frees them. -ENOMEM: nothing was taken. */
-int config_take(const ConfigItem *table, size_t n_table, void *config, void *fresh, char **ret_taken, char **ret_left);
+/* After a reload: takes over those values of `fresh` that are CONFIG_RELOADABLE and differ, in exchange for
+ * the old ones: config_done() both. Says what differed, for people: *ret_taken what was taken ("[Log]
+ * Level=debug (was info), ..."), *ret_left what was not. NULL: nothing; the caller frees them. -ENOMEM:
+ * nothing was taken. */
+int config_take(const ConfigItem *table, size_t n_table, void *config, void *fresh, char **ret_taken,
+                char **ret_left);
 /* INI text that config_load() would read back to the same values (but for secrets, which stand in a comment), each key with
  * its help and its default. */
 int config_dump(FILE *f, const ConfigItem *table, size_t n_table, const void *target);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * daemon/: the process around an agent, a coordinator or vesperctl: what every main() of ours does. Only a main() calls it; what
- * a simulation runs as well does not belong here.
+ * daemon/: the process around an agent, a coordinator or vesperctl: what every main() of ours does. Only a
+ * main() calls it; what a simulation runs as well does not belong here.
  *
  *      daemon.c        signals and the service manager
  *      kube-process.c  loop, transport, credential and client on the real world
@@ -20,8 +20,8 @@ typedef struct DaemonSignals {
         void *userdata;
 } DaemonSignals;
 
-/* Borrows h. From now on these come by the loop, SIGPIPE is ignored, and the service manager's watchdog is fed, if there is
- * one. Says what is wrong. */
+/* Borrows h. From now on these come by the loop, SIGPIPE is ignored, and the service manager's watchdog is
+ * fed, if there is one. Says what is wrong. */
 int daemon_watch_signals(Loop *l, Log *log, const DaemonSignals *h);
 
 /* To the service manager, if there is one: Env.notify. */

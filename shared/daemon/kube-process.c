@@ -110,8 +110,8 @@ void kube_process_warn(const KubeProcess *p) {
         const char *remedy, *risk = kubeconfig_risk(p->kubeconfig, &remedy);
 
         if (risk)
-                log_event(p->env.log, LOG_LEVEL_WARNING, MESSAGE_CREDENTIAL_AT_RISK, NULL, 0, "API server %s: %s. %s",
-                          p->kubeconfig->server, risk, remedy);
+                log_event(p->env.log, LOG_LEVEL_WARNING, MESSAGE_CREDENTIAL_AT_RISK, NULL, 0,
+                          "API server %s: %s. %s", p->kubeconfig->server, risk, remedy);
 }
 
 void kube_process_done(KubeProcess *p) {

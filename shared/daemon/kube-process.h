@@ -20,9 +20,11 @@ typedef struct KubeProcess {
         char boot_id[33];
 } KubeProcess;
 
-/* Loop, randomness, transport, children, the service manager. Says to log, which is borrowed, what is wrong. */
+/* Loop, randomness, transport, children, the service manager. Says to log, which is borrowed, what is wrong.
+ */
 int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl);
-/* name: for managedFields. With a kubeconfig that is loaded by one of the calls below. Says what is wrong. */
+/* name: for managedFields. With a kubeconfig that is loaded by one of the calls below. Says what is wrong.
+ */
 int kube_process_connect(KubeProcess *p, const char *name);
 /* Warns of a kubeconfig with which the credential is at risk. */
 void kube_process_warn(const KubeProcess *p);

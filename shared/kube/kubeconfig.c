@@ -104,15 +104,17 @@ const char *kubeconfig_risk(const KubeConfig *c, const char **ret_remedy) {
         bool token = c->token || c->token_file || c->exec_command;
 
         if (startswith(c->server, "https://") && c->insecure_skip_tls_verify) {
-                *ret_remedy = "Take insecure-skip-tls-verify out of the kubeconfig, and put the cluster's CA "
-                              "there instead (certificate-authority).";
+                *ret_remedy =
+                        "Take insecure-skip-tls-verify out of the kubeconfig, and put the cluster's CA "
+                        "there instead (certificate-authority).";
                 return "insecure-skip-tls-verify is set: whoever can get between this machine and the API "
                        "server can answer in its place, and can take a token that is sent there";
         }
         if (startswith(c->server, "http://") && token) {
                 *ret_remedy = "Let the kubeconfig's server be an https:// address, and put the cluster's CA "
                               "there (certificate-authority).";
-                return "the token of this credential is sent over http://: whoever sees the traffic can read "
+                return "the token of this credential is sent over http://: whoever sees the traffic can "
+                       "read "
                        "it, and do all that this credential may";
         }
         return NULL;

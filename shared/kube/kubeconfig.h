@@ -45,8 +45,9 @@ int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeC
 int kubeconfig_in_cluster(const char *host, const char *port, const char *directory, KubeConfig **ret, char **reterr_message);
 /* Only a server, no TLS, no credential: the in-process fake. */
 int kubeconfig_plain(const char *server, KubeConfig **ret);
-/* Why the credential or the answers of the API server are at risk with it, and what to do (*ret_remedy): static sentences for
- * people. NULL: nothing is known to be wrong. It is used all the same, as kubectl does. */
+/* Why the credential or the answers of the API server are at risk with it, and what to do (*ret_remedy):
+ * static sentences for people. NULL: nothing is known to be wrong. It is used all the same, as kubectl does.
+ */
 const char *kubeconfig_risk(const KubeConfig *c, const char **ret_remedy);
 int kubeconfig_copy(const KubeConfig *c, KubeConfig **ret);
 KubeConfig *kubeconfig_free(KubeConfig *c); /* secrets are erased */

@@ -20,7 +20,8 @@ typedef struct LeaderElector LeaderElector;
 
 typedef struct LeaderConfig {
         const char *ns, *name;   /* of the Lease */
-        const char *identity;    /* of this process alone: two of one identity both lead. A restarted process must have a new one */
+        const char *identity;    /* of this process alone: two of one identity both lead. A restarted process
+                                    must have a new one */
         /* 0: 15 s, 10 s, 2 s; lease (in whole seconds) > deadline > 1.2 * retry, else -EINVAL. */
         usec_t lease_usec, renew_deadline_usec, retry_usec;
 } LeaderConfig;

@@ -54,7 +54,8 @@
 #define MESSAGE_READY "aba7501ff7679c2e2f1b9117cae88daf"
 /* The process ends. */
 #define MESSAGE_STOPPING "351a564c17110524097d06cd46b31c30"
-/* How long a shutdown of this machine may be delayed for its node's drain; the message says what limits it. */
+/* How long a shutdown of this machine may be delayed for its node's drain; the message says what limits it.
+ */
 #define MESSAGE_SHUTDOWN_LIMITS "0d2b3f0f6a4e4a1c9b7e5d8c2f61a3b7"
 /* logind does not let us inhibit shutdowns. */
 #define MESSAGE_SHUTDOWN_NOT_INHIBITED "5c1e9a7d3b8f4f60a2d4c6e8f0917b35"

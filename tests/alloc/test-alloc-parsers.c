@@ -385,14 +385,16 @@ static int do_config_take(void) {
         CoordinatorConfig c = { 0 }, fresh = { 0 };
         int r;
 
-        r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false, NULL, &c);
+        r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false, NULL,
+                        &c);
         if (r >= 0)
-                r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false, more,
-                                &fresh);
+                r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false,
+                                more, &fresh);
         if (r >= 0) {
                 int level = c.log_level;
 
-                r = config_take(coordinator_config_table, coordinator_config_table_size, &c, &fresh, &taken, &left);
+                r = config_take(coordinator_config_table, coordinator_config_table_size, &c, &fresh, &taken,
+                                &left);
                 assert_int_equal(c.log_level == level, r < 0);
         }
         config_done(coordinator_config_table, coordinator_config_table_size, &c);

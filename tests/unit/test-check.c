@@ -346,10 +346,11 @@ static void test_machine(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_print),   cmocka_unit_test(test_all_is_well),
-                cmocka_unit_test(test_cluster), cmocka_unit_test(test_risk), cmocka_unit_test(test_metadata),
-                cmocka_unit_test(test_kubelet), cmocka_unit_test(test_configz),
-                cmocka_unit_test(test_asking),  cmocka_unit_test(test_machine),
+                cmocka_unit_test(test_print),    cmocka_unit_test(test_all_is_well),
+                cmocka_unit_test(test_cluster),  cmocka_unit_test(test_risk),
+                cmocka_unit_test(test_metadata), cmocka_unit_test(test_kubelet),
+                cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
+                cmocka_unit_test(test_machine),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);

@@ -491,13 +491,12 @@ static void test_reference_conf(void **state) {
 
         text = reference(&p, "conf", "# head\n@KEYS@\n# tail\n", 0);
         assert_ptr_equal(strstr(text, "# head\n\n[Kubernetes]\n"), text);
+        assert_non_null(strstr(text, "\n# How often to ask.\n# Takes a time span between 1s and 1min.\n"
+                                     "# A reload takes a change of it over.\n#PollSec=2s\n"));
         assert_non_null(strstr(
-                text, "\n# How often to ask.\n# Takes a time span between 1s and 1min.\n"
-                      "# A reload takes a change of it over.\n#PollSec=2s\n"));
-        assert_non_null(strstr(text, "\n# How long at most.\n# Takes a time span of at least 1s.\n#LongSec=infinity\n"));
-        assert_non_null(strstr(
-                text, "\n# Where notices come from.\n# Takes one of auto, ec2, none.\n"
-                      "# A reload takes a change of it over.\n#Source=auto\n"));
+                text, "\n# How long at most.\n# Takes a time span of at least 1s.\n#LongSec=infinity\n"));
+        assert_non_null(strstr(text, "\n# Where notices come from.\n# Takes one of auto, ec2, none.\n"
+                                     "# A reload takes a change of it over.\n#Source=auto\n"));
         assert_non_null(strstr(text, "\n#Zones=\n#Zones=a b\n# tail\n"));
 
         put_file(&p, "agent.conf", text, strlen(text));
@@ -546,19 +545,24 @@ static void test_take(void **state) {
                 const char *taken, *left; /* NULL: nothing */
         } rows[] = {
                 { "the same", "", NULL, NULL },
-                { "one that can be taken", "[Metadata]\nPollSec=5s\n", "[Metadata] PollSec=5s (was 2s)", NULL },
+                { "one that can be taken", "[Metadata]\nPollSec=5s\n", "[Metadata] PollSec=5s (was 2s)",
+                  NULL },
                 { "the same again", "[Metadata]\nPollSec=5000ms\n", NULL, NULL },
                 { "one that cannot", "[Metadata]\nPollSec=5s\nLongSec=1h\n", NULL,
                   "[Metadata] LongSec=1h (was infinity)" },
-                { "it is still another than that in force", "[Kubernetes]\nNodeName=n\n[Metadata]\nPollSec=5s\nLongSec=1h\n",
-                  NULL, "[Kubernetes] NodeName=n (was unset), [Metadata] LongSec=1h (was infinity)" },
+                { "it is still another than that in force",
+                  "[Kubernetes]\nNodeName=n\n[Metadata]\nPollSec=5s\nLongSec=1h\n", NULL,
+                  "[Kubernetes] NodeName=n (was unset), [Metadata] LongSec=1h (was infinity)" },
                 { "every kind of value at once, and back",
-                  "[Kubernetes]\nToken=s3cret\n[Metadata]\nSource=none\n[Agent]\nRetries=7\nDryRun=yes\nZones=\nZones=c d\n",
-                  "[Kubernetes] Token=(hidden), [Metadata] Source=none (was auto), [Metadata] PollSec=2s (was 5s), "
+                  "[Kubernetes]\nToken=s3cret\n[Metadata]\nSource=none\n[Agent]\nRetries=7\nDryRun="
+                  "yes\nZones=\nZones=c d\n",
+                  "[Kubernetes] Token=(hidden), [Metadata] Source=none (was auto), [Metadata] PollSec=2s "
+                  "(was 5s), "
                   "[Agent] Retries=7 (was 3), [Agent] DryRun=yes (was no), [Agent] Zones=c d (was a b)",
                   NULL },
                 { "all defaults again", "",
-                  "[Kubernetes] Token=(hidden), [Metadata] Source=auto (was none), [Agent] Retries=3 (was 7), "
+                  "[Kubernetes] Token=(hidden), [Metadata] Source=auto (was none), [Agent] Retries=3 (was "
+                  "7), "
                   "[Agent] DryRun=no (was yes), [Agent] Zones=a b (was c d)",
                   NULL },
         };

@@ -90,7 +90,8 @@ static void test_cgroups(void **state) {
                   "crio-4e.scope/x",
                   "1b2c" },
                 { "/kubepods.slice/kubepods-pod00ff_1.slice", "00ff-1" },
-                { "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c_3d.slice/docker-4e.scope",
+                { "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1b2c_3d.slice/"
+                  "docker-4e.scope",
                   "1b2c-3d" },
                 { "/machine.slice/n1/kubepods.slice/kubepods-pod00ff.slice/cri-containerd-1.scope", "00ff" },
                 { "kubepods-pod00ff.slice//", "00ff" },

@@ -81,8 +81,9 @@ static void test_same_configured_identity(void **state) {
 
 static void test_identity_is_short(void **state) {
         CoordinatorConfig config = {
-                .lease_identity = (char *) "a-name-of-more-than-a-hundred-and-twenty-eight-characters-which-"
-                                           "somebody-has-thought-out-for-a-replica-and-which-no-event-would-take"
+                .lease_identity =
+                        (char *) "a-name-of-more-than-a-hundred-and-twenty-eight-characters-which-"
+                                 "somebody-has-thought-out-for-a-replica-and-which-no-event-would-take"
         };
         _cleanup_(random_freep) Random *random = NULL;
         _cleanup_free_ char *identity = NULL, *other = NULL;

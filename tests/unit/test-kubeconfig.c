@@ -126,13 +126,13 @@ static void test_risks(void **state) {
                   HEAD CLUSTER "    insecure-skip-tls-verify: true\n" USER
                                "    client-certificate: /c\n    client-key: /k\n",
                   "answer in its place", "Take insecure-skip-tls-verify out" },
-                { "a check that is asked for", HEAD CLUSTER "    insecure-skip-tls-verify: false\n" USER "    token: t\n",
-                  NULL, NULL },
+                { "a check that is asked for",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: false\n" USER "    token: t\n", NULL, NULL },
                 { "a token over http", HEAD PLAIN USER "    token: t\n", "over http://", "https://" },
                 { "one of a file", HEAD PLAIN USER "    tokenFile: /t\n", "over http://", "https://" },
                 { "one of a plugin",
-                  HEAD PLAIN USER
-                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: c, interactiveMode: Never}\n",
+                  HEAD PLAIN USER "    exec: {apiVersion: client.authentication.k8s.io/v1, command: c, "
+                                  "interactiveMode: Never}\n",
                   "over http://", "https://" },
                 { "http without a credential", HEAD PLAIN USER "    token: ''\n", NULL, NULL },
         };
@@ -143,7 +143,8 @@ static void test_risks(void **state) {
                 const char *risk, *remedy = NULL;
 
                 print_message("%s\n", rows[i].what);
-                assert_return_code(kubeconfig_parse(rows[i].text, strlen(rows[i].text), "/etc", &c, NULL), 0);
+                assert_return_code(kubeconfig_parse(rows[i].text, strlen(rows[i].text), "/etc", &c, NULL),
+                                   0);
                 risk = kubeconfig_risk(c, &remedy);
                 assert_int_equal(!risk, !rows[i].risk);
                 if (!risk)
