@@ -40,6 +40,12 @@
                 *_take_pp = NULL; \
                 _take_p; \
         })
+#define SWAP(a, b) \
+        do { \
+                typeof(a) _swap = (a); \
+                (a) = (b); \
+                (b) = _swap; \
+        } while (0)
 #define TAKE_FD(fd) \
         ({ \
                 int *_take_fdp = &(fd); \

@@ -530,6 +530,11 @@ static int exec_setup(KubeAuth *a, char **ret_problem) {
 
 /* -- face ----------------------------------------------------------------------------------------------- */
 
+/* As client-go: a token that is there makes the plugin superfluous; a plugin goes before a certificate. */
+static bool uses_plugin(const KubeConfig *c) {
+        return c->exec_command && !c->token && !c->token_file;
+}
+
 static int setup(KubeAuth *a, char **ret_problem) {
         const KubeConfig *c = a->config;
         int r;
@@ -538,9 +543,7 @@ static int setup(KubeAuth *a, char **ret_problem) {
         a->cert.path = c->cert_data ? NULL : c->cert_file;
         a->key.path = c->key_data ? NULL : c->key_file;
         a->token.path = c->token_file;
-        /* As client-go: a token that is there makes the plugin superfluous; a plugin goes before a
-         * certificate. */
-        a->by_exec = c->exec_command && !c->token && !c->token_file;
+        a->by_exec = uses_plugin(c);
         if (a->by_exec)
                 return exec_setup(a, ret_problem);
 
@@ -580,6 +583,86 @@ int kube_auth_new(Loop *l, Log *log, ChildRunner *children, const KubeConfig *co
                 return r;
         }
         *ret = TAKE_PTR(a);
+        return 0;
+}
+
+/* -- reload --------------------------------------------------------------------------------------------- */
+
+static bool same_server(const KubeConfig *a, const KubeConfig *b) {
+        return streq(a->server, b->server) && streq_ptr(a->tls_server_name, b->tls_server_name) &&
+               a->insecure_skip_tls_verify == b->insecure_skip_tls_verify;
+}
+
+/* What it is given, the CA included. */
+static bool same_plugin(const KubeConfig *a, const KubeConfig *b) {
+        if (!streq_ptr(a->exec_command, b->exec_command) ||
+            !streq_ptr(a->exec_api_version, b->exec_api_version) || a->n_exec_env != b->n_exec_env ||
+            strv_length(a->exec_args) != strv_length(b->exec_args) ||
+            a->exec_provide_cluster_info != b->exec_provide_cluster_info ||
+            !streq_ptr(a->ca_file, b->ca_file) ||
+            !blob_equal(a->ca_data, a->ca_data_size, b->ca_data, b->ca_data_size))
+                return false;
+        for (size_t i = 0; i < strv_length(a->exec_args); i++)
+                if (!streq(a->exec_args[i], b->exec_args[i]))
+                        return false;
+        for (size_t i = 0; i < a->n_exec_env; i++)
+                if (!streq(a->exec_env[i].name, b->exec_env[i].name) ||
+                    !streq(a->exec_env[i].value, b->exec_env[i].value))
+                        return false;
+        return true;
+}
+
+static bool same_tls(const HttpTls *a, const HttpTls *b) {
+        const HttpTlsConfig *c;
+
+        if (!a || !b)
+                return a == b;
+        c = http_tls_config(b);
+        return tls_holds(a, &(PemSet){ .ca = (char *) c->ca_pem,
+                                       .ca_size = c->ca_pem_size,
+                                       .cert = (char *) c->client_cert_pem,
+                                       .cert_size = c->client_cert_pem_size,
+                                       .key = (char *) c->client_key_pem,
+                                       .key_size = c->client_key_pem_size });
+}
+
+/* Both are by files or data; `other`, to be freed, gets what was in use. Connections stay where nothing of
+ * theirs changed. */
+static void take_from(KubeAuth *a, KubeAuth *other) {
+        if (!same_tls(a->tls, other->tls))
+                SWAP(a->tls, other->tls);
+        SWAP(a->authorization, other->authorization);
+        SWAP(a->description, other->description);
+        SWAP(a->config, other->config);
+        SWAP(a->ca, other->ca);
+        SWAP(a->cert, other->cert);
+        SWAP(a->key, other->key);
+        SWAP(a->token, other->token);
+        a->checked_usec = other->checked_usec;
+        a->token_read_usec = other->token_read_usec;
+        a->problem = mfree(a->problem);
+}
+
+int kube_auth_reload(KubeAuth *a, const KubeConfig *fresh, char **reterr_message) {
+        _cleanup_(kube_auth_freep) KubeAuth *other = NULL;
+        int r;
+
+        assert(a && fresh && reterr_message);
+        if (!same_server(a->config, fresh))
+                return pem_problem(-EXDEV, reterr_message,
+                                   strdup("it names another server, or another way to prove the server"));
+        if (a->by_exec != uses_plugin(fresh) || (a->by_exec && !same_plugin(a->config, fresh)))
+                return pem_problem(-EXDEV, reterr_message, strdup("it names another exec plugin"));
+        if (a->by_exec) {
+                if (!a->child)
+                        exec_start_or_retry(a);
+                return 0;
+        }
+        r = kube_auth_new(a->loop, a->log, a->children, fresh, NULL, NULL, &other, reterr_message);
+        if (r < 0)
+                return r;
+        take_from(a, other);
+        notify(a);
         return 0;
 }
 

@@ -36,6 +36,11 @@ bool kube_auth_get(KubeAuth *a, HttpTls **ret_tls, const char **ret_authorizatio
 /* The server said 401: look again at once (files re-read, plugin run). At most one look per 10 s. True: the look goes on and
  * `ready` will tell when it is over; false: what kube_auth_get() gives is the newest there is. */
 bool kube_auth_rejected(KubeAuth *a);
+/* A reload: certificate, token and CA as this kubeconfig has or names them now, read at once; an exec plugin
+ * is run again. 0: they are in use, and who waited for a credential is told. Else what was in use stays, and
+ * *reterr_message (the caller's to free) says why: -EXDEV: it needs a KubeAuth of its own (another server,
+ * another plugin); or as kube_auth_new(). */
+int kube_auth_reload(KubeAuth *a, const KubeConfig *fresh, char **reterr_message);
 /* NULL, or why there is no credential, or no newer one: for the message of a call that waited in vain. No secret. */
 const char *kube_auth_problem(const KubeAuth *a);
 

@@ -876,6 +876,154 @@ static void test_exec_real(void **state) {
         loop_free(real.loop);
 }
 
+/* -- reload --------------------------------------------------------------------------------------------- */
+
+static int reload(World *w, const KubeConfig *c) {
+        w->message = mfree(w->message);
+        return kube_auth_reload(w->auth, c, &w->message);
+}
+
+static void test_reload_token(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeConfig c = { .server = (char *) "https://api", .token = (char *) "abc" };
+        (void) state;
+
+        assert_return_code(start(w, &c), 0);
+        c.token = (char *) "def";
+        assert_return_code(reload(w, &c), 0);
+        assert_token(w, "Bearer def");
+        assert_int_equal(w->n_heard, 1);
+
+        print_message("  one in a file, which is followed from then on\n");
+        put(w->token_file, "ghi\n");
+        c.token = NULL;
+        c.token_file = w->token_file;
+        assert_return_code(reload(w, &c), 0);
+        assert_token(w, "Bearer ghi");
+        put(w->token_file, "jkl\n");
+        run_for(w, SEC);
+        assert_token(w, "Bearer jkl");
+
+        print_message("  what cannot be read changes nothing\n");
+        c.token_file = (char *) "/nonexistent/token";
+        assert_int_equal(reload(w, &c), -ENOENT);
+        assert_non_null(strstr(w->message, "/nonexistent/token"));
+        assert_token(w, "Bearer jkl");
+        put(w->token_file, "mno\n");
+        run_for(w, SEC);
+        assert_token(w, "Bearer mno");
+
+        print_message("  another server needs a restart\n");
+        c.token_file = w->token_file;
+        c.server = (char *) "https://other";
+        assert_int_equal(reload(w, &c), -EXDEV);
+        assert_non_null(strstr(w->message, "another server"));
+        c.server = (char *) "https://api";
+        c.insecure_skip_tls_verify = true;
+        assert_int_equal(reload(w, &c), -EXDEV);
+        c.insecure_skip_tls_verify = false;
+        c.tls_server_name = (char *) "kubernetes";
+        assert_int_equal(reload(w, &c), -EXDEV);
+        assert_int_equal(w->n_heard, 2);
+        assert_token(w, "Bearer mno");
+}
+
+static void test_reload_certificate(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeConfig c = cert_config(w);
+        HttpTls *first;
+        (void) state;
+
+        put(w->ca_file, w->b.cert);
+        put(w->cert_file, w->a.cert);
+        put(w->key_file, w->a.key);
+        assert_return_code(start(w, &c), 0);
+        first = assert_pair(w, &w->a);
+
+        print_message("  the same keeps its connections\n");
+        assert_return_code(reload(w, &c), 0);
+        assert_ptr_equal(assert_pair(w, &w->a), first);
+
+        print_message("  a pair that does not match is refused\n");
+        c.key_file = NULL;
+        c.key_data = w->b.key;
+        c.key_data_size = strlen(w->b.key);
+        assert_int_equal(reload(w, &c), -EKEYREJECTED);
+        assert_non_null(strstr(w->message, "does not belong"));
+        assert_ptr_equal(assert_pair(w, &w->a), first);
+
+        print_message("  another pair, in the kubeconfig itself\n");
+        c.cert_file = NULL;
+        c.cert_data = w->b.cert;
+        c.cert_data_size = strlen(w->b.cert);
+        assert_return_code(reload(w, &c), 0);
+        assert_pair(w, &w->b);
+        assert_string_equal(kube_auth_describe(w->auth),
+                            "client certificate of the kubeconfig (expires 2030-11-21T05:03:00Z)");
+        put(w->cert_file, w->b.cert); /* nobody follows these any more */
+        put(w->key_file, w->b.key);
+        run_for(w, 5 * SEC);
+        assert_pair(w, &w->b);
+        assert_null(kube_auth_problem(w->auth));
+
+        print_message("  another CA alone\n");
+        c.ca_file = NULL;
+        c.ca_data = w->a.cert;
+        c.ca_data_size = strlen(w->a.cert);
+        assert_return_code(reload(w, &c), 0);
+        assert_string_equal(http_tls_config(assert_pair(w, &w->b))->ca_pem, w->a.cert);
+
+        print_message("  a plugin instead needs a restart\n");
+        c = (KubeConfig){ .server = (char *) "https://api",
+                          .tls_server_name = (char *) "kubernetes",
+                          .exec_command = (char *) "login",
+                          .exec_api_version = (char *) V1 };
+        assert_int_equal(reload(w, &c), -EXDEV);
+        assert_non_null(strstr(w->message, "exec plugin"));
+}
+
+static void test_reload_exec(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        char *arguments[] = { (char *) "eks", NULL };
+        KubeExecEnv environment = { (char *) "AWS_PROFILE", (char *) "node" };
+        KubeConfig c = { .server = (char *) "https://api",
+                         .exec_command = (char *) "login",
+                         .exec_api_version = (char *) V1,
+                         .exec_args = arguments,
+                         .exec_env = &environment,
+                         .n_exec_env = 1 },
+                   others[6];
+        char *other_arguments[] = { (char *) "gke", NULL };
+        KubeExecEnv other_environment = { (char *) "AWS_PROFILE", (char *) "other" };
+        (void) state;
+
+        answer(w, TOKEN("t1"));
+        assert_return_code(start(w, &c), 0);
+        run_for(w, SEC);
+        assert_token(w, "Bearer t1");
+
+        answer(w, TOKEN("t2"));
+        assert_return_code(reload(w, &c), 0);
+        assert_return_code(reload(w, &c), 0); /* it runs already */
+        assert_token(w, "Bearer t1");
+        run_for(w, SEC);
+        assert_token(w, "Bearer t2");
+        assert_int_equal(w->children->n_started, 2);
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                others[i] = c;
+        others[0].exec_command = (char *) "other";
+        others[1].exec_args = other_arguments;
+        others[2].exec_env = &other_environment;
+        others[3].n_exec_env = 0;
+        others[4].ca_file = (char *) "/ca";
+        others[5].token = (char *) "instead";
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_int_equal(reload(w, &others[i]), -EXDEV);
+        assert_int_equal(w->children->n_started, 2);
+        assert_token(w, "Bearer t2");
+}
+
 static void test_listeners(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         KubeAuthListener second = { .ready = on_heard, .userdata = w };
@@ -916,6 +1064,9 @@ int main(void) {
                 cmocka_unit_test(test_exec_superfluous),
                 cmocka_unit_test(test_exec_without_runner),
                 cmocka_unit_test(test_exec_real),
+                cmocka_unit_test(test_reload_token),
+                cmocka_unit_test(test_reload_certificate),
+                cmocka_unit_test(test_reload_exec),
                 cmocka_unit_test(test_listeners),
         };
         return cmocka_run_group_tests_name("kube-auth", tests, NULL, NULL);
