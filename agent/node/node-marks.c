@@ -237,22 +237,14 @@ char *node_patch_annotation(const KubeNode *n, const char *key, const char *valu
 
 static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status,
                           const char *message, usec_t now_usec) {
-        const Condition *old = kube_node_condition(n, type);
-        char now[RFC3339_MAX], since[RFC3339_MAX];
+        Condition c = { .type = type,
+                        .status = status,
+                        .reason = CONDITION_REASON_AGENT,
+                        .message = message,
+                        .last_transition_usec =
+                                condition_since(kube_node_condition(n, type), status, now_usec) };
 
-        rfc3339_format(now_usec, now);
-        rfc3339_format(old && old->status == status && old->last_transition_usec > 0
-                               ? old->last_transition_usec
-                               : now_usec,
-                       since);
-        json_open_object(w, NULL);
-        json_add_string(w, "type", type);
-        json_add_string(w, "status", condition_status_to_string(status));
-        json_add_string(w, "reason", CONDITION_REASON_AGENT);
-        json_add_string(w, "message", message);
-        json_add_string(w, "lastHeartbeatTime", now);
-        json_add_string(w, "lastTransitionTime", since);
-        json_close_object(w);
+        condition_write(w, &c, now_usec, 0);
 }
 
 static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type) {

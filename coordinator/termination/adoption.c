@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "adoption.h"
 
+#include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
 #include "log-catalog.h"
@@ -153,13 +154,6 @@ static const struct {
         { CLAIM_INITIALIZED, "NodeReady", "The Node was seen Ready", true },
 };
 
-static bool is_adopted_condition(const char *type) {
-        for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
-                if (streq(type, adopted_conditions[i].type))
-                        return true;
-        return false;
-}
-
 static bool condition_is_true(const KubeNodeClaim *c, const char *type) {
         const Condition *k = kube_node_claim_condition(c, type);
 
@@ -178,61 +172,30 @@ static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n) {
         return true;
 }
 
-static void add_condition(JsonWriter *w, const char *type, ConditionStatus status, const char *reason,
-                          const char *message, usec_t since_usec) {
-        char when[RFC3339_MAX];
+/* The Node is there. */
+static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
+        Condition ours[ELEMENTSOF(adopted_conditions)];
+        JsonWriter *w = claim_status_open_patch(c);
 
-        rfc3339_format(since_usec, when);
-        json_open_object(w, NULL);
-        json_add_string(w, "type", type);
-        json_add_string(w, "status", condition_status_to_string(status));
-        json_add_string(w, "reason", reason);
-        json_add_string(w, "message", message);
-        json_add_string(w, "lastTransitionTime", when);
-        json_close_object(w);
-}
-
-/* A merge patch replaces the list: what others said is said again. The Node is there. */
-static void add_conditions(JsonWriter *w, const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
-        json_open_array(w, "conditions");
+        if (!w)
+                return NULL;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++) {
-                const Condition *old = kube_node_claim_condition(c, adopted_conditions[i].type);
                 bool met = condition_is_true(c, adopted_conditions[i].type) ||
                            !adopted_conditions[i].wants_ready || kube_node_is_ready(n);
-                ConditionStatus status = met ? CONDITION_TRUE : CONDITION_FALSE;
-                bool same = old && old->status == status && old->last_transition_usec > 0;
 
-                add_condition(w, adopted_conditions[i].type, status,
-                              met ? adopted_conditions[i].reason : "NodeNotReady",
-                              met ? adopted_conditions[i].message : "The Node has not been Ready yet",
-                              same ? old->last_transition_usec : now_usec);
+                ours[i] = (Condition){
+                        .type = adopted_conditions[i].type,
+                        .status = met ? CONDITION_TRUE : CONDITION_FALSE,
+                        .reason = met ? adopted_conditions[i].reason : "NodeNotReady",
+                        .message = met ? adopted_conditions[i].message : "The Node has not been Ready yet",
+                        .last_transition_usec = now_usec,
+                };
         }
-        for (size_t i = 0; i < c->n_conditions; i++)
-                if (!is_adopted_condition(c->conditions[i].type) &&
-                    !streq(c->conditions[i].type, CLAIM_NODE_ABSENT))
-                        add_condition(w, c->conditions[i].type, c->conditions[i].status,
-                                      c->conditions[i].reason, strempty(c->conditions[i].message),
-                                      c->conditions[i].last_transition_usec);
-        json_close_array(w);
-}
-
-static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_add_string(w, "resourceVersion", c->object.meta.resource_version);
-        json_close_object(w);
-        json_open_object(w, "status");
         json_add_string(w, "phase", "Adopted");
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
-        add_conditions(w, c, n, now_usec);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
+        claim_status_add_conditions(w, c, ours, ELEMENTSOF(ours), CLAIM_NODE_ABSENT);
+        return claim_status_close_patch(w);
 }
 
 static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const char *key) {

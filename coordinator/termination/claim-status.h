@@ -2,22 +2,37 @@
 #pragma once
 
 /*
- * The status of one NodeClaim, told as it changes: the newest wish is what is written, one patch under way
- * at a time. What lasts is told after a second, so that phases that follow each other sooner cost one write;
- * pods left and blockers at most every 2 s, and less often while the claims of very many nodes want that.
- * Never waited for: a lost write is made good by the next. Nothing reads it back but people.
+ * The status of one NodeClaim. Whoever writes it does so through this file: conditional on the claim as it was
+ * when the patch was made, for a merge patch replaces the list of conditions, and what others keep in it is
+ * said again.
+ *
+ * ClaimStatus tells it as it changes (late-status.h); adoption.c makes the same patch where a claim is adopted.
  */
 
 #include "kube-client.h"
+#include "kube-kinds.h"
 #include "node-drain.h"
 #include "token-bucket.h"
 
+/* -- the patch ------------------------------------------------------------------------------------------ */
+
+/* {"metadata": {"resourceVersion": ...}, "status": {   and the end of it. NULL on ENOMEM; closing frees. */
+JsonWriter *claim_status_open_patch(const KubeNodeClaim *claim);
+/* "conditions": ours, each since when it is so, and those of others; dropped: a type that goes, or NULL. */
+void claim_status_add_conditions(JsonWriter *w, const KubeNodeClaim *claim, const Condition *ours, size_t n,
+                                 const char *dropped);
+char *claim_status_close_patch(JsonWriter *w);
+
+/* -- as it changes -------------------------------------------------------------------------------------- */
+
 typedef struct ClaimStatus ClaimStatus;
 
-/* Begins with the conditions that the claim has: a merge patch replaces the whole list. progress: borrowed;
- * each write of nothing but pods left takes one of its tokens. NULL: as many as there are. */
-int claim_status_new(KubeClient *c, HttpGuard guard, const KubeNodeClaim *claim, TokenBucket *progress,
-                     ClaimStatus **ret);
+/* The claim as it is in view, borrowed; NULL: it is gone. */
+typedef const KubeNodeClaim *(*claim_now_t)(void *userdata);
+
+/* claim: its name. progress: borrowed; LateStatusOptions. */
+int claim_status_new(KubeClient *c, HttpGuard guard, const char *claim, claim_now_t claim_now, void *userdata,
+                     TokenBucket *progress, ClaimStatus **ret);
 ClaimStatus *claim_status_free(ClaimStatus *s);
 DEFINE_FREEP(ClaimStatus, claim_status_free);
 
@@ -35,3 +50,4 @@ void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBloc
  * in 20 seconds. */
 void claim_status_hold(ClaimStatus *s);
 void claim_status_flush(ClaimStatus *s); /* what was not told yet is told at once */
+bool claim_status_is_told(const ClaimStatus *s);

@@ -20,6 +20,7 @@
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 /* No machine is ended by an older proof that nothing runs there. */
 #define PROOF_MAX_USEC (5 * USEC_PER_SEC)
+#define LAST_WORD_USEC (10 * USEC_PER_SEC)
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
 
@@ -42,6 +43,7 @@ struct NodeTermination {
         usec_t stuck_after_usec; /* of DrainRules */
         size_t n_volumes;
         usec_t volumes_moved_usec;
+        usec_t finishing_usec; /* loop_now(): since when it is */
         bool rate_taken, step_again, stepping;
 };
 
@@ -99,9 +101,11 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
         if (from == NODE_TERMINATION_FINISHING)
                 termination_report_finished(t->report, usec_sub(loop_wall(t->env->loop), t->begun_usec));
-        if (to == NODE_TERMINATION_FINISHING)
-                termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
-                                             claim_of(t) && is_anothers(&claim_of(t)->object));
+        if (to != NODE_TERMINATION_FINISHING)
+                return;
+        t->finishing_usec = loop_now(t->env->loop);
+        termination_report_finishing(t->report, t->status, is_anothers(&node_of(t)->object),
+                                     claim_of(t) && is_anothers(&claim_of(t)->object));
 }
 
 static const KubeNode *node_of(const NodeTermination *t) {
@@ -165,6 +169,10 @@ static void delete_claim(NodeTermination *t, const KubeNodeClaim *claim) {
 
 static void on_machine(MachineEnd *m, void *userdata);
 
+static const KubeNodeClaim *on_claim_now(void *userdata) {
+        return claim_of(userdata);
+}
+
 static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         /* What must be trusted stands on the claim; the Node may say what it likes. */
         const char *provider_id = claim && claim->provider_id ? claim->provider_id : n->provider_id;
@@ -206,7 +214,8 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         if (r < 0)
                 return r;
         if (claim) {
-                r = claim_status_new(context->client, context->guard, claim, context->progress, &t->status);
+                r = claim_status_new(context->client, context->guard, t->claim_name, on_claim_now, t,
+                                     context->progress, &t->status);
                 if (r < 0)
                         return r;
                 claim_status_set_node(t->status, t->name, t->uid);
@@ -639,6 +648,18 @@ static void finish_claim(NodeTermination *t) {
                 finalize(t, &claim->object, body);
 }
 
+/* A claim that somebody else keeps says how it ended; for so long that is tried. */
+static bool last_word_is_told(NodeTermination *t) {
+        usec_t now = loop_now(t->env->loop);
+        const KubeNodeClaim *claim = claim_of(t);
+
+        if (!claim || !t->status || !is_anothers(&claim->object) || claim_status_is_told(t->status) ||
+            now >= usec_add(t->finishing_usec, LAST_WORD_USEC))
+                return true;
+        requeue_at(t, usec_add(now, USEC_PER_SEC));
+        return false;
+}
+
 static bool step_finishing(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int r;
@@ -649,7 +670,8 @@ static bool step_finishing(NodeTermination *t, const KubeNode *n) {
         finish_claim(t);
         r = termination_finalizer_patch(&n->object, &body);
         if (r == 0 &&
-            (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION))) {
+            (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
+            last_word_is_told(t)) {
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its finalizers are off");
                 return true;
         }
@@ -691,8 +713,9 @@ static void step_without_node(NodeTermination *t) {
         termination_report_node_gone(t->report);
         if (t->state == NODE_TERMINATION_FINISHING)
                 finish_claim(t);
-        if (!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION) ||
-            t->state != NODE_TERMINATION_FINISHING)
+        if (t->state != NODE_TERMINATION_FINISHING ||
+            ((!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
+             last_word_is_told(t)))
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
 }
 

@@ -203,12 +203,20 @@ static int make_machine(Orphan *x, const KubeNodeClaim *claim) {
                                claim->node_pool, on_machine, x, &x->machine);
 }
 
+static const KubeNodeClaim *on_claim_now(void *userdata) {
+        const Orphan *x = userdata;
+        const KubeNodeClaim *claim = cluster_view_claim(x->orphans->context->view, x->name);
+
+        return claim && streq(claim->object.meta.uid, x->uid) ? claim : NULL;
+}
+
 static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const char *message) {
         Orphans *o = x->orphans;
         EventObject object = event_object(&claim->object);
 
         if (!x->status &&
-            claim_status_new(o->context->client, o->context->guard, claim, NULL, &x->status) < 0)
+            claim_status_new(o->context->client, o->context->guard, x->name, on_claim_now, x, NULL,
+                             &x->status) < 0)
                 return;
         claim_status_set_condition(x->status, CLAIM_NODE_ABSENT, CONDITION_TRUE, reason, message);
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);

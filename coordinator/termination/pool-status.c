@@ -56,22 +56,14 @@ static void add_condition(JsonWriter *w, const KubeNodePool *pool, const char *t
                           const char *reason, const char *message, usec_t now_usec) {
         const Condition *old = kube_node_pool_condition(pool, type);
         ConditionStatus status = holds ? CONDITION_TRUE : CONDITION_FALSE;
-        char when[RFC3339_MAX];
+        Condition c = { .type = type,
+                        .status = status,
+                        .reason = holds ? reason : "Resolved",
+                        .message = holds ? message : "",
+                        .last_transition_usec = condition_since(old, status, now_usec) };
 
-        if (!holds && !old)
-                return;
-        rfc3339_format(old && old->status == status && old->last_transition_usec > 0
-                               ? old->last_transition_usec
-                               : now_usec,
-                       when);
-        json_open_object(w, NULL);
-        json_add_string(w, "type", type);
-        json_add_string(w, "status", condition_status_to_string(status));
-        json_add_string(w, "reason", holds ? reason : "Resolved");
-        json_add_string(w, "message", holds ? message : "");
-        json_add_string(w, "lastTransitionTime", when);
-        json_add_int64(w, "observedGeneration", pool->object.meta.generation);
-        json_close_object(w);
+        if (holds || old)
+                condition_write(w, &c, 0, pool->object.meta.generation);
 }
 
 static void add_conditions(JsonWriter *w, const KubeNodePool *pool, const PoolFigures *f, usec_t now_usec) {

@@ -208,21 +208,7 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
-static void add_condition(JsonWriter *w, const NodeConditionMark *m) {
-        char when[RFC3339_MAX];
-
-        rfc3339_format(m->transition_usec, when);
-        json_open_object(w, NULL);
-        json_add_string(w, "type", m->type);
-        json_add_string(w, "status", condition_status_to_string(m->status));
-        json_add_string(w, "reason", m->reason);
-        json_add_string(w, "message", m->message);
-        json_add_string(w, "lastHeartbeatTime", when);
-        json_add_string(w, "lastTransitionTime", when);
-        json_close_object(w);
-}
-
-char *termination_conditions_patch(const char *uid, const NodeConditionMark *marks, size_t n) {
+char *termination_conditions_patch(const char *uid, const Condition *conditions, size_t n) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (json_writer_new(&w) < 0)
@@ -234,7 +220,7 @@ char *termination_conditions_patch(const char *uid, const NodeConditionMark *mar
         json_open_object(w, "status");
         json_open_array(w, "conditions");
         for (size_t i = 0; i < n; i++)
-                add_condition(w, marks + i);
+                condition_write(w, conditions + i, conditions[i].last_transition_usec, 0);
         json_close_array(w);
         json_close_object(w);
         json_close_object(w);

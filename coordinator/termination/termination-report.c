@@ -3,11 +3,12 @@
 
 #include <inttypes.h>
 
+#include "late-status.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
-#include "node-conditions.h"
 #include "string-util.h"
+#include "termination-marks.h"
 #include "token-bucket.h"
 
 #define REASON "VesperCoordinator" /* of the Node's conditions: who drains */
@@ -20,15 +21,32 @@ struct TerminationReport {
         char *node, *uid;
         bool grace_is_unset, draining_told, rate_told, expired_told;
         char *blocked_reason, *blocked_message;
-        NodeConditions *conditions;
+        LateStatus *node_status; /* its conditions */
         Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
 };
 
 static void on_drained(Timer *t, void *userdata);
 
+/* Only what is new: of the rest the agent may have said something else since. */
+static char *on_conditions(const LateStatus *s, void *userdata) {
+        const TerminationReport *r = userdata;
+        Condition list[LATE_STATUS_CONDITIONS_MAX];
+        size_t n = late_status_conditions(s, true, list);
+
+        return termination_conditions_patch(r->uid, list, n);
+}
+
 int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
                            TerminationReport **ret) {
         _cleanup_(termination_report_freep) TerminationReport *r = new0(TerminationReport, 1);
+        LateStatusOptions o = { .client = context->client,
+                                .guard = context->guard,
+                                .kind = &kube_node_kind,
+                                .name = node,
+                                .patch = KUBE_PATCH_STRATEGIC,
+                                .names_uid = true,
+                                .body = on_conditions,
+                                .userdata = r };
         int k;
 
         if (!r)
@@ -37,7 +55,7 @@ int termination_report_new(const TerminationContext *context, const char *node, 
         r->log = context->env->log;
         if (free_and_strdup(&r->node, node) < 0 || free_and_strdup(&r->uid, uid) < 0)
                 return -ENOMEM;
-        k = node_conditions_new(context->client, context->guard, node, uid, &r->conditions);
+        k = late_status_new(&o, &r->node_status);
         if (k < 0)
                 return k;
         k = timer_new(context->env->loop, "drained", on_drained, r, &r->drained);
@@ -50,7 +68,7 @@ int termination_report_new(const TerminationContext *context, const char *node, 
 TerminationReport *termination_report_free(TerminationReport *r) {
         if (!r)
                 return NULL;
-        node_conditions_free(r->conditions);
+        late_status_free(r->node_status);
         timer_free(r->drained);
         free(r->node);
         free(r->uid);
@@ -115,7 +133,7 @@ void termination_report_draining(TerminationReport *r) {
         r->draining_told = true;
         log_event(r->log, LOG_LEVEL_INFO, MESSAGE_DRAIN_STARTED, LOG_FIELDS({ "NODE", r->node }),
                   "Draining node %s", r->node);
-        node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, REASON,
                             "vesper evicts this node's pods: it is being deleted");
 }
 
@@ -238,10 +256,10 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                 on_drained(r->drained, r);
         else
                 timer_arm_in(r->drained, TOGETHER_USEC);
-        node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_TRUE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_TRUE, REASON,
                             "one consistent list shows no pod to wait for");
         if (r->draining_told)
-                node_conditions_set(r->conditions, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
+                late_status_set_condition(r->node_status, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, REASON,
                                     "the drain has ended");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_TRUE, "Drained",
@@ -251,7 +269,7 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s) {
         timer_disarm(r->drained);
         r->draining_told = false;
-        node_conditions_set(r->conditions, CONDITION_DRAINED, CONDITION_FALSE, REASON,
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, REASON,
                             "a pod was bound to it after all");
         if (s)
                 claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining",
@@ -333,7 +351,7 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
                   r->node, reason, message, stop);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
                      "%s: %s%s The node is kept, and the cloud is asked again", reason, message, stop);
-        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
+        late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);
 
@@ -346,7 +364,7 @@ void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
                 return;
         r->blocked_reason = mfree(r->blocked_reason);
         r->blocked_message = mfree(r->blocked_message);
-        node_conditions_set(r->conditions, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved",
+        late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved",
                             "the cloud goes on");
         if (s)
                 claim_status_set_cloud_error(s, NULL);
@@ -362,9 +380,9 @@ void termination_report_rate_limited(TerminationReport *r) {
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
         tell_drained(r); /* there was no machine to end */
         if (node_stays)
-                node_conditions_flush(r->conditions);
+                late_status_flush(r->node_status);
         else
-                node_conditions_hold(r->conditions);
+                late_status_hold(r->node_status);
         if (s && claim_stays)
                 claim_status_flush(s);
         else if (s)
@@ -373,7 +391,7 @@ void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool nod
 
 void termination_report_node_gone(TerminationReport *r) {
         tell_drained(r);
-        node_conditions_end(r->conditions);
+        late_status_end(r->node_status);
 }
 
 void termination_report_finished(TerminationReport *r, usec_t took_usec) {

@@ -3,22 +3,13 @@
 #include "marks.h"
 #include "string-util.h"
 
-/* Types whose message is ours to read again; the kubelet's are long and nobody decides by them. */
+/* Types of a Node whose message is ours to read again; the kubelet's are long and nobody decides by them. */
 static const char *const types_with_message[] = {
         CONDITION_DRAIN_IN_PROGRESS,
         CONDITION_DRAINED,
         CONDITION_MAINTENANCE_PLANNED,
         CONDITION_MAINTENANCE_IN_PROGRESS,
         "GracefulNodeShutdownInProgress",
-        CLAIM_LAUNCHED,
-        CLAIM_REGISTERED,
-        CLAIM_INITIALIZED,
-        CLAIM_VOLUMES_DETACHED,
-        CLAIM_INSTANCE_TERMINATING,
-        "Empty",
-        "Drifted",
-        "Expired",
-        "Consolidatable",
 };
 
 static const char *const status_table[] = {
@@ -55,7 +46,7 @@ static int optional_string(const Json *v, const char **ret) {
         return r == -ENODATA ? 0 : r;
 }
 
-static int condition_decode(const Json *v, InternPool *pool, Condition *c) {
+static int condition_decode(const Json *v, bool all_messages, InternPool *pool, Condition *c) {
         const char *type = NULL, *status = NULL, *reason = NULL, *message = NULL, *since = NULL;
 
         if (json_string(json_get(v, "type"), &type) < 0 || isempty(type) ||
@@ -72,10 +63,14 @@ static int condition_decode(const Json *v, InternPool *pool, Condition *c) {
         c->reason = intern(pool, strempty(reason));
         if (!c->type || !c->reason)
                 return -ENOMEM;
-        return message && message_wanted(type) ? free_and_strdup(&c->message, message) : 0;
+        if (!message || (!all_messages && !message_wanted(type)))
+                return 0;
+        c->message = strdup(message);
+        return c->message ? 0 : -ENOMEM;
 }
 
-int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size_t *ret_n) {
+int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Condition **ret,
+                      size_t *ret_n) {
         Condition *list;
         size_t n = 0;
 
@@ -97,7 +92,7 @@ int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size
                 return -ENOMEM;
 
         JSON_FOREACH (v, array) {
-                int r = condition_decode(v, pool, list + n++);
+                int r = condition_decode(v, all_messages, pool, list + n++);
 
                 if (r < 0) {
                         conditions_free(list, n, pool);
@@ -113,7 +108,41 @@ void conditions_free(Condition *c, size_t n, InternPool *pool) {
         for (size_t i = 0; i < n; i++) {
                 intern_unref(pool, c[i].type);
                 intern_unref(pool, c[i].reason);
-                free(c[i].message);
+                free((char *) c[i].message);
         }
         free(c);
+}
+
+const Condition *condition_find(const Condition *list, size_t n, const char *type) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].type, type))
+                        return list + i;
+        return NULL;
+}
+
+usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec) {
+        return old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec
+                                                                             : wall_now_usec;
+}
+
+static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
+        char text[RFC3339_MAX];
+
+        if (wall_usec == 0)
+                return;
+        rfc3339_format(wall_usec, text);
+        json_add_string(w, key, text);
+}
+
+void condition_write(JsonWriter *w, const Condition *c, usec_t heartbeat_usec, int64_t generation) {
+        json_open_object(w, NULL);
+        json_add_string(w, "type", c->type);
+        json_add_string(w, "status", condition_status_to_string(c->status));
+        json_add_string(w, "reason", c->reason);
+        json_add_string(w, "message", c->message);
+        add_time(w, "lastHeartbeatTime", heartbeat_usec);
+        add_time(w, "lastTransitionTime", c->last_transition_usec);
+        if (generation > 0)
+                json_add_int64(w, "observedGeneration", generation);
+        json_close_object(w);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube-decode.h"
 
+#include "marks.h"
 #include "string-util.h"
 
 /* Of a text from outside inside a sentence. */
@@ -149,7 +150,9 @@ void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret
 }
 
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n) {
-        int r = conditions_decode(v, d->pool, ret, ret_n);
+        /* Of our own kinds the coordinator writes the list back. */
+        bool all_messages = streq(d->object->kind->group, VESPER_GROUP);
+        int r = conditions_decode(v, all_messages, d->pool, ret, ret_n);
 
         if (r == -ENOMEM)
                 d->failed = true;

@@ -18,7 +18,7 @@ typedef enum ConditionStatus { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRU
 
 typedef struct Condition {
         const char *type, *reason; /* interned */
-        char *message;             /* only of vesper's own and KEP-5683's types; else NULL */
+        const char *message;       /* a decoded one's is its own. Of a Node only those of vesper's own and KEP-5683's types; else NULL */
         ConditionStatus status;
         usec_t last_transition_usec; /* wall clock; 0 if absent */
 } Condition;
@@ -143,7 +143,14 @@ const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *typ
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */
 
-int conditions_decode(const Json *array, InternPool *pool, Condition **ret, size_t *ret_n);
+/* all_messages: also of types that nobody here decides by, for whoever writes the list back. */
+int conditions_decode(const Json *array, bool all_messages, InternPool *pool, Condition **ret, size_t *ret_n);
 void conditions_free(Condition *c, size_t n, InternPool *pool);
 ConditionStatus condition_status_from_string(const char *s);
 const char *condition_status_to_string(ConditionStatus s); /* "True", "False", "Unknown" */
+const Condition *condition_find(const Condition *list, size_t n, const char *type); /* NULL if absent */
+/* lastTransitionTime of one that has this status now; old: what it was before, or NULL. */
+usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec);
+/* One element of status.conditions. A reason or message of NULL, a time or generation of 0 is left out; Nodes
+ * have a heartbeat, our own kinds an observedGeneration. */
+void condition_write(JsonWriter *w, const Condition *c, usec_t heartbeat_usec, int64_t generation);

@@ -146,10 +146,7 @@ const KubeKind kube_node_kind = {
 
 const Condition *kube_node_condition(const KubeNode *n, const char *type) {
         assert(n);
-        for (size_t i = 0; i < n->n_conditions; i++)
-                if (streq(n->conditions[i].type, type))
-                        return n->conditions + i;
-        return NULL;
+        return condition_find(n->conditions, n->n_conditions, type);
 }
 
 bool kube_node_is_ready(const KubeNode *n) {

@@ -141,19 +141,12 @@ const KubeKind kube_node_claim_kind = {
         .n_unread = ELEMENTSOF(claim_unread),
 };
 
-static const Condition *find_condition(const Condition *list, size_t n, const char *type) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(list[i].type, type))
-                        return list + i;
-        return NULL;
-}
-
 const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type) {
         assert(p);
-        return find_condition(p->conditions, p->n_conditions, type);
+        return condition_find(p->conditions, p->n_conditions, type);
 }
 
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type) {
         assert(c);
-        return find_condition(c->conditions, c->n_conditions, type);
+        return condition_find(c->conditions, c->n_conditions, type);
 }

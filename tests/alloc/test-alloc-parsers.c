@@ -608,7 +608,7 @@ static int do_agent_bodies(void) {
 }
 
 static int coordinator_bodies(const KubeObject *o) {
-        static const NodeConditionMark marks[] = { { "T", CONDITION_TRUE, "R", "m", FUZZ_NOW } };
+        static const Condition marks[] = { { "T", "R", "m", CONDITION_TRUE, FUZZ_NOW } };
         const KubeNode *n = (const KubeNode *) o;
         InterruptionMark mark = { 0 };
         char *body = NULL;

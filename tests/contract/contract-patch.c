@@ -153,7 +153,7 @@ static void finalizers_of_others_stay(void **state) {
 
 static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status,
                              const char *message) {
-        const NodeConditionMark mark = { type, status, "TerminatingNode", message, WHEN_USEC };
+        const Condition mark = { type, "TerminatingNode", message, status, WHEN_USEC };
         _cleanup_node_ KubeNode *n = rig_node(r, node);
         _cleanup_free_ char *body = termination_conditions_patch(n->object.meta.uid, &mark, 1);
 
@@ -197,7 +197,7 @@ static void a_condition_beside_others(void **state) {
 
 /* A Node made anew under the name takes nothing that was meant for the other. */
 static void a_condition_for_another(void **state) {
-        static const NodeConditionMark mark = { CONDITION_DRAINED, CONDITION_TRUE, "R", "m", WHEN_USEC };
+        static const Condition mark = { CONDITION_DRAINED, "R", "m", CONDITION_TRUE, WHEN_USEC };
         _cleanup_free_ char *body = termination_conditions_patch("another", &mark, 1);
         Rig *r = *state;
         _cleanup_answer_ Answer a = { 0 };

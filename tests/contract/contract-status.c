@@ -170,6 +170,20 @@ static Answer await_status(Rig *r, const char *name, const char *field, const ch
         }
 }
 
+/* As a view follows it. */
+static void see_claim(Rig *r, const Answer *a, KubeObject **claim) {
+        kube_object_unref(*claim);
+        assert_return_code(kube_object_decode(&kube_node_claim_kind, a->json,
+                                              kube_client_pool(rig_client(r, RIG_COORDINATOR)), claim),
+                           0);
+}
+
+static const KubeNodeClaim *on_claim_now(void *userdata) {
+        KubeObject **claim = userdata;
+
+        return CONTAINER_OF(*claim, KubeNodeClaim, object);
+}
+
 /* Everything that the coordinator tells on a claim, in each phase, is what the schema takes. */
 static void coordinator_tells_each_phase(void **state) {
         Rig *r = *state;
@@ -188,11 +202,9 @@ static void coordinator_tells_each_phase(void **state) {
 
         rig_make_claim(r, "status-told");
         made = rig_get(r, RIG_ADMIN, CLAIM("status-told"));
-        assert_return_code(kube_object_decode(&kube_node_claim_kind, made.json,
-                                              kube_client_pool(rig_client(r, RIG_COORDINATOR)), &o),
-                           0);
-        assert_return_code(claim_status_new(rig_client(r, RIG_COORDINATOR), (HttpGuard){ 0 },
-                                            CONTAINER_OF(o, KubeNodeClaim, object), NULL, &s),
+        see_claim(r, &made, &o);
+        assert_return_code(claim_status_new(rig_client(r, RIG_COORDINATOR), (HttpGuard){ 0 }, "status-told",
+                                            on_claim_now, &o, NULL, &s),
                            0);
         claim_status_set_node(s, "n", "4f0cfdc4-0000-4000-8000-000000000000");
         claim_status_set_deadline(s, UINT64_C(1790000000) * USEC_PER_SEC);
@@ -205,6 +217,7 @@ static void coordinator_tells_each_phase(void **state) {
 
                 claim_status_set_phase(s, phase);
                 a = await_status(r, "status-told", "phase", phase, 3 * USEC_PER_SEC);
+                see_claim(r, &a, &o);
         }
         claim_status_set_blockers(s, 0, NULL, 0);
         claim_status_set_cloud_error(s, NULL);

@@ -253,9 +253,9 @@ static void test_finalizers(void **state) {
 }
 
 static void test_condition(void **state) {
-        static const NodeConditionMark marks[] = {
-                { "T", CONDITION_TRUE, "R", "it \"hangs\"", DEADLINE },
-                { "U", CONDITION_FALSE, "S", "", DEADLINE },
+        static const Condition marks[] = {
+                { "T", "R", "it \"hangs\"", CONDITION_TRUE, DEADLINE },
+                { "U", "S", "", CONDITION_FALSE, DEADLINE },
         };
         _cleanup_free_ char *body = termination_conditions_patch("u-1", marks, ELEMENTSOF(marks));
         (void) state;

@@ -7,23 +7,37 @@
 #include <cmocka.h>
 
 #include "kube-rig.h"
-#include "node-conditions.h"
+#include "late-status.h"
+#include "termination-marks.h"
 
 #define MSEC USEC_PER_MSEC
 
 typedef struct Bench {
         Rig *rig;
-        NodeConditions *conditions;
+        LateStatus *status;
 } Bench;
+
+static char *on_body(const LateStatus *s, void *userdata) {
+        Condition list[LATE_STATUS_CONDITIONS_MAX];
+        size_t n = late_status_conditions(s, true, list);
+
+        return termination_conditions_patch("u1", list, n);
+}
 
 static void bench_init(Bench *b) {
         *b = (Bench){ .rig = rig_new() };
-        assert_return_code(
-                node_conditions_new(b->rig->host->client, (HttpGuard){}, "n1", "u1", &b->conditions), 0);
+        assert_return_code(late_status_new(&(LateStatusOptions){ .client = b->rig->host->client,
+                                                                 .kind = &kube_node_kind,
+                                                                 .name = "n1",
+                                                                 .patch = KUBE_PATCH_STRATEGIC,
+                                                                 .names_uid = true,
+                                                                 .body = on_body },
+                                           &b->status),
+                           0);
 }
 
 static void bench_done(Bench *b) {
-        node_conditions_free(b->conditions);
+        late_status_free(b->status);
         rig_free(b->rig);
 }
 
@@ -40,10 +54,10 @@ static void test_together(void **state) {
         bench_init(&b);
         rig_answer(b.rig, 200, "{}");
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_TRUE, "R", "begun");
         rig_run_for(b.rig, 900 * MSEC);
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "ended");
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_FALSE, "R", "ended");
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         assert_int_equal(b.rig->requests[0].method, HTTP_PATCH);
@@ -54,10 +68,10 @@ static void test_together(void **state) {
         assert_sent(&b, 0, "\"type\":\"DrainInProgress\",\"status\":\"False\"");
 
         print_message("  the same again needs none; what is new goes alone\n");
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 1);
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "again");
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "again");
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 2);
         assert_sent(&b, 1, "again");
@@ -76,7 +90,7 @@ static void test_tried_again(void **state) {
         rig_answer(b.rig, 409, "{}");
         rig_answer(b.rig, 200, "{}");
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "vesper.sh/TerminationBlocked", CONDITION_TRUE, "R", "one");
+        late_status_set_condition(b.status, "vesper.sh/TerminationBlocked", CONDITION_TRUE, "R", "one");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 3);
         assert_sent(&b, 2, "one");
@@ -93,10 +107,10 @@ static void test_newer_word(void **state) {
         bench_init(&b);
         rig_answer(b.rig, 500, "{}");
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "one");
+        late_status_set_condition(b.status, "A", CONDITION_TRUE, "R", "one");
         rig_run_for(b.rig, USEC_PER_SEC);
         assert_sent(&b, 0, "one");
-        node_conditions_set(b.conditions, "A", CONDITION_FALSE, "R", "two");
+        late_status_set_condition(b.status, "A", CONDITION_FALSE, "R", "two");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_sent(&b, b.rig->n_requests - 1, "two");
         assert_null(strstr(b.rig->requests[b.rig->n_requests - 1].body, "one"));
@@ -112,10 +126,10 @@ static void test_word_meanwhile(void **state) {
         bench_init(&b);
         rig_answer(b.rig, 0, NULL);
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "one");
+        late_status_set_condition(b.status, "A", CONDITION_TRUE, "R", "one");
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
-        node_conditions_set(b.conditions, "B", CONDITION_TRUE, "R", "two");
+        late_status_set_condition(b.status, "B", CONDITION_TRUE, "R", "two");
         slow = b.rig->open[b.rig->n_open - 1];
         slow->ops->reply(slow, 200, NULL, 0, "{}", 2);
         b.rig->n_open = 0;
@@ -138,9 +152,9 @@ static void test_gone(void **state) {
                 print_message("  %u\n", answers[i]);
                 bench_init(&b);
                 rig_answer(b.rig, answers[i], "{}");
-                node_conditions_set(b.conditions, "A", CONDITION_TRUE, "R", "m");
+                late_status_set_condition(b.status, "A", CONDITION_TRUE, "R", "m");
                 rig_run_for(b.rig, USEC_PER_MINUTE);
-                node_conditions_set(b.conditions, "B", CONDITION_TRUE, "R", "m");
+                late_status_set_condition(b.status, "B", CONDITION_TRUE, "R", "m");
                 rig_run_for(b.rig, USEC_PER_MINUTE);
                 assert_int_equal(b.rig->n_requests, 1);
                 bench_done(&b);
@@ -167,10 +181,10 @@ static void test_newest_at_its_turn(void **state) {
                                               &(KubeCallOptions){ .timeout_usec = USEC_PER_MINUTE },
                                               on_answered, NULL, &evictions[i]),
                                    0);
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_TRUE, "R", "begun");
         rig_run_for(b.rig, 5 * USEC_PER_SEC);
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "over");
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_FALSE, "R", "over");
         for (size_t i = 0; i < CROWD; i++)
                 kube_call_free(evictions[i]);
         rig_run_for(b.rig, 100 * MSEC);
@@ -202,7 +216,7 @@ static void test_news_beside_a_crowd(void **state) {
         for (unsigned sec = 0; sec < 60; sec++) {
                 _cleanup_free_ char *message = strf("request %u", sec);
 
-                node_conditions_set(b.conditions, "vesper.sh/TerminationBlocked", CONDITION_TRUE,
+                late_status_set_condition(b.status, "vesper.sh/TerminationBlocked", CONDITION_TRUE,
                                     "CloudBusy", message);
                 assert_return_code(kube_patch(b.rig->host->client, &other, KUBE_PATCH_MERGE, "{}", &tells,
                                               on_answered, NULL, NULL),
@@ -226,11 +240,11 @@ static void test_about_to_go(void **state) {
         bench_init(&b);
         rig_answer(b.rig, 0, NULL);
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_TRUE, "R", "begun");
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_TRUE, "R", "begun");
         rig_run_for(b.rig, 1100 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
-        node_conditions_hold(b.conditions);
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_hold(b.status);
         rig_run_for(b.rig, 19900 * MSEC);
         assert_int_equal(b.rig->n_requests, 1);
         rig_run_for(b.rig, 200 * MSEC);
@@ -241,17 +255,17 @@ static void test_about_to_go(void **state) {
 
         print_message("  where the Node has gone, nothing is\n");
         bench_init(&b);
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
-        node_conditions_hold(b.conditions);
-        node_conditions_end(b.conditions);
-        node_conditions_set(b.conditions, "DrainInProgress", CONDITION_FALSE, "R", "over");
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_hold(b.status);
+        late_status_end(b.status);
+        late_status_set_condition(b.status, "DrainInProgress", CONDITION_FALSE, "R", "over");
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 0);
         bench_done(&b);
 
         print_message("  where all was told, nothing is\n");
         bench_init(&b);
-        node_conditions_hold(b.conditions);
+        late_status_hold(b.status);
         rig_run_for(b.rig, USEC_PER_MINUTE);
         assert_int_equal(b.rig->n_requests, 0);
         bench_done(&b);
@@ -259,8 +273,8 @@ static void test_about_to_go(void **state) {
         print_message("  another keeps it: at once\n");
         bench_init(&b);
         rig_answer(b.rig, 200, "{}");
-        node_conditions_set(b.conditions, "Drained", CONDITION_TRUE, "R", "done");
-        node_conditions_flush(b.conditions);
+        late_status_set_condition(b.status, "Drained", CONDITION_TRUE, "R", "done");
+        late_status_flush(b.status);
         rig_run_for(b.rig, 0);
         assert_int_equal(b.rig->n_requests, 1);
         bench_done(&b);
@@ -274,5 +288,5 @@ int main(void) {
                 cmocka_unit_test(test_about_to_go),        cmocka_unit_test(test_gone),
         };
 
-        return cmocka_run_group_tests_name("node-conditions", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("late-status", tests, NULL, NULL);
 }

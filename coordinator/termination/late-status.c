@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "late-status.h"
+
+#include "backoff.h"
+#include "log.h"
+#include "string-util.h"
+
+/* What does not last so long is not worth a write. */
+#define SETTLE_USEC USEC_PER_SEC
+#define PROGRESS_USEC (2 * USEC_PER_SEC)
+/* Beyond what finalizers wait for while others evict. */
+#define HOLD_USEC (20 * USEC_PER_SEC)
+#define RETRY_BASE_USEC USEC_PER_SEC
+#define RETRY_CAP_USEC (30 * USEC_PER_SEC)
+
+typedef struct LateCondition {
+        const char *type;
+        char *reason, *message;
+        ConditionStatus status;
+        usec_t transition_usec;
+        uint64_t changed; /* number of the change */
+} LateCondition;
+
+/* Changes are numbered: what was taken, what is under way and what is new are three numbers. */
+struct LateStatus {
+        LateStatusOptions o;
+        Env *env;
+        char *name;
+        LateCondition conditions[LATE_STATUS_CONDITIONS_MAX];
+        size_t n_conditions;
+        uint64_t changed, changed_beyond_progress; /* the last one; the last that was more than progress */
+        uint64_t sent, told;                       /* up to this one: in the call under way; taken */
+        bool over;                                 /* the object is gone */
+        usec_t due_usec, not_before_usec;          /* loop_now(): of what is new; of any write */
+        usec_t written_usec;                       /* loop_now(): the last one left */
+        Timer *timer;
+        KubeCall *call;
+        Backoff backoff;
+};
+
+static void on_timer(Timer *t, void *userdata);
+
+int late_status_new(const LateStatusOptions *o, LateStatus **ret) {
+        _cleanup_(late_status_freep) LateStatus *s = NULL;
+        int r;
+
+        assert(o && o->client && o->kind && o->name && o->body && ret);
+        s = new0(LateStatus, 1);
+        if (!s)
+                return -ENOMEM;
+        s->o = *o;
+        s->env = kube_client_env(o->client);
+        s->backoff = (Backoff){ .base_usec = RETRY_BASE_USEC,
+                                .cap_usec = RETRY_CAP_USEC,
+                                .jitter_permille = 200 };
+        r = free_and_strdup(&s->name, o->name);
+        if (r < 0)
+                return r;
+        r = timer_new(s->env->loop, "late-status", on_timer, s, &s->timer);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+LateStatus *late_status_free(LateStatus *s) {
+        if (!s)
+                return NULL;
+        kube_call_free(s->call);
+        timer_free(s->timer);
+        for (size_t i = 0; i < s->n_conditions; i++) {
+                free(s->conditions[i].reason);
+                free(s->conditions[i].message);
+        }
+        free(s->name);
+        return mfree(s);
+}
+
+/* -- changes -------------------------------------------------------------------------------------------- */
+
+void late_status_changed(LateStatus *s, bool progress) {
+        bool waits = s->changed > (s->call ? s->sent : s->told);
+        usec_t at = usec_add(loop_now(s->env->loop), SETTLE_USEC);
+
+        if (progress && s->written_usec > 0)
+                at = MAX(at, usec_add(s->written_usec, PROGRESS_USEC));
+        at = MAX(at, s->not_before_usec);
+        s->due_usec = waits ? MIN(s->due_usec, at) : at;
+        s->changed++;
+        if (!progress)
+                s->changed_beyond_progress = s->changed;
+        if (!s->call && !s->over)
+                timer_arm_earlier(s->timer, s->due_usec);
+}
+
+static LateCondition *find_condition(const LateStatus *s, const char *type) {
+        for (size_t i = 0; i < s->n_conditions; i++)
+                if (streq(s->conditions[i].type, type))
+                        return (LateCondition *) s->conditions + i;
+        return NULL;
+}
+
+bool late_status_condition_is_set(const LateStatus *s, const char *type) {
+        return find_condition(s, type);
+}
+
+void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus status, const char *reason,
+                               const char *message) {
+        LateCondition *c = find_condition(s, type);
+
+        if (c && c->status == status && streq_ptr(c->reason, reason) && streq_ptr(c->message, message))
+                return;
+        if (!c) {
+                assert(s->n_conditions < LATE_STATUS_CONDITIONS_MAX);
+                c = s->conditions + s->n_conditions++;
+                *c = (LateCondition){ .type = type };
+        }
+        if (c->status != status || c->transition_usec == 0)
+                c->transition_usec = loop_wall(s->env->loop);
+        c->status = status;
+        (void) free_and_strdup(&c->reason, reason);
+        (void) free_and_strdup(&c->message, message);
+        late_status_changed(s, false);
+        c->changed = s->changed;
+}
+
+size_t late_status_conditions(const LateStatus *s, bool untold, Condition ret[LATE_STATUS_CONDITIONS_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->n_conditions; i++) {
+                const LateCondition *c = s->conditions + i;
+
+                if (!untold || c->changed > s->told)
+                        ret[n++] = (Condition){ .type = c->type,
+                                                .reason = c->reason,
+                                                .message = c->message,
+                                                .status = c->status,
+                                                .last_transition_usec = c->transition_usec };
+        }
+        return n;
+}
+
+/* -- the patch ------------------------------------------------------------------------------------------ */
+
+static void on_written(const KubeReply *reply, void *userdata) {
+        LateStatus *s = userdata;
+        unsigned http = reply->error ? reply->error->http : 0;
+
+        s->over = http == 404 || (http == 422 && s->o.names_uid);
+        if (reply->error)
+                log_debug(s->env->log, "Failed to write the status of %s %s, %s: %s", s->o.kind->kind, s->name,
+                          s->over ? "it is gone" : "trying again", reply->error->message);
+        s->call = kube_call_free(s->call);
+        if (s->over)
+                return;
+        if (reply->error)
+                s->due_usec = s->not_before_usec =
+                        usec_add(loop_now(s->env->loop), backoff_next(&s->backoff, s->env->random));
+        else {
+                s->told = s->sent;
+                backoff_reset(&s->backoff);
+        }
+        if (s->changed > s->told)
+                timer_arm(s->timer, s->due_usec);
+}
+
+static char *newest_body(LateStatus *s) {
+        char *body = s->o.body(s, s->o.userdata);
+
+        if (body) {
+                s->sent = s->changed;
+                s->written_usec = loop_now(s->env->loop);
+        }
+        return body;
+}
+
+static char *on_turn(void *userdata) {
+        return newest_body(userdata);
+}
+
+/* Of very many objects each tells its progress in turn; *ret_at: when this one may. */
+static bool has_turn(LateStatus *s, usec_t *ret_at) {
+        return s->changed_beyond_progress > s->told || !s->o.progress ||
+               token_bucket_take(s->o.progress, loop_now(s->env->loop), ret_at);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        LateStatus *s = userdata;
+        KubeTarget target = { .kind = s->o.kind, .name = s->name, .subresource = "status" };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK,
+                              .guard = s->o.guard,
+                              .rank = KUBE_RANK_TELLS,
+                              .body_now = on_turn,
+                              .object_unread = true };
+        _cleanup_free_ char *body = NULL;
+        usec_t at;
+
+        if (s->call || s->over || s->changed == s->told)
+                return;
+        if (!has_turn(s, &at)) {
+                timer_arm(s->timer, at);
+                return;
+        }
+        body = newest_body(s);
+        if (!body || kube_patch(s->o.client, &target, s->o.patch, body, &o, on_written, s, &s->call) < 0)
+                timer_arm_in(s->timer, USEC_PER_SEC);
+}
+
+/* -- the end -------------------------------------------------------------------------------------------- */
+
+void late_status_hold(LateStatus *s) {
+        s->call = kube_call_free(s->call);
+        s->due_usec = s->not_before_usec = usec_add(loop_now(s->env->loop), HOLD_USEC);
+        if (!s->over && s->changed > s->told)
+                timer_arm(s->timer, s->due_usec);
+}
+
+void late_status_flush(LateStatus *s) {
+        s->due_usec = s->not_before_usec = 0;
+        s->changed_beyond_progress = s->changed;
+        if (!s->over && !s->call && s->changed > s->told)
+                timer_arm_in(s->timer, 0);
+}
+
+bool late_status_is_told(const LateStatus *s) {
+        return s->over || s->changed == s->told;
+}
+
+void late_status_end(LateStatus *s) {
+        s->over = true;
+        s->call = kube_call_free(s->call);
+        timer_disarm(s->timer);
+}

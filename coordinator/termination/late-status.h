@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the coordinator tells of one object in its status, as it changes: the newest is what is written, one
+ * patch under way at a time, tried again until the API server takes it. What changes is told a second later
+ * (what does not last so long costs no write), progress at most every 2 s, and less often while very many
+ * objects have progress to tell. Never waited for: nothing reads it back but people.
+ *
+ * The owner makes the patch (body()); the conditions among it are kept here, each with its newest state.
+ */
+
+#include "kube-client.h"
+#include "kube-kinds.h"
+#include "token-bucket.h"
+
+#define LATE_STATUS_CONDITIONS_MAX 16u
+
+typedef struct LateStatus LateStatus;
+
+typedef struct LateStatusOptions {
+        KubeClient *client;
+        HttpGuard guard;
+        const KubeKind *kind;
+        const char *name; /* copied */
+        KubePatchType patch;
+        /* The patch names the uid: 422 says that another object has the name now. */
+        bool names_uid;
+        TokenBucket *progress; /* each write of nothing but progress takes one; NULL: as many as there are */
+        /* The patch of the status as it is now, allocated; NULL: there is none now, ask again in a second. May not
+         * touch the client's calls. */
+        char *(*body)(const LateStatus *s, void *userdata);
+        void *userdata;
+} LateStatusOptions;
+
+/* All borrowed but the name. */
+int late_status_new(const LateStatusOptions *o, LateStatus **ret);
+LateStatus *late_status_free(LateStatus *s); /* what was not sent is not sent any more */
+DEFINE_FREEP(LateStatus, late_status_free);
+
+/* Something that body() says has changed; progress: nothing but how far it is. */
+void late_status_changed(LateStatus *s, bool progress);
+/* type: static (marks.h). The transition is now. Setting what is set changes nothing; short of memory the
+ * old text stays. */
+void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus status, const char *reason,
+                               const char *message);
+bool late_status_condition_is_set(const LateStatus *s, const char *type);
+/* Those that were set; untold: only what the API server has not taken yet. Borrowed until the next set. */
+size_t late_status_conditions(const LateStatus *s, bool untold, Condition ret[LATE_STATUS_CONDITIONS_MAX]);
+
+/* The object is about to go, and who would read it? What was not told yet is told only if it is still there in
+ * 20 seconds. */
+void late_status_hold(LateStatus *s);
+void late_status_flush(LateStatus *s); /* what was not told yet is told at once */
+bool late_status_is_told(const LateStatus *s);
+void late_status_end(LateStatus *s);   /* the object is gone: nothing is told any more */
