@@ -10,12 +10,15 @@
 #include "string-util.h"
 #include "termination-marks.h"
 
+/* So long a Node may be without a providerID before that is said. */
+#define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
+
 struct Adoption {
         const TerminationContext *context;
         WorkQueue *queue;
         ObjectWrites *writes;
         Release *release;
-        Hashmap *conflicts; /* names of nodes that several pools select */
+        Hashmap *unadopted; /* name of a node that a pool selects and none adopts -> why, static */
 };
 
 int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes, Release *release,
@@ -31,7 +34,7 @@ int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrit
         a->queue = queue;
         a->writes = writes;
         a->release = release;
-        r = hashmap_new(0, &a->conflicts);
+        r = hashmap_new(0, &a->unadopted);
         if (r < 0)
                 return r;
 
@@ -42,7 +45,7 @@ int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrit
 Adoption *adoption_free(Adoption *a) {
         if (!a)
                 return NULL;
-        hashmap_free(a->conflicts);
+        hashmap_free(a->unadopted);
         free(a);
         return NULL;
 }
@@ -302,44 +305,119 @@ static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, con
         delete_if_interrupted(a, n, claim, key);
 }
 
-static bool provider_can_end_it(Adoption *a, const KubeNodePool *pool, const KubeNode *n) {
-        const CloudProvider *p = a->context->provider;
-        _cleanup_free_ char *message = NULL;
+/* NULL: it can; else why not, as in adoption_refusal(). */
+static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePool *pool, const KubeNode *n,
+                                       char **ret_message) {
+        const char *name = n->object.meta.name;
 
-        if (isempty(n->provider_id))
-                return false; /* a cloud controller manager may still bring it */
-        if (pool->provider_name && !streq(pool->provider_name, p->ops->name))
-                message = strf("NodePool %s wants provider '%s', and this coordinator has '%s': not adopted",
-                               pool->object.meta.name, pool->provider_name, p->ops->name);
-        else if (!p->ops->owns(p, n->provider_id))
-                message = strf("Provider '%s' cannot end a machine with providerID '%s': not adopted",
-                               p->ops->name, n->provider_id);
-        else
-                return true;
-        if (message)
-                say(a, n, "NotAdopted", message);
-        return false;
+        if (pool->provider_name && !streq(pool->provider_name, p->ops->name)) {
+                *ret_message = strf("Node %s: NodePool %s wants provider '%s', and this coordinator has "
+                                    "'%s': not adopted",
+                                    name, pool->object.meta.name, pool->provider_name, p->ops->name);
+                return "OtherProvider";
+        }
+        if (isempty(n->provider_id)) {
+                *ret_message =
+                        strf("Node %s has no spec.providerID, and provider '%s' finds no machine without "
+                             "one: not "
+                             "adopted. A cloud controller manager sets it, or the kubelet's --provider-id",
+                             name, p->ops->name);
+                return "NoProviderID";
+        }
+        if (!p->ops->owns(p, n->provider_id)) {
+                *ret_message =
+                        strf("Node %s: provider '%s' cannot end a machine with providerID '%s': not adopted",
+                             name, p->ops->name, n->provider_id);
+                return "ForeignMachine";
+        }
+        return NULL;
 }
 
-/* Two Nodes say that they are the same machine: the one that came first, or has the claim, is it. */
-static bool machine_is_anothers(Adoption *a, const KubeNode *n) {
+/* Two Nodes say that they are the same machine: the one that came first, or has the claim, is it. Its name;
+ * NULL: no other is. */
+static const char *machine_is_anothers(const ClusterView *v, const KubeNode *n) {
         bool several = false;
-        const KubeNode *first = cluster_view_node_of_provider_id(a->context->view, n->provider_id, &several);
+        const KubeNode *first = cluster_view_node_of_provider_id(v, n->provider_id, &several);
         const KubeNodeClaim *claim;
-        _cleanup_free_ char *message = NULL;
         const char *other = several && first != n ? first->object.meta.name : NULL;
 
         if (!several)
-                return false;
-        for (HashmapIterator it = {}; cluster_view_iterate_claims(a->context->view, &it, &claim);)
+                return NULL;
+        for (HashmapIterator it = {}; cluster_view_iterate_claims(v, &it, &claim);)
                 if (streq_ptr(claim->provider_id, n->provider_id))
                         other = claim->node_name ? claim->node_name : claim->object.meta.name;
+        return other;
+}
+
+const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
+                             const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
+                             char **ret_message) {
+        const char *reason, *other;
+
+        *ret_message = NULL;
+        reason = provider_can_end_it(provider, pool, n, ret_message);
+        if (reason) {
+                /* A cloud controller manager may still bring it. */
+                if (wall_now_usec < usec_add(n->object.meta.creation_usec, PROVIDER_ID_USEC) &&
+                    isempty(n->provider_id))
+                        *ret_message = mfree(*ret_message);
+                return reason;
+        }
+        other = machine_is_anothers(view, n);
         if (!other)
-                return false;
-        message = strf("providerID %s is that of %s, too: not adopted", n->provider_id, other);
-        if (message)
-                say(a, n, "NotAdopted", message);
-        return true;
+                return NULL;
+        *ret_message = strf("Node %s: its providerID %s is that of %s, too: not adopted",
+                            n->object.meta.name, n->provider_id, other);
+        return "SharedMachine";
+}
+
+static void mark_pools(Adoption *a) {
+        const KubeNodePool *pool;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
+                _cleanup_free_ char *key = strf("pool/%s", pool->object.meta.name);
+
+                if (key)
+                        (void) work_queue_add(a->queue, key);
+                else
+                        work_queue_note_lost(a->queue);
+        }
+}
+
+/* The pools say so, too, each in its condition. reason: static; said once. */
+static void note_unadopted(Adoption *a, const KubeNode *n, const char *event, const char *reason,
+                           const char *message) {
+        void *old;
+
+        if (streq_ptr(hashmap_get(a->unadopted, n->object.meta.name), reason))
+                return;
+        if (message && hashmap_replace(a->unadopted, n->object.meta.name, (void *) reason, &old) >= 0) {
+                say(a, n, event, message);
+                mark_pools(a);
+        }
+}
+
+void adoption_forget_node(Adoption *a, const char *node) {
+        if (hashmap_remove(a->unadopted, node))
+                mark_pools(a);
+}
+
+static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
+        Loop *loop = a->context->env->loop;
+        _cleanup_free_ char *message = NULL;
+        const char *reason =
+                adoption_refusal(a->context->view, a->context->provider, pool, n, loop_wall(loop), &message);
+
+        if (!reason) {
+                adoption_forget_node(a, n->object.meta.name);
+                make_claim(a, pool, n, key);
+        } else if (message)
+                note_unadopted(a, n, "NotAdopted", reason, message);
+        else
+                (void) work_queue_add_at(
+                        a->queue, key,
+                        MAX(loop_from_wall(loop, usec_add(n->object.meta.creation_usec, PROVIDER_ID_USEC)),
+                            usec_add(loop_now(loop), USEC_PER_SEC)));
 }
 
 static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeNode *n,
@@ -350,8 +428,8 @@ static void reconcile_matched(Adoption *a, const KubeNodePool *pool, const KubeN
                 keep(a, n, claim, key);
         else if (!object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION))
                 return; /* first the pool's own, so that its deletion cannot be missed; that marks us */
-        else if (provider_can_end_it(a, pool, n) && !machine_is_anothers(a, n))
-                make_claim(a, pool, n, key);
+        else
+                adopt(a, pool, n, key);
 }
 
 static bool pool_is_unclear(const KubeNodePool *pool) {
@@ -374,42 +452,13 @@ static bool pool_holds_on(const Adoption *a, const KubeNodeClaim *claim) {
         return false;
 }
 
-static void mark_pools(Adoption *a) {
-        const KubeNodePool *pool;
-
-        for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
-                _cleanup_free_ char *key = strf("pool/%s", pool->object.meta.name);
-
-                if (key)
-                        (void) work_queue_add(a->queue, key);
-                else
-                        work_queue_note_lost(a->queue);
-        }
-}
-
 static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *pool,
                           const KubeNodePool *other) {
-        const char *name = n->object.meta.name;
-        _cleanup_free_ char *message = NULL;
-
-        if (!other) {
-                adoption_forget_node(a, name);
-                return;
-        }
-        if (hashmap_contains(a->conflicts, name))
-                return;
-        (void) hashmap_put(a->conflicts, name, a);
-        message = strf(
+        _cleanup_free_ char *message = strf(
                 "NodePools %s and %s both select this node: neither adopts it. Make their selectors differ",
                 pool->object.meta.name, other->object.meta.name);
-        if (message)
-                say(a, n, "PoolsConflict", message);
-        mark_pools(a);
-}
 
-void adoption_forget_node(Adoption *a, const char *node) {
-        if (hashmap_remove(a->conflicts, node))
-                mark_pools(a);
+        note_unadopted(a, n, "PoolsConflict", "PoolsConflict", message);
 }
 
 void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
@@ -423,7 +472,10 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
                 work_queue_note_lost(a->queue);
                 return;
         }
-        note_conflict(a, n, pool, other);
+        if (match == POOL_MATCH_SEVERAL)
+                note_conflict(a, n, pool, other);
+        else if (match == POOL_MATCH_NONE || claim)
+                adoption_forget_node(a, n->object.meta.name);
         if (claim && claim->object.meta.deletion_usec > 0)
                 return; /* the Node's turn comes: orphan.h */
 

@@ -37,5 +37,11 @@ void adoption_forget_node(Adoption *a, const char *node);
 /* "nc-" and 16 hex digits of pool, providerID and uid: the same adoption makes the same claim. NULL on
  * ENOMEM. */
 char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid);
+/* Why this pool, the only one that selects this Node, cannot adopt it: "NoProviderID", "OtherProvider",
+ * "ForeignMachine", "SharedMachine"; NULL: it can. *ret_message: a sentence for people, free it; NULL: not
+ * yet worth one, for it may pass (or ENOMEM). Pure. */
+const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
+                             const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
+                             char **ret_message);
 /* The claim that this pool makes for this Node, as JSON. NULL on ENOMEM. Pure. */
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n);

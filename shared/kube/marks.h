@@ -58,6 +58,12 @@
 /* Its machine may be there, its Node is not. */
 #define CLAIM_NODE_ABSENT VESPER_GROUP "/NodeAbsent"
 
-/* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood. */
+/* It has a field that cannot be understood. */
+#define CLAIM_INVALID "Invalid"
+
+/* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood;
+ * it selects nodes that cannot be adopted; it sets fields that this release does nothing about. */
 #define POOL_CONFLICT "Conflicting"
 #define POOL_INVALID "Invalid"
+#define POOL_NOT_ADOPTED "NodesNotAdopted"
+#define POOL_NOT_ACTED_ON "FieldsNotActedOn"

@@ -102,6 +102,7 @@ static void test_adopts(void **state) {
         assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status"), 3);
         assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, NULL), 1);
         assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status"), 1, 3);
+        rig_run(r, 3 * USEC_PER_MINUTE); /* that a Node has no providerID is said after a while */
         fake_api_log_reset(r->api);
         rig_run(r, 10 * USEC_PER_MINUTE);
         writes = fake_api_count(r->api, FAKE_PATCH, FAKE_NODES, NULL) +

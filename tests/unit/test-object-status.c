@@ -57,9 +57,171 @@ static void test_conditions_of_others_stay(void **state) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
 }
 
+/* -- pools ---------------------------------------------------------------------------------------------- */
+
+static const cJSON *the_pool(CoordinatorRig *r) {
+        return fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
+}
+
+static unsigned count_events(CoordinatorRig *r, const char *name, const char *reason) {
+        const cJSON *e;
+        unsigned n = 0;
+
+        FAKE_FOREACH (e, r->cluster, FAKE_EVENTS, NULL)
+                n += streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
+                     streq_ptr(fj_string(e, "reason", NULL), reason);
+        return n;
+}
+
+static void assert_contains(const char *text, const char *part) {
+        if (!strstr(text, part))
+                fail_msg("'%s' is not in '%s'", part, text);
+}
+
+/* What is wrong with the Node "odd", which the pool selects, and what is said about it. */
+static void test_nodes_that_cannot_be_adopted(void **state) {
+        static const struct {
+                const char *what, *change; /* of the Node; NULL: none */
+                const char *provider;      /* that the pool wants */
+                const char *reason, *message;
+                bool at_once;
+        } rows[] = {
+                { "no providerID", NULL, NULL, "NoProviderID", "Node odd has no spec.providerID", false },
+                { "another's form", "{'spec':{'providerID':'gce://p/z/i'}}", NULL, "ForeignMachine",
+                  "provider 'ec2' cannot end a machine with providerID 'gce://p/z/i'", true },
+                { "another provider", "{'spec':{'providerID':'aws:///us-east-1a/i-1'}}", "gce",
+                  "OtherProvider", "wants provider 'gce'", true },
+                { "the machine of n0", "{'spec':{'providerID':'@n0'}}", NULL, "SharedMachine",
+                  "is that of n0, too", true },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *change = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                if (rows[i].provider)
+                        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                                   "{'spec':{'provider':{'name':'%s'}}}", rows[i].provider);
+                if (rows[i].change && strstr(rows[i].change, "@n0"))
+                        change = MUST(
+                                strf("{'spec':{'providerID':'%s'}}", rig_machine(r, "n0")->provider_id));
+                else if (rows[i].change)
+                        change = MUST(strdup(rows[i].change));
+                fake_add_node(r->cluster, "odd", NULL, NULL, POOL);
+                if (change)
+                        fake_merge(r->cluster, FAKE_NODES, NULL, "odd", "%s", change);
+                rig_run(r, 100 * USEC_PER_SEC);
+                if (!rows[i].at_once) {
+                        print_message("    it may still come\n");
+                        assert_null(rig_condition(the_pool(r), POOL_NOT_ADOPTED));
+                        assert_false(rig_has_event(r, "odd", "NotAdopted"));
+                        rig_run(r, 25 * USEC_PER_SEC);
+                }
+                assert_null(rig_claim(r, "odd"));
+                assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "True");
+                assert_string_equal(rig_condition_reason(the_pool(r), POOL_NOT_ADOPTED), rows[i].reason);
+                assert_contains(condition_message(the_pool(r), POOL_NOT_ADOPTED), rows[i].message);
+                assert_true(rig_event_says(r, "odd", "NotAdopted", rows[i].message));
+                assert_true(rig_event_says(r, POOL, POOL_NOT_ADOPTED, rows[i].message));
+
+                print_message("    more of them are counted, and told no more\n");
+                fake_add_node(r->cluster, "odd2", NULL, NULL, POOL);
+                fake_add_node(r->cluster, "odd3", NULL, NULL, POOL);
+                rig_run(r, 130 * USEC_PER_SEC);
+                assert_contains(condition_message(the_pool(r), POOL_NOT_ADOPTED), "; and 2 more nodes");
+                rig_run(r, USEC_PER_HOUR);
+                assert_int_equal(count_events(r, POOL, POOL_NOT_ADOPTED), 1);
+                assert_int_equal(count_events(r, "odd", "NotAdopted"), 1);
+
+                print_message("    they leave\n");
+                fake_remove(r->cluster, FAKE_NODES, NULL, "odd");
+                fake_remove(r->cluster, FAKE_NODES, NULL, "odd2");
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "True");
+                assert_contains(condition_message(the_pool(r), POOL_NOT_ADOPTED), "odd3");
+                fake_remove(r->cluster, FAKE_NODES, NULL, "odd3");
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "False");
+        }
+}
+
+/* What a Node could not be adopted for is put right. */
+static void test_provider_id_comes_late(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_node(r->cluster, "n1", NULL, NULL, POOL);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "True");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n1");
+        rig_add_node(r, "n1");
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n1"));
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "False");
+        assert_string_equal(rig_condition_reason(the_pool(r), POOL_NOT_ADOPTED), "Resolved");
+
+        print_message("  on the same Node\n");
+        fake_add_node(r->cluster, "n2", NULL, NULL, POOL);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "True");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n2", "{'spec':{'providerID':'aws:///us-east-1a/i-2'}}");
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "False");
+
+        print_message("  a pool selects it no more\n");
+        fake_add_node(r->cluster, "n3", NULL, NULL, POOL);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "True");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n3", "{'metadata':{'labels':{'vesper.sh/pool':null}}}");
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ADOPTED), "False");
+}
+
+static void test_fields_that_do_nothing(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "30m");
+        print_message("  a pool that sets none of them\n");
+        assert_null(rig_condition(the_pool(r), POOL_NOT_ACTED_ON));
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':2},'spec':{'disruption':{'expireAfter':'Never'}}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_null(rig_condition(the_pool(r), POOL_NOT_ACTED_ON));
+
+        print_message("  each is named, in one Event\n");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':3},'spec':{'disruption':{'expireAfter':'720h'},'provider':{'"
+                   "group':'g'}}}");
+        rig_run(r, USEC_PER_HOUR);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ACTED_ON), "True");
+        assert_contains(condition_message(the_pool(r), POOL_NOT_ACTED_ON), "spec.disruption.expireAfter (");
+        assert_contains(condition_message(the_pool(r), POOL_NOT_ACTED_ON), ", spec.provider.group (");
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 1);
+
+        print_message("  one of them goes: that is news; the other: it is over\n");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':4},'spec':{'provider':null}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_null(strstr(condition_message(the_pool(r), POOL_NOT_ACTED_ON), "group"));
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'metadata':{'generation':5},'spec':{'disruption':null}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(the_pool(r), POOL_NOT_ACTED_ON), "False");
+        assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_conditions_of_others_stay),
+                cmocka_unit_test(test_nodes_that_cannot_be_adopted),
+                cmocka_unit_test(test_provider_id_comes_late),
+                cmocka_unit_test(test_fields_that_do_nothing),
         };
         return cmocka_run_group_tests_name("object-status", tests, NULL, NULL);
 }
