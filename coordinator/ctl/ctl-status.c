@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-status.h"
 
+#include "hashmap.h"
 #include "marks.h"
 #include "string-util.h"
 
@@ -29,27 +30,79 @@ void status_rows_done(StatusRows *r) {
 
 /* -- rows ----------------------------------------------------------------------------------------------- */
 
-/* The claim of this Node: the one that names it, else one with its providerID. */
-static const KubeNodeClaim *claim_of(const CtlSnapshot *s, const KubeNode *n) {
-        const KubeNodeClaim *found = NULL;
+typedef struct ClaimEntry {
+        const KubeNodeClaim *claim;
+        struct ClaimEntry *next_of_node; /* another claim that names the same Node */
+        bool has_node;
+} ClaimEntry;
 
-        for (size_t i = 0; i < s->claims.n_items; i++) {
-                const KubeNodeClaim *c = (const KubeNodeClaim *) s->claims.items[i];
+/* The claims of a snapshot by the Node that they name and by providerID: a cluster has thousands of both. */
+typedef struct ClaimIndex {
+        ClaimEntry *entries;
+        size_t n_entries;
+        Hashmap *of_node; /* node name -> the first ClaimEntry that names it */
+        Hashmap *of_id;   /* providerID -> the last ClaimEntry that has it */
+} ClaimIndex;
 
-                if (!n->provider_id || !streq_ptr(c->provider_id, n->provider_id))
-                        continue;
-                if (streq_ptr(c->node_name, n->object.meta.name))
-                        return c;
-                found = c;
-        }
-        return found;
+static void claim_index_done(ClaimIndex *x) {
+        free(x->entries);
+        hashmap_free(x->of_node);
+        hashmap_free(x->of_id);
 }
 
-static bool has_node(const CtlSnapshot *s, const KubeNodeClaim *c) {
-        for (size_t i = 0; i < s->nodes.n_items; i++)
-                if (claim_of(s, (const KubeNode *) s->nodes.items[i]) == c)
-                        return true;
-        return false;
+static int claim_index_put(ClaimIndex *x, ClaimEntry *e) {
+        void *next = NULL;
+        int r;
+
+        if (!e->claim->provider_id)
+                return 0;
+        r = hashmap_put(x->of_id, e->claim->provider_id, e);
+        if (r < 0 && r != -EEXIST)
+                return r;
+        if (!e->claim->node_name)
+                return 0;
+        r = hashmap_replace(x->of_node, e->claim->node_name, e, &next);
+        e->next_of_node = next;
+        return r;
+}
+
+static int claim_index_make(ClaimIndex *x, const ObjectList *claims) {
+        int r;
+
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &x->of_node);
+        if (r < 0)
+                return r;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &x->of_id);
+        if (r < 0 || claims->n_items == 0)
+                return r;
+        x->entries = new0(ClaimEntry, claims->n_items);
+        if (!x->entries)
+                return -ENOMEM;
+        x->n_entries = claims->n_items;
+        for (size_t i = claims->n_items; i > 0; i--) {
+                x->entries[i - 1].claim = (const KubeNodeClaim *) claims->items[i - 1];
+                r = claim_index_put(x, &x->entries[i - 1]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The claim of this Node, which has one from now on: the one that names it, else one with its providerID. */
+static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
+        ClaimEntry *e;
+
+        if (!n->provider_id)
+                return NULL;
+        for (e = hashmap_get(x->of_node, n->object.meta.name); e; e = e->next_of_node)
+                if (streq(e->claim->provider_id, n->provider_id))
+                        break;
+        if (!e)
+                e = hashmap_get(x->of_id, n->provider_id);
+        if (!e)
+                return NULL;
+        e->has_node = true;
+        return e->claim;
 }
 
 /* What holds it: the first pod, or the cloud. */
@@ -157,22 +210,39 @@ static int by_node(const void *a, const void *b) {
         return k != 0 ? k : strcmp(strempty(x->claim), strempty(y->claim));
 }
 
+static int make_rows(StatusRows *r, ClaimIndex *x, const ObjectList *nodes) {
+        int k;
+
+        for (size_t i = 0; i < nodes->n_items; i++) {
+                const KubeNode *n = (const KubeNode *) nodes->items[i];
+                const KubeNodeClaim *c = claim_of(x, n);
+
+                if (!c && !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) &&
+                    !object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
+                        continue;
+                k = add_row(r, n, c);
+                if (k < 0)
+                        return k;
+        }
+        for (size_t i = 0; i < x->n_entries; i++) {
+                if (x->entries[i].has_node)
+                        continue;
+                k = add_row(r, NULL, x->entries[i].claim);
+                if (k < 0)
+                        return k;
+        }
+        return 0;
+}
+
 int status_rows_make(const CtlSnapshot *s, StatusRows *ret) {
-        int r = 0;
+        _cleanup_(claim_index_done) ClaimIndex index = {};
+        int r;
 
         assert(s && ret);
         *ret = (StatusRows){};
-        for (size_t i = 0; r >= 0 && i < s->nodes.n_items; i++) {
-                const KubeNode *n = (const KubeNode *) s->nodes.items[i];
-                const KubeNodeClaim *c = claim_of(s, n);
-
-                if (c || object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
-                    object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
-                        r = add_row(ret, n, c);
-        }
-        for (size_t i = 0; r >= 0 && i < s->claims.n_items; i++)
-                if (!has_node(s, (const KubeNodeClaim *) s->claims.items[i]))
-                        r = add_row(ret, NULL, (const KubeNodeClaim *) s->claims.items[i]);
+        r = claim_index_make(&index, &s->claims);
+        if (r >= 0)
+                r = make_rows(ret, &index, &s->nodes);
         if (r < 0) {
                 status_rows_done(ret);
                 return r;

@@ -13,6 +13,21 @@
 
 #define NOW_SEC 1800000000 /* 2027-01-15T08:00:00Z */
 
+/* -- work is counted in comparisons of texts -------------------------------------------------------------
+ */
+
+/* The only state: strcmp() has no argument for it. */
+static size_t n_compared;
+
+/* Instead of libc's, for all of this program. */
+int strcmp(const char *a, const char *b) __attribute__((no_sanitize("address", "undefined")));
+int strcmp(const char *a, const char *b) {
+        n_compared++;
+        for (; *a && *a == *b; a++, b++)
+                ;
+        return (unsigned char) *a - (unsigned char) *b;
+}
+
 /* -- pure: objects in, text out ------------------------------------------------------------------------- */
 
 typedef struct Bench {
@@ -129,6 +144,99 @@ static void test_plain(void **state) {
         assert_non_null(strstr(text, "\nnode-a: ?: x?y\n"));
         assert_null(strpbrk(text, "\x1b\r\x7f"));
         bench_done(&b);
+}
+
+static void test_twins(void **state) {
+        static const struct {
+                const char *what;
+                const char *nodes[2];     /* names; all of one providerID, "aws:///z/m" */
+                const char *claims[3][2]; /* its name, and the Node that it names, or "" */
+                const char *rows[3];      /* "node claim"; "-" for none */
+        } tables[] = {
+                { "the claim that names the Node",
+                  { "a" },
+                  { { "1", "x" }, { "2", "a" }, { "3", "" } },
+                  { "- 1", "- 3", "a 2" } },
+                { "of two that name it the first",
+                  { "a" },
+                  { { "1", "a" }, { "2", "a" } },
+                  { "- 2", "a 1" } },
+                { "named by none: the last", { "a" }, { { "1", "x" }, { "2", "" } }, { "- 1", "a 2" } },
+                { "each its own", { "a", "b" }, { { "1", "b" }, { "2", "a" } }, { "a 2", "b 1" } },
+                { "one claim for two", { "a", "b" }, { { "1", "b" } }, { "a 1", "b 1" } },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(tables); i++) {
+                _cleanup_(status_rows_done) StatusRows rows = {};
+                size_t n = 0;
+                Bench b;
+
+                print_message("  %s\n", tables[i].what);
+                bench_init(&b);
+                for (size_t k = 0; k < ELEMENTSOF(tables[i].nodes) && tables[i].nodes[k]; k++)
+                        put(&b, &kube_node_kind, &b.snapshot.nodes,
+                            "{'metadata':{'name':'%s'},'spec':{'providerID':'aws:///z/m'}}",
+                            tables[i].nodes[k]);
+                /* Names a Node, but not its machine: an older machine of that name. */
+                put(&b, &kube_node_claim_kind, &b.snapshot.claims,
+                    "{'metadata':{'name':'old'},'spec':{'providerID':'aws:///z/"
+                    "old'},'status':{'nodeName':'a'}}");
+                for (size_t k = 0; k < ELEMENTSOF(tables[i].claims) && tables[i].claims[k][0]; k++)
+                        put(&b, &kube_node_claim_kind, &b.snapshot.claims,
+                            "{'metadata':{'name':'%s'},'spec':{'providerID':'aws:///z/"
+                            "m'},'status':{'nodeName':'%s'}}",
+                            tables[i].claims[k][0], tables[i].claims[k][1]);
+                assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+                for (size_t k = 0; k < rows.n_rows; k++) {
+                        _cleanup_free_ char *text = strf(
+                                "%s %s", rows.rows[k].node ? rows.rows[k].node : "-", rows.rows[k].claim);
+
+                        if (streq(text, "- old"))
+                                continue;
+                        assert_true(n < ELEMENTSOF(tables[i].rows) && tables[i].rows[n]);
+                        assert_string_equal(text, tables[i].rows[n++]);
+                }
+                assert_true(n == ELEMENTSOF(tables[i].rows) || !tables[i].rows[n]);
+                bench_done(&b);
+        }
+}
+
+/* Comparisons for a status of so many nodes with their claims, and a tenth as many claims without a Node. */
+static size_t compared_for(unsigned n_nodes) {
+        _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_free_ char *text = NULL;
+        size_t before, spent;
+        Bench b;
+
+        bench_init(&b);
+        for (unsigned i = 0; i < n_nodes + n_nodes / 10; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "n%07u", i * 7919 % 10000019);
+                if (i < n_nodes)
+                        put_node(&b, name, "");
+                put_claim(&b, name, "", "", ",'phase':'Adopted'");
+        }
+        before = n_compared;
+        assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+        text = status_rows_table(&rows, &b.snapshot);
+        spent = n_compared - before;
+        assert_int_equal(rows.n_rows, n_nodes + n_nodes / 10);
+        assert_non_null(text);
+        print_message("  %5u nodes: %zu comparisons\n", n_nodes, spent);
+        bench_done(&b);
+        return spent;
+}
+
+static void test_growth(void **state) {
+        size_t few = compared_for(250), many = compared_for(2000);
+        (void) state;
+
+        /* Sorting takes a little more than eight times as many. */
+        assert_true(few > 250);
+        if (many > 16 * few)
+                fail_msg("eight times the nodes took %zu times the comparisons", many / few);
 }
 
 static void test_interrupted(void **state) {
@@ -362,7 +470,8 @@ int main(void) {
                 cmocka_unit_test(test_table),       cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
-                cmocka_unit_test(test_fetch),
+                cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins),
+                cmocka_unit_test(test_growth),
         };
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);
 }
