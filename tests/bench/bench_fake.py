@@ -22,7 +22,7 @@ sys.path.insert(0, HERE)
 import account  # noqa: E402
 import fakeworld  # noqa: E402
 import table  # noqa: E402
-from daemons import build_directory, procs  # noqa: E402
+from daemons import build_directory, procs, program  # noqa: E402
 from fakeworld import FakeWorld, wait  # noqa: E402
 
 SIZES = ((500, 15000), (1000, 30000), (5000, 150000))
@@ -30,6 +30,7 @@ LARGEST = SIZES[-1]
 RATES = (200, 2000)  # pod changes a second: one for each wakeup, and ten
 GONE_SEC = 900  # generous: the fake has one core, and much to do for each pod that goes
 DELETED = 200
+STATUS_RUNS = 5
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 MB = 1024
 
@@ -68,6 +69,7 @@ class Size:
                 if not self.brief:
                     self._changes(leader, standby, "bare", RATES[0])
                 self._adopt(leader)
+                self._status()
                 for rate in RATES[:1] if self.brief else RATES:
                     self._changes(leader, standby, "adopted", rate)
                 self._delete(leader, standby)
@@ -164,10 +166,26 @@ class Size:
         self._note(f"all adopted in {took:.1f} s, {spent.cpu:.1f} s of CPU")
         self.figures.update({
             "adopt_switches": spent.voluntary + spent.involuntary, "adopt_s": took, "adopt_cpu_s": spent.cpu, "adopt_cpu_per_node_ms": spent.cpu / self.nodes * 1e3,
-            "adopt_writes": writes, "adopt_writes_per_node": writes / self.nodes,
+            "adopt_nodes_per_s": self.nodes / took, "adopt_writes": writes, "adopt_writes_per_node": writes / self.nodes,
             "adopt_writes_per_s": writes / took, "adopt_writes_per_s_most": max(rates),
             "adopt_peak_anonymous_mb": sampler.peak.anonymous_kb / MB
         })
+
+    def _status(self):
+        """vesperctl status of all that is adopted."""
+        taken, command = [], [program("vesperctl"), "--kubeconfig", self.fake.path("kubeconfig-coordinator"), "status"]
+        for _ in range(STATUS_RUNS):
+            begin = time.monotonic()
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+                said = child.stdout.read()
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            taken.append((time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+            assert child.returncode == 0, f"vesperctl status ended with {child.returncode}"
+            assert said.count(" Adopted ") == self.nodes, f"{said.count(' Adopted ')} of {self.nodes} nodes are adopted, it says"
+        seconds, cpu, rss = (statistics.median(t[i] for t in taken) for i in range(3))
+        self._note(f"vesperctl status in {seconds:.2f} s, {cpu:.2f} s of CPU")
+        self.figures.update({"status_s": seconds, "status_cpu_s": cpu, "status_peak_rss_mb": rss / MB})
 
     def _calls(self):
         """Of all, without the kubelets' and the leader's Leases, and our own looks at nodes: {"patch nodes": 15, ...}, most
@@ -267,12 +285,16 @@ STEPS = (
     ("  RSS of the standby, MB", "adopted_standby_rss_mb"),
     ("adoption of all nodes, s", "adopt_s"),
     ("  CPU, s", "adopt_cpu_s"),
+    ("  nodes a second", "adopt_nodes_per_s"),
     ("  writes at the API server", "adopt_writes"),
     ("  writes a node", "adopt_writes_per_node"),
     ("  writes a second, on average", "adopt_writes_per_s"),
     ("  writes a second, at most", "adopt_writes_per_s_most"),
     ("  peak anonymous, MB", "adopt_peak_anonymous_mb"),
     ("  context switches", "adopt_switches"),
+    ("vesperctl status, s", "status_s"),
+    ("  CPU, s", "status_cpu_s"),
+    ("  peak RSS, MB", "status_peak_rss_mb"),
     ("nodes deleted at once", "delete_nodes"),
     ("  until all are gone, s", "delete_s"),
     ("  CPU, s", "delete_cpu_s"),
@@ -307,6 +329,7 @@ def scale(ctx):
     ctx.bar("5,000 nodes, 150,000 pods: RSS, the larger of leader and standby", rss, 200, "MB")
     ctx.bar("5,000 nodes, 150,000 pods: start to synced", largest["first_synced_s"], 20, "s")
     ctx.bar("5,000 nodes, 150,000 pods: the same with all adopted", largest["late_synced_s"], 20, "s")
+    ctx.bar("5,000 nodes, 150,000 pods: vesperctl status", largest["status_s"], 1.5, "s")
     ctx.bar(f"a pod's change at {RATES[0]} a second, leader", largest["adopted_leader_change_us"], 50, "us")
     ctx.bar(f"a pod's change at {RATES[0]} a second, standby", largest["adopted_standby_change_us"], 50, "us")
     ctx.bar(f"a pod's change at {RATES[1]:,} a second, leader", largest[f"adopted_{RATES[1]}_leader_change_us"],
@@ -315,6 +338,7 @@ def scale(ctx):
 
 GROWTH = (("CPU until synced, s", "first_cpu_s"), ("anonymous, MB", "first_anonymous_mb"),
           ("one pod change, us", "adopted_leader_change_us"), ("adoption: CPU, s", "adopt_cpu_s"),
+          ("vesperctl status: CPU, s", "status_cpu_s"),
           ("deletion: CPU an eviction, us", "delete_cpu_per_eviction_us"),
           ("deletion: peak anonymous, MB", "delete_peak_anonymous_mb"))
 

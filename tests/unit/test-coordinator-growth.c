@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "compare-count.h"
 #include "coordinator-rig.h"
 
 /* As test-agent-growth.c: what a coordinator holds is what its death gives back. Nodes come, are adopted, are
@@ -73,9 +74,53 @@ static void test_nodes(void **state) {
                 fail_msg("a coordinator held %zu bytes after %d nodes and %zu after 1,000 more", young, WARM_NODES, old);
 }
 
+/* -- adoption ------------------------------------------------------------------------------------------- */
+
+/* Comparisons of texts, the coordinator's and the fake API server's, for a new installation that finds so
+ * many nodes; until all are adopted and their pool has said so. */
+static size_t compared_for_adoption(unsigned nodes) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        size_t before, spent;
+        usec_t begin;
+
+        for (unsigned i = 0; i < nodes; i++) {
+                _cleanup_free_ char *name = strf("n%u", i * 7919 % 100003);
+
+                rig_add_node(r, name);
+        }
+        rig_start(r, 0);
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_non_null(rig_leader(r));
+
+        before = n_compared();
+        begin = loop_now(r->w.loop);
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        while (fake_api_count_status(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status", 200) < nodes) {
+                rig_run(r, 100 * MSEC);
+                assert_true(loop_now(r->w.loop) < begin + 10 * USEC_PER_MINUTE);
+        }
+        rig_run(r, 3 * USEC_PER_SEC);
+        spent = n_compared() - before;
+        assert_int_equal(fake_api_count_status(r->api, FAKE_CREATE, FAKE_NODECLAIMS, NULL, 201), nodes);
+        print_message("  %5u nodes: %zu comparisons, %zu a node, in %.1f s\n", nodes, spent, spent / nodes,
+                      (double) (loop_now(r->w.loop) - begin) / 1e6);
+        return spent;
+}
+
+static void test_adoption(void **state) {
+        size_t few = compared_for_adoption(200), many = compared_for_adoption(16 * 200);
+        (void) state;
+
+        /* A little more than sixteen times as many: the fake's store is sorted. */
+        assert_true(few > 200);
+        if (many > 20 * few)
+                fail_msg("sixteen times the nodes took %zu times the comparisons", many / few);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nodes),
+                cmocka_unit_test(test_adoption),
         };
         return cmocka_run_group_tests_name("coordinator-growth", tests, NULL, NULL);
 }

@@ -7,26 +7,12 @@
 
 #include <cmocka.h>
 
+#include "compare-count.h"
 #include "ctl-fetch.h"
 #include "fake-client.h"
 #include "string-util.h"
 
 #define NOW_SEC 1800000000 /* 2027-01-15T08:00:00Z */
-
-/* -- work is counted in comparisons of texts -------------------------------------------------------------
- */
-
-/* The only state: strcmp() has no argument for it. */
-static size_t n_compared;
-
-/* Instead of libc's, for all of this program. */
-int strcmp(const char *a, const char *b) __attribute__((no_sanitize("address", "undefined")));
-int strcmp(const char *a, const char *b) {
-        n_compared++;
-        for (; *a && *a == *b; a++, b++)
-                ;
-        return (unsigned char) *a - (unsigned char) *b;
-}
 
 /* -- pure: objects in, text out ------------------------------------------------------------------------- */
 
@@ -218,10 +204,10 @@ static size_t compared_for(unsigned n_nodes) {
                         put_node(&b, name, "");
                 put_claim(&b, name, "", "", ",'phase':'Adopted'");
         }
-        before = n_compared;
+        before = n_compared();
         assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
         text = status_rows_table(&rows, &b.snapshot);
-        spent = n_compared - before;
+        spent = n_compared() - before;
         assert_int_equal(rows.n_rows, n_nodes + n_nodes / 10);
         assert_non_null(text);
         print_message("  %5u nodes: %zu comparisons\n", n_nodes, spent);
