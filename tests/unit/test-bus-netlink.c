@@ -715,7 +715,7 @@ static void test_burst_is_one_change(void **state) {
                 if (pid == 0) {
                         int n = hear_changes(subscribed);
 
-                        _exit(n < 0 ? 100 - n : n);
+                        exit(n < 0 ? 100 - n : n); /* not _exit(): coverage is written at the end */
                 }
                 assert_int_equal(waitpid(pid, &status, 0), pid);
                 assert_true(WIFEXITED(status));

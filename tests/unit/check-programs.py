@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the built programs as a person or a unit does: options, refusals, and one start and end of each on the fake cluster.
+
+Usage: check-programs.py VESPER-AGENT VESPER-COORDINATOR VESPERCTL FAKE-CLUSTER
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+LIMIT = 30
+AGENT, COORDINATOR, CTL, FAKE = sys.argv[1:5]
+# What is usual on this machine is not asked: neither its bus, nor its service manager, nor a person's credential.
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name.startswith(("ASAN", "UBSAN", "LSAN", "GCOV", "LLVM"))},
+    "PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus",
+    "VESPER_BOOT_ID": "0123456789abcdef0123456789abcdef"
+}
+WORLD = {
+    "objects": [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+         "spec": {"providerID": "aws:///us-east-1a/i-00000001"}},
+    ],
+    "instances": [{"id": "i-00000001", "zone": "us-east-1a", "node": "n1"}],
+}
+
+
+def run(*command, **environment):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False,
+                          env={**ENVIRONMENT, **environment})
+    return done.returncode, done.stdout, done.stderr
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0.02)
+
+
+def contents(path):
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as f:
+        return f.read()
+    return ""
+
+
+class Options(unittest.TestCase):
+    def test_help_and_version(self):
+        for program in AGENT, COORDINATOR, CTL:
+            for option, words in ("--help", "--version  "), ("--version", os.path.basename(program) + " "):
+                with self.subTest(program=program, option=option):
+                    code, out, err = run(program, option)
+                    self.assertEqual((code, err), (0, ""))
+                    self.assertIn(words, out)
+
+    def test_usage(self):
+        for command in ((AGENT, "--nonsense"), (AGENT, "nonsense"), (AGENT, "--drain", "--check"),
+                        (COORDINATOR, "--nonsense"), (COORDINATOR, "nonsense"),
+                        (CTL, "--nonsense"), (CTL,), (CTL, "nonsense"), (CTL, "-o", "yaml", "status")):
+            with self.subTest(command=command):
+                code, out, err = run(*command)
+                self.assertEqual((code, out), (2, ""))
+                self.assertNotEqual(err, "")
+
+    def test_configuration(self):
+        for program in AGENT, COORDINATOR:
+            with self.subTest(program=program):
+                code, out, _ = run(program, "--set", "Log.Level=warning", "--dump-config")
+                self.assertEqual(code, 0)
+                self.assertIn("\nLevel=warning\n", out)
+                code, _, err = run(program, "--set", "Log.Level=nonsense", "--dump-config")
+                self.assertEqual(code, 2)
+                self.assertIn("nonsense", err)
+                code, _, err = run(program, "--config", "/nonexistent/file.conf", "--dump-config")
+                self.assertEqual(code, 2)
+                self.assertIn("/nonexistent/file.conf", err)
+
+
+class Credentials(unittest.TestCase):
+    def test_none_or_nonsense(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "kubeconfig")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("nonsense: [")
+            for command in ((AGENT, "--set", "Kubernetes.Kubeconfig=" + path), (CTL, "--kubeconfig", path, "status"),
+                            (AGENT, "--set", "Kubernetes.Kubeconfig=" + path, "--release"),
+                            (COORDINATOR, "--set", "Kubernetes.Kubeconfig=" + path)):
+                with self.subTest(command=command):
+                    code, _, err = run(*command)
+                    self.assertEqual(code, 1)
+                    self.assertIn(path, err)
+        self.assertEqual(run(COORDINATOR)[0], 1)
+        self.assertEqual(run(CTL, "status")[0], 1)
+        self.assertEqual(run(CTL, "status", KUBECONFIG="/a:/b")[0], 1)
+        self.assertEqual(run(CTL, "status", KUBERNETES_SERVICE_HOST="127.0.0.1")[0], 1)
+
+    def test_boot_id(self):
+        code, _, err = run(AGENT, VESPER_BOOT_ID="nonsense")
+        self.assertEqual(code, 1)
+        self.assertIn("VESPER_BOOT_ID", err)
+
+    def test_no_bus(self):
+        for verb in "--drain", "--reboot", "--cancel":
+            self.assertEqual(run(AGENT, verb)[0], 1, verb)
+
+
+class Cluster(unittest.TestCase):
+    """Against the fake cluster: what each says when it starts, and that SIGTERM ends it well."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        with open(self.path("world.json"), "w", encoding="utf-8") as f:
+            json.dump(WORLD, f)
+        self.spawn("fake", FAKE, "--dir", self.folder, "--world", self.path("world.json"))
+        wait_for("the fake cluster", lambda: os.path.exists(self.path("endpoints.json")))
+        self.endpoints = json.loads(contents(self.path("endpoints.json")))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def spawn(self, name, *command, **environment):
+        with open(self.path(name + ".log"), "wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env={**ENVIRONMENT, **environment})
+
+        def end():
+            process.kill()
+            process.wait()
+
+        self.addCleanup(end)
+        return process
+
+    def agent(self, *more):
+        return (AGENT, "--set", "Kubernetes.Kubeconfig=" + self.path("kubeconfig-node-n1"), "--set",
+                "Kubernetes.NodeName=n1", "--set", "Metadata.Endpoint=" + self.endpoints["metadata"]["i-00000001"], "--set",
+                "Agent.StateDirectory=" + self.path("state"), "--set", "Drain.LoadBalancerWaitSec=0", "--set", "Log.Target=text", *more)
+
+    @contextlib.contextmanager
+    def playing(self, name, command, words, **environment):
+        """While it runs, from when its log says these words; then SIGTERM."""
+        process = self.spawn(name, *command, **environment)
+        try:
+            wait_for(words, lambda: process.poll() is not None or words in contents(self.path(name + ".log")))
+            yield
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            code = process.wait(LIMIT)
+        log = contents(self.path(name + ".log"))
+        self.assertEqual(code, 0, log)
+        self.assertIn(words, log)
+
+    def test_agent(self):
+        with self.playing("agent", self.agent(), "API server"):
+            pass
+        code, out, err = run(*self.agent("--check"))
+        self.assertIn(code, (3, 4), err)
+        self.assertIn("node n1", out)
+        code, out, err = run(*self.agent("--release"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("n1", out)
+
+    @unittest.skipUnless(shutil.which("dbus-daemon"), "no dbus-daemon")
+    def test_drain_by_hand(self):
+        address = "unix:path=" + self.path("bus")
+        self.spawn("dbus", "dbus-daemon", "--session", "--nofork", "--nopidfile", "--address=" + address)
+        wait_for("the bus", lambda: os.path.exists(self.path("bus")))
+        bus = {"DBUS_SYSTEM_BUS_ADDRESS": address}
+        with self.playing("agent", self.agent(), "Node n1", **bus):
+            self.assertEqual(run(*self.agent("--drain"), **bus), (0, "", ""))
+            self.assertTrue(self.node()["spec"]["unschedulable"])
+            code, out, err = run(*self.agent("--check"), **bus)
+            self.assertIn(code, (3, 4), err)
+            self.assertIn("logind", out)
+        self.assertTrue(self.node()["spec"]["unschedulable"])
+        code, out, err = run(*self.agent("--release"), **bus)
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("unschedulable", self.node()["spec"])
+
+    def node(self):
+        token = contents(self.path("kubeconfig-admin")).partition('token: "')[2].partition('"')[0]
+        question = urllib.request.Request(self.endpoints["api"] + "/api/v1/nodes/n1",
+                                          headers={"Authorization": "Bearer " + token})
+        with urllib.request.urlopen(question, timeout=LIMIT) as answer:
+            return json.load(answer)
+
+    def test_coordinator_and_ctl(self):
+        admin = self.path("kubeconfig-admin")
+        coordinator = (COORDINATOR, "--set", "Kubernetes.Kubeconfig=" + admin, "--set", "Provider.Region=us-east-1", "--set",
+                       "Provider.Endpoint=" + self.endpoints["ec2"], "--set", "Log.Target=text")
+        with self.playing("coordinator", coordinator, "The view of the cluster is complete"):
+            pass
+        code, out, err = run(CTL, "--kubeconfig", admin, "status")
+        self.assertEqual(code, 0, err)
+        code, out, err = run(CTL, "status", "-o", "json", KUBECONFIG=admin)
+        self.assertEqual(code, 0, err)
+        json.loads(out)
+        code, out, err = run(CTL, "status", "n1", KUBECONFIG=admin)
+        self.assertEqual((code, out), (2, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
