@@ -69,7 +69,7 @@ typedef struct PowerAsk {
         Power *power;
         PowerQuestion which;
         BusSlot *slot;
-        bool open;
+        bool open, absent; /* absent: there is nobody to answer */
         int error;
 } PowerAsk;
 
@@ -235,23 +235,31 @@ static void set_state(Power *p, PowerState s) {
         p->handler.on_looked(p, s, p->handler.userdata);
 }
 
+/* Not answered: asked again soon. What it said before stands, and so does what a signal has said since. */
+static bool power_ask_failed(Power *p, const PowerAsk *a, const char *who) {
+        if (a->error == 0 || a->absent)
+                return false;
+        log_debug_errno(p->env->log, a->error,
+                        "%s does not say whether this machine shuts down, asking again: %m", who);
+        timer_arm_earlier(p->retry, usec_add(loop_now(p->env->loop), RETRY_USEC));
+        return true;
+}
+
+/* Without logind it is PID 1 alone who knows. One that is there, and does not answer, may know of a shutdown. */
 static void look_is_over(Power *p) {
         const PowerAsk *preparing = &p->asks[ASK_PREPARING], *system = &p->asks[ASK_SYSTEM];
+        bool unknown;
 
         if (preparing->open || system->open)
                 return;
-        if (p->preparing || p->stopping) {
+        unknown = power_ask_failed(p, preparing, "logind");
+        unknown = power_ask_failed(p, system, "PID 1") || unknown;
+        if (p->preparing || p->stopping)
                 set_state(p, POWER_ENDS);
-                return;
-        }
-        /* Without logind it is PID 1 alone who knows; without PID 1 nobody does. */
-        if (system->error < 0) {
-                log_debug_errno(p->env->log, system->error, "PID 1 does not say whether it is stopping: %m");
-                timer_arm_earlier(p->retry, usec_add(loop_now(p->env->loop), RETRY_USEC));
+        else if (unknown)
                 p->handler.on_looked(p, p->state, p->handler.userdata);
-                return;
-        }
-        set_state(p, POWER_STAYS);
+        else
+                set_state(p, POWER_STAYS);
 }
 
 static const char *const kinds[] = { "poweroff", "reboot", "halt", "kexec", "soft-reboot" };
@@ -292,13 +300,24 @@ static bool kubelet_is_among(char *const *values) {
 
 /* -- asking ------------------------------------------------------------------------------------- */
 
+/* Nobody has that name, and nobody could be started to have it (NoSuchUnit, UnitMasked, Spawn.ExecFailed). */
+static bool is_absent(const BusReply *reply) {
+        return reply->error == -EHOSTUNREACH || reply->error == -ENXIO ||
+               startswith(reply->error_name, "org.freedesktop.systemd1.") ||
+               startswith(reply->error_name, "org.freedesktop.DBus.Error.Spawn.");
+}
+
 static void take_answer(Power *p, PowerQuestion q, const BusReply *reply) {
         switch (q) {
         case ASK_PREPARING:
-                p->preparing = reply->error == 0 && reply->values && streq(reply->values[0], "true");
+                if (reply->error == 0)
+                        p->preparing = reply->values && streq(reply->values[0], "true");
+                else if (p->asks[q].absent)
+                        p->preparing = false;
                 break;
         case ASK_SYSTEM:
-                p->stopping = reply->error == 0 && reply->values && streq(reply->values[0], "stopping");
+                if (reply->error == 0)
+                        p->stopping = reply->values && streq(reply->values[0], "stopping");
                 break;
         case ASK_JOBS:
                 on_jobs(p, reply);
@@ -332,6 +351,7 @@ static void close_ask(PowerAsk *a, const BusReply *reply) {
         a->slot = bus_slot_free(a->slot);
         a->open = false;
         a->error = reply->error;
+        a->absent = q == ASK_PREPARING && is_absent(reply);
         take_answer(p, q, reply);
         if (q <= ASK_SYSTEM)
                 look_is_over(p);

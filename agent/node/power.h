@@ -7,7 +7,8 @@
  * The machine ENDS when logind is preparing for a shutdown (the window in which delay inhibitors hold it up;
  * SystemState still says "running" then) or when PID 1 is "stopping" (the ordered stop; all that there is
  * when the shutdown went past logind: `systemctl start poweroff.target`, signals to PID 1, Ctrl-Alt-Del). A
- * stop of our unit alone is neither.
+ * stop of our unit alone is neither. It STAYS only as both have said so, or PID 1 where there is no logind: one
+ * that is there and does not answer in time says nothing, changes nothing, and is asked again.
  *
  * The inhibitor's descriptor lies in the service manager's store, too (env.h), so that no instant of a
  * crash, a restart or an upgrade is without it. Its copies are all dropped to let the shutdown go on.
@@ -18,7 +19,7 @@
 #include "env.h"
 
 typedef enum PowerState {
-        POWER_UNKNOWN, /* nobody answered yet */
+        POWER_UNKNOWN, /* not both have answered yet */
         POWER_STAYS,
         POWER_ENDS,
         _POWER_STATE_MAX,

@@ -28,7 +28,7 @@ struct FakePower {
         FakePowerPhase phase;
         const char *kind, *scheduled;
         usec_t scheduled_usec;
-        bool kubelet_inhibits, no_logind, no_bus, runs, forced, tells_kind, no_unit_signals;
+        bool kubelet_inhibits, no_logind, silent_logind, no_bus, runs, forced, tells_kind, no_unit_signals;
         FakeCluster *cluster;
         char *node;
         FakeContainerWatch watch;
@@ -58,7 +58,7 @@ typedef struct PowerSlot {
         bus_reply_t on_reply;
         void *userdata;
         char *member, *object, *argument;
-        bool is_signal;
+        bool is_signal, unanswered;
         const BusObject *object_of;   /* the unit's own */
         const char *queue[QUEUE_MAX]; /* of a signal; NULL: -ESTALE */
         size_t n_queued;
@@ -224,7 +224,7 @@ static void answer(PowerSlot *s) {
         const char *inhibitor[] = { "shutdown", "kubelet", "", "delay", "0", "7", NULL };
         const char *none[] = { NULL };
 
-        if (p->no_bus)
+        if (p->no_bus || s->unanswered)
                 reply_error(s, -ETIMEDOUT, "org.freedesktop.DBus.Error.NoReply");
         else if (p->no_logind && strstr(s->object, "login1"))
                 reply_error(s, -EHOSTUNREACH, "org.freedesktop.DBus.Error.ServiceUnknown");
@@ -367,7 +367,8 @@ static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdat
                 return -ENOTCONN;
         s = slot_new(b, call->path, call->member, argument, userdata);
         s->on_reply = fn;
-        timer_arm_in(s->timer, p->no_bus ? call->timeout_usec : ANSWER_USEC);
+        s->unanswered = p->no_bus || (p->silent_logind && strstr(call->path, "login1"));
+        timer_arm_in(s->timer, s->unanswered ? call->timeout_usec : ANSWER_USEC);
         *ret = &s->slot;
         return 0;
 }
@@ -626,6 +627,10 @@ void fake_power_set_unit_signals(FakePower *p, bool sends) {
 
 void fake_power_set_logind(FakePower *p, bool there) {
         p->no_logind = !there;
+}
+
+void fake_power_set_logind_silent(FakePower *p, bool silent) {
+        p->silent_logind = silent;
 }
 
 FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks) {

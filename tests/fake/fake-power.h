@@ -48,6 +48,8 @@ FakePower *fake_power_free(FakePower *p); /* no bus of it may be left */
 void fake_power_set_limits(FakePower *p, const FakePowerLimits *l);
 void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits);
 void fake_power_set_logind(FakePower *p, bool there);
+/* logind is there, and does not answer in time what it is asked from now on; its signals still come. */
+void fake_power_set_logind_silent(FakePower *p, bool silent);
 /* logind of systemd 255 and newer tells the kind of a shutdown. */
 void fake_power_set_metadata(FakePower *p, bool tells);
 

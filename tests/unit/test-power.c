@@ -246,6 +246,60 @@ static void test_silent_bus(void **state) {
         world_done(&w);
 }
 
+/* A logind that is there and does not answer in time says nothing: neither at the start, nor of a shutdown that
+ * it has announced, nor that one is over. It is asked again. */
+static void test_silent_logind(void **state) {
+        World w;
+
+        world_init(&w);
+        fake_power_set_limits(w.machine, &(FakePowerLimits){ 600 * S, 20 * MIN_, 90 * S });
+        fake_power_set_logind_silent(w.machine, true);
+        world_start(&w);
+        run(&w, 10 * S);
+        assert_int_equal(w.state, POWER_UNKNOWN);
+        fake_power_set_logind_silent(w.machine, false);
+        run(&w, 10 * S);
+        assert_int_equal(w.state, POWER_STAYS);
+        assert_true(power_holds(w.power));
+
+        print_message("announced, and asked about it\n");
+        assert_true(fake_power_shutdown(w.machine, "poweroff", true));
+        run(&w, S);
+        assert_int_equal(w.state, POWER_ENDS);
+        fake_power_set_logind_silent(w.machine, true);
+        power_look(w.power);
+        run(&w, 30 * S);
+        assert_int_equal(w.state, POWER_ENDS);
+        assert_true(power_is_announced(w.power));
+
+        print_message("cancelled, and asked about it\n");
+        assert_true(fake_power_cancel(w.machine));
+        run(&w, 30 * S);
+        assert_int_equal(w.state, POWER_ENDS); /* a signal is a reason to ask */
+        fake_power_set_logind_silent(w.machine, false);
+        run(&w, 10 * S);
+        assert_int_equal(w.state, POWER_STAYS);
+        world_done(&w);
+}
+
+/* A logind that is gone for good announces nothing any more: PID 1 knows. */
+static void test_logind_goes(void **state) {
+        World w;
+
+        world_init(&w);
+        fake_power_set_limits(w.machine, &(FakePowerLimits){ 600 * S, 20 * MIN_, 90 * S });
+        world_start(&w);
+        run(&w, S);
+        assert_true(fake_power_shutdown(w.machine, "poweroff", true));
+        run(&w, S);
+        assert_int_equal(w.state, POWER_ENDS);
+        fake_power_set_logind(w.machine, false);
+        power_look(w.power);
+        run(&w, S);
+        assert_int_equal(w.state, POWER_STAYS);
+        world_done(&w);
+}
+
 /* Through a crash and a restart no instant is without it; a stop for good lets it go. */
 static void test_inhibitor_survives(void **state) {
         World w;
@@ -351,6 +405,8 @@ int main(void) {
                 cmocka_unit_test(test_no_logind),
                 cmocka_unit_test(test_kind),
                 cmocka_unit_test(test_silent_bus),
+                cmocka_unit_test(test_silent_logind),
+                cmocka_unit_test(test_logind_goes),
                 cmocka_unit_test(test_inhibitor_survives),
                 cmocka_unit_test(test_dead_inhibitor),
                 cmocka_unit_test(test_shutdown_announced),

@@ -285,6 +285,40 @@ static void test_cancelled(void **state) {
                 }
 }
 
+/* A shutdown is under way, and logind does not answer in time: that is not "cancelled". */
+static void test_silent_logind(void **state) {
+        for (unsigned after_crash = 0; after_crash <= 1; after_crash++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+
+                print_message("after a crash: %u\n", after_crash);
+                fake_add_pod(r->cluster,
+                             &(FakePod){ .name = "slow", .node = RIG_NODE, .app = "slow", .stop_sec = 60 });
+                fake_merge(r->cluster, FAKE_PODS, "default", "slow",
+                           "{'spec':{'terminationGracePeriodSeconds':90}}");
+                run(r, S);
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, 5 * S);
+                assert_true(agent_rig_unschedulable(r));
+                fake_power_set_logind_silent(r->power, true);
+                if (after_crash) {
+                        agent_rig_kill(r);
+                        agent_rig_start(r);
+                } else {
+                        fake_power_set_bus(r->power, false); /* what listens has to ask anew */
+                        fake_power_set_bus(r->power, true);
+                }
+                run(r, 20 * S);
+                assert_false(agent_rig_said(r, "was cancelled"));
+                assert_true(agent_rig_unschedulable(r));
+                assert_non_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+                assert_true(fake_power_is_inhibited(r->power));
+                fake_power_set_logind_silent(r->power, false);
+                run(r, 60 * S);
+                assert_true(took(r) < 70 * S);
+                assert_int_equal(agent_rig_n_pods(r), 0);
+        }
+}
+
 /* Crashed in the middle: goes on if the machine does, with the time that was given out first; else undone.
  */
 static void test_crash_in_the_middle(void **state) {
@@ -621,6 +655,7 @@ int main(void) {
                 cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_budget_ends),
                 cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_silent_logind),
                 cmocka_unit_test(test_crash_in_the_middle),
                 cmocka_unit_test(test_crashes_win_no_time),
                 cmocka_unit_test(test_crash_and_late_disk),
