@@ -108,6 +108,13 @@ static const char *dealt_with(const Agent *a, const Notice *n) {
         return NULL;
 }
 
+/* It was dealt with before, and what is acted upon now is not it. */
+static bool is_overruled(const Agent *a, const Notice *n) {
+        const Notice *now = reflex_notice_now(a->reflex);
+
+        return now && !streq(now->id, n->id) && n->kind != NOTICE_SHUTDOWN && dealt_with(a, n);
+}
+
 static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
         PolicySettings settings = { .lb_wait_usec = a->config->lb_wait_usec };
         const char *why;
@@ -123,7 +130,8 @@ static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
                 return;
         }
         if (reflex_state(a->reflex) != REFLEX_IDLE) {
-                reflex_notice(a->reflex, n);
+                if (!is_overruled(a, n) && reflex_notice(a->reflex, n))
+                        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
                 return;
         }
         why = dealt_with(a, n);

@@ -151,6 +151,14 @@ bool reflex_is_reported(const Reflex *r) {
 
 /* -- the drain ---------------------------------------------------------------------------------- */
 
+bool reflex_waits_for_protected(const Reflex *r) {
+        return r->notice && !r->ending && notice_waits_for_protected(r->notice);
+}
+
+static ProtectedPolicy protected_policy(const Reflex *r) {
+        return reflex_waits_for_protected(r) ? PROTECTED_WAIT : PROTECTED_IGNORE;
+}
+
 static usec_t drain_deadline(const Reflex *r) {
         usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec);
 
@@ -241,7 +249,7 @@ static void reflex_start_drain(Reflex *r) {
                 .rules = {
                         .started_usec = r->since_usec,
                         .deadline_usec = drain_deadline(r),
-                        .protected_policy = PROTECTED_IGNORE,
+                        .protected_policy = protected_policy(r),
                         .evict_first = true,
                 },
         };
@@ -330,8 +338,9 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
                 reflex_release(r);
                 return;
         }
-        metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_CORDON, 0,
-                        (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
+        if (r->answered_usec != USEC_INFINITY)
+                metrics_observe(r->c.metrics, AGENT_METRIC_NOTICE_TO_CORDON, 0,
+                                (double) usec_sub(now, r->answered_usec) / USEC_PER_SEC);
         node_voice_cordoned(r->c.voice, delay, claimed);
         if (r->lb_wait_usec > 0) {
                 reflex_set_state(r, REFLEX_LB_WAIT, "load balancers let go");
@@ -417,8 +426,10 @@ static void reflex_deadline_changed(Reflex *r) {
         PolicySettings settings = { .lb_wait_usec = r->lb_wait_usec };
         usec_t deadline = drain_deadline(r);
 
-        if (r->drain)
+        if (r->drain) {
                 node_drain_set_deadline(r->drain, deadline);
+                node_drain_set_protected(r->drain, protected_policy(r));
+        }
         if (r->state == REFLEX_VOLUMES && deadline != USEC_INFINITY)
                 timer_arm_earlier(r->timer, loop_from_wall(r->c.env->loop, deadline));
         if (r->state == REFLEX_LB_WAIT) {
@@ -453,31 +464,74 @@ void reflex_follow_clock(Reflex *r) {
         }
 }
 
-void reflex_notice(Reflex *r, const Notice *n) {
+static IntentPhase reflex_phase(const Reflex *r) {
+        return r->state >= REFLEX_DRAINED    ? INTENT_DRAINED
+               : r->state >= REFLEX_DRAINING ? INTENT_DRAINING
+                                             : INTENT_CORDONED;
+}
+
+/* A shutdown's stays noted: by when the machine was to be off holds for as long as that is on (shutdown.c). */
+int reflex_replace(Reflex *r, const Notice *n) {
+        Notice *copy, *old = r->notice;
+        int k;
+
+        assert(old && r->state != REFLEX_CANCELLED);
+        k = notice_copy(n, &copy);
+        if (k < 0)
+                return k;
+        r->notice = copy;
+        node_voice_set_notice(r->c.voice, copy);
+        if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
+                intent_log_forget(r->c.intents, old->id);
+        intent_log_note_soon(r->c.intents, copy, reflex_phase(r), r->since_usec);
+        notice_free(old);
+        reflex_deadline_changed(r);
+        reflex_report(r);
+        return 0;
+}
+
+static bool reflex_gives_way(Reflex *r, const Notice *n) {
+        _cleanup_(notice_freep) Notice *copy = NULL;
+
+        if ((r->notice->kind != NOTICE_MANUAL && r->notice->kind != NOTICE_SHUTDOWN) || notice_copy(n, &copy) < 0)
+                return false;
+        copy->by_hand = r->notice->by_hand;
+        if (reflex_replace(r, copy) < 0)
+                return false;
+        r->answered_usec = loop_now(r->c.env->loop);
+        r->expired_said = false;
+        node_voice_notice_took_over(r->c.voice);
+        return true;
+}
+
+bool reflex_notice(Reflex *r, const Notice *n) {
         bool changed = false, clock_was_set;
         usec_t before;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
-                return;
+                return false;
         if (!streq(r->notice->id, n->id)) {
                 reflex_follow_clock(r);
                 if (n->kind == NOTICE_SHUTDOWN)
-                        return; /* reflex_machine_ends() has said by when, and that may be taken back */
+                        return false; /* reflex_machine_ends() has said by when, and that may be taken back */
+                if (reflex_gives_way(r, n))
+                        return true;
         }
         before = r->notice->deadline_usec;
         clock_was_set = notice_clock_was_set(r->notice->booted_usec, n->booted_usec);
         if (!streq(r->notice->id, n->id))
                 changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
-                return;
+                return false;
         if (!changed)
-                return;
+                return false;
 
         if (clock_was_set && r->notice->deadline_usec != before)
                 node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
         else if (r->notice->deadline_usec < before)
                 node_voice_notice_nearer(r->c.voice, r->notice->deadline_usec);
         see_deadline(r, before);
+        return false;
 }
 
 /* It may go again, or give way to a later one: what set it is over. */
@@ -504,8 +558,21 @@ static bool can_stop(const Reflex *r) {
                !r->ending;
 }
 
+/* What it was acted upon for is over, and the node stays out of service all the same. */
+static bool reflex_falls_back(Reflex *r, const char *why) {
+        const Notice *other = r->c.stands ? r->c.stands(r->c.userdata) : NULL;
+
+        if (!other || streq(other->id, r->notice->id))
+                return false;
+        node_voice_falls_back(r->c.voice, why);
+        if (reflex_replace(r, other) < 0)
+                return false;
+        r->answered_usec = USEC_INFINITY;
+        return true;
+}
+
 void reflex_cancel(Reflex *r, const char *why) {
-        if (!can_stop(r))
+        if (!can_stop(r) || reflex_falls_back(r, why))
                 return;
         node_voice_cancelled(r->c.voice, why);
         intent_log_forget(r->c.intents, r->notice->id);
@@ -515,6 +582,8 @@ void reflex_cancel(Reflex *r, const char *why) {
 /* First on disk, then on the Node: a crash in between must not cordon again. */
 static void reflex_release(Reflex *r) {
         node_voice_released(r->c.voice);
+        if (r->c.on_released)
+                r->c.on_released(r->c.userdata);
         intent_log_note(r->c.intents, r->notice, INTENT_RELEASED, r->since_usec);
         reflex_stop(r, node_report_release, "a person un-cordoned");
 }

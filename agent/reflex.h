@@ -12,7 +12,8 @@
  *                        |
  *                        +--let go, or not in time--> DRAINED --the machine goes down--> ENDING
  *
- *      any before ENDING --withdrawn, or a person un-cordoned--> CANCELLED --our marks are off--> IDLE
+ *      any before ENDING --withdrawn and nothing else stands, or a person un-cordoned--> CANCELLED
+ *      CANCELLED --our marks are off--> IDLE
  *      ENDING --the shutdown was cancelled--> DRAINED
  *
  * After a restart it begins in the state in which it was left. A drain whose time is up before the node is
@@ -61,6 +62,11 @@ typedef struct ReflexContext {
         const Informer *pods; /* of this node */
         Containers *containers;
         void (*on_state)(void *userdata); /* it changed, or something was reported; may be NULL */
+        /* A person made the node schedulable again; not out of the loop. May be NULL. */
+        void (*on_released)(void *userdata);
+        /* What the node stays out of service for when what it is acted upon for is over: borrowed; NULL: nothing.
+         * May be NULL. */
+        const Notice *(*stands)(void *userdata);
         void *userdata;
 } ReflexContext;
 
@@ -77,12 +83,17 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
  * un-cordoned it. why: static. */
 void reflex_clean(Reflex *r, bool released, const char *why);
 
-/* Not in IDLE: the source shows it again, or another one, which can only bring the deadline nearer. */
-void reflex_notice(Reflex *r, const Notice *n);
+/* Not in IDLE: the source shows it again, or another one. That takes the place of one that only people on this
+ * machine or its shutdown have made (true: it did), for it says when the machine ends, whatever they do; else it can
+ * only bring the deadline nearer. */
+bool reflex_notice(Reflex *r, const Notice *n);
+/* Not in IDLE or CANCELLED: the node stays out of service, for this notice from now on; or the same one says something
+ * else. -ENOMEM: nothing has changed. */
+int reflex_replace(Reflex *r, const Notice *n);
 /* With each look that shows no notice, while the machine goes down, and by itself before pods are ended:
  * what is left of the time stays as much when the wall clock is set (notice_follow_clock()). */
 void reflex_follow_clock(Reflex *r);
-/* Positively withdrawn: undone, if it is not too late. why: static. */
+/* Positively withdrawn: undone, if it is not too late, and nothing else stands. why: static. */
 void reflex_cancel(Reflex *r, const char *why);
 /* The machine goes down by then (wall clock; USEC_INFINITY: not said), whatever becomes of the notice: nothing is undone
  * any more. Said again, an earlier time holds. */
@@ -103,6 +114,7 @@ bool reflex_may_end_pods(Reflex *r);
 
 ReflexState reflex_state(const Reflex *r);
 const Notice *reflex_notice_now(const Reflex *r); /* NULL: none */
+bool reflex_waits_for_protected(const Reflex *r);  /* nothing is evicted while do-not-evict pods are there */
 const KubeNode *reflex_node(const Reflex *r);     /* the newest known, or NULL */
 size_t reflex_pods_left(const Reflex *r);
 usec_t reflex_deadline(const Reflex *r); /* wall clock: when the node has to be empty; USEC_INFINITY: not said */

@@ -2,6 +2,7 @@
 #include "node-report.h"
 
 #include "backoff.h"
+#include "hashmap.h"
 #include "log.h"
 #include "marks.h"
 #include "parse-util.h"
@@ -33,6 +34,7 @@ typedef struct ReportText {
         const char *phase; /* static */
         size_t pods_left;
         usec_t deadline_usec, announced_usec;
+        uint64_t notice; /* a hash of what else of it stands there */
 } ReportText;
 
 struct NodeReport {
@@ -368,7 +370,7 @@ static void send_conditions(NodeReport *r, NodeConditions wanted) {
 /* When the annotation is to be written; USEC_INFINITY: it is right. */
 static usec_t phase_due(const NodeReport *r) {
         if (!streq_ptr(r->wanted.phase, r->acked.phase) || r->wanted.deadline_usec != r->acked.deadline_usec ||
-            r->wanted.announced_usec != r->acked.announced_usec)
+            r->wanted.announced_usec != r->acked.announced_usec || r->wanted.notice != r->acked.notice)
                 return 0;
         return r->wanted.pods_left != r->acked.pods_left ? usec_add(r->text_usec, PODS_LEFT_USEC)
                                                          : USEC_INFINITY;
@@ -448,6 +450,14 @@ static void pump(NodeReport *r) {
 
 /* -- what shall stand there --------------------------------------------------------------------- */
 
+static uint64_t hash_notice(const Notice *n) {
+        const uint64_t parts[] = { hash64(n->id, strlen(n->id)),
+                                   hash64(strempty(n->action), strlen(strempty(n->action))),
+                                   (uint64_t) n->by_hand };
+
+        return hash64(parts, sizeof(parts));
+}
+
 static int take_wish(NodeReport *r, const NodeWish *w) {
         _cleanup_(notice_freep) Notice *copy = NULL;
         int k;
@@ -463,12 +473,14 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
                 r->notice->announced_usec = w->notice->announced_usec;
                 r->notice->booted_usec = w->notice->booted_usec;
                 r->notice->not_before_usec = w->notice->not_before_usec;
+                r->notice->by_hand = w->notice->by_hand;
         } else
                 return k;
         r->wanted = (ReportText){ .phase = w->phase,
                                   .pods_left = w->pods_left,
                                   .deadline_usec = w->notice->deadline_usec,
-                                  .announced_usec = notice_announced(w->notice) };
+                                  .announced_usec = notice_announced(w->notice),
+                                  .notice = hash_notice(r->notice) };
         r->wanted_conditions = w->conditions;
         r->message = w->message;
         return 0;
@@ -513,7 +525,8 @@ static void take_standing_text(NodeReport *r) {
         r->acked = (ReportText){ .phase = r->wanted.phase,
                                  .pods_left = (size_t) i.pods_left,
                                  .deadline_usec = i.notice->deadline_usec,
-                                 .announced_usec = notice_announced(i.notice) };
+                                 .announced_usec = notice_announced(i.notice),
+                                 .notice = hash_notice(i.notice) };
 }
 
 int node_report_resume(NodeReport *r, const NodeWish *w) {

@@ -215,6 +215,24 @@ void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec) {
             v->node, text);
 }
 
+void node_voice_notice_took_over(NodeVoice *v) {
+        _cleanup_free_ char *text =
+                strf("%s: %s announces: %s of this machine at %s.", why_of(v->notice), v->notice->source,
+                     action_of(v->notice), v->deadline[0] ? v->deadline : "a time not said");
+
+        say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN,
+            "%s Node %s is being taken out of service already: going on for this notice, by its time.",
+            strempty(text), v->node);
+        tell_node(v, EVENT_WARNING, event_of(v->notice), text);
+}
+
+void node_voice_falls_back(NodeVoice *v, const char *why) {
+        say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED,
+            "The interruption of node %s is over: %s. The node stays out of service all the same, as somebody on "
+            "this machine has asked for that.",
+            v->node, why);
+}
+
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
         char text[RFC3339_MAX];
 

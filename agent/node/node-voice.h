@@ -36,6 +36,10 @@ void node_voice_source_back(NodeVoice *v, const char *source);
 void node_voice_notice_seen(NodeVoice *v, const Plan *plan);
 void node_voice_notice_only(NodeVoice *v, const Notice *n, const char *why);
 void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec);
+/* The notice in force is another one now, and the node was being taken out of service before. */
+void node_voice_notice_took_over(NodeVoice *v);
+/* The one before is over, and what people on this machine asked for stands. */
+void node_voice_falls_back(NodeVoice *v, const char *why);
 void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec);
 void node_voice_resumed(NodeVoice *v);
 /* why it is not acted upon again. */

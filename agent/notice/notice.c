@@ -20,6 +20,11 @@ static const char *const kind_table[_NOTICE_KIND_MAX] = {
         [NOTICE_MANUAL] = "manual",
 };
 
+static const char *const by_hand_table[_BY_HAND_MAX] = {
+        [BY_HAND_DRAIN] = "drain",
+        [BY_HAND_FORCE] = "force",
+};
+
 const char *notice_kind_to_string(NoticeKind k) {
         return k >= 0 && k < _NOTICE_KIND_MAX ? kind_table[k] : NULL;
 }
@@ -55,6 +60,11 @@ int notice_copy(const Notice *n, Notice **ret) {
                 return -ENOMEM;
         *ret = TAKE_PTR(copy);
         return 0;
+}
+
+bool notice_waits_for_protected(const Notice *n) {
+        assert(n);
+        return n->kind == NOTICE_MANUAL && n->by_hand != BY_HAND_FORCE;
 }
 
 bool notice_ends_machine(const Notice *n) {
@@ -180,6 +190,8 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
         }
         if (n->certainty == NOTICE_ADVISORY)
                 json_add_bool(w, "advisory", true);
+        if (n->by_hand != BY_HAND_NONE)
+                json_add_string(w, "byHand", by_hand_table[n->by_hand]);
 }
 
 static int parse_kind(const Json *v, void *target) {
@@ -202,6 +214,17 @@ static int parse_advisory(const Json *v, void *target) {
         return 0;
 }
 
+static int parse_by_hand(const Json *v, void *target) {
+        const char *text = json_string_or_null(v);
+
+        for (size_t i = 0; i < ELEMENTSOF(by_hand_table); i++)
+                if (by_hand_table[i] && streq_ptr(text, by_hand_table[i])) {
+                        *(NoticeByHand *) target = (NoticeByHand) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 int notice_from_json(const Json *o, Notice **ret) {
         static const JsonField fields[] = {
                 { "id", json_parse_strdup, offsetof(Notice, id), true },
@@ -213,6 +236,7 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "ownDeadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
                 { "ownBoot", json_parse_rfc3339, offsetof(Notice, booted_usec), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
+                { "byHand", parse_by_hand, offsetof(Notice, by_hand), false },
         };
         _cleanup_(notice_freep) Notice *n = NULL;
         int r;
@@ -235,6 +259,8 @@ int notice_from_json(const Json *o, Notice **ret) {
                 n->announced_usec = n->deadline_usec;
                 n->deadline_usec = own;
         }
+        if (n->kind == NOTICE_MANUAL && n->by_hand == BY_HAND_NONE && streq_ptr(n->action, "drain"))
+                n->by_hand = BY_HAND_DRAIN;
         *ret = TAKE_PTR(n);
         return 0;
 }

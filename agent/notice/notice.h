@@ -29,6 +29,15 @@ NoticeKind notice_kind_from_string(const char *s);
 
 typedef enum NoticeCertainty { NOTICE_CERTAIN, NOTICE_ADVISORY } NoticeCertainty;
 
+/* What people on this machine ask for beside a notice, and whatever becomes of it. */
+typedef enum NoticeByHand {
+        BY_HAND_NONE,
+        BY_HAND_DRAIN,
+        BY_HAND_FORCE, /* drained in spite of do-not-evict pods */
+        _BY_HAND_MAX,
+        _BY_HAND_INVALID = -EINVAL,
+} NoticeByHand;
+
 typedef struct Notice {
         char *id; /* stable per occurrence; spot on EC2: instance id + action + boot id */
         NoticeKind kind;
@@ -42,6 +51,7 @@ typedef struct Notice {
                                    moves when that is set; 0: not noted */
         bool moved;             /* deadline_usec, with the clock, since it was judged */
         NoticeCertainty certainty;
+        NoticeByHand by_hand; /* stands on the Node with it, so that a restart does not lose it */
 } Notice;
 
 int notice_copy(const Notice *n, Notice **ret);
@@ -51,6 +61,9 @@ DEFINE_FREEP(Notice, notice_free);
 usec_t notice_announced(const Notice *n);
 /* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
+/* Honours do-not-evict pods: a person on this machine (or its reboot) can wait for them, and did not say otherwise.
+ * Who takes the machine away waits for nobody. */
+bool notice_waits_for_protected(const Notice *n);
 /* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
  * itself? */
 bool notice_ends_machine(const Notice *n);
@@ -71,7 +84,8 @@ bool notice_follow_clock(Notice *n, usec_t booted_usec);
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
  * (fuzzed). "deadline" is what was announced; "ownDeadline", for the agent alone, stands where it keeps to
- * another. "ownBoot", which is booted_usec, stands beside that, and beside the deadline of a shutdown. */
+ * another. "ownBoot", which is booted_usec, stands beside that, and beside the deadline of a shutdown. "byHand"
+ * is "drain" or "force"; a manual notice that drains has always one, also where an older agent left it out. */
 typedef struct JsonWriter JsonWriter;
 typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */

@@ -243,7 +243,7 @@ static int do_patient_store(void) {
 static int do_interruption(void) {
         static const char text[] =
                 "{\"id\":\"i\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\",\"deadline\":\"2027-"
-                "01-15T08:02:00Z\",\"phase\":\"Draining\",\"podsLeft\":3,\"bootID\":\"b\"}";
+                "01-15T08:02:00Z\",\"byHand\":\"force\",\"phase\":\"Draining\",\"podsLeft\":3,\"bootID\":\"b\"}";
         _cleanup_(interruption_done) Interruption i = { 0 };
         _cleanup_(notice_freep) Notice *copy = NULL;
         bool changed;

@@ -33,6 +33,7 @@ static Notice *draw_notice(Draw *d) {
         if (n->deadline_usec != USEC_INFINITY) /* never said, or a time that was read */
                 n->deadline_usec %= YEAR_10000;
         n->certainty = draw_bool(d) ? NOTICE_ADVISORY : NOTICE_CERTAIN;
+        n->by_hand = (NoticeByHand) draw_below(d, _BY_HAND_MAX);
         return n;
 }
 

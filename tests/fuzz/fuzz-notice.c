@@ -39,7 +39,7 @@ static void check_annotation(const char *text) {
         assert(formatted);
         assert(interruption_parse(formatted, &back) == 0);
         assert(streq(i.notice->id, back.notice->id) && streq(i.phase, back.phase) &&
-               i.pods_left == back.pods_left);
+               i.pods_left == back.pods_left && i.notice->by_hand == back.notice->by_hand);
         again = interruption_format(back.notice, back.phase, (size_t) back.pods_left, back.boot_id);
         assert(again && streq(formatted, again));
         assert(boot_id_equal(i.boot_id, back.boot_id));

@@ -290,10 +290,19 @@ static void test_json(void **state) {
                 const char *text;
                 usec_t announced, booted;
                 NoticeKind kind;
+                NoticeByHand by_hand;
         } rows[] = {
                 { 0, T0, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"deadline\":\"2027-01-15T08:00:00Z\"}" },
+                { 0, T0, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"byHand\":\"drain\"}",
+                  .by_hand = BY_HAND_DRAIN },
+                { 0, USEC_INFINITY, NOTICE_CERTAIN,
+                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"manual\",\"source\":\"ec2\",\"action\":\"stop\","
+                  "\"byHand\":\"force\"}",
+                  .kind = NOTICE_MANUAL, .by_hand = BY_HAND_FORCE },
                 { T0, USEC_INFINITY, NOTICE_ADVISORY,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"notBefore\":\"2027-01-15T08:00:00Z\",\"advisory\":true}" },
@@ -321,6 +330,7 @@ static void test_json(void **state) {
                 n->announced_usec = rows[i].announced;
                 n->booted_usec = rows[i].booted;
                 n->kind = rows[i].kind;
+                n->by_hand = rows[i].by_hand;
                 text = format(n);
                 assert_string_equal(text, rows[i].text);
                 assert_return_code(parse(text, &back), 0);
@@ -330,6 +340,34 @@ static void test_json(void **state) {
                 assert_true(back->deadline_usec == n->deadline_usec);
                 assert_true(notice_announced(back) == notice_announced(n));
                 assert_true(back->booted_usec == n->booted_usec);
+                assert_int_equal(back->by_hand, n->by_hand);
+        }
+}
+
+/* Who waits for do-not-evict pods; and a drain by hand that an agent of before "byHand" has marked is one. */
+static void test_waits_for_protected(void **state) {
+        static const struct {
+                const char *text;
+                NoticeByHand by_hand;
+                bool waits;
+        } rows[] = {
+                { "\"kind\":\"manual\",\"action\":\"drain\"", BY_HAND_DRAIN, true },
+                { "\"kind\":\"manual\",\"action\":\"drain\",\"byHand\":\"force\"", BY_HAND_FORCE, false },
+                { "\"kind\":\"manual\",\"action\":\"reboot\"", BY_HAND_NONE, true },
+                { "\"kind\":\"spot\",\"action\":\"terminate\"", BY_HAND_NONE, false },
+                { "\"kind\":\"spot\",\"action\":\"terminate\",\"byHand\":\"drain\"", BY_HAND_DRAIN, false },
+                { "\"kind\":\"shutdown\",\"action\":\"reboot\"", BY_HAND_NONE, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{\"id\":\"a\",\"source\":\"D-Bus\",%s}", rows[i].text);
+                _cleanup_(notice_freep) Notice *n = NULL, *copy = NULL;
+
+                print_message("%s\n", rows[i].text);
+                assert_return_code(parse(text, &n), 0);
+                assert_return_code(notice_copy(n, &copy), 0);
+                assert_int_equal(copy->by_hand, rows[i].by_hand);
+                assert_int_equal(notice_waits_for_protected(copy), rows[i].waits);
         }
 }
 
@@ -344,6 +382,8 @@ static void test_json_refused(void **state) {
                 "{\"id\":7,\"kind\":\"spot\",\"source\":\"ec2\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadline\":\"soon\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"advisory\":\"yes\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"byHand\":\"none\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"byHand\":true}",
         };
         _cleanup_free_ char *long_id = NULL;
         Notice *n = NULL;
@@ -363,6 +403,7 @@ int main(void) {
                 cmocka_unit_test(test_ends_machine),
                 cmocka_unit_test(test_merge),
                 cmocka_unit_test(test_json),
+                cmocka_unit_test(test_waits_for_protected),
                 cmocka_unit_test(test_json_refused),
                 cmocka_unit_test(test_announced),
                 cmocka_unit_test(test_clock_was_set),

@@ -531,6 +531,102 @@ static void test_notice_and_shutdown(void **state) {
         }
 }
 
+/* When somebody first ends db-0, whose budget lets nobody evict it, and with how much grace. */
+static usec_t ended_usec(AgentRig *r, usec_t limit, int64_t *ret_grace_sec) {
+        usec_t until = virtual_time_now(r->world.time) + limit;
+
+        while (virtual_time_now(r->world.time) < until) {
+                const cJSON *pod = fake_get(r->cluster, FAKE_PODS, "default", "db-0");
+
+                if (!pod || fj_get(pod, "metadata", "deletionTimestamp", NULL)) {
+                        *ret_grace_sec = fj_int(pod, 0, "metadata", "deletionGracePeriodSeconds", NULL);
+                        return virtual_time_now(r->world.time);
+                }
+                run(r, 500 * MS);
+        }
+        return USEC_INFINITY;
+}
+
+/* A shutdown that would have ended the pods' time in 8 s is called off after 5: what of it is left nobody may feel.
+ * A notice that stood before, one that came meanwhile, one that comes later, and a later shutdown each give the
+ * pods all the time that they have by themselves. */
+static void test_called_off_gives_time_back(void **state) {
+        enum { BEFORE, MEANWHILE, LATER, SHUTDOWN };
+        static const struct {
+                const char *what;
+                int notice;
+        } rows[] = {
+                { "a notice before it", BEFORE },
+                { "a notice while it is on", MEANWHILE },
+                { "a notice after it", LATER },
+                { "another shutdown after it", SHUTDOWN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+                usec_t began, ended;
+                int64_t grace = 0;
+
+                print_message("%s\n", rows[i].what);
+                agent_rig_add_pods(r, "db", 1);
+                fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "1");
+                r->config.shutdown_max_usec = 40 * S;
+                run(r, 10 * S);
+                began = virtual_time_now(r->world.time);
+                if (rows[i].notice == BEFORE) {
+                        agent_rig_notice(r, 120 * S);
+                        run(r, 5 * S);
+                }
+                assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                run(r, S);
+                if (rows[i].notice == MEANWHILE) {
+                        began = virtual_time_now(r->world.time);
+                        agent_rig_notice(r, 120 * S);
+                }
+                run(r, 4 * S);
+                assert_true(agent_rig_unschedulable(r));
+                assert_true(fake_power_cancel(r->power));
+                run(r, 10 * S);
+                assert_int_equal(agent_rig_unschedulable(r), rows[i].notice <= MEANWHILE);
+                assert_int_equal(agent_rig_n_pods(r), 1);
+                if (rows[i].notice > MEANWHILE)
+                        began = virtual_time_now(r->world.time);
+                if (rows[i].notice == LATER)
+                        agent_rig_notice(r, 120 * S);
+                if (rows[i].notice == SHUTDOWN) {
+                        r->config.shutdown_max_usec = 120 * S;
+                        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+                }
+                ended = ended_usec(r, 130 * S, &grace);
+                assert_in_range(ended, began + 86 * S, began + 90 * S); /* 120 s, less 2, less its grace */
+                assert_in_range(grace, 28, 30);
+        }
+}
+
+/* The notice that came while a shutdown was on has never been let go of: no moment in which the node is open. */
+static void test_notice_outlives_shutdown(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+        char *phase;
+
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        run(r, 500 * MS);
+        agent_rig_notice(r, 120 * S);
+        run(r, 2100 * MS);
+        assert_non_null(strstr(agent_rig_annotation(r, "vesper.sh/interruption"), "\"spot\""));
+        assert_true(fake_power_cancel(r->power));
+        for (unsigned i = 0; i < 100; i++) {
+                run(r, 50 * MS);
+                assert_true(agent_rig_unschedulable(r));
+        }
+        phase = agent_rig_phase(r);
+        assert_string_equal(phase, "Drained");
+        free(phase);
+        agent_rig_kill(r); /* and a crash knows no more of the shutdown */
+        agent_rig_start(r);
+        run(r, 10 * S);
+        assert_string_equal(agent_phase(r->agent), "Drained");
+}
+
 /* A person's cordon is not ours: neither claimed nor taken off after the boot. */
 static void test_cordon_of_a_person(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
@@ -662,6 +758,8 @@ int main(void) {
                 cmocka_unit_test(test_cancelled_and_bad_disk),
                 cmocka_unit_test(test_clock_is_set),
                 cmocka_unit_test(test_notice_and_shutdown),
+                cmocka_unit_test(test_called_off_gives_time_back),
+                cmocka_unit_test(test_notice_outlives_shutdown),
                 cmocka_unit_test(test_cordon_of_a_person),
                 cmocka_unit_test(test_again_before_ready),
                 cmocka_unit_test(test_settings),
