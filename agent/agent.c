@@ -5,6 +5,7 @@
 
 #include "agent-face.h"
 #include "agent-metrics.h"
+#include "by-hand.h"
 #include "informer.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -51,6 +52,7 @@ struct Agent {
         NoticeSource *source;
         AgentFace *face;
         Reboot *reboot;
+        ByHand *by_hand;
         Schedule *schedule;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
@@ -115,13 +117,30 @@ static bool is_overruled(const Agent *a, const Notice *n) {
         return now && !streq(now->id, n->id) && n->kind != NOTICE_SHUTDOWN && dealt_with(a, n);
 }
 
-static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
+static Plan plan_for(const Agent *a, const Notice *n) {
         PolicySettings settings = { .lb_wait_usec = a->config->lb_wait_usec };
-        const char *why;
-        Plan plan;
+
+        return policy_decide(n, &settings, loop_wall(a->env->loop));
+}
+
+/* In IDLE. */
+static int begin(Agent *a, const Notice *n, usec_t answered_usec) {
+        Plan plan = plan_for(a, n);
         int r;
 
-        plan = policy_decide(n, &settings, loop_wall(a->env->loop));
+        r = reflex_begin(a->reflex, n, &plan, answered_usec);
+        if (r < 0)
+                return r;
+        a->undo_when_ready = false; /* the marks are taken over */
+        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
+        return 0;
+}
+
+static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
+        Plan plan = plan_for(a, n);
+        const char *why;
+        int r;
+
         if (!plan.drain) {
                 if (speak_once(a, n)) {
                         metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
@@ -140,14 +159,10 @@ static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
                         node_voice_notice_ignored(a->voice, n, why);
                 return;
         }
-        r = reflex_begin(a->reflex, n, &plan, answered_usec);
-        if (r < 0) {
+        r = begin(a, n, answered_usec);
+        if (r < 0)
                 log_error_errno(a->env->log, r,
                                 "Failed to act upon notice %s, trying again at the next look: %m", n->id);
-                return;
-        }
-        a->undo_when_ready = false; /* the marks are taken over */
-        metrics_add(a->metrics, AGENT_METRIC_NOTICES, (size_t) n->kind, 1);
 }
 
 static bool intent_is_over(const Intent *i, void *userdata) {
@@ -239,16 +254,22 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
 
 /* -- the start ---------------------------------------------------------------------------------- */
 
+/* It ends with the machine's shutdown, or with the request for a reboot, which ended with the agent that had it. */
+static bool is_of_going_down(const Notice *n) {
+        return n->kind == NOTICE_SHUTDOWN || (n->kind == NOTICE_MANUAL && n->by_hand == BY_HAND_NONE);
+}
+
 /* A shutdown that was begun before this start goes on only if the machine does so. */
 static void doubt(Agent *a, Resumption *found) {
-        if (found->act != RESUME_CONTINUE || found->notice->kind != NOTICE_SHUTDOWN)
+        if (found->act != RESUME_CONTINUE || !is_of_going_down(found->notice))
                 return;
         switch (shutdown_power(a->shutdown)) {
         case POWER_ENDS:
                 return;
         case POWER_STAYS:
                 found->act = RESUME_CLEAN;
-                found->why = "the shutdown that they are of was cancelled, or is over without a new boot (soft-reboot)";
+                found->why = "the shutdown that they are of was cancelled, or is over without a new boot "
+                             "(soft-reboot), or ended with the agent that was asked for it";
                 intent_log_forget(a->intents, found->notice->id);
                 return;
         case POWER_UNKNOWN:
@@ -259,6 +280,13 @@ static void doubt(Agent *a, Resumption *found) {
                 break;
         }
         assert(false && "a machine in no state");
+}
+
+/* What people on this machine asked an earlier life of the agent for. */
+static NoticeByHand by_hand_before(const Resumption *found) {
+        return found->act == RESUME_CONTINUE || found->act == RESUME_CLEAN
+                       ? (found->notice ? found->notice->by_hand : BY_HAND_NONE)
+                       : BY_HAND_NONE;
 }
 
 static void resume(Agent *a, const KubeNode *node) {
@@ -290,6 +318,8 @@ static void resume(Agent *a, const KubeNode *node) {
                 a->undo_why = found.why;
                 break;
         }
+        if (!a->resume_waits)
+                by_hand_start(a->by_hand, by_hand_before(&found));
         if (r < 0)
                 log_error_errno(a->env->log, r, "Failed to go on with what was under way on node %s: %m",
                                 a->config->node_name);
@@ -403,6 +433,8 @@ static void on_power(PowerState state, void *userdata) {
         const KubeNode *node;
         Agent *a = userdata;
 
+        by_hand_wake(a->by_hand);
+        agent_face_changed(a->face);
         node = reflex_node(a->reflex);
         if (state == POWER_STAYS && reboot_state(a->reboot) == REBOOT_REBOOTING)
                 reboot_withdraw(a->reboot, "the shutdown was cancelled");
@@ -446,79 +478,40 @@ static void on_reflex(void *userdata) {
 
         if (a->shutdown)
                 shutdown_wake(a->shutdown);
+        if (a->by_hand)
+                by_hand_wake(a->by_hand);
         if (a->face)
                 agent_face_changed(a->face);
 }
 
 /* -- asked by people on this machine ------------------------------------------------------------ */
 
-/* A notice without an end: evicted, never deleted past a budget. */
-static int make_manual(Agent *a, Notice **ret) {
-        _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
-
-        if (!n)
-                return -ENOMEM;
-        n->id = strf("manual-%s", a->env->boot_id);
-        n->kind = NOTICE_MANUAL;
-        n->deadline_usec = USEC_INFINITY;
-        if (!n->id || free_and_strdup(&n->source, "D-Bus") < 0 || free_and_strdup(&n->action, "drain") < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(n);
-        return 0;
+static int on_by_hand_begin(const Notice *n, void *userdata) {
+        return begin(userdata, n, loop_now(((Agent *) userdata)->env->loop));
 }
 
-static int on_drain(const char **reterr_message, void *userdata) {
-        _cleanup_(notice_freep) Notice *n = NULL;
+static bool machine_ends(void *userdata) {
         Agent *a = userdata;
-        int r;
 
-        if (!a->settled) {
-                *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or "
-                                  "the kubelet has "
-                                  "not registered it";
-                return -EAGAIN;
-        }
-        if (reflex_state(a->reflex) == REFLEX_CANCELLED) {
-                *reterr_message =
-                        "the marks of the last drain are still being taken off: try again in a moment";
-                return -EAGAIN;
-        }
-        if (reflex_state(a->reflex) != REFLEX_IDLE)
-                return 0; /* it is being drained */
-        r = make_manual(a, &n);
-        if (r < 0)
-                return r;
-        /* Whoever un-cordoned during an earlier one has been heard; this is a new wish. */
-        intent_log_forget(a->intents, n->id);
-        act_on_notice(a, n, loop_now(a->env->loop));
-        if (reflex_state(a->reflex) != REFLEX_IDLE)
-                return 0;
-        *reterr_message = "out of memory";
-        return -ENOMEM;
+        return shutdown_power(a->shutdown) == POWER_ENDS;
 }
 
-static int on_reboot(const char **reterr_message, void *userdata) {
+static bool is_reboot_held(char **ret_what, void *userdata) {
         Agent *a = userdata;
 
-        if (!a->settled) {
-                *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or "
-                                  "the kubelet has "
-                                  "not registered it";
-                return -EAGAIN;
-        }
-        return reboot_request(a->reboot);
+        return by_hand_find_protected(a->by_hand, ret_what);
 }
 
-static int on_cancel(const char **reterr_message, void *userdata) {
+static const Notice *on_stands(void *userdata) {
         Agent *a = userdata;
-        const Notice *n = reflex_notice_now(a->reflex);
 
-        /* Of a machine that goes down the slot is in use. */
-        if (shutdown_power(a->shutdown) != POWER_ENDS)
-                reboot_withdraw(a->reboot, "whoever asked for it has taken it back");
-        if (n && n->kind == NOTICE_MANUAL)
-                reflex_cancel(a->reflex, "whoever asked for it has taken it back");
-        return 0;
+        return by_hand_stands(a->by_hand);
+}
+
+static void on_released(void *userdata) {
+        Agent *a = userdata;
+
+        by_hand_released(a->by_hand);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -574,6 +567,8 @@ static int make_reflex(Agent *a) {
                 .pods = a->pods,
                 .containers = a->containers,
                 .on_state = on_reflex,
+                .on_released = on_released,
+                .stands = on_stands,
                 .userdata = a,
         };
 
@@ -600,6 +595,27 @@ static int make_shutdown(Agent *a) {
         };
 
         return shutdown_new(&context, &handler, &a->shutdown);
+}
+
+static int make_by_hand(Agent *a) {
+        const RebootHandler handler = { .on_changed = on_reflex, .is_held = is_reboot_held, .userdata = a };
+        int r;
+
+        r = reboot_new(a->env, a->config, a->client, &handler, &a->reboot);
+        if (r < 0)
+                return r;
+        return by_hand_new(
+                &(ByHandContext){
+                        .env = a->env,
+                        .reflex = a->reflex,
+                        .reboot = a->reboot,
+                        .intents = a->intents,
+                        .pods = a->pods,
+                        .on_begin = on_by_hand_begin,
+                        .machine_ends = machine_ends,
+                        .userdata = a,
+                },
+                &a->by_hand);
 }
 
 static void on_containers_ended(void *userdata) {
@@ -648,14 +664,13 @@ static int agent_init(Agent *a) {
         r = make_shutdown(a);
         if (r < 0)
                 return r;
-        r = reboot_new(a->env, a->config, a->client, on_reflex, a, &a->reboot);
+        r = make_by_hand(a);
         if (r < 0)
                 return r;
         r = schedule_new(a->env, on_schedule, a, &a->schedule);
         if (r < 0)
                 return r;
-        r = agent_face_new(a->env, a->reflex, a->reboot,
-                           &(AgentFaceHandler){ on_drain, on_cancel, on_reboot, a }, &a->face);
+        r = agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
         if (r < 0)
                 return r;
         return make_source(a);
@@ -687,6 +702,7 @@ Agent *agent_free(Agent *a) {
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
         a->face = agent_face_free(a->face);
         schedule_free(a->schedule);
+        a->by_hand = by_hand_free(a->by_hand);
         a->reboot = reboot_free(a->reboot);
         a->shutdown = shutdown_free(a->shutdown);
         http_server_free(a->server);

@@ -24,15 +24,16 @@ struct Reboot {
         Env *env;
         const AgentConfig *config;
         KubeClient *client;
-        void (*on_changed)(void *userdata);
-        void *userdata;
+        RebootHandler handler;
 
         RebootState state;
         char *id, *text; /* of the request; NULL: none */
         const char *kind;
         usec_t until_usec;    /* loop_now(): so long it waits */
         usec_t told_usec;     /* ... as it says, by the API server's clock as far as that is known */
-        usec_t slot_end_usec; /* GRANTED: loop_now() when its slot is over */
+        usec_t slot_end_usec; /* HELD, GRANTED: loop_now() when its slot is over */
+        bool forced;          /* nothing holds it */
+        char *ended;          /* why the last one that was not scheduled did */
         bool unproved;        /* it is granted, and whether that still stands could not be asked */
         bool scheduled;       /* it will begin by itself */
         const char *due_kind; /* what is on logind's schedule; NULL: nothing */
@@ -64,7 +65,15 @@ static usec_t server_clock(const Reboot *r, const KubeReply *reply) {
 
 static void set_state(Reboot *r, RebootState s) {
         r->state = s;
-        r->on_changed(r->userdata);
+        r->handler.on_changed(r->handler.userdata);
+}
+
+bool reboot_is_by_hand(const Reboot *r) {
+        return r->state != REBOOT_NONE && !r->scheduled;
+}
+
+const char *reboot_why_ended(const Reboot *r) {
+        return r->ended;
 }
 
 /* -- the grant ---------------------------------------------------------------------------------- */
@@ -194,6 +203,19 @@ static void wait_for_schedule(Reboot *r) {
         set_state(r, REBOOT_GRANTED);
 }
 
+/* So that what comes of it is known before its slot is another's. */
+static void hold(Reboot *r, const char *what) {
+        timer_arm(r->patience, usec_sub(r->slot_end_usec, REBOOT_REST_USEC));
+        if (r->state == REBOOT_HELD)
+                return;
+        log_event(r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_HELD,
+                  LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
+                  "The coordinator granted the reboot of this node, which waits for %s: no pod is evicted before. It "
+                  "goes on when such pods are gone; vesper-agent --reboot --force goes on at once.",
+                  what ? what : "a pod that opted out");
+        set_state(r, REBOOT_HELD);
+}
+
 static void run_out(Reboot *r, usec_t until_usec, usec_t server_usec) {
         _cleanup_free_ char *why = NULL;
         char until[RFC3339_MAX], now[RFC3339_MAX];
@@ -208,6 +230,7 @@ static void run_out(Reboot *r, usec_t until_usec, usec_t server_usec) {
 }
 
 static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
+        _cleanup_free_ char *what = NULL;
         usec_t until;
 
         switch (reboot_answer(n, r->id, server_usec, &until)) {
@@ -217,6 +240,8 @@ static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
                 r->slot_end_usec = usec_add(loop_now(r->env->loop), usec_sub(until, server_usec));
                 if (r->scheduled)
                         wait_for_schedule(r);
+                else if (!r->forced && r->handler.is_held(&what, r->handler.userdata))
+                        hold(r, what);
                 else
                         reboot_now(r);
                 break;
@@ -230,7 +255,7 @@ static void take_proof(Reboot *r, const KubeNode *n, usec_t server_usec) {
 static bool is_granted(const Reboot *r) {
         usec_t until;
 
-        return r->state == REBOOT_ASKED && r->node &&
+        return (r->state == REBOOT_ASKED || r->state == REBOOT_HELD) && r->node &&
                reboot_answer(r->node, r->id, 0, &until) != REBOOT_ANSWER_NONE;
 }
 
@@ -276,14 +301,30 @@ static void ask_proof(Reboot *r) {
                 timer_arm_in(r->retry, RETRY_USEC);
 }
 
+static void pump_held(Reboot *r) {
+        _cleanup_free_ char *what = NULL;
+
+        if (!is_granted(r)) {
+                say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_REQUESTED,
+                    "The slot of this node was taken back: waiting for another one.");
+                timer_arm(r->patience, r->until_usec);
+                set_state(r, REBOOT_ASKED);
+        } else if (!r->forced && r->handler.is_held(&what, r->handler.userdata))
+                timer_arm_in(r->retry, RETRY_USEC);
+        else
+                ask_proof(r);
+}
+
 static void pump(Reboot *r) {
         const char *stands;
 
         if (!r->node || r->call || timer_is_armed(r->retry))
                 return;
         stands = object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_REQUEST);
-        if (r->state != REBOOT_ASKED || !streq_ptr(stands, r->text))
+        if (!streq_ptr(stands, r->text))
                 write_request(r, stands);
+        else if (r->state == REBOOT_HELD)
+                pump_held(r);
         else if (is_granted(r))
                 ask_proof(r);
 }
@@ -293,6 +334,8 @@ static void on_retry(Timer *t, void *userdata) {
 }
 
 static const char *why_over(const Reboot *r) {
+        if (r->state == REBOOT_HELD)
+                return "its slot is over";
         if (r->state != REBOOT_ASKED || r->scheduled)
                 return "the machine was to go down, and is still here";
         if (r->unproved)
@@ -303,9 +346,14 @@ static const char *why_over(const Reboot *r) {
 }
 
 static void on_patience(Timer *t, void *userdata) {
+        _cleanup_free_ char *why = NULL, *what = NULL;
         Reboot *r = userdata;
 
-        reboot_withdraw(r, why_over(r));
+        if (r->state == REBOOT_HELD && r->handler.is_held(&what, r->handler.userdata) && what)
+                why = strf("its slot is over, and it still waited for %s. Nothing was evicted. Ask again when such pods "
+                           "are gone, or with --force",
+                           what);
+        reboot_withdraw(r, why ? why : why_over(r));
 }
 
 void reboot_see_node(Reboot *r, const KubeNode *n) {
@@ -337,11 +385,15 @@ static int ask(Reboot *r, const char *kind, usec_t until_usec) {
         return 0;
 }
 
-int reboot_request(Reboot *r) {
+int reboot_request(Reboot *r, bool force) {
         int k;
 
-        if (r->state != REBOOT_NONE && !r->scheduled)
+        if (r->state == REBOOT_REBOOTING)
                 return 0;
+        if (reboot_is_by_hand(r)) {
+                r->forced |= force;
+                return 0;
+        }
         if (!r->env->bus)
                 return -EOPNOTSUPP;
         reboot_withdraw(r, "it is asked for at once");
@@ -349,6 +401,7 @@ int reboot_request(Reboot *r) {
         if (k < 0)
                 return k;
         r->scheduled = false;
+        r->forced = force;
         say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED,
             "Asked the coordinator for a slot to reboot this node.");
         timer_arm_in(r->patience, r->config->reboot_patience_usec);
@@ -362,12 +415,21 @@ void reboot_withdraw(Reboot *r, const char *why) {
         log_event(r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_WITHDRAWN,
                   LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
                   "The request to reboot this node is withdrawn: %s", why);
+        if (!r->scheduled)
+                (void) free_and_strdup(&r->ended, why);
         r->id = mfree(r->id);
         r->text = mfree(r->text);
         r->logind = bus_slot_free(r->logind);
         timer_disarm(r->patience);
         set_state(r, REBOOT_NONE);
         timer_arm_earlier(r->retry, 0);
+}
+
+void reboot_cancel(Reboot *r, const char *why) {
+        if (!reboot_is_by_hand(r) || r->state == REBOOT_REBOOTING)
+                return;
+        reboot_withdraw(r, why);
+        reboot_see_schedule(r, r->due_kind, r->due_usec); /* it asks for its own again */
 }
 
 /* -- scheduled ---------------------------------------------------------------------------------- */
@@ -417,20 +479,18 @@ void reboot_machine_ends(Reboot *r) {
 
 /* -- new, free ---------------------------------------------------------------------------------- */
 
-int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, void (*on_changed)(void *userdata),
-               void *userdata, Reboot **ret) {
+int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, const RebootHandler *h, Reboot **ret) {
         _cleanup_(reboot_freep) Reboot *r = NULL;
         int k;
 
-        assert(env && config && client && on_changed && ret);
+        assert(env && config && client && h && h->on_changed && h->is_held && ret);
         r = new0(Reboot, 1);
         if (!r)
                 return -ENOMEM;
         r->env = env;
         r->config = config;
         r->client = client;
-        r->on_changed = on_changed;
-        r->userdata = userdata;
+        r->handler = *h;
         k = timer_new(env->loop, "reboot-retry", on_retry, r, &r->retry);
         if (k >= 0)
                 k = timer_new(env->loop, "reboot-patience", on_patience, r, &r->patience);
@@ -454,5 +514,6 @@ Reboot *reboot_free(Reboot *r) {
                 kube_object_unref(&r->node->object);
         free(r->id);
         free(r->text);
+        free(r->ended);
         return mfree(r);
 }

@@ -8,6 +8,10 @@
  *      NONE --asked for--> ASKED --granted and proved--> REBOOTING: logind reboots, and shutdown.c drains as
  *       | ^                   |                              before any other
  *       | +----withdrawn------+--patience or the slot is over, taken back, or logind refuses
+ *       |                     |
+ *       |                     +--granted, and do-not-evict pods are left--> HELD --they are gone, proved anew--> REBOOTING
+ *       |                                                                    |
+ *       |                              ASKED <--the grant is taken off-------+--the slot is over--> NONE
  *       |
  *       +--on logind's schedule, 10 min before it at the earliest--> ASKED --granted and proved--> GRANTED
  *                                                                        |                            |
@@ -15,6 +19,10 @@
  *
  * What is scheduled is never put off: who scheduled it has said when. Its slot makes others wait for it;
  * without one, or when that is over, it begins all the same, and says so.
+ *
+ * HELD: once it has begun, a shutdown ends every pod in the time that the machine gives; so those that opted out
+ * are waited for before logind is told. The node is cordoned meanwhile (by-hand.h), and the slot is in use: that ends
+ * the waiting, and nobody has been evicted then. A request with force does not wait.
  *
  * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
@@ -45,21 +53,33 @@ typedef struct Reboot Reboot;
 typedef enum RebootState {
         REBOOT_NONE,
         REBOOT_ASKED,
+        REBOOT_HELD,    /* granted: do-not-evict pods are waited for */
         REBOOT_GRANTED, /* scheduled: its time has not come yet */
         REBOOT_REBOOTING,
         _REBOOT_STATE_MAX,
 } RebootState;
 
-/* on_changed: the state did. */
-int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, void (*on_changed)(void *userdata),
-               void *userdata, Reboot **ret);
+typedef struct RebootHandler {
+        void (*on_changed)(void *userdata); /* the state did */
+        /* A pod is left that opted out, or that is not known: *ret_what, to be freed, is its name for people (NULL: out of
+         * memory). Asked each second in HELD. */
+        bool (*is_held)(char **ret_what, void *userdata);
+        void *userdata;
+} RebootHandler;
+
+int reboot_new(Env *env, const AgentConfig *config, KubeClient *client, const RebootHandler *h, Reboot **ret);
 Reboot *reboot_free(Reboot *r);
 DEFINE_FREEP(Reboot, reboot_free);
 
-/* -EOPNOTSUPP: no bus to reboot by; -ENOMEM. Asked again: the same request. */
-int reboot_request(Reboot *r);
-/* why: static. */
+/* -EOPNOTSUPP: no bus to reboot by; -ENOMEM. Asked again: the same request, which may be forced from then on. */
+int reboot_request(Reboot *r, bool force);
+/* Takes back what was requested; not what logind has on its schedule, nor what logind has been told. */
+void reboot_cancel(Reboot *r, const char *why);
 void reboot_withdraw(Reboot *r, const char *why);
+/* It was requested, and is not merely on logind's schedule. */
+bool reboot_is_by_hand(const Reboot *r);
+/* In NONE: why the last one that was requested in this life came to its end; NULL: none was. Borrowed. */
+const char *reboot_why_ended(const Reboot *r);
 /* What the informer brings; borrowed until the next one. NULL: gone. */
 void reboot_see_node(Reboot *r, const KubeNode *n);
 RebootState reboot_state(const Reboot *r);

@@ -71,6 +71,8 @@
 #define MESSAGE_REBOOT_GRANTED "2ea7c9f4b1d3450e8f6a0c5d7b92e138"
 /* The request is withdrawn; the message says why. */
 #define MESSAGE_REBOOT_WITHDRAWN "8c40d6e2a7f1493bb52e9c0f3d6a178e"
+/* The coordinator granted it, and pods that opted out of drains are waited for. */
+#define MESSAGE_REBOOT_HELD "05b9fc1a6fb50167b2ffc9d71063ab19"
 /* Coordinator: a node waits for a slot to reboot; the message names who holds them. */
 #define MESSAGE_REBOOT_SLOT_WAITS "73f4101afa6a05731a77a09c7b2f5082"
 /* Coordinator: a node may reboot. */

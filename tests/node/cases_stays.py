@@ -115,8 +115,8 @@ def by_hand(bed, node, figures):
                              "sh.vesper.Agent1", "/sh/vesper/Agent1", "sh.vesper.Agent1", "PodsLeft")
     assert (code, said.strip()) == (0, "t 0"), f"PodsLeft for a user: status {code}: {said}"
     code, said = node.status("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "busctl", "call",
-                             "sh.vesper.Agent1", "/sh/vesper/Agent1", "sh.vesper.Agent1", "Cancel")
-    assert code != 0 and "denied" in said.lower(), f"Cancel by a user: status {code}: {said}"
+                             "sh.vesper.Agent1", "/sh/vesper/Agent1", "sh.vesper.Agent1", "CancelDrain")
+    assert code != 0 and "denied" in said.lower(), f"CancelDrain by a user: status {code}: {said}"
     assert node.is_cordoned(), "a user has undone the drain"
     code, said = node.status("systemctl", "stop", "vesper-drain")
     assert code == 0, f"systemctl stop vesper-drain: status {code}: {said}"

@@ -185,7 +185,7 @@ static void disturb(SimWorld *w) {
                 (void) sim_reboots_ask(w, i, "RequestReboot");
                 break;
         case 6:
-                (void) sim_reboots_ask(w, i, "Cancel");
+                (void) sim_reboots_ask(w, i, "CancelReboot");
                 break;
         case 7:
                 if (sim_power_cancel(w, i))

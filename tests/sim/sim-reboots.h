@@ -19,7 +19,7 @@ extern const SimOptions sim_reboots_options;
 
 /* Of a world just made: each machine gets its logind, and the leader settles. False: it does not. */
 bool sim_reboots_settle(SimWorld *w);
-/* By the agent's object on D-Bus: "RequestReboot", "Cancel". False: nobody takes it. */
+/* By the agent's object on D-Bus: "RequestReboot", "CancelReboot". False: nobody takes it. */
 bool sim_reboots_ask(SimWorld *w, size_t machine, const char *method);
 /* Nobody asks, and no grant is left. */
 bool sim_reboots_none(SimWorld *w);

@@ -106,7 +106,7 @@ static void test_drain_by_hand(void **state) {
                 assert_property(r, "State", "Drained");
                 assert_int_equal(agent_rig_n_pods(r), 0);
                 assert_true(agent_rig_unschedulable(r));
-                assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+                assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0);
                 agent_rig_run(r, USEC_PER_SEC);
                 assert_property(r, "State", "Idle");
                 assert_false(agent_rig_unschedulable(r));
@@ -114,7 +114,7 @@ static void test_drain_by_hand(void **state) {
         }
         assert_non_null(strstr(fake_power_emitted(r->power), "Planned"));
         assert_non_null(strstr(fake_power_emitted(r->power), "Drained "));
-        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* nothing to undo */
+        assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0); /* nothing to undo */
 }
 
 /* Cancel undoes what was asked for by hand, and no announcement. */
@@ -122,7 +122,7 @@ static void test_cancel_is_not_for_notices(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
 
         assert_drained_by_notice(r);
-        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0);
         agent_rig_run(r, 5 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Drained");
 }
@@ -150,7 +150,7 @@ static void test_drain_and_shutdown(void **state) {
         agent_rig_run(r, 40 * USEC_PER_SEC);
         assert_true(fake_power_shutdown(r->power, "reboot", true));
         agent_rig_run(r, USEC_PER_MSEC);
-        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* too late, and no harm */
+        assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0); /* too late, and no harm */
         assert_true(agent_rig_run(r, USEC_PER_SEC));
         assert_true(agent_rig_unschedulable(r));
         agent_rig_run(r, 5 * USEC_PER_SEC);

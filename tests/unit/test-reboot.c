@@ -295,7 +295,7 @@ static void test_taken_back_meanwhile(void **state) {
                 run(r, S);
                 assert_asks(r);
                 if (by_asker)
-                        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+                        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
                 else
                         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE,
                                    "{'metadata':{'annotations':{'" GRANTED "':null}}}");
@@ -469,7 +469,7 @@ static void test_taken_back(void **state) {
         assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
         run(r, 2 * S);
         assert_non_null(agent_rig_annotation(r, REQUEST));
-        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
         run(r, 5 * S);
         assert_null(agent_rig_annotation(r, REQUEST));
         assert_state(r, "Idle");
@@ -500,7 +500,7 @@ static void test_crash_while_rebooting(void **state) {
         free(id);
         run(r, S);
         assert_int_equal(fake_power_phase(r->power), FAKE_POWER_DELAY);
-        assert_int_equal(fake_power_call_unit(r->power, "Cancel"), 0); /* too late */
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0); /* too late */
         run(r, 2 * S);
         assert_non_null(agent_rig_annotation(r, REQUEST));
         agent_rig_kill(r);
