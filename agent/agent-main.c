@@ -35,7 +35,7 @@ typedef struct Options {
         const char *config_path; /* NULL: DEFAULT_CONFIG, which need not exist */
         char **settings;
         bool dump_config;
-        bool release, drain, cancel, reboot, check;
+        bool release, drain, reboot, cancel_drain, cancel_reboot, check, force;
 } Options;
 
 /* Everything that lives as long as the process, freed from the last to the first. */
@@ -80,7 +80,12 @@ static void print_help(FILE *f) {
               "until it is drained\n"
               "  --reboot                 ask for a slot to reboot this node, wait for it, drain and "
               "reboot\n"
-              "  --cancel                 undo either\n"
+              "  --force                  with one of these: in spite of do-not-evict pods, which they wait for; also "
+              "where it was\n"
+              "                           asked for before\n"
+              "  --cancel-drain           end what --drain asked for, and nothing else\n"
+              "  --cancel-reboot          take back what --reboot asked for, and nothing else\n"
+              "  --cancel                 both of these\n"
               "  --version                print the version and exit\n"
               "  --help                   print this and exit\n",
               f);
@@ -94,7 +99,10 @@ static int parse_options(Options *o, int argc, char **argv) {
                 OPTION_DUMP,
                 OPTION_RELEASE,
                 OPTION_DRAIN,
+                OPTION_FORCE,
                 OPTION_CANCEL,
+                OPTION_CANCEL_DRAIN,
+                OPTION_CANCEL_REBOOT,
                 OPTION_REBOOT,
                 OPTION_CHECK,
                 OPTION_VERSION
@@ -106,7 +114,10 @@ static int parse_options(Options *o, int argc, char **argv) {
                 { "release", no_argument, NULL, OPTION_RELEASE },
                 { "check", no_argument, NULL, OPTION_CHECK },
                 { "drain", no_argument, NULL, OPTION_DRAIN },
+                { "force", no_argument, NULL, OPTION_FORCE },
                 { "cancel", no_argument, NULL, OPTION_CANCEL },
+                { "cancel-drain", no_argument, NULL, OPTION_CANCEL_DRAIN },
+                { "cancel-reboot", no_argument, NULL, OPTION_CANCEL_REBOOT },
                 { "reboot", no_argument, NULL, OPTION_REBOOT },
                 { "version", no_argument, NULL, OPTION_VERSION },
                 { "help", no_argument, NULL, 'h' },
@@ -138,8 +149,17 @@ static int parse_options(Options *o, int argc, char **argv) {
                 case OPTION_REBOOT:
                         o->reboot = true;
                         break;
+                case OPTION_FORCE:
+                        o->force = true;
+                        break;
                 case OPTION_CANCEL:
-                        o->cancel = true;
+                        o->cancel_drain = o->cancel_reboot = true;
+                        break;
+                case OPTION_CANCEL_DRAIN:
+                        o->cancel_drain = true;
+                        break;
+                case OPTION_CANCEL_REBOOT:
+                        o->cancel_reboot = true;
                         break;
                 case OPTION_VERSION:
                         puts("vesper-agent " VESPER_VERSION);
@@ -151,10 +171,14 @@ static int parse_options(Options *o, int argc, char **argv) {
                         fputs("Try 'vesper-agent --help'.\n", stderr);
                         return -EINVAL;
                 }
-        if (o->drain + o->cancel + o->reboot + o->release + o->check > 1) {
-                fputs("vesper-agent: --check, --drain, --reboot, --cancel and --release exclude each "
+        if (o->drain + (o->cancel_drain || o->cancel_reboot) + o->reboot + o->release + o->check > 1) {
+                fputs("vesper-agent: --check, --drain, --reboot, --cancel... and --release exclude each "
                       "other\n",
                       stderr);
+                return -EINVAL;
+        }
+        if (o->force && !o->drain && !o->reboot) {
+                fputs("vesper-agent: --force goes with --drain or --reboot\n", stderr);
                 return -EINVAL;
         }
         if (optind < argc) {
@@ -418,6 +442,17 @@ static void keep_memory_small(void) {
         (void) mallopt(M_ARENA_MAX, 1);
 }
 
+/* Both are asked, whatever becomes of the first. */
+static int cancel(Log *l, const Options *o) {
+        int r = 0, k = 0;
+
+        if (o->cancel_reboot)
+                r = agent_client_run(l, AGENT_VERB_CANCEL_REBOOT, false);
+        if (o->cancel_drain)
+                k = agent_client_run(l, AGENT_VERB_CANCEL_DRAIN, false);
+        return r < 0 ? r : k;
+}
+
 int main(int argc, char **argv) {
         _cleanup_(process_done) Process p = { .config = { 0 } };
         Options o = { 0 };
@@ -436,13 +471,13 @@ int main(int argc, char **argv) {
         if (r != 0)
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
         if (o.drain)
-                r = agent_client_drain(p.log);
+                r = agent_client_run(p.log, AGENT_VERB_DRAIN, o.force);
         else if (o.check)
                 return process_check(&p);
         else if (o.reboot)
-                r = agent_client_reboot(p.log);
-        else if (o.cancel)
-                r = agent_client_cancel(p.log);
+                r = agent_client_run(p.log, AGENT_VERB_REBOOT, o.force);
+        else if (o.cancel_drain || o.cancel_reboot)
+                r = cancel(p.log, &o);
         else
                 r = o.release ? process_release(&p) : process_run(&p);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -83,6 +83,7 @@ static int on_call_reply(sd_bus_message *m, void *userdata, sd_bus_error *reterr
         if (r < 0)
                 reply.error = r;
         reply.error_name = strempty(error ? error->name : NULL);
+        reply.error_message = strempty(error ? error->message : NULL);
         reply.values = values;
         s->on_reply(&reply, s->userdata); /* may free the slot */
         return 0;

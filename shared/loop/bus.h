@@ -34,6 +34,7 @@ typedef struct BusCall {
 typedef struct BusReply {
         int error;              /* 0 or a negative errno */
         const char *error_name; /* D-Bus' own, or "" */
+        const char *error_message; /* for people, of who answered, or "" or NULL */
         char *const *values;    /* all basic values in their order, out of whatever they are wrapped in; NULL: none */
         int fd;                 /* the first one; dup it to keep it. -EBADF: none */
 } BusReply;

@@ -57,7 +57,7 @@ typedef struct PowerSlot {
         bus_value_t on_value;
         bus_reply_t on_reply;
         void *userdata;
-        char *member, *object, *argument;
+        char *service, *member, *object, *argument;
         bool is_signal, unanswered;
         const BusObject *object_of;   /* the unit's own */
         const char *queue[QUEUE_MAX]; /* of a signal; NULL: -ESTALE */
@@ -217,6 +217,52 @@ static void answer_processes(FakePower *p, PowerSlot *s) {
         strbuf_done(&text);
 }
 
+static PowerSlot *find_object(FakePower *p) {
+        LIST_FOREACH (b, &p->buses, PowerBus, node)
+                LIST_FOREACH (s, &b->slots, PowerSlot, node)
+                        if (s->object_of)
+                                return s;
+        return NULL;
+}
+
+static void answer_properties(PowerSlot *s, const PowerSlot *unit) {
+        _cleanup_strv_free_ char **values = NULL;
+        const BusObject *o = unit->object_of;
+
+        for (size_t i = 0; i < o->n_properties; i++) {
+                _cleanup_free_ char *text = MUST(o->get(o->properties[i].name, unit->userdata));
+
+                (void) MUST(strv_extend(&values, o->properties[i].name) >= 0 && strv_extend(&values, text) >= 0);
+        }
+        reply_texts(s, (const char *const *) values);
+}
+
+/* Another process asks the unit's. */
+static void answer_of_unit(FakePower *p, PowerSlot *s) {
+        PowerSlot *unit = find_object(p);
+        const char *none[] = { NULL }, *message = "";
+        int r;
+
+        if (!unit || !streq(unit->object_of->name, s->service)) {
+                reply_error(s, -EHOSTUNREACH, "org.freedesktop.DBus.Error.ServiceUnknown");
+                return;
+        }
+        if (streq(s->member, "GetAll")) {
+                answer_properties(s, unit);
+                return;
+        }
+        if (!strv_contains((char *const *) unit->object_of->methods, s->member)) {
+                reply_error(s, -EBADR, "org.freedesktop.DBus.Error.UnknownMethod");
+                return;
+        }
+        r = unit->object_of->call(s->member, &message, unit->userdata);
+        if (r < 0)
+                s->on_reply(&(BusReply){ .error = r, .error_name = "System.Error", .error_message = message, .fd = -EBADF },
+                            s->userdata);
+        else
+                reply_texts(s, none);
+}
+
 static void answer(PowerSlot *s) {
         FakePower *p = bus_of(&s->slot)->power;
         _cleanup_free_ char *unit = strf("%s.target", p->kind);
@@ -226,6 +272,8 @@ static void answer(PowerSlot *s) {
 
         if (p->no_bus || s->unanswered)
                 reply_error(s, -ETIMEDOUT, "org.freedesktop.DBus.Error.NoReply");
+        else if (!strstr(s->object, "/org/freedesktop/"))
+                answer_of_unit(p, s);
         else if (p->no_logind && strstr(s->object, "login1"))
                 reply_error(s, -EHOSTUNREACH, "org.freedesktop.DBus.Error.ServiceUnknown");
         else if (streq(s->member, "Get"))
@@ -316,6 +364,7 @@ static void slot_done(BusSlot *slot) {
 
         list_remove(&bus_of(slot)->slots, &s->node);
         timer_free(s->timer);
+        free(s->service);
         free(s->member);
         free(s->object);
         free(s->argument);
@@ -367,6 +416,7 @@ static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdat
                 return -ENOTCONN;
         s = slot_new(b, call->path, call->member, argument, userdata);
         s->on_reply = fn;
+        (void) MUST(free_and_strdup(&s->service, call->service) >= 0);
         s->unanswered = p->no_bus || (p->silent_logind && strstr(call->path, "login1"));
         timer_arm_in(s->timer, s->unanswered ? call->timeout_usec : ANSWER_USEC);
         *ret = &s->slot;
@@ -383,18 +433,19 @@ static int power_publish(Bus *b, const BusObject *o, void *userdata, BusSlot **r
 }
 
 static void power_emit(BusSlot *object, const char *text) {
+        const PowerSlot *unit = CONTAINER_OF(object, PowerSlot, slot);
         FakePower *p = bus_of(object)->power;
 
         if (text)
                 strbuf_addf(&p->emitted, "%s ", text);
-}
-
-static PowerSlot *find_object(FakePower *p) {
+        if (p->no_bus)
+                return;
         LIST_FOREACH (b, &p->buses, PowerBus, node)
                 LIST_FOREACH (s, &b->slots, PowerSlot, node)
-                        if (s->object_of)
-                                return s;
-        return NULL;
+                        if (s->is_signal && streq(s->object, unit->object) && s->n_queued == 0) {
+                                s->queue[s->n_queued++] = "";
+                                timer_arm_earlier(s->timer, 0);
+                        }
 }
 
 int fake_power_call_unit(FakePower *p, const char *method) {

@@ -75,7 +75,8 @@ void fake_power_unit_started(FakePower *p);
 void fake_power_unit_ended(FakePower *p, bool restarts);
 
 /* A call to the object that the unit's process publishes, by root; and one of its properties (free it).
- * -EHOSTUNREACH, NULL: there is none. What its signal has said, each with a space behind it. */
+ * -EHOSTUNREACH, NULL: there is none. What its signal has said, each with a space behind it. Another process reaches it by
+ * its own fake_power_bus(), too: methods, GetAll, and its signals. */
 int fake_power_call_unit(FakePower *p, const char *method);
 char *fake_power_get_unit(FakePower *p, const char *property);
 const char *fake_power_emitted(const FakePower *p);
