@@ -293,15 +293,25 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
         tell_pod(v, pod, EVENT_NORMAL, "Evicted", text);
 }
 
+/* What comes of a pod that is not evicted. */
+static const char *outlook(const Notice *n, const DrainBlocker *b) {
+        if (n->deadline_usec != USEC_INFINITY)
+                return " It is deleted when its time is up.";
+        if (!streq(b->reason, "Protected"))
+                return "";
+        return n->by_hand == BY_HAND_NONE ? " vesper-agent --reboot --force goes on all the same."
+                                          : " vesper-agent --drain --force goes on all the same.";
+}
+
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
-        const char *how = drain_blocker_remedy(b), *pdb = isempty(b->detail) ? NULL : b->detail;
+        const char *how = drain_blocker_remedy(b), *detail = isempty(b->detail) ? NULL : b->detail;
+        const char *pdb = streq(b->reason, "Protected") ? NULL : detail;
 
-        if (!key || !how)
+        if (!key || !how || !v->notice)
                 return;
-        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s. %s%sIt is deleted when its time is up.", key,
-                    b->reason, pdb ? " " : "", strempty(pdb), how, b->message,
-                    isempty(b->message) ? "" : " ");
+        text = strf("Pod %s cannot be evicted yet (%s%s%s): %s.%s%s%s", key, b->reason, detail ? " " : "",
+                    strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b));
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
 }
