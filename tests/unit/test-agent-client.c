@@ -377,14 +377,13 @@ static void test_cancel_while_stopping(void **state) {
         drain = ask(r, AGENT_VERB_DRAIN, false);
         run(r, 60 * S);
         assert_ended(drain, 0, NULL);
-        r->dead = false;
-        agent_rig_kill(r);
+        fake_power_set_logind_silent(r->power, true); /* so the agent learns of it two seconds later */
         assert_true(fake_power_shutdown(r->power, "poweroff", false));
-        agent_rig_start(r);
         cancel = ask(r, AGENT_VERB_CANCEL_DRAIN, false);
-        run(r, 100 * MS);
+        run(r, S);
         assert_ended(cancel, 0, NULL);
         assert_true(agent_rig_unschedulable(r));
+        assert_non_null(agent_rig_annotation(r, "vesper.sh/interruption"));
 }
 
 /* -- who answers something else ----------------------------------------------------------------- */

@@ -507,12 +507,33 @@ static void test_held_reboot(void **state) {
                 assert_int_equal(agent_rig_annotation(r, REQUEST) != NULL, rows[i].then == TAKEN_OFF);
                 if (rows[i].then != TAKEN_OFF)
                         continue;
+                run(r, 1600 * S); /* beyond that slot, and within its patience */
+                assert_states(r, "None", "Requested");
                 print_message("... and given again\n");
                 protect(r, "web-1", "null");
                 grant(r, 2700);
                 run(r, 30 * S);
                 assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
         }
+}
+
+/* The slot is taken off, and no other is given: its patience is what it was. */
+static void test_held_and_never_again(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(1);
+
+        protect(r, "web-0", "'true'");
+        call(r, "RequestReboot");
+        run(r, 10 * S);
+        grant(r, 7200);
+        run(r, 60 * S);
+        assert_states(r, "None", "Held");
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'" GRANTED "':null}}}");
+        run(r, 3500 * S);
+        assert_states(r, "None", "Requested");
+        run(r, 60 * S);
+        assert_states(r, "None", "None");
+        assert_true(agent_rig_said(r, "nobody granted it within RebootPatienceSec="));
+        assert_open(r);
 }
 
 /* The protection ends by time alone, and a pod that opted out comes only after the grant: each second counts. */
@@ -552,6 +573,65 @@ static void test_reboot_of_a_drained_node(void **state) {
         assert_open(r);
         assert_states(r, "None", "None");
         assert_null(agent_rig_annotation(r, REQUEST));
+}
+
+/* Taken back when logind has been told, and has not announced it yet: too late, the slot is in use. */
+static void test_too_late_to_take_back(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
+        bool told = false;
+
+        call(r, "RequestReboot");
+        run(r, 10 * S);
+        grant(r, 2700);
+        for (unsigned i = 0; i < 20000 && !told; i++) {
+                char *text;
+
+                run(r, 100);
+                text = fake_power_get_unit(r->power, "RebootState");
+                told = streq(text, "Rebooting");
+                free(text);
+        }
+        assert_true(told);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+        call(r, "CancelReboot");
+        run(r, S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_DELAY);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+        run(r, 30 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_non_null(agent_rig_annotation(r, REQUEST));
+}
+
+/* The reboot had been held, the machine goes down, and the agent crashes. The next one does not hear from logind whether it
+ * still does: the node is not opened meanwhile. */
+static void test_crash_after_held(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig(0);
+
+        fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = RIG_NODE, .app = "slow", .stop_sec = 60 });
+        fake_merge(r->cluster, FAKE_PODS, "default", "slow", "{'spec':{'terminationGracePeriodSeconds':90}}");
+        protect(r, "slow", "'true'");
+        run(r, S);
+        call(r, "RequestReboot");
+        run(r, 10 * S);
+        grant(r, 2700);
+        run(r, 60 * S);
+        assert_property(r, "RebootState", "Held");
+        protect(r, "slow", "null");
+        run(r, 5 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_DELAY);
+        assert_true(annotation_has(r, "\"kind\":\"manual\""));
+        agent_rig_kill(r);
+        fake_power_set_logind_silent(r->power, true);
+        agent_rig_start(r);
+        for (unsigned i = 0; i < 200; i++) {
+                run(r, 100 * MS);
+                assert_true(agent_rig_unschedulable(r));
+                assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), -EAGAIN);
+        }
+        fake_power_set_logind_silent(r->power, false);
+        run(r, 70 * S);
+        assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
+        assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
 /* Its drain takes minutes: until the node is back the slot is in use, or two reboot at once. */
@@ -609,8 +689,11 @@ int main(void) {
                 cmocka_unit_test(test_waiting_ends_with_the_machine),
                 cmocka_unit_test(test_waits_again),
                 cmocka_unit_test(test_held_reboot),
+                cmocka_unit_test(test_held_and_never_again),
                 cmocka_unit_test(test_held_for_a_time),
                 cmocka_unit_test(test_reboot_of_a_drained_node),
+                cmocka_unit_test(test_too_late_to_take_back),
+                cmocka_unit_test(test_crash_after_held),
                 cmocka_unit_test(test_slow_reboot_keeps_its_request),
         };
 
