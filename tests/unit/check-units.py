@@ -115,6 +115,14 @@ def check_what_counts(tree):
           "vesper-agent.service is not After=network.target: it may lose its network")
     wanted = [line for line in agent if line.startswith(("Wants=", "Requires=")) and "network-online" in line]
     check(not wanted, f"vesper-agent.service has {wanted}: a boot waits for the network because of us")
+    for name, verb in (("drain", "--cancel-drain"), ("reboot", "--cancel-reboot")):
+        unit = settings(read(tree, f"systemd/vesper-{name}.service"))
+        # ExecStop= is not run for what is stopped while it starts, and both may wait for hours then.
+        for line in (f"ExecStart=/usr/bin/vesper-agent --{name}", f"ExecStopPost=/usr/bin/vesper-agent {verb}",
+                     "TimeoutStartSec=infinity", "NotifyAccess=main", "Wants=vesper-agent.service"):
+            check(line in unit, f"vesper-{name}.service has no {line}")
+        undoing = [line for line in unit if line.startswith("ExecStop")]
+        check(len(undoing) == 1, f"vesper-{name}.service has {undoing}: it undoes its own and nothing else")
     scope = settings(read(tree, "systemd/container-scope.conf"))
     check(scope == ["[Unit]", "Before=vesper-agent.service"], f"container-scope.conf says {scope}")
     rules = read(tree, "systemd/meson.build")
