@@ -16,6 +16,7 @@
 #include "log-catalog.h"
 #include "node-identity.h"
 #include "node-release.h"
+#include "reload.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -38,18 +39,25 @@ typedef struct Options {
         bool release, drain, reboot, cancel_drain, cancel_reboot, check, force;
 } Options;
 
+static const char *config_path(const Options *o) {
+        return o->config_path ? o->config_path : DEFAULT_CONFIG;
+}
+
 /* Everything that lives as long as the process, freed from the last to the first. */
 typedef struct Process {
+        Options options; /* a reload reads the same files and settings */
         AgentConfig config;
         Log *log;
         KubeProcess kube;
         char *boot_id;
         FdStore fds;
         Agent *agent;
+        Reload *reload;
         bool passing; /* does one thing and ends: keeps no state, hears of nothing */
 } Process;
 
 static void process_done(Process *p) {
+        reload_free(p->reload);
         agent_free(p->agent);
         netlink_free(p->kube.env.netlink);
         bus_free(p->kube.env.bus);
@@ -59,6 +67,7 @@ static void process_done(Process *p) {
         agent_config_done(&p->config);
         free(p->boot_id);
         log_free(p->log);
+        strv_free(p->options.settings);
 }
 
 /* -- options ------------------------------------------------------------------------------------ */
@@ -323,8 +332,61 @@ static void on_stop_signal(int signal, void *userdata) {
                 on_stopped(p);
 }
 
+static void on_reload_signal(void *userdata) {
+        Process *p = userdata;
+
+        if (p->reload)
+                reload_now(p->reload, "SIGHUP");
+}
+
+/* The name of the node is found once; a configuration that names none means that one. */
+static int on_finish(void *fresh, void *userdata) {
+        AgentConfig *c = fresh;
+        Process *p = userdata;
+        int r;
+
+        r = agent_config_finish(c, p->log, environ);
+        return r < 0 || c->node_name ? r : free_and_strdup(&c->node_name, p->config.node_name);
+}
+
+static void on_apply(void *userdata) {
+        Process *p = userdata;
+
+        log_set_target(p->log, agent_config_log_target(&p->config));
+        log_set_level(p->log, agent_config_log_level(&p->config));
+        agent_reconfigured(p->agent);
+}
+
+static int on_credential(char **ret_text, void *userdata) {
+        Process *p = userdata;
+
+        return kube_process_reload(&p->kube, ret_text);
+}
+
+static int make_reload(Process *p) {
+        const ReloadOptions o = {
+                .env = &p->kube.env,
+                .table = agent_config_table,
+                .n_table = agent_config_table_size,
+                .path = config_path(&p->options),
+                .required = p->options.config_path != NULL,
+                .settings = p->options.settings,
+                .config = &p->config,
+                .config_size = sizeof(p->config),
+                .credential_path = p->kube.path,
+                .finish = on_finish,
+                .apply = on_apply,
+                .credential = on_credential,
+                .userdata = p,
+        };
+
+        return reload_new(&o, &p->reload);
+}
+
 static int process_run(Process *p) {
-        const DaemonSignals signals = { .on_stop = on_stop_signal, .userdata = p };
+        const DaemonSignals signals = { .on_stop = on_stop_signal,
+                                        .on_reload = on_reload_signal,
+                                        .userdata = p };
         int r;
 
         r = open_world(p);
@@ -343,6 +405,9 @@ static int process_run(Process *p) {
         r = agent_start(p->agent);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to start the agent: %m");
+        r = make_reload(p);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to get ready for reloads: %m");
         /* Said now: a boot must not wait for an API server. What it waits for stands in its status, and in
          * the log when it is over. */
         daemon_notify("READY=1\nSTATUS=Waiting for the API server", NULL);
@@ -418,9 +483,8 @@ static int load_config(Process *p, const Options *o) {
         r = log_new(log_target_auto(), LOG_LEVEL_INFO, "vesper-agent", &p->log);
         if (r < 0)
                 return r;
-        r = config_load(p->log, agent_config_table, agent_config_table_size,
-                        o->config_path ? o->config_path : DEFAULT_CONFIG, o->config_path != NULL,
-                        o->settings, &p->config);
+        r = config_load(p->log, agent_config_table, agent_config_table_size, config_path(o),
+                        o->config_path != NULL, o->settings, &p->config);
         if (r < 0)
                 return r;
         r = agent_config_finish(&p->config, p->log, environ);
@@ -460,6 +524,7 @@ int main(int argc, char **argv) {
 
         keep_memory_small();
         r = parse_options(&o, argc, argv);
+        p.options = o;
         if (r == 0) {
                 r = load_config(&p, &o);
                 if (r >= 0 && o.dump_config)
@@ -467,7 +532,6 @@ int main(int argc, char **argv) {
                                     ? -EIO
                                     : 1;
         }
-        strv_free(o.settings);
         if (r != 0)
                 return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
         if (o.drain)

@@ -466,6 +466,10 @@ void agent_ask_stop(Agent *a, agent_stopped_t fn, void *userdata) {
         shutdown_ask_stop(a->shutdown);
 }
 
+void agent_reconfigured(Agent *a) {
+        shutdown_reconfigured(a->shutdown);
+}
+
 const char *agent_left(const Agent *a) {
         if (shutdown_power(a->shutdown) != POWER_ENDS)
                 return "the node is left as it is";

@@ -29,6 +29,9 @@ DEFINE_FREEP(Agent, agent_free);
 /* Starts the source and the informers. MESSAGE_READY follows when the own Node has been seen. */
 int agent_start(Agent *a);
 
+/* Reloadable values of config have changed. */
+void agent_reconfigured(Agent *a);
+
 /* Asked to end (SIGTERM). fn is called when the process is to end: soon, unless the machine shuts down; then when its
  * node is drained, or its time is up (shutdown.h). Without a D-Bus: inside. */
 typedef void (*agent_stopped_t)(void *userdata);

@@ -26,7 +26,7 @@ struct Shutdown {
         Power *power;
         PowerState told;
         PowerLimits limits;
-        bool limits_known, refused;
+        bool limits_known, kubelet_inhibits, refused;
 
         ShutdownState state;
         Notice *notice; /* of the shutdown under way */
@@ -344,19 +344,34 @@ static void on_looked(Power *p, PowerState state, void *userdata) {
                 stop_now(s);
 }
 
-static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata) {
-        Shutdown *s = userdata;
-        PowerBudget announced = power_budget(l, true, s->c.config->shutdown_max_usec);
+/* What limits and configuration together come to. */
+static void judge_limits(Shutdown *s) {
+        PowerBudget announced = power_budget(&s->limits, true, s->c.config->shutdown_max_usec);
 
-        s->limits = *l;
-        s->limits_known = true;
         s->refused = announced.too_short && s->c.config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE;
         metrics_set(s->c.metrics, AGENT_METRIC_SHUTDOWN_BUDGET, 0,
                     drains(s) ? (double) announced.total_usec / USEC_PER_SEC : 0);
-        metrics_set(s->c.metrics, AGENT_METRIC_KUBELET_INHIBITS, 0, kubelet_inhibits);
+        metrics_set(s->c.metrics, AGENT_METRIC_KUBELET_INHIBITS, 0, s->kubelet_inhibits);
         if (s->c.config->shutdown_drain && s->c.env->bus)
-                node_voice_shutdown_limits(s->c.voice, l, &announced, s->refused, kubelet_inhibits);
+                node_voice_shutdown_limits(s->c.voice, &s->limits, &announced, s->refused,
+                                           s->kubelet_inhibits);
         hold(s);
+}
+
+void shutdown_reconfigured(Shutdown *s) {
+        if (!s->limits_known)
+                return;
+        judge_limits(s);
+        shutdown_wake(s);
+}
+
+static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata) {
+        Shutdown *s = userdata;
+
+        s->limits = *l;
+        s->limits_known = true;
+        s->kubelet_inhibits = kubelet_inhibits;
+        judge_limits(s);
         if (power_state(p) == POWER_ENDS)
                 begin(s); /* it came first */
         shutdown_wake(s);

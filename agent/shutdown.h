@@ -70,6 +70,8 @@ void shutdown_start(Shutdown *s);
 
 /* SIGTERM: on_stop() follows, at once unless the machine ends. */
 void shutdown_ask_stop(Shutdown *s);
+/* MaxSec= or TooShort= have changed. A shutdown that is under way keeps its deadline. */
+void shutdown_reconfigured(Shutdown *s);
 /* Something changed in reflex or view: looks again, in the next iteration. */
 void shutdown_wake(Shutdown *s);
 

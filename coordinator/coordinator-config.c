@@ -92,3 +92,11 @@ const ConfigItem coordinator_config_table[] = {
                .flags = CONFIG_RELOADABLE),
 };
 const size_t coordinator_config_table_size = ELEMENTSOF(coordinator_config_table);
+
+LogTarget coordinator_config_log_target(const CoordinatorConfig *c) {
+        return c->log_target >= _LOG_TARGET_MAX ? log_target_auto() : (LogTarget) c->log_target;
+}
+
+LogLevel coordinator_config_log_level(const CoordinatorConfig *c) {
+        return (LogLevel) (LOG_LEVEL_ERROR + c->log_level);
+}

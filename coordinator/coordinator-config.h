@@ -37,3 +37,6 @@ typedef struct CoordinatorConfig {
 
 extern const ConfigItem coordinator_config_table[];
 extern const size_t coordinator_config_table_size;
+
+LogTarget coordinator_config_log_target(const CoordinatorConfig *c);
+LogLevel coordinator_config_log_level(const CoordinatorConfig *c);

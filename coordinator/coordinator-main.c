@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "kube-process.h"
 #include "log-catalog.h"
+#include "reload.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -30,11 +31,13 @@ typedef struct Arguments {
 } Arguments;
 
 typedef struct Program {
+        Arguments arguments;
         Log *log;
         KubeProcess process;
         CoordinatorConfig config;
         CloudProvider *provider;
         Coordinator *coordinator;
+        Reload *reload;
         char *identity;
 } Program;
 
@@ -92,16 +95,9 @@ static const char *on_getenv(const char *name, void *userdata) {
         return secure_getenv(name);
 }
 
-static LogTarget log_target(const CoordinatorConfig *c) {
-        return c->log_target >= _LOG_TARGET_MAX ? log_target_auto() : (LogTarget) c->log_target;
-}
-
-static LogLevel log_level(const CoordinatorConfig *c) {
-        return (LogLevel) (LOG_LEVEL_ERROR + c->log_level);
-}
-
 /* Messages about the configuration itself go where standard error is, before anybody could say otherwise. */
-static int load_config(Program *p, const Arguments *a) {
+static int load_config(Program *p) {
+        const Arguments *a = &p->arguments;
         _cleanup_(log_freep) Log *log = NULL;
         int r;
 
@@ -144,8 +140,63 @@ static void on_stop_signal(int signal, void *userdata) {
         coordinator_stop(p->coordinator, on_stopped, p);
 }
 
+/* -- reload ----------------------------------------------------------------------------------------------
+ */
+
+static void on_reload_signal(void *userdata) {
+        Program *p = userdata;
+
+        reload_now(p->reload, "SIGHUP");
+}
+
+static void on_apply(void *userdata) {
+        Program *p = userdata;
+
+        log_set_target(p->log, coordinator_config_log_target(&p->config));
+        log_set_level(p->log, coordinator_config_log_level(&p->config));
+        coordinator_reconfigured(p->coordinator);
+}
+
+static int on_credential(char **ret_text, void *userdata) {
+        Program *p = userdata;
+
+        return kube_process_reload(&p->process, ret_text);
+}
+
+/* READY=1 is said when the view is complete. */
+static bool on_is_ready(void *userdata) {
+        Program *p = userdata;
+
+        return coordinator_is_synced(p->coordinator);
+}
+
+static int make_reload(Program *p) {
+        const ReloadOptions o = {
+                .env = &p->process.env,
+                .table = coordinator_config_table,
+                .n_table = coordinator_config_table_size,
+                .path = p->arguments.config_path,
+                .required = p->arguments.config_required,
+                .settings = p->arguments.settings,
+                .config = &p->config,
+                .config_size = sizeof(p->config),
+                .credential_path = p->process.path,
+                .apply = on_apply,
+                .credential = on_credential,
+                .is_ready = on_is_ready,
+                .userdata = p,
+        };
+
+        return reload_new(&o, &p->reload);
+}
+
+/* -- running ---------------------------------------------------------------------------------------------
+ */
+
 static int run(Program *p) {
-        const DaemonSignals signals = { .on_stop = on_stop_signal, .userdata = p };
+        const DaemonSignals signals = { .on_stop = on_stop_signal,
+                                        .on_reload = on_reload_signal,
+                                        .userdata = p };
         const HttpCurlOptions curl = { .user_agent = "vesper-coordinator/" VESPER_VERSION,
                                        .max_connections_per_host = CONNECTIONS,
                                        .max_bulk_streams = BULK_STREAMS,
@@ -153,7 +204,8 @@ static int run(Program *p) {
                                        .rest_usec = REST_USEC };
         int r;
 
-        r = log_new(log_target(&p->config), log_level(&p->config), "vesper-coordinator", &p->log);
+        r = log_new(coordinator_config_log_target(&p->config), coordinator_config_log_level(&p->config),
+                    "vesper-coordinator", &p->log);
         if (r < 0)
                 return r;
         r = kube_process_open(&p->process, p->log, &curl);
@@ -176,6 +228,9 @@ static int run(Program *p) {
                             &p->coordinator);
         if (r < 0)
                 return r;
+        r = make_reload(p);
+        if (r < 0)
+                return r;
         r = daemon_watch_signals(p->process.env.loop, p->log, &signals);
         if (r < 0)
                 return r;
@@ -189,12 +244,14 @@ static int run(Program *p) {
 }
 
 static void program_done(Program *p) {
+        reload_free(p->reload);
         coordinator_free(p->coordinator);
         cloud_provider_free(p->provider);
         kube_process_done(&p->process);
         log_free(p->log);
         free(p->identity);
         config_done(coordinator_config_table, coordinator_config_table_size, &p->config);
+        strv_free(p->arguments.settings);
 }
 
 /* Each request holds libcurl's upload buffer of 16 kB. As a mapping of its own it would cost two system
@@ -208,17 +265,16 @@ static void keep_memory_small(void) {
 }
 
 int main(int argc, char **argv) {
-        Arguments a = { .config_path = DEFAULT_CONFIG };
-        Program p = {};
+        Program p = { .arguments = { .config_path = DEFAULT_CONFIG } };
         bool refused;
         int r;
 
         keep_memory_small();
-        r = parse_arguments(argc, argv, &a);
+        r = parse_arguments(argc, argv, &p.arguments);
         if (r > 0) {
-                r = load_config(&p, &a);
+                r = load_config(&p);
                 refused = r < 0;
-                if (r >= 0 && a.dump_config)
+                if (r >= 0 && p.arguments.dump_config)
                         r = config_dump(stdout, coordinator_config_table, coordinator_config_table_size,
                                         &p.config);
                 else if (r >= 0)
@@ -226,6 +282,5 @@ int main(int argc, char **argv) {
         } else
                 refused = r < 0;
         program_done(&p);
-        strv_free(a.settings);
         return refused ? EXIT_USAGE : r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

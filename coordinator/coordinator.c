@@ -337,6 +337,11 @@ int coordinator_start(Coordinator *c) {
         return 0;
 }
 
+void coordinator_reconfigured(Coordinator *c) {
+        if (c->leading)
+                leading_reconfigured(c->leading);
+}
+
 static void on_released(void *userdata) {
         Coordinator *c = userdata;
 

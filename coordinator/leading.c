@@ -357,6 +357,11 @@ void leading_view_health(Leading *l, bool stands) {
                 evictor_kick(l->evictor);
 }
 
+void leading_reconfigured(Leading *l) {
+        mark_all(l);
+        (void) work_queue_add(l->queue, REBOOT_GRANTS_KEY);
+}
+
 /* -- reconcile ------------------------------------------------------------------------------------------ */
 
 static void removal_note_state(Leading *l, Removal *x) {

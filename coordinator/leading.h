@@ -56,5 +56,8 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new);
 void leading_view_health(Leading *l, bool stands);
 
+/* Values of config have changed: everything is looked at again. */
+void leading_reconfigured(Leading *l);
+
 /* Brings the gauges up to date, for one scrape. */
 void leading_measure(Leading *l);

@@ -8,12 +8,15 @@
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         const DaemonSignals *h = userdata;
 
-        h->on_stop((int) si->ssi_signo, h->userdata);
+        if (si->ssi_signo == SIGHUP)
+                h->on_reload(h->userdata);
+        else
+                h->on_stop((int) si->ssi_signo, h->userdata);
         return 0;
 }
 
 static int watch(sd_event *e, const DaemonSignals *h) {
-        static const int signals[] = { SIGTERM, SIGINT };
+        static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
         sigset_t set;
         int r;
 

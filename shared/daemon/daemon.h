@@ -6,6 +6,7 @@
  * main() calls it; what a simulation runs as well does not belong here.
  *
  *      daemon.c        signals and the service manager
+ *      reload.c        the configuration read again
  *      kube-process.c  loop, transport, credential and client on the real world
  */
 
@@ -17,6 +18,7 @@
 
 typedef struct DaemonSignals {
         void (*on_stop)(int signal, void *userdata); /* SIGTERM, SIGINT */
+        void (*on_reload)(void *userdata);           /* SIGHUP */
         void *userdata;
 } DaemonSignals;
 

@@ -36,19 +36,25 @@ static int load_file(KubeProcess *p, const char *path) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = kubeconfig_load(path, &p->kubeconfig, &message);
+        r = free_and_strdup(&p->path, path);
+        if (r >= 0)
+                r = kubeconfig_load(path, &p->kubeconfig, &message);
         if (r < 0)
                 log_error_errno(p->env.log, r, "Failed to read kubeconfig '%s': %s", path,
                                 message ? message : "out of memory");
         return r;
 }
 
+static int read_in_cluster(KubeConfig **ret, char **reterr_message) {
+        return kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"),
+                                     NULL, ret, reterr_message);
+}
+
 static int load_in_cluster(KubeProcess *p) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = kubeconfig_in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), NULL,
-                                  &p->kubeconfig, &message);
+        r = read_in_cluster(&p->kubeconfig, &message);
         if (r < 0)
                 log_error_errno(p->env.log, r, "Failed to use the pod's own ServiceAccount: %s",
                                 message ? message : "out of memory");
@@ -114,10 +120,29 @@ void kube_process_warn(const KubeProcess *p) {
                           "API server %s: %s. %s", p->kubeconfig->server, risk, remedy);
 }
 
+int kube_process_reload(KubeProcess *p, char **ret_text) {
+        _cleanup_(kubeconfig_freep) KubeConfig *fresh = NULL;
+        _cleanup_free_ char *message = NULL;
+        int r;
+
+        r = p->path ? kubeconfig_load(p->path, &fresh, &message) : read_in_cluster(&fresh, &message);
+        if (r >= 0)
+                r = kube_auth_reload(p->auth, fresh, &message);
+        if (r >= 0)
+                *ret_text = strf("credential read again: %s", kube_auth_describe(p->auth));
+        else
+                *ret_text =
+                        strf("credential as before, %s: %s",
+                             r == -EXDEV ? "restart to apply its kubeconfig" : "as it cannot be read again",
+                             message ? message : "out of memory");
+        return r;
+}
+
 void kube_process_done(KubeProcess *p) {
         kube_client_free(p->client);
         kube_auth_free(p->auth);
         kubeconfig_free(p->kubeconfig);
+        free(p->path);
         child_runner_free(p->env.children);
         http_transport_free(p->env.transport);
         random_free(p->env.random);

@@ -14,6 +14,7 @@
 
 typedef struct KubeProcess {
         Env env;
+        char *path; /* of the kubeconfig; NULL: the pod's own ServiceAccount */
         KubeConfig *kubeconfig;
         KubeAuth *auth;
         KubeClient *client;
@@ -28,6 +29,9 @@ int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl);
 int kube_process_connect(KubeProcess *p, const char *name);
 /* Warns of a kubeconfig with which the credential is at risk. */
 void kube_process_warn(const KubeProcess *p);
+/* A reload: reads the kubeconfig and what it names again. Says in *ret_text what is in use from now on or,
+ * negative, why not what is there (ReloadOptions.credential). */
+int kube_process_reload(KubeProcess *p, char **ret_text);
 void kube_process_done(KubeProcess *p);
 
 /* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else

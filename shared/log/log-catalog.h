@@ -48,6 +48,10 @@
 #define MESSAGE_FINALIZER_REMOVED "d0a92bc0c3f927c498d605a413f7a9b5"
 /* The configuration has a value that we do not start with. */
 #define MESSAGE_CONFIGURATION_REFUSED "13dea1d6f494f9ea5a50f8494b27f232"
+/* The configuration was read again; the message says what was taken and what needs a restart. */
+#define MESSAGE_CONFIGURATION_RELOADED "3eb59206de6d45479732a63e9bd1da99"
+/* The configuration was to be read again and cannot be; what was in force stays. */
+#define MESSAGE_CONFIGURATION_KEPT "110040d8de174716b43bec6d0cbc880a"
 /* The credential for the API server is used in a way that puts it at risk. */
 #define MESSAGE_CREDENTIAL_AT_RISK "674431861a764a3287cabb8bb1883aeb"
 /* The process is up and does its work. */

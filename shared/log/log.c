@@ -87,6 +87,12 @@ void log_set_level(Log *l, LogLevel max_level) {
         l->max_level = max_level;
 }
 
+void log_set_target(Log *l, LogTarget target) {
+        assert(l);
+        assert(target >= 0 && target < _LOG_TARGET_MAX);
+        l->target = target;
+}
+
 /* systemd puts "DEVICE:INODE" of the stream it gave us into JOURNAL_STREAM; standard error may have been
  * redirected since (systemd.exec(5)). */
 static bool stderr_is_journal(void) {

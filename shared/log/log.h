@@ -54,6 +54,7 @@ Log *log_free(Log *l);
 DEFINE_FREEP(Log, log_free);
 void log_set_hook(Log *l, log_hook_t hook, void *userdata);
 void log_set_level(Log *l, LogLevel max_level);
+void log_set_target(Log *l, LogTarget target);
 /* By what standard error is: a terminal: text; the stream that systemd connected to the journal: journal; else JSON. */
 LogTarget log_target_auto(void);
 const char *log_target_to_string(LogTarget t);

@@ -104,6 +104,10 @@ def check_what_counts(tree):
     for line in ("Type=notify", "NotifyAccess=main", "FileDescriptorStoreMax=1", "StateDirectory=vesper-agent",
                  "CPUWeight=1000", "Environment=VESPER_BOOT_ID=%b"):
         check(line in agent, f"vesper-agent.service has no {line}")
+    for name in ("agent", "coordinator"):
+        unit = settings(read(tree, f"systemd/vesper-{name}.service"))
+        check("ExecReload=kill -HUP $MAINPID" in unit, f"vesper-{name}.service cannot be reloaded")
+        check("Type=notify" in unit, f"vesper-{name}.service does not hear that a reload is done")
     for line in agent:
         check(not line.startswith(("BindsTo=", "PartOf=", "ExecStop=")), f"vesper-agent.service has {line}")
     after = " ".join(line for line in agent if line.startswith("After="))

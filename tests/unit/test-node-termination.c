@@ -431,6 +431,42 @@ static void test_protected(void **state) {
         }
 }
 
+/* A reload, while a node waits for a protected pod. */
+static void test_protected_reconfigured(void **state) {
+        static const struct {
+                const char *what, *setting;
+                ProtectedPolicy policy;
+                unsigned before, after; /* evicted */
+        } rows[] = {
+                { "wait -> others", "Drain.Protected=wait", PROTECTED_OTHERS, 0, 1 },
+                { "wait -> ignore", "Drain.Protected=wait", PROTECTED_IGNORE, 0, 2 },
+                { "others -> ignore", "Drain.Protected=others", PROTECTED_IGNORE, 1, 2 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                r->settings[0] = (char *) rows[i].setting;
+                rig_begin(r, 1, NULL);
+                add_pod(r, "web", "n0", NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "job",
+                                                     .node = "n0",
+                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                rig_run(r, USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(rig_evictions(r, 201), rows[i].before);
+                r->config.protected_policy = rows[i].policy;
+                coordinator_reconfigured(rig_leader(r)->coordinator);
+                rig_run(r, 5 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), rows[i].after);
+                if (rows[i].policy == PROTECTED_IGNORE)
+                        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        }
+}
+
 /* -- beside the evictions of others --------------------------------------------------------------------- */
 
 #define CROWD 20
@@ -1134,6 +1170,7 @@ int main(void) {
                 cmocka_unit_test(test_pdb_that_allows_none),
                 cmocka_unit_test(test_pdb_over_several_nodes),
                 cmocka_unit_test(test_protected),
+                cmocka_unit_test(test_protected_reconfigured),
                 cmocka_unit_test(test_grace_period),
                 cmocka_unit_test(test_gives_way),
                 cmocka_unit_test(test_deadline_with_pods_left),

@@ -178,6 +178,26 @@ static void test_several(void **state) {
         }
 }
 
+/* A reload lets the first go, and the second. */
+static void test_more_slots(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("0", 3);
+        (void) state;
+
+        ask(r, "n0", "a", 3600 * S);
+        ask(r, "n1", "b", 3601 * S);
+        ask(r, "n2", "c", 3602 * S);
+        rig_run(r, SETTLED);
+        for (unsigned max = 1; max <= 2; max++) {
+                assert_false(is_granted(r, "n0", "a") && is_granted(r, "n1", "b"));
+                r->config.max_concurrent_reboots = max;
+                coordinator_reconfigured(rig_leader(r)->coordinator);
+                rig_run(r, 2 * S);
+                assert_true(is_granted(r, "n0", "a"));
+                assert_int_equal(is_granted(r, "n1", "b"), max == 2);
+                assert_false(is_granted(r, "n2", "c"));
+        }
+}
+
 static void test_not_granted(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
         (void) state;
@@ -336,10 +356,10 @@ static void test_lost_answers(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_by_one),   cmocka_unit_test(test_several),
-                cmocka_unit_test(test_not_granted),  cmocka_unit_test(test_node_gone),
-                cmocka_unit_test(test_takeover),     cmocka_unit_test(test_watch_behind),
-                cmocka_unit_test(test_lost_answers), cmocka_unit_test(test_long_list),
-                cmocka_unit_test(test_stale_answer),
+                cmocka_unit_test(test_more_slots),   cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_node_gone),    cmocka_unit_test(test_takeover),
+                cmocka_unit_test(test_watch_behind), cmocka_unit_test(test_lost_answers),
+                cmocka_unit_test(test_long_list),    cmocka_unit_test(test_stale_answer),
         };
 
         return cmocka_run_group_tests_name("reboot-grants", tests, NULL, NULL);

@@ -710,6 +710,41 @@ static void test_settings(void **state) {
         }
 }
 
+/* A reload: what TooShort= refused is not refused any more, and the other way round. */
+static void test_reconfigured(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        fake_power_set_limits(r->power, &(FakePowerLimits){ 5 * S, 300 * S, 90 * S });
+        r->config.shutdown_too_short = SHUTDOWN_TOO_SHORT_REFUSE;
+        agent_rig_add_pods(r, "web", 2);
+        agent_rig_start(r);
+        agent_reconfigured(r->agent); /* before it knows what the machine gives */
+        run(r, 10 * S);
+        assert_false(fake_power_is_inhibited(r->power));
+
+        print_message("  degrade\n");
+        r->config.shutdown_too_short = SHUTDOWN_TOO_SHORT_DEGRADE;
+        agent_reconfigured(r->agent);
+        run(r, S);
+        assert_true(fake_power_is_inhibited(r->power));
+
+        print_message("  refuse\n");
+        r->config.shutdown_too_short = SHUTDOWN_TOO_SHORT_REFUSE;
+        agent_reconfigured(r->agent);
+        run(r, S);
+        assert_false(fake_power_is_inhibited(r->power));
+
+        print_message("  refuse, and less is enough\n");
+        r->config.shutdown_max_usec = 60 * S;
+        agent_reconfigured(r->agent);
+        run(r, S);
+        assert_true(fake_power_is_inhibited(r->power));
+        assert_true(agent_rig_said(r, "by 1min at most"));
+        assert_true(fake_power_shutdown(r->power, "poweroff", true));
+        run(r, 20 * S);
+        assert_int_equal(agent_rig_n_pods(r), 0);
+}
+
 static void test_kubelet_inhibits(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
@@ -763,6 +798,7 @@ int main(void) {
                 cmocka_unit_test(test_cordon_of_a_person),
                 cmocka_unit_test(test_again_before_ready),
                 cmocka_unit_test(test_settings),
+                cmocka_unit_test(test_reconfigured),
                 cmocka_unit_test(test_kubelet_inhibits),
                 cmocka_unit_test(test_silent_bus),
                 cmocka_unit_test(test_no_node),
