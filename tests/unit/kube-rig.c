@@ -145,12 +145,20 @@ static void serve(HttpExchange *x, void *userdata) {
                 x->ops->stream_data(x, a->body, size);
 }
 
+static void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        const Rig *r = userdata;
+
+        ret_fault->request_delay_usec = r->request_delay_usec;
+        ret_fault->reply_delay_usec = r->reply_delay_usec;
+}
+
 Rig *rig_new(void) {
         Rig *r = new0(Rig, 1);
+        HttpInprocHooks hooks = { .on_request = on_request, .userdata = r };
 
         assert_non_null(r);
         assert_return_code(virtual_time_new(RIG_START_WALL, &r->time), 0);
-        r->host = rig_host_new(r->time, 1, NULL, serve, r);
+        r->host = rig_host_new(r->time, 1, &hooks, serve, r);
         return r;
 }
 

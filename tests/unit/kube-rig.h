@@ -61,6 +61,7 @@ typedef struct Rig {
         size_t n_answers, next_answer;
         RigRequest requests[2048];
         size_t n_requests;
+        usec_t request_delay_usec, reply_delay_usec; /* of each request that begins from here on */
         HttpExchange *open[64]; /* streams, and requests that get no answer */
         size_t n_open;
         /* For one line of the trace; NULL: method and path. */

@@ -169,11 +169,15 @@ static void test_watch_events(void **state) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
                 _cleanup_(informer_freep) Informer *i = informer_standing(r);
 
+                const KubeObject *before = informer_get(i, NULL, "a");
+
                 print_message("%s\n", rows[k].what);
                 rig_say(r, rows[k].lines);
                 rig_run_for(r, 5 * USEC_PER_SEC);
                 assert_trace(r, rows[k].expected);
                 assert_string_equal(informer_resource_version(i), rows[k].version);
+                if (isempty(rows[k].expected)) /* what nobody is told of is not another object either */
+                        assert_ptr_equal(informer_get(i, NULL, "a"), before);
         }
 }
 
@@ -308,7 +312,103 @@ static void test_unreadable_items(void **state) {
                 rig_run_for(r, 0);
                 assert_trace(r, rows[k].expected);
                 assert_int_equal(informer_undecodable(i), rows[k].undecodable);
+
+                /* A clean list after that: whatever is not in it goes. */
+                rig_run_for(r, USEC_PER_MINUTE);
+                rig_answer(r, 200, LIST("30", OBJECT("z", "29")));
+                rig_stream(r, "");
+                rig_say(r, EVENT("ERROR", GONE));
+                rig_run_for(r, 0);
+                free(rig_take_trace(r));
+                assert_int_equal(informer_size(i), 1);
+                assert_non_null(informer_get(i, NULL, "z"));
+                assert_int_equal(informer_undecodable(i), rows[k].undecodable);
         }
+}
+
+/* What fails in the middle of a list: asked for again with the same token, or from its beginning. */
+static void test_page_fails(void **state) {
+        static const struct {
+                unsigned status;
+                const char *retry_after;
+                const char *again;
+                usec_t earliest_usec, latest_usec;
+        } rows[] = {
+                { 401, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 403, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 408, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 429, "7", "list(2,t1)", 7 * USEC_PER_SEC, 7 * USEC_PER_SEC },
+                { 429, "86400", "list(2,t1)", 5 * USEC_PER_MINUTE, 5 * USEC_PER_MINUTE },
+                { 500, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 504, NULL, "list(2,t1)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 400, NULL, "list(2)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { 404, NULL, "list(2)", 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = NULL;
+                _cleanup_free_ char *expected = strf("%s +b@2 up synced watch@10", rows[k].again);
+                size_t failed;
+
+                print_message("HTTP %u\n", rows[k].status);
+                rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "1")));
+                rig_answer_later(r, rows[k].status, rows[k].retry_after);
+                if (rows[k].status == 401) /* the credential is looked at, and the request sent again */
+                        rig_answer_later(r, rows[k].status, rows[k].retry_after);
+                rig_answer(r, 200, LIST("10", OBJECT("a", "1") "," OBJECT("b", "2")));
+                rig_stream(r, "");
+                i = informer_start(r, &node_kind, &(InformerOptions){ .page_size = 2 });
+                rig_run_for(r, 100 * USEC_PER_MSEC);
+                assert_trace(r, rows[k].status == 401 ? "list(2) +a@1 list(2,t1) list(2,t1) down"
+                                                      : "list(2) +a@1 list(2,t1) down");
+                failed = r->n_requests;
+                rig_run_for(r, 10 * USEC_PER_MINUTE);
+                {
+                        _cleanup_free_ char *trace = rig_take_trace(r);
+
+                        assert_non_null(startswith(trace, expected));
+                }
+                assert_in_range(r->requests[failed].at_usec - r->requests[failed - 1].at_usec,
+                                rows[k].earliest_usec, rows[k].latest_usec);
+        }
+}
+
+/* 410 for a list that begins has nothing to begin anew with: it waits, as after any refusal. */
+static void test_first_page_is_gone(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = NULL;
+        (void) state;
+
+        rig_answer(r, 410, GONE);
+        rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, 199 * USEC_PER_MSEC);
+        assert_trace(r, "list down");
+        rig_run_for(r, 101 * USEC_PER_MSEC);
+        assert_trace(r, "list +a@1 up synced watch@10");
+}
+
+/* A page that came is forgiveness: the next failure waits as short as the first. */
+static void test_page_forgives(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = NULL;
+        (void) state;
+
+        for (unsigned n = 0; n < 5; n++)
+                rig_answer_later(r, 500, NULL);
+        rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "1")));
+        rig_answer_later(r, 500, NULL);
+        rig_answer(r, 200, LIST("10", OBJECT("b", "2")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_trace(r, "list down list list list list list +a@1 list(500,t1) list(500,t1) +b@2 up synced "
+                        "watch@10");
+        assert_in_range(r->requests[7].at_usec - r->requests[6].at_usec, 200 * USEC_PER_MSEC,
+                        300 * USEC_PER_MSEC);
 }
 
 /* A list that makes no sense is asked for again, later; what is known stays. */
@@ -450,6 +550,10 @@ static void test_watch_fails(void **state) {
                   "watch@10 down watch@10 up +c@11" },
                 { "not allowed for a moment", 403, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
                   "watch@10 down watch@10 up +c@11" },
+                { "the server gives up on us", 408, NULL, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC,
+                  "watch@10 down watch@10 up +c@11" },
+                { "the server asks for a day", 503, "86400", 5 * USEC_PER_MINUTE, 5 * USEC_PER_MINUTE,
+                  "watch@10 down watch@10 up +c@11" },
         };
         (void) state;
 
@@ -465,7 +569,7 @@ static void test_watch_fails(void **state) {
                         rig_answer_later(r, rows[k].status, rows[k].retry_after);
                 rig_stream(r, EVENT("ADDED", OBJECT("c", "11")));
                 rig_end(r, rows[k].status != 0);
-                rig_run_for(r, 30 * USEC_PER_SEC);
+                rig_run_for(r, MAX(30 * USEC_PER_SEC, rows[k].latest_usec));
                 assert_trace(r, rows[k].expected);
                 assert_in_range(last_request_usec(r) - failed, rows[k].earliest_usec, rows[k].latest_usec);
         }
@@ -483,6 +587,124 @@ static void test_watch_refused_for_good(void **state) {
         rig_end(r, true);
         rig_run_for(r, USEC_PER_SEC);
         assert_trace(r, "watch@10 down list -b@2 up watch@5");
+}
+
+/* An API server that was restored from a backup knows no such version (yet): what it has is listed. */
+static void test_version_too_large(void **state) {
+        static const struct {
+                const char *what, *body;
+                usec_t earliest_usec, latest_usec;
+        } rows[] = {
+                { "at once",
+                  "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"Too large resource version: 10, "
+                  "current: 5\",\"reason\":\"Timeout\",\"details\":{\"causes\":[{\"reason\":"
+                  "\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}]},\"code\":504}",
+                  200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC },
+                { "when the server wants it",
+                  "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"Too large resource version: 10, "
+                  "current: 5\",\"reason\":\"Timeout\",\"details\":{\"causes\":[{\"reason\":"
+                  "\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],"
+                  "\"retryAfterSeconds\":3},\"code\":504}",
+                  3 * USEC_PER_SEC, 3 * USEC_PER_SEC },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < 2 * ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+                bool by_event = k % 2 == 1;
+                usec_t failed;
+
+                print_message("%s, told by %s\n", rows[k / 2].what,
+                              by_event ? "an ERROR event" : "the HTTP status");
+                rig_run_for(r, USEC_PER_MINUTE);
+                failed = virtual_time_now(r->time);
+                if (by_event) {
+                        _cleanup_free_ char *line =
+                                strf("{\"type\":\"ERROR\",\"object\":%s}\n", rows[k / 2].body);
+
+                        rig_say(r, line);
+                } else {
+                        rig_answer(r, 504, rows[k / 2].body);
+                        rig_end(r, true);
+                }
+                rig_answer(r, 200, LIST("5", OBJECT("a", "4")));
+                rig_stream(r, "");
+                rig_run_for(r, 5 * USEC_PER_SEC);
+                assert_trace(r, by_event ? "down list ~a@1>4 -b@2 up watch@5"
+                                         : "watch@10 down list ~a@1>4 -b@2 up watch@5");
+                assert_in_range(last_request_usec(r) - failed, rows[k / 2].earliest_usec,
+                                rows[k / 2].latest_usec);
+        }
+}
+
+/* What ended one watch says nothing of the next. */
+static void test_next_watch_ends_otherwise(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = informer_standing(r);
+        (void) state;
+
+        /* One that brought something may be as short as it likes... */
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_end(r, true);
+        rig_stream(r, EVENT("ADDED", OBJECT("c", "11")));
+        rig_run_for(r, 0);
+        rig_end(r, true);
+        rig_stream(r, "");
+        rig_run_for(r, 0);
+        assert_trace(r, "watch@10 +c@11 watch@11");
+        assert_true(informer_connected(i));
+
+        /* ... its successor, which brought nothing, may not. */
+        rig_end(r, true);
+        rig_run_for(r, 0);
+        assert_trace(r, "down");
+        rig_stream(r, BOOKMARK("12"));
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "watch@11 up");
+
+        /* An ERROR once, then an end without one. */
+        rig_answer(r, 200, LIST("20", OBJECT("a", "1")));
+        rig_stream(r, "");
+        rig_say(r, EVENT("ERROR", GONE));
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_trace(r, "list -b@2 -c@11 watch@20");
+        rig_stream(r, "");
+        rig_end(r, true);
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_trace(r, "watch@20");
+}
+
+static void test_stall_of_its_own(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        (void) state;
+
+        rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
+        rig_stream(r, "");
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, &(InformerOptions){ .stall_usec = 30 * USEC_PER_SEC });
+        rig_run_for(r, 30 * USEC_PER_SEC - 1);
+        assert_trace(r, "list +a@1 up synced watch@10");
+        rig_run_for(r, 1);
+        assert_trace(r, "watch@10");
+        assert_true(informer_connected(i));
+}
+
+/* A line that nobody would send: not asked for from the same point again. */
+static void test_line_too_long(void **state) {
+        enum { TOO_LONG = 8 * 1024 * 1024 + 1 };
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+        _cleanup_free_ char *line = malloc(TOO_LONG);
+        (void) state;
+
+        memset(line, ' ', TOO_LONG);
+        rig_answer(r, 200, LIST("20", OBJECT("a", "1")));
+        rig_stream(r, "");
+        rig_say_bytes(r, line, TOO_LONG);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "down list -b@2 up watch@20");
 }
 
 static void test_line_that_is_no_json(void **state) {
@@ -608,6 +830,52 @@ static void test_kick(void **state) {
         }
 }
 
+/* The path is another one: the next failure waits as short as the first. */
+static void test_kick_forgives(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        usec_t failed;
+        (void) state;
+
+        for (unsigned n = 0; n < 8; n++)
+                rig_answer_later(r, 503, NULL);
+        i = informer_start(r, &node_kind, NULL);
+        while (r->n_requests < 7)
+                assert_int_equal(virtual_time_step(r->time, USEC_INFINITY), 1);
+        rig_run_for(r, 0);
+        informer_kick(i);
+        rig_run_for(r, 0);
+        failed = virtual_time_now(r->time);
+        assert_int_equal(r->n_requests, 8);
+        rig_answer(r, 200, LIST("10", ""));
+        rig_stream(r, "");
+        rig_run_for(r, USEC_PER_SEC);
+        assert_in_range(r->requests[8].at_usec - failed, 200 * USEC_PER_MSEC, 300 * USEC_PER_MSEC);
+}
+
+/* A list that has just begun is not begun again, however long ago the last one was. */
+static void test_kick_of_a_young_list(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        (void) state;
+
+        rig_answer_later(r, 503, "20");
+        rig_silence(r);
+        rig_answer(r, 200, LIST("10", OBJECT("a", "1")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, 20 * USEC_PER_SEC);
+        assert_trace(r, "list down list");
+        rig_run_for(r, USEC_PER_SEC - 1);
+        informer_kick(i);
+        rig_run_for(r, 0);
+        assert_trace(r, "");
+        rig_run_for(r, 1);
+        informer_kick(i);
+        rig_run_for(r, 0);
+        assert_trace(r, "list +a@1 up synced watch@10");
+}
+
 /* A call that hangs in a dead path is begun again, once; one that is doing well is not. */
 static void test_kick_of_a_call(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
@@ -728,16 +996,25 @@ int main(void) {
                 cmocka_unit_test(test_relist_interrupted),
                 cmocka_unit_test(test_unreadable_items),
                 cmocka_unit_test(test_unreadable_list),
+                cmocka_unit_test(test_page_fails),
+                cmocka_unit_test(test_first_page_is_gone),
+                cmocka_unit_test(test_page_forgives),
                 cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_gone_again_and_again),
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_watch_fails),
                 cmocka_unit_test(test_watch_refused_for_good),
+                cmocka_unit_test(test_version_too_large),
+                cmocka_unit_test(test_next_watch_ends_otherwise),
+                cmocka_unit_test(test_stall_of_its_own),
+                cmocka_unit_test(test_line_too_long),
                 cmocka_unit_test(test_line_that_is_no_json),
                 cmocka_unit_test(test_forgiven),
                 cmocka_unit_test(test_short_watches_back_off),
                 cmocka_unit_test(test_connection_cut),
                 cmocka_unit_test(test_kick),
+                cmocka_unit_test(test_kick_forgives),
+                cmocka_unit_test(test_kick_of_a_young_list),
                 cmocka_unit_test(test_kick_of_a_call),
                 cmocka_unit_test(test_namespace_and_selectors),
                 cmocka_unit_test(test_watch_timeout),

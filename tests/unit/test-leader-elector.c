@@ -379,6 +379,11 @@ static void test_takeover(void **state) {
                                 rows[i / SEEDS].latest_usec);
                 assert_lease(&w->server, "leaseTransitions", rows[i / SEEDS].transitions);
                 assert_lease(&w->server, "leaseDurationSeconds", "15");
+                {
+                        _cleanup_free_ char *acquired = lease_text(&w->server, "acquireTime");
+
+                        assert_non_null(startswith(acquired, "\"2027-01-15T08:0")); /* not another's */
+                }
         }
 }
 
@@ -537,6 +542,145 @@ static void test_refused_is_told(void **state) {
                 again = strbuf_steal(&w->a.said);
                 assert_true(isempty(again));
         }
+}
+
+/* A second time: what was told of the first says nothing about it. */
+static void test_refused_again_is_told_again(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        _cleanup_free_ char *first = NULL, *between = NULL, *second = NULL;
+        (void) state;
+
+        w->a.fault = (HttpFault){ .status = 503 };
+        run_for(w, 20 * SEC);
+        w->a.fault = (HttpFault){ 0 };
+        run_for(w, 10 * SEC);
+        first = strbuf_steal(&w->a.said);
+        assert_non_null(strstr(first, "cannot be read or written"));
+        assert_non_null(strstr(first, "answers again\n"));
+
+        /* One failure is the weather, as at first. */
+        w->a.fault = (HttpFault){ .status = 503 };
+        run_for(w, 4 * SEC);
+        w->a.fault = (HttpFault){ 0 };
+        run_for(w, 10 * SEC);
+        between = strbuf_steal(&w->a.said);
+        assert_string_equal(strempty(between), "");
+
+        w->a.fault = (HttpFault){ .status = 503 };
+        run_for(w, 20 * SEC);
+        second = strbuf_steal(&w->a.said);
+        assert_non_null(strstr(strempty(second), "cannot be read or written"));
+}
+
+/* A follower, too, whose requests come through again while another holds the lease. */
+static void test_follower_hears_again(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        _cleanup_free_ char *said = NULL;
+        (void) state;
+
+        leader_elector_start(w->b.elector);
+        run_for(w, 10 * SEC);
+        w->b.fault = (HttpFault){ .status = 503 };
+        run_for(w, 30 * SEC);
+        w->b.fault = (HttpFault){ 0 };
+        run_for(w, 10 * SEC);
+        said = strbuf_steal(&w->b.said);
+        assert_non_null(strstr(strempty(said), "cannot be read or written"));
+        assert_non_null(strstr(said, "answers again\n"));
+        assert_int_equal(w->b.n_started, 0);
+}
+
+/* Lost by proof, and the write that would get it back has no answer: one call at a time, however long. */
+static void test_lost_and_no_answer(void **state) {
+        static const char *const specs[] = { NULL, "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":15}" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_(world_freep) World *w = world_led();
+
+                run_for(w, SEC);
+                if (specs[i])
+                        put_lease(w, specs[i]);
+                else
+                        w->server.lease = mfree(w->server.lease);
+                w->a.fault = (HttpFault){ 0 };
+                w->a.write_faults[0] = (HttpFault){ 0 };
+                w->a.write_faults[1] = (HttpFault){ .lose_request = true };
+                w->a.n_write_faults = 2;
+                run_for(w, SEC + 5 * SEC - 1);
+                assert_candidate_trace(&w->a, specs[i] ? "PG]P" : "PG]C");
+                run_for(w, 10 * SEC);
+                assert_true(may_send(&w->a));
+                assert_int_equal(w->a.n_started, 2);
+        }
+}
+
+/* The lease counts from the write, not from the read that went before it. */
+static void test_valid_from_the_write(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        (void) state;
+
+        w->a.fault = (HttpFault){ .reply_delay_usec = 3 * SEC };
+        w->a.fault_method = HTTP_GET;
+        leader_elector_start(w->a.elector);
+        run_until(w, 3 * SEC);
+        assert_candidate_trace(&w->a, "GC[");
+        w->a.fault = (HttpFault){ .lose_request = true };
+        w->a.fault_method = _HTTP_METHOD_INVALID;
+        run_until(w, 15 * SEC - 1);
+        assert_true(may_send(&w->a));
+        run_until(w, 15 * SEC);
+        assert_string_equal(w->a.why, "renew deadline passed");
+
+        /* The same where the write is slow and the deadline is not what ends it. */
+        {
+                _cleanup_(world_freep) World *v = world_new();
+
+                v->a.fault = (HttpFault){ .reply_delay_usec = 4 * SEC };
+                leader_elector_start(v->a.elector);
+                run_until(v, 8 * SEC);
+                assert_candidate_trace(&v->a, "GC[");
+                v->a.fault = (HttpFault){ .lose_request = true };
+                run_until(v, 19 * SEC - 1);
+                assert_true(may_send(&v->a));
+                run_until(v, 19 * SEC);
+                assert_false(may_send(&v->a));
+                assert_string_equal(v->a.why, "lease ended");
+        }
+}
+
+/* A renewal whose answer makes no sense may have landed or not: it is looked up. */
+static void test_answer_that_makes_no_sense(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        (void) state;
+
+        run_until(w, 3 * SEC);
+        assert_candidate_trace(&w->a, "P");
+        w->a.fault = (HttpFault){ .status = 200 };
+        run_until(w, 5 * SEC);
+        assert_candidate_trace(&w->a, "P");
+        w->a.fault = (HttpFault){ 0 };
+        run_until(w, 7 * SEC);
+        assert_candidate_trace(&w->a, "GP");
+        assert_int_equal(w->a.n_stopped, 0);
+}
+
+/* What ran out while nobody could be asked is read before it is written: another may hold it by now. */
+static void test_run_out_is_read_first(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        (void) state;
+
+        run_until(w, 3 * SEC);
+        w->a.fault = (HttpFault){ .refuse = true };
+        run_until(w, 60 * SEC);
+        assert_int_equal(w->a.n_stopped, 1);
+        strbuf_truncate(&w->a.trace, 0);
+        run_until(w, 70 * SEC);
+        assert_null(strchr(strbuf_str(&w->a.trace), 'P'));
+        w->a.fault = (HttpFault){ 0 };
+        strbuf_truncate(&w->a.trace, 0);
+        run_until(w, 76 * SEC);
+        assert_int_equal(strncmp(strbuf_str(&w->a.trace), "GP[", 3), 0);
 }
 
 static void test_lost_by_proof(void **state) {
@@ -957,6 +1101,21 @@ static void test_release_inside_a_handler(void **state) {
         }
 }
 
+/* Somebody touched it between our read and our write: read again at once, not when the time is nearly up. */
+static void test_release_meets_a_conflict(void **state) {
+        _cleanup_(world_freep) World *w = world_led();
+        (void) state;
+
+        run_for(w, SEC);
+        w->a.write_faults[0] = (HttpFault){ .status = 409 };
+        w->a.n_write_faults = 1;
+        leader_elector_release(w->a.elector, on_released, &w->a);
+        run_for(w, 0);
+        assert_candidate_trace(&w->a, "GPGP");
+        assert_int_equal(w->a.n_released, 1);
+        assert_lease(&w->server, "holderIdentity", "\"\"");
+}
+
 /* A renewal is under way while it is given up: whichever lands first, nobody holds it in the end. */
 static void test_release_during_a_renewal(void **state) {
         (void) state;
@@ -1041,6 +1200,12 @@ int main(void) {
                 cmocka_unit_test(test_renewals_fail),
                 cmocka_unit_test(test_renewals_fail_for_a_while),
                 cmocka_unit_test(test_refused_is_told),
+                cmocka_unit_test(test_refused_again_is_told_again),
+                cmocka_unit_test(test_follower_hears_again),
+                cmocka_unit_test(test_lost_and_no_answer),
+                cmocka_unit_test(test_valid_from_the_write),
+                cmocka_unit_test(test_answer_that_makes_no_sense),
+                cmocka_unit_test(test_run_out_is_read_first),
                 cmocka_unit_test(test_lost_by_proof),
                 cmocka_unit_test(test_lost_answer),
                 cmocka_unit_test(test_lost_answer_of_the_first),
@@ -1056,6 +1221,7 @@ int main(void) {
                 cmocka_unit_test(test_release_hands_over),
                 cmocka_unit_test(test_release_comes_to_an_end),
                 cmocka_unit_test(test_release_inside_a_handler),
+                cmocka_unit_test(test_release_meets_a_conflict),
                 cmocka_unit_test(test_release_during_a_renewal),
                 cmocka_unit_test(test_config),
                 cmocka_unit_test(test_acquire_jitter),
