@@ -286,6 +286,10 @@ static void node_drain_look(NodeDrain *d) {
 
 /* -- the proof ------------------------------------------------------------------------------------------ */
 
+static void node_drain_prove_later(NodeDrain *d) {
+        d->proof_retry_usec = usec_add(loop_now(d->env->loop), backoff_next(&d->proof_backoff, d->env->random));
+}
+
 static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
         if (drain_waits_for(pod, &w->drain->rules, loop_wall(w->drain->env->loop)))
                 w->left++;
@@ -294,7 +298,6 @@ static void on_pod_of_proof(PodWalk *w, KubePod *pod) {
 static void on_proof(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
         PodWalk walk = { .drain = d, .on_pod = on_pod_of_proof };
-        usec_t now = loop_now(d->env->loop);
         int r = walk_pods(&walk, reply);
 
         d->proof = kube_call_free(d->proof);
@@ -305,7 +308,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                           d->node, walk.left, r);
                 if (walk.left > 0 || d->proof_spoilt)
                         node_drain_set_state(d, NODE_DRAIN_DRAINING);
-                d->proof_retry_usec = usec_add(now, backoff_next(&d->proof_backoff, d->env->random));
+                node_drain_prove_later(d);
         } else {
                 d->proven_usec = d->asked_usec;
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
@@ -353,6 +356,8 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
                         node_drain_set_state(d, NODE_DRAIN_EXPIRED);
                 return;
         }
+        if (d->proof) /* a pod came in between: one that is made anew as fast as it goes costs no list each time */
+                node_drain_prove_later(d);
         d->proof = kube_call_free(d->proof);
         node_drain_set_state(d, expired && !node_drain_deletes_under_way(d) ? NODE_DRAIN_EXPIRED
                                                                             : NODE_DRAIN_DRAINING);
@@ -415,8 +420,10 @@ void node_drain_wake(NodeDrain *d) {
 void node_drain_pod_seen(NodeDrain *d, const KubePod *pod) {
         if (drain_waits_for(pod, &d->rules, loop_wall(d->env->loop)))
                 d->proof_spoilt = true;
-        if (d->state == NODE_DRAIN_DRAINED && d->proof_spoilt)
+        if (d->state == NODE_DRAIN_DRAINED && d->proof_spoilt) {
+                node_drain_prove_later(d);
                 node_drain_set_state(d, NODE_DRAIN_DRAINING);
+        }
         node_drain_wake(d);
 }
 

@@ -587,6 +587,31 @@ static void test_bound_during_proof(void **state) {
         bench_done(&b);
 }
 
+/* Its StatefulSet makes it anew, and its node takes it (somebody opened that), as fast as it goes. */
+static void test_comes_again_and_again(void **state) {
+        uint64_t lists;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        run_for(&b, USEC_PER_SEC);
+        lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        for (unsigned i = 0; i < 100; i++) {
+                if (!fake_get(b.w.cluster, FAKE_PODS, "default", "again"))
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = "again", .node = NODE });
+                run_for(&b, 50 * MSEC);
+        }
+        assert_true(n_evictions(&b) >= 50);
+        lists = fake_api_count(fake_cluster_api(b.w.cluster), FAKE_LIST, FAKE_PODS, NULL) - lists;
+        print_message("  %u evictions, %u lists in five seconds\n", (unsigned) n_evictions(&b), (unsigned) lists);
+        assert_true(lists <= 12);
+
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
 /* A watch that stands still shows an empty node; the list does not. */
 static void test_stale_watch(void **state) {
         Bench b;
@@ -1006,6 +1031,7 @@ int main(void) {
                 cmocka_unit_test(test_terminating_beyond),
                 cmocka_unit_test(test_evict_first),
                 cmocka_unit_test(test_bound_during_proof),
+                cmocka_unit_test(test_comes_again_and_again),
                 cmocka_unit_test(test_stale_watch),
                 cmocka_unit_test(test_proof_fails),
                 cmocka_unit_test(test_proof_gives_way),
