@@ -36,6 +36,18 @@ typedef struct Rate {
 
 /* -- how many ---------------------------------------------------------------------------------- */
 
+/* Of the pod that it is meant for; "": none. Whoever sends it may know less than the store does. */
+static void uid_meant(const HttpRequest *request, char ret[static UID_SIZE]) {
+        static const char key[] = "\"uid\":\"";
+        const char *at = request && request->body
+                                 ? memmem(request->body, request->body_size, key, strlen(key))
+                                 : NULL;
+        size_t left = at ? request->body_size - (size_t) (at + strlen(key) - (const char *) request->body) : 0;
+
+        snprintf(ret, UID_SIZE, "%.*s", (int) MIN(left, (size_t) UID_SIZE - 1), at ? at + strlen(key) : "");
+        ret[strcspn(ret, "\"")] = '\0';
+}
+
 static unsigned count_in_second(SimCheck *c, const char *key) {
         Rate *rate = sim_check_entry(c->rates, key, sizeof(Rate));
         usec_t second = sim_world_now(c->world) / USEC_PER_SEC;
@@ -49,9 +61,12 @@ static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *requ
         const char *name = life->process->name, *method = http_method_to_string(request->method);
         /* Of a list of one node's pods that node is the object. */
         const char *selector = strempty(strstr(request->url, "fieldSelector="));
-        _cleanup_free_ char *same = MUST(strf("%s %s %.*s %.*s", name, method, (int) strcspn(request->url, "?"),
-                                              request->url, (int) strcspn(selector, "&"), selector));
+        _cleanup_free_ char *same = NULL;
+        char uid[UID_SIZE]; /* another pod of the same name is another object */
 
+        uid_meant(request, uid);
+        same = MUST(strf("%s %s %.*s %.*s %s", name, method, (int) strcspn(request->url, "?"), request->url,
+                         (int) strcspn(selector, "&"), selector, uid));
         if (count_in_second(c, name) > SIM_CHECK_PER_SECOND)
                 sim_check_broken(c, "storm", "%s sends more than %u requests in a second", name,
                                  SIM_CHECK_PER_SECOND);
@@ -131,18 +146,6 @@ static char *told_key(const SimLife *life, const char *what) {
 
 static const char *uid_of(const cJSON *o) {
         return strempty(fj_string(o, "metadata", "uid", NULL));
-}
-
-/* Of the pod that it is meant for; "": none. Whoever sends it may know less than the store does. */
-static void uid_meant(const HttpRequest *request, char ret[static UID_SIZE]) {
-        static const char key[] = "\"uid\":\"";
-        const char *at = request && request->body
-                                 ? memmem(request->body, request->body_size, key, strlen(key))
-                                 : NULL;
-        size_t left = at ? request->body_size - (size_t) (at + strlen(key) - (const char *) request->body) : 0;
-
-        snprintf(ret, UID_SIZE, "%.*s", (int) MIN(left, (size_t) UID_SIZE - 1), at ? at + strlen(key) : "");
-        ret[strcspn(ret, "\"")] = '\0';
 }
 
 /* One life asks for one thing again: why, if it knows that it is done? request: about a pod, else NULL. */
@@ -236,6 +239,20 @@ static void check_eviction(SimCheck *c, const SimLife *life, const HttpRequest *
         check_again(c, life, request->url + strlen(SIM_API), clean, request);
         if (life->process->kind == SIM_COORDINATOR)
                 check_gate(c, life, pod);
+}
+
+/* An agent ends no pod on the word of a Node older than this, and sends at once what it has decided. */
+#define NODE_USEC (15 * USEC_PER_SEC + 200 * USEC_PER_MSEC)
+
+/* Whatever is in the way of its watches: before it asks for the end of a pod it has read its Node of late. */
+static void check_opened(SimCheck *c, const SimLife *life, const char *pod) {
+        const SimMachine *m = life->process->machine;
+        usec_t now = sim_world_now(c->world), opened = m ? c->seen[sim_check_index(c, m)].opened_usec : 0;
+
+        if (m && m->opened_by_admin && !life->was_paused && opened > 0 && now > opened + NODE_USEC)
+                sim_check_broken(c, "cordon", "%s asks for the end of pod %s of %s, which a person opened %" PRIu64
+                                 " ms ago",
+                                 life->process->name, pod, m->node, (now - opened) / USEC_PER_MSEC);
 }
 
 /* -- when it was asked ------------------------------------------------------------------------ */
@@ -346,8 +363,10 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
         if (streq(peer, "api")) {
                 _cleanup_free_ char *pod = pod_ended_by(request);
 
-                if (pod)
+                if (pod) {
                         note_asked(c, life, pod, clean);
+                        check_opened(c, life, pod);
+                }
                 c->n_requests++;
                 check_rate(c, life, request);
                 check_precondition(c, life, request);

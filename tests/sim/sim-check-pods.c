@@ -75,17 +75,15 @@ static SimAsked asked_about(const SimCheck *c, const End *e) {
         return sim_check_asked(c, pod);
 }
 
-/* The end of its machine was cancelled when this had left. */
+/* The end of its machine was cancelled, or had come, when this had left. */
 static bool was_under_way(const SimCheck *c, const End *e) {
-        usec_t cancelled = e->machine->cancelled_usec;
+        usec_t over = MAX(e->machine->cancelled_usec, e->machine->off_usec);
 
-        return cancelled > 0 && asked_about(c, e).last_usec <= cancelled + CANCEL_HEARD_USEC;
+        return over > 0 && asked_about(c, e).last_usec <= over + CANCEL_HEARD_USEC;
 }
 
 static void check_place(SimCheck *c, const End *e) {
-        const SimSeen *seen = &c->seen[sim_check_index(c, e->machine)];
         const SimProcess *p = sim_check_actor(c);
-        usec_t now = sim_world_now(c->world);
 
         if (e->deadline == USEC_INFINITY && e->node && !sim_check_is_deleting(e->node) && !was_under_way(c, e))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s, for which nothing is announced", e->user,
@@ -99,12 +97,6 @@ static void check_place(SimCheck *c, const End *e) {
         if (p->kind == SIM_AGENT && sim_check_was_rebooted(e->machine) && !sim_faults_by_chance(c->world->faults))
                 sim_check_broken(c, "evicted", "%s ends pod %s of %s for a notice of before its reboot", e->user,
                                  e->name, e->machine->node);
-        /* Whatever is in the way of its watches: before it ends a pod it knows a Node of late. */
-        if (e->machine->opened_by_admin && p->kind == SIM_AGENT && seen->opened_usec > 0 &&
-            now > seen->opened_usec + HEARD_USEC + WAY_USEC)
-                sim_check_broken(c, "cordon", "%s ends pod %s of %s, which a person opened %" PRIu64 " s ago",
-                                 e->user, e->name, e->machine->node,
-                                 (now - seen->opened_usec) / USEC_PER_SEC);
 }
 
 /* Whoever has a view knows of this pod's opt-out. */

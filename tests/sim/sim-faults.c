@@ -7,6 +7,13 @@
 #define LATENCY_MIN_USEC 500u
 #define LATENCY_SPREAD_USEC 4000u
 #define CLOUD_LATENCY_USEC (60 * USEC_PER_MSEC)
+/* Of both ways together. */
+#define MEDIUM_MIN_USEC (50 * USEC_PER_MSEC)
+#define MEDIUM_SPREAD_USEC (250 * USEC_PER_MSEC)
+#define CRAWL_MIN_USEC USEC_PER_SEC
+#define CRAWL_SPREAD_USEC (7 * USEC_PER_SEC)
+/* A request gets there within this; the rest of its time is the answer's. */
+#define CRAWL_THERE_USEC (5 * USEC_PER_SEC)
 /* From sending to the answer at the latest, without a fault. */
 #define SLOW_USEC (200 * USEC_PER_MSEC)
 /* Where two kinds of request share a count, their draws are no worse for it. */
@@ -28,6 +35,7 @@ typedef struct Seen {
 struct SimFaults {
         Loop *loop;
         uint64_t seed;
+        SimLatency latency;
         SimWindow *windows;
         size_t n_windows, allocated;
         uint32_t counts[COUNTS], api_counts[COUNTS];
@@ -99,7 +107,13 @@ static bool is_open(const SimFaults *f, const SimWindow *w) {
         return loop_now(f->loop) >= w->from_usec && loop_now(f->loop) < w->until_usec;
 }
 
+void sim_faults_set_latency(SimFaults *f, SimLatency latency) {
+        f->latency = latency;
+}
+
 bool sim_faults_by_chance(const SimFaults *f) {
+        if (f->latency == SIM_LATENCY_SLOW)
+                return true;
         for (size_t i = 0; i < f->n_windows; i++)
                 if (is_open(f, &f->windows[i]))
                         return true;
@@ -215,6 +229,18 @@ static bool draw_lease_fault(const SimFaults *f, const Seen *s, HttpFault *ret) 
         return w;
 }
 
+/* Not the begin of a watch, which would be late with all that it tells. */
+static bool is_read(const HttpRequest *request) {
+        return request->method == HTTP_GET && !strstr(request->url, "watch=");
+}
+
+static void draw_late_answer(const SimFaults *f, const Seen *s, HttpFault *ret) {
+        const SimWindow *w = find_window(f, SIM_FAULT_LATE_ANSWER, s);
+
+        if (w)
+                ret->reply_delay_usec += w->max_usec / 3 + draw(w, s, 1) % MAX(w->max_usec - w->max_usec / 3, 1u);
+}
+
 static void draw_fault(const SimFaults *f, const Seen *s, bool api, HttpFault *ret) {
         const SimWindow *w;
 
@@ -234,25 +260,47 @@ static void draw_fault(const SimFaults *f, const Seen *s, bool api, HttpFault *r
         }
 }
 
-static usec_t latency(const SimFaults *f, const Seen *s, unsigned n) {
-        return LATENCY_MIN_USEC + mix(mix(f->seed, s->key), n) % LATENCY_SPREAD_USEC;
+static uint64_t draw_latency(const SimFaults *f, const Seen *s, unsigned n, usec_t min, usec_t spread) {
+        return min + mix(mix(f->seed, s->key), n) % spread;
+}
+
+/* Both ways. local: to the metadata service of its own machine. */
+static void add_latency(const SimFaults *f, const Seen *s, const HttpRequest *request, bool local, HttpFault *ret) {
+        usec_t all, there;
+
+        ret->request_delay_usec += draw_latency(f, s, 0, LATENCY_MIN_USEC, LATENCY_SPREAD_USEC);
+        ret->reply_delay_usec += draw_latency(f, s, 1, LATENCY_MIN_USEC, LATENCY_SPREAD_USEC);
+        if (f->latency == SIM_LATENCY_FAST || local)
+                return;
+        all = draw_latency(f, s, 2, MEDIUM_MIN_USEC, MEDIUM_SPREAD_USEC);
+        there = all / 2;
+        if (f->latency == SIM_LATENCY_SLOW && draw_latency(f, s, 3, 0, 2) == 0 && !strstr(request->url, "/leases") &&
+            !strstr(request->url, "watch=")) {
+                all = draw_latency(f, s, 4, CRAWL_MIN_USEC, CRAWL_SPREAD_USEC);
+                there = is_read(request) ? all / 16 : draw_latency(f, s, 5, 0, MIN(all, CRAWL_THERE_USEC));
+        }
+        ret->request_delay_usec += there;
+        ret->reply_delay_usec += all - there;
 }
 
 bool sim_faults_on_request(SimFaults *f, const char *who, const HttpRequest *request, const char *peer,
                            HttpFault *ret) {
-        bool cloud = streq(peer, "ec2.sim");
+        bool cloud = streq(peer, "ec2.sim"), api = streq(peer, "api");
         Seen s = see(f->counts, who, request->method, request->url);
         const Pick *p;
 
-        ret->request_delay_usec = latency(f, &s, 0) + (cloud ? CLOUD_LATENCY_USEC : 0);
-        ret->reply_delay_usec = latency(f, &s, 1);
+        ret->request_delay_usec = cloud ? CLOUD_LATENCY_USEC : 0;
+        ret->reply_delay_usec = 0;
+        add_latency(f, &s, request, !api && !cloud, ret);
         p = find_pick(f, false, request->method, request->url, request->body, request->body_size);
         if (p) {
                 ret->lose_request = p->loss == SIM_LOSE_REQUEST;
                 ret->lose_reply = p->loss == SIM_LOSE_REPLY;
                 ret->refuse = p->loss == SIM_REFUSE;
         } else if (!strstr(request->url, "/leases") || !draw_lease_fault(f, &s, ret))
-                draw_fault(f, &s, streq(peer, "api"), ret);
+                draw_fault(f, &s, api, ret);
+        if (api && is_read(request) && !strstr(request->url, "/leases"))
+                draw_late_answer(f, &s, ret);
         return !ret->lose_request && !ret->lose_reply && !ret->refuse && ret->status == 0 &&
                ret->request_delay_usec + ret->reply_delay_usec < SLOW_USEC;
 }

@@ -3,7 +3,7 @@
 
 /*
  * What goes wrong on the way of a request: in windows of time, by chance; and for those that a test picks.
- * Also the usual latency.
+ * Also the usual latency, which is one of three classes.
  *
  * Whether a window takes a request is drawn from the window's own seed, who sends it, its method and path,
  * and how often this one has sent that before: so what becomes of one request does not depend on what else
@@ -28,6 +28,7 @@ typedef enum SimFaultKind {
         SIM_FAULT_LEASE_SLOW,  /* API: requests about a Lease take max_usec */
         SIM_FAULT_LEASE_LOST,  /* API: they are lost */
         SIM_FAULT_GARBLED,     /* API: protobuf is cut: a reply, or the first event of a watch */
+        SIM_FAULT_LATE_ANSWER, /* API: what is read comes up to max_usec after it was true; a third of that at least */
         _SIM_FAULT_KIND_MAX,
 } SimFaultKind;
 
@@ -45,6 +46,15 @@ typedef struct SimChances {
         unsigned error, lie, lose_request, lose_reply, refuse, slow, cloud;
         usec_t slow_max_usec;
 } SimChances;
+
+/* How long requests to the API server and to the cloud take where nothing goes wrong. */
+typedef enum SimLatency {
+        SIM_LATENCY_FAST,   /* 1 to 9 ms; the cloud takes 60 ms more */
+        SIM_LATENCY_MEDIUM, /* 50 to 300 ms */
+        SIM_LATENCY_SLOW,   /* each second one 1 to 8 s, of what is read almost all of that on the way back; the others,
+                               Leases and the begin of watches as MEDIUM */
+        _SIM_LATENCY_MAX,
+} SimLatency;
 
 typedef enum SimLoss {
         SIM_LOSE_REQUEST,
@@ -64,6 +74,7 @@ void sim_faults_add(SimFaults *f, const SimWindow *window);
 void sim_faults_chances(SimFaults *f, const SimChances *c, usec_t until_usec);
 void sim_faults_stop(SimFaults *f); /* no window any more */
 bool sim_faults_by_chance(const SimFaults *f); /* now */
+void sim_faults_set_latency(SimFaults *f, SimLatency latency); /* FAST at first */
 /* The next n requests of this method whose URL and body contain these texts (NULL: any). */
 void sim_faults_pick(SimFaults *f, HttpMethod method, const char *url, const char *body, SimLoss loss,
                      unsigned n);

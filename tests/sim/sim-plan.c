@@ -18,6 +18,8 @@
 #define LOAD_USEC (180 * SEC)
 #define MUTES 6u   /* in one world of three */
 #define UNHEARD 4u /* in one of six, others */
+#define LATE 3u    /* in one of four, others */
+#define OPENED 2u  /* in one of six, others */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
@@ -58,6 +60,7 @@ static const Size sizes[] = {
         { "detach", offsetof(SimOptions, detach_sec), 0 },
         { "encoding", offsetof(SimOptions, encoding), 0 },
         { "watch-lag", offsetof(SimOptions, watch_lag_msec), 0 },
+        { "latency", offsetof(SimOptions, latency), 0 },
         { "evictions-at-once", offsetof(SimOptions, evictions_at_once), 0 },
         { "evictions-per-second", offsetof(SimOptions, evictions_per_second), 0 },
         { "terminations-per-minute", offsetof(SimOptions, terminations_per_minute), 0 },
@@ -210,6 +213,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         p->options = draw_options(random);
         p->options.encoding = sim_world_draw_encoding(seed);
         p->options.watch_lag_msec = (hash64(&seed, sizeof(seed)) >> 48) % 2 == 0 ? 30 : 0;
+        p->options.latency = sim_world_draw_latency(seed);
         p->options.leave_interrupted = (hash64(&seed, sizeof(seed)) >> 40) % 2;
         p->schedule = sim_schedule_draw(random, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) % 3 == 0)
@@ -220,6 +224,10 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_deletes_unheard(p->schedule, seed, i, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) / 18 % 5 == 0)
                 sim_schedule_add_silence(p->schedule, seed);
+        for (unsigned i = 0; i < LATE && hash64(&seed, sizeof(seed)) / 90 % 4 == 0; i++)
+                sim_schedule_add_late_answers(p->schedule, seed, i, LOAD_USEC);
+        for (unsigned i = 0; i < OPENED && hash64(&seed, sizeof(seed)) / 360 % 6 == 0; i++)
+                sim_schedule_add_open_once_read(p->schedule, seed, i, LOAD_USEC);
         narrow(p);
         crowd(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
@@ -307,7 +315,10 @@ static void stop_faults(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
 
         sim_faults_stop(w->faults);
+        sim_faults_set_latency(w->faults, (SimLatency) MIN(w->options.latency, (unsigned) SIM_LATENCY_MEDIUM));
         fake_api_disorder_watches(api, 0);
+        for (size_t i = 0; i < w->n_machines; i++)
+                sim_world_open_once_read(w, i, 0);
         sim_load_all_come_back(w);
         for (size_t i = 0; i < w->n_processes; i++) {
                 SimProcess *p = w->processes[i];

@@ -139,6 +139,7 @@ static void on_off(void *userdata) {
         sim_process_set_clock(p->machine->agent, 0); /* a boot sets it right */
         sim_world_reboot(p->world, (size_t) (p->machine - p->world->machines), p->options.away_usec);
         p->machine->deadline_usec = USEC_INFINITY;
+        p->machine->off_usec = sim_world_now(p->world);
 }
 
 /* What the agent is told by its machine is as good as any announcement. */

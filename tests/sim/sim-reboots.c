@@ -240,6 +240,7 @@ static bool live(SimWorld *w, SimOutcome *o) {
 
         o->where = "all comes to its end";
         sim_faults_stop(w->faults);
+        sim_faults_set_latency(w->faults, (SimLatency) MIN(w->options.latency, (unsigned) SIM_LATENCY_MEDIUM));
         set_clocks_right(w);
         if (!sim_power_run(w, SIM_REBOOTS_PATIENCE_USEC + 2 * SIM_REBOOTS_SLOT_USEC) ||
             !sim_reboots_none(w) || !is_back(w))
@@ -255,6 +256,7 @@ void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
 
         options.max_reboots = (unsigned) (1 + seed % 3 / 2);
         options.encoding = sim_world_draw_encoding(seed);
+        options.latency = sim_world_draw_latency(seed);
         w = sim_world_new(seed, &options);
         *ret = (SimOutcome){ 0 };
         ret->good = live(w, ret);

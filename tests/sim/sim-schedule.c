@@ -19,6 +19,8 @@
 #define DELETES_SEED UINT64_C(0x64656c6574657321)
 #define RUSH_SEED UINT64_C(0x7275736861686561)
 #define SILENCE_SEED UINT64_C(0x6b7562656c657400)
+#define LATE_SEED UINT64_C(0x6c617465616e7377)
+#define OPENED_SEED UINT64_C(0x6f70656e6c617465)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -518,6 +520,26 @@ static void play_slow(const Play *p) {
         add_window(p, SIM_FAULT_SLOW, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
 }
 
+/* Lists and reads of one node's pods, of Nodes: what they say was true when they were answered. */
+static void play_late_answers(const Play *p) {
+        add_window(p, SIM_FAULT_LATE_ANSWER, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
+}
+
+/* A machine is to end, and budgets hold its pods. A person opens its node just when its agent has read that, whose
+ * answer takes almost as long as it waits; no watch tells. */
+static void play_open_once_read(const Play *p) {
+        SimWorld *w = p->w;
+        size_t m = p->v[0];
+
+        if (!is_in_service(w, m) || !w->machines[m].agent)
+                return;
+        play_notice(&(Play){ w, p->entry, { m, NOTICE_MAX_SEC } });
+        for (unsigned i = 0; i < w->options.n_workloads; i++)
+                play_budget(&(Play){ w, p->entry, { i, 0, 0 } });
+        add_window(p, SIM_FAULT_LATE_ANSWER, 1000, sec(p->v[2]), msec(p->v[1]), w->machines[m].agent);
+        sim_world_open_once_read(w, m, sec(p->v[2]));
+}
+
 static void play_turn_away(const Play *p) {
         add_window(p, SIM_FAULT_TURNED_AWAY, p->v[0], sec(p->v[1]), 0, NULL);
 }
@@ -633,6 +655,8 @@ static const Act acts[] = {
         { "one kind is unheard", 0, play_mute, { CHOICE(mute_choices), MILLISECONDS("for", 0, 60000) } }, /* so is this */
         { "deletes are unheard", 0, play_deletes_unheard, { MACHINE, SECONDS("for", 10, 90) } }, /* and this */
         { "delete nodes", 0, play_rush, { MACHINE, NUMBER("and as many of the next as", 1, 5) } }, /* and this */
+        { "answers are late", 0, play_late_answers, { MILLISECONDS("up to", 4000, 14500), PERMILLE(200, 1000), SECONDS("for", 20, 90) } }, /* and this */
+        { "opened once read", 0, play_open_once_read, { MACHINE, MILLISECONDS("reads take up to", 3000, 4900), SECONDS("for", 30, 90) } }, /* and this */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
@@ -711,6 +735,14 @@ void sim_schedule_add_mute(SimSchedule *s, uint64_t seed, unsigned n, usec_t len
 
 void sim_schedule_add_deletes_unheard(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         add_apart(s, play_deletes_unheard, (seed ^ DELETES_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_late_answers(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_late_answers, (seed ^ LATE_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_open_once_read(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_open_once_read, (seed ^ OPENED_SEED) + n, length_usec);
 }
 
 void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {

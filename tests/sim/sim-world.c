@@ -11,6 +11,7 @@
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define ZONE "us-east-1a"
+#define LATENCY_SEED UINT64_C(0x6c6174656e637921)
 #define OVERDUE_USEC (2 * USEC_PER_MINUTE)
 #define STEPS_IN_INSTANT_MAX 20000u
 
@@ -55,6 +56,23 @@ static void on_api(const FakeRequest *request, FakeApiFault *ret_fault, void *us
         }
 }
 
+/* That is what is on its way to the agent. */
+static void open_what_was_read(SimWorld *w, const FakeLogEntry *e) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                SimMachine *m = &w->machines[i];
+
+                if (m->opens_usec == 0 || !m->noticed || !m->agent || !streq(m->agent->user, e->user) ||
+                    e->verb != FAKE_GET || !e->resource || e->resource->id != FAKE_NODES ||
+                    !sim_world_unschedulable(w, i) || !sim_world_annotation(w, i, "vesper.sh/interruption") ||
+                    fj_get(sim_world_node(w, i), "metadata", "deletionTimestamp", NULL))
+                        continue;
+                fake_api_mute(fake_cluster_api(w->cluster), FAKE_NODES, usec_add(sim_world_now(w), m->opens_usec));
+                m->opens_usec = 0;
+                sim_world_admin_uncordon(w, i);
+                return;
+        }
+}
+
 static void finish_step(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
         const FakeLogEntry *e = NULL;
@@ -67,6 +85,8 @@ static void finish_step(SimWorld *w) {
         }
         sim_check_after_step(w->check, e ? e->status : 0);
         w->request = request_free(w->request);
+        if (e)
+                open_what_was_read(w, e);
 }
 
 /* -- time -------------------------------------------------------------------------------------- */
@@ -152,6 +172,12 @@ FakeEncoding sim_world_draw_encoding(uint64_t seed) {
                                            FAKE_ENCODING_JSON, FAKE_ENCODING_EITHER };
 
         return of[(hash64(&seed, sizeof(seed)) >> 32) % ELEMENTSOF(of)];
+}
+
+SimLatency sim_world_draw_latency(uint64_t seed) {
+        uint64_t h = hash64((uint64_t[2]){ LATENCY_SEED, seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        return h % 6 == 0 ? SIM_LATENCY_MEDIUM : h % 6 == 1 ? SIM_LATENCY_SLOW : SIM_LATENCY_FAST;
 }
 
 static void allow(SimWorld *w, const char *verbs, const char *group, const char *resources, const char *ns) {
@@ -338,6 +364,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         assert(r >= 0);
         w->trace = sim_trace_new(w->time);
         w->faults = sim_faults_new(w->loop, sim_world_derive(w, "faults", 0));
+        sim_faults_set_latency(w->faults, (SimLatency) options->latency);
         make_servers(w);
         w->check = sim_check_new(w);
         fake_api_set_fault(fake_cluster_api(w->cluster), on_api, w);
@@ -510,6 +537,10 @@ void sim_world_admin_uncordon(SimWorld *w, size_t machine) {
                               sim_world_annotation(w, machine, "vesper.sh/interruption")) &&
                              !tells_of_another_notice(w, machine);
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':null}}");
+}
+
+void sim_world_open_once_read(SimWorld *w, size_t machine, usec_t unheard_usec) {
+        w->machines[machine].opens_usec = unheard_usec;
 }
 
 /* What runs there begins anew; what was going is gone. */

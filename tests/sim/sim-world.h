@@ -41,8 +41,10 @@ typedef struct SimMachine {
         size_t n_told;
         bool noticed;         /* it stands */
         usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
+        usec_t off_usec;       /* when a shutdown of it was over last; 0: never */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
+        usec_t opens_usec;    /* within this from now on a person does so, once; 0: nobody will (sim_world_open_once_read()) */
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
         SimProcess *agent;    /* NULL: none */
         bool crashed_for_good;
@@ -73,6 +75,7 @@ typedef struct SimOptions {
         unsigned encoding;    /* FakeEncoding of the API server */
         unsigned watch_lag_msec; /* watches tell of things up to so late, each by another time */
         unsigned evictions_at_once, evictions_per_second; /* of a coordinator; 0: as many as of a real one */
+        unsigned latency; /* SimLatency */
         unsigned terminations_per_minute; /* that a coordinator asks its cloud for, one by one; 0: as a real one */
 } SimOptions;
 
@@ -111,6 +114,8 @@ DEFINE_FREEP(SimWorld, sim_world_free);
 /* Half of the worlds have an API server that speaks protobuf, a quarter one that does not, the others one
  * that speaks it now and then. */
 FakeEncoding sim_world_draw_encoding(uint64_t seed);
+/* Of two thirds of the worlds SIM_LATENCY_FAST, of a sixth each of the others. */
+SimLatency sim_world_draw_latency(uint64_t seed);
 /* Of this world's seed and the name: for everything that draws on its own. */
 uint64_t sim_world_derive(const SimWorld *w, const char *name, unsigned n);
 
@@ -145,6 +150,9 @@ void sim_world_withdraw(SimWorld *w, size_t machine);
 void sim_world_delete_node(SimWorld *w, size_t machine);
 void sim_world_admin_cordon(SimWorld *w, size_t machine);
 void sim_world_admin_uncordon(SimWorld *w, size_t machine);
+/* When its agent reads its Node next, while it drains it, a person un-cordons it, and no watch tells of Nodes before it
+ * is so much later. 0: nobody will. */
+void sim_world_open_once_read(SimWorld *w, size_t machine, usec_t unheard_usec);
 /* The machine restarts: its agent dies and comes back with another boot id, its pods are not ready
  * meanwhile. */
 void sim_world_reboot(SimWorld *w, size_t machine, usec_t away_usec);
