@@ -16,6 +16,10 @@
  *
  * A page that fails is asked for again with the same token; only an expired or refused token begins the list
  * anew. What earlier pages brought stays: it was true at a later time than what it replaced.
+ *
+ * An etcd that is restored from a backup has not reached the versions that were seen before. A list, or the next
+ * page of one, is told so (ResourceVersionTooLarge); a watch from there is not: it hears nothing, no bookmark
+ * either. So a watch that fell silent without having brought anything is followed by a list.
  */
 #include "informer.h"
 
@@ -320,6 +324,11 @@ void informer_kick(Informer *i) {
         }
 }
 
+/* Of a future that a restored etcd does not know: asked for again, it is for hours. */
+static bool is_future(const ApiError *e) {
+        return api_error_has_cause(e, "ResourceVersionTooLarge");
+}
+
 static bool is_gone(const ApiError *e) {
         return e->http == 410;
 }
@@ -360,7 +369,7 @@ static void list_failed(Informer *i, const ApiError *error) {
                         "A page of %s is larger than %u MB; asking for %u objects at a time from now on.",
                         i->kind->plural, LIST_MAX_BYTES / (1024 * 1024), i->page_size);
         }
-        if (!is_transient(error))
+        if (!is_transient(error) || is_future(error))
                 list_forget(i);
         informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
 }
@@ -602,12 +611,15 @@ static void watch_failed(Informer *i, const ApiError *error) {
 
         if (is_gone(error))
                 informer_relist(i, strempty(why));
-        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec)
+        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec) {
                 /* Of a kind that never changes there may be no bookmark either: silence alone is no bad
-                 * news. The next watch tells whether the server is there. */
-                informer_watch(i, "the last one fell silent");
-        else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
-                 api_error_has_cause(error, "ResourceVersionTooLarge"))
+                 * news. The next request tells whether the server is there. */
+                if (i->watch_heard)
+                        informer_watch(i, "the last one fell silent");
+                else
+                        informer_list(i, "the last watch told nothing");
+        } else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
+                 is_future(error))
                 /* What cannot be asked or read from here will not do so next time. */
                 informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
         else

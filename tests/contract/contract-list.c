@@ -146,6 +146,18 @@ static void list_of_the_past(void **state) {
         assert_true(future.error.retry_after_usec >= USEC_PER_SEC);
 }
 
+/* {"v":"meta.k8s.io/v1","rv":999999999,"start":"a\u0000"}, as of a list whose first page came before etcd was restored. */
+#define TOKEN_OF_THE_FUTURE "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5OTk5OTk5LCJzdGFydCI6ImFcdTAwMDAifQ"
+
+static void continue_in_the_future(void **state) {
+        Rig *r = *state;
+        _cleanup_answer_ Answer a = rig_list(r, RIG_ADMIN, NODE(NULL),
+                                             &(KubeListOptions){ .limit = 1, .continue_token = TOKEN_OF_THE_FUTURE });
+
+        assert_answer(a, 504, "Timeout");
+        assert_true(api_error_has_cause(&a.error, "ResourceVersionTooLarge"));
+}
+
 static void select_by_field(void **state) {
         static const struct {
                 const char *selector, *names;
@@ -288,6 +300,7 @@ static void list_of_1200(void **state) {
 static const struct CMUnitTest cases[] = {
         cmocka_unit_test(list_in_pages),        cmocka_unit_test(pages_are_one_snapshot),
         cmocka_unit_test(continue_expires),     cmocka_unit_test(bad_continue_is_refused),
+        cmocka_unit_test(continue_in_the_future),
         cmocka_unit_test(list_from_the_cache),  cmocka_unit_test(list_of_the_past),
         cmocka_unit_test(select_by_field),      cmocka_unit_test(select_by_label),
         cmocka_unit_test(pages_of_a_selection), cmocka_unit_test(kinds_of_items),

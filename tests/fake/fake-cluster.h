@@ -79,6 +79,10 @@ void fake_cluster_watch_containers(FakeCluster *c, FakeContainerWatch *w);
 void fake_cluster_unwatch_containers(FakeCluster *c, FakeContainerWatch *w);
 /* Compacts the history: watches from before get 410, continue tokens too. */
 void fake_cluster_compact(FakeCluster *c);
+/* fake_store_restore(), with the API server away for so long: it is started anew. As a real one, it lets a watch begin
+ * from a version that is not yet, and such a watch hears nothing before. Controllers and kubelets go on from what is
+ * there now. */
+void fake_cluster_restore(FakeCluster *c, const FakeBackup *b, uint64_t bump, usec_t away_usec);
 
 /* -- direct access, past authorization and admission --------------------------------------------------- */
 

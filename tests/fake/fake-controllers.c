@@ -157,6 +157,15 @@ void fake_cluster_compact(FakeCluster *c) {
         fake_watches_changed(c->api);
 }
 
+void fake_cluster_restore(FakeCluster *c, const FakeBackup *b, uint64_t bump, usec_t away_usec) {
+        fake_api_away_until(c->api, usec_add(loop_now(c->loop), away_usec));
+        fake_api_cut_watches(c->api);
+        fake_store_restore(c->store, b, bump);
+        for (FakeControllerId id = 0; id < _FAKE_CONTROLLER_MAX; id++)
+                if (c->queues[id].on)
+                        controllers[id]->resync(c, &c->queues[id]);
+}
+
 void fake_cluster_set_controller(FakeCluster *c, FakeControllerId id, bool on) {
         FakeQueue *q = &c->queues[id];
         FakeQueueItem *item;

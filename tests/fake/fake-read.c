@@ -165,6 +165,8 @@ static bool page_continue(FakeApi *a, const FakeRequest *r, const char *token, P
                 return true;
         }
         p->past = true;
+        if (p->rv > fake_store_rv(a->store))
+                return too_large(p->rv, fake_store_rv(a->store), reply);
         if (p->rv < fake_store_compacted(a->store, r->resource->id)) {
                 _cleanup_free_ char *again = token_make(0, true, p->start);
 

@@ -442,6 +442,95 @@ const FakeChange *fake_store_change(const FakeStore *s, FakeResourceId id, size_
         return i < shelf->n_changes ? &shelf->changes[i] : NULL;
 }
 
+struct FakeBackup {
+        uint64_t rv;
+        struct {
+                FakeVersion **versions; /* in the order of keys */
+                size_t n;
+        } shelves[_FAKE_RESOURCE_MAX];
+};
+
+FakeBackup *fake_store_backup(const FakeStore *s) {
+        FakeBackup *b = MUST(new0(FakeBackup, 1));
+
+        b->rv = s->rv;
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++) {
+                const Shelf *shelf = &s->shelves[id];
+
+                b->shelves[id].versions = MUST(new0(FakeVersion *, shelf->n_entries + 1));
+                b->shelves[id].n = shelf->n_entries;
+                for (size_t i = 0; i < shelf->n_entries; i++)
+                        b->shelves[id].versions[i] = fake_version_ref(shelf->entries[i].version);
+        }
+        return b;
+}
+
+FakeBackup *fake_backup_free(FakeBackup *b) {
+        if (!b)
+                return NULL;
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                fake_versions_free(b->shelves[id].versions, b->shelves[id].n);
+        return mfree(b);
+}
+
+void fake_store_skip(FakeStore *s, uint64_t n) {
+        s->rv += n;
+}
+
+static bool is_in_backup(const FakeBackup *b, FakeResourceId id, const FakeVersion *v) {
+        for (size_t i = 0; i < b->shelves[id].n; i++)
+                if (b->shelves[id].versions[i] == v)
+                        return true;
+        return false;
+}
+
+static void tell(FakeStore *s, const Shelf *shelf, FakeVersion *old, FakeVersion *new) {
+        const FakeChange change = { shelf->resource, s->rv, old, new, old };
+
+        for (size_t i = 0; i < s->n_observers; i++)
+                s->observers[i].fn(&change, s->observers[i].userdata);
+}
+
+static void take_off(FakeStore *s, Shelf *shelf, size_t at) {
+        Entry e = shelf->entries[at];
+
+        index_change(s, shelf, e.key, e.version->json, NULL);
+        memmove(shelf->entries + at, shelf->entries + at + 1, (shelf->n_entries - at - 1) * sizeof(Entry));
+        shelf->n_entries--;
+        tell(s, shelf, e.version, NULL);
+        free(e.key);
+        fake_version_unref(e.version);
+}
+
+static void put_back(FakeStore *s, Shelf *shelf, FakeVersion *v) {
+        char *key = fake_object_key(v->json);
+        size_t at = lower_bound(shelf, key);
+        int r = GREEDY_REALLOC(shelf->entries, shelf->entries_allocated, shelf->n_entries + 1);
+
+        assert(r >= 0);
+        memmove(shelf->entries + at + 1, shelf->entries + at, (shelf->n_entries - at) * sizeof(Entry));
+        shelf->entries[at] = (Entry){ key, fake_version_ref(v) };
+        shelf->n_entries++;
+        index_change(s, shelf, key, NULL, v->json);
+        tell(s, shelf, NULL, v);
+}
+
+void fake_store_restore(FakeStore *s, const FakeBackup *b, uint64_t bump) {
+        s->rv = b->rv + bump;
+        fake_store_compact(s);
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                for (size_t i = s->shelves[id].n_entries; i-- > 0;)
+                        if (!is_in_backup(b, id, s->shelves[id].entries[i].version))
+                                take_off(s, &s->shelves[id], i);
+        for (FakeResourceId id = 0; id < _FAKE_RESOURCE_MAX; id++)
+                for (size_t i = 0; i < b->shelves[id].n; i++) {
+                        _cleanup_free_ char *key = fake_object_key(b->shelves[id].versions[i]->json);
+
+                        if (!find(&s->shelves[id], key))
+                                put_back(s, &s->shelves[id], b->shelves[id].versions[i]);
+                }
+}
+
 /* A state of the past with its key, for sorting. */
 typedef struct Keyed {
         char *key;

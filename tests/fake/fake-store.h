@@ -15,6 +15,7 @@
 #include "loop.h"
 
 typedef struct FakeStore FakeStore;
+typedef struct FakeBackup FakeBackup;
 
 typedef struct FakeVersion {
         unsigned n_ref;
@@ -102,6 +103,16 @@ FakeVersion *fake_store_owned_pod(const FakeStore *s, const char *uid, size_t n)
 uint64_t fake_store_compacted(const FakeStore *s, FakeResourceId id);
 /* Forgets the whole history: what is now is all that can be listed; watches from before get 410. */
 void fake_store_compact(FakeStore *s);
+/* What an etcd has at this moment, and that again. The version goes back, too, or, where bump is not 0, lies so far
+ * beyond the backup's (etcdutl snapshot restore --bump-revision= --mark-compacted); no history is left. Observers
+ * are told of each object that is not what it was as of one that goes and another that comes: nobody writes that,
+ * and no watch may tell it (fake_cluster_restore()). */
+FakeBackup *fake_store_backup(const FakeStore *s);
+FakeBackup *fake_backup_free(FakeBackup *b);
+DEFINE_FREEP(FakeBackup, fake_backup_free);
+void fake_store_restore(FakeStore *s, const FakeBackup *b, uint64_t bump);
+/* So many writes of things that nobody here knows. */
+void fake_store_skip(FakeStore *s, uint64_t n);
 /* The changes of a resource after `rv`, oldest first: index of the first, and access. */
 size_t fake_store_changes_after(const FakeStore *s, FakeResourceId id, uint64_t rv);
 const FakeChange *fake_store_change(const FakeStore *s, FakeResourceId id, size_t i);

@@ -534,6 +534,80 @@ static void test_stall(void **state) {
         assert_true(informer_connected(i));
 }
 
+/* etcd was restored from a backup: its versions begin again below those that were seen. */
+#define TOO_LARGE \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":" \
+        "\"Timeout: Too large resource version: 10, current: 4\",\"reason\":\"Timeout\",\"details\":{\"causes\":[{" \
+        "\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}]," \
+        "\"retryAfterSeconds\":1},\"code\":504}"
+
+static void test_restored(void **state) {
+        static const struct {
+                const char *what;
+                unsigned status; /* of the next watch; 0: an ERROR event of this one */
+        } rows[] = { { "told by the HTTP status", 504 }, { "told by an ERROR event", 0 } };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(informer_freep) Informer *i = informer_standing(r);
+
+                print_message("%s\n", rows[k].what);
+                rig_run_for(r, USEC_PER_MINUTE);
+                if (rows[k].status != 0)
+                        rig_answer(r, rows[k].status, TOO_LARGE);
+                rig_answer(r, 200, LIST("4", OBJECT("a", "3")));
+                rig_stream(r, EVENT("ADDED", OBJECT("c", "5")));
+                if (rows[k].status != 0)
+                        rig_end(r, true);
+                else
+                        rig_say(r, EVENT("ERROR", TOO_LARGE));
+                rig_run_for(r, 5 * USEC_PER_SEC);
+                assert_trace(r, rows[k].status != 0 ? "watch@10 down list ~a@1>3 -b@2 up watch@4 +c@5"
+                                                    : "down list ~a@1>3 -b@2 up watch@4 +c@5");
+                assert_true(informer_connected(i));
+        }
+}
+
+/* The API server takes such a watch, and tells it nothing. */
+static void test_restored_in_silence(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+        (void) state;
+
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_say(r, BOOKMARK("11"));
+        rig_stream(r, "");
+        rig_end(r, true);
+        rig_run_for(r, 150 * USEC_PER_SEC - 1);
+        assert_trace(r, "watch@11");
+        rig_answer(r, 200, LIST("4", OBJECT("a", "3")));
+        rig_stream(r, BOOKMARK("4"));
+        rig_run_for(r, 1);
+        assert_trace(r, "list ~a@1>3 -b@2 watch@4");
+
+        print_message("a silence after a word is one of the path\n");
+        rig_stream(r, "");
+        rig_run_for(r, 150 * USEC_PER_SEC);
+        assert_trace(r, "watch@4");
+}
+
+/* The next page of a list is of that future, too: no such page will ever come. */
+static void test_restored_between_pages(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = NULL;
+        (void) state;
+
+        rig_answer(r, 200, PAGE("10", "t1", OBJECT("a", "7")));
+        rig_answer(r, 504, TOO_LARGE);
+        rig_answer(r, 200, PAGE("4", "u1", OBJECT("a", "3")));
+        rig_answer(r, 200, LIST("4", OBJECT("b", "2")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        rig_run_for(r, 5 * USEC_PER_SEC);
+        assert_trace(r, "list +a@7 list(500,t1) down list ~a@7>3 list(500,u1) +b@2 up synced watch@4");
+}
+
 static void test_watch_fails(void **state) {
         static const struct {
                 const char *what;
@@ -1002,6 +1076,9 @@ int main(void) {
                 cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_gone_again_and_again),
                 cmocka_unit_test(test_stall),
+                cmocka_unit_test(test_restored),
+                cmocka_unit_test(test_restored_in_silence),
+                cmocka_unit_test(test_restored_between_pages),
                 cmocka_unit_test(test_watch_fails),
                 cmocka_unit_test(test_watch_refused_for_good),
                 cmocka_unit_test(test_version_too_large),
