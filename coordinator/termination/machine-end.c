@@ -10,6 +10,36 @@
 /* How long others wait for an owner who cannot give his word. */
 #define TURN_USEC (10 * USEC_PER_SEC)
 
+/* The diagram of machine-end.h. */
+typedef enum MachineStep {
+        MACHINE_STEP_IDLE,
+        MACHINE_STEP_LOOKING,  /* a describe that was asked for is under way */
+        MACHINE_STEP_LOOK_DUE, /* the next one is due by the timer */
+        /* It is to end: from here on. */
+        MACHINE_STEP_WAITING,  /* for its turn */
+        MACHINE_STEP_ASKING,   /* its turn has come: for the owner's word, by the timer for so long */
+        MACHINE_STEP_SENT,     /* the terminate is on its way */
+        MACHINE_STEP_ACCEPTED, /* the next describe, or terminate, is due by the timer */
+        MACHINE_STEP_WATCHING, /* accepted, and a describe is under way */
+        MACHINE_STEP_RETRYING, /* from the beginning, by the timer */
+        MACHINE_STEP_OVER,     /* it cannot come back */
+        _MACHINE_STEP_MAX,
+} MachineStep;
+
+#define TO(s) (1u << MACHINE_STEP_##s)
+
+static const unsigned edges[_MACHINE_STEP_MAX] = {
+        [MACHINE_STEP_IDLE] = TO(LOOKING) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
+        [MACHINE_STEP_LOOKING] = TO(IDLE) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
+        [MACHINE_STEP_LOOK_DUE] = TO(LOOKING) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
+        [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
+        [MACHINE_STEP_ASKING] = TO(SENT) | TO(WAITING) | TO(RETRYING) | TO(IDLE),
+        [MACHINE_STEP_SENT] = TO(ACCEPTED) | TO(RETRYING) | TO(OVER),
+        [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(WAITING) | TO(RETRYING) | TO(ACCEPTED),
+        [MACHINE_STEP_WATCHING] = TO(ACCEPTED) | TO(OVER),
+        [MACHINE_STEP_RETRYING] = TO(WAITING) | TO(RETRYING) | TO(IDLE),
+};
+
 struct MachineEnd {
         Env *env;
         CloudProvider *provider;
@@ -17,17 +47,17 @@ struct MachineEnd {
         char *provider_id, *op_id, *pool;
         machine_changed_t changed;
         void *userdata;
+        MachineStep step;
+        CloudCall *call; /* LOOKING, WATCHING: describe; WAITING, ASKING: the turn; SENT: terminate */
+        Timer *timer;
         MachineState state;
-        bool answered, terminating;
-        bool turn, asks; /* `call` is a turn to terminate; it has come */
+        bool answered;
+        bool first_gone; /* one look said gone */
         usec_t word_until_usec;
         bool word_aged;       /* the terminate under way was not sent for that */
-        bool first_gone;      /* one look said gone */
-        usec_t accepted_usec; /* when terminate was accepted last; 0: not */
+        usec_t accepted_usec; /* ACCEPTED, WATCHING: when */
         char *problem;
         const char *problem_reason;
-        CloudCall *call;
-        Timer *timer;
         Backoff fast, slow;
 };
 
@@ -78,6 +108,22 @@ MachineEnd *machine_end_free(MachineEnd *m) {
         return NULL;
 }
 
+/* The only writer of the step: what the old one waited for is dropped, but that a turn is kept until it is used. */
+static void machine_set_step(MachineEnd *m, MachineStep to) {
+        bool keeps_call = to == MACHINE_STEP_ASKING || to == MACHINE_STEP_SENT;
+
+        assert(edges[m->step] & (1u << to));
+        if (!keeps_call)
+                m->call = cloud_call_free(m->call);
+        timer_disarm(m->timer);
+        m->step = to;
+}
+
+static void machine_set_step_for(MachineEnd *m, MachineStep to, usec_t usec) {
+        machine_set_step(m, to);
+        timer_arm_in(m->timer, usec);
+}
+
 static void set_problem(MachineEnd *m, const char *reason, const char *message) {
         m->problem_reason = reason;
         (void) free_and_strdup(&m->problem, reason ? strempty(message) : NULL);
@@ -103,11 +149,15 @@ static const char *outcome_reason(CloudOutcome o) {
         return NULL;
 }
 
-static void retry_later(MachineEnd *m, const CloudResult *result) {
+static usec_t retry_delay(MachineEnd *m, const CloudResult *result) {
         bool passing = result->outcome == CLOUD_RETRY || result->outcome == CLOUD_OK;
         usec_t delay = backoff_next(passing ? &m->fast : &m->slow, m->env->random);
 
-        timer_arm_in(m->timer, MAX(delay, result->retry_after_usec));
+        return MAX(delay, result->retry_after_usec);
+}
+
+static bool is_over(const MachineEnd *m) {
+        return m->state == MACHINE_ENDING || m->state == MACHINE_GONE;
 }
 
 /* -- looking -------------------------------------------------------------------------------------------- */
@@ -134,11 +184,7 @@ static void note_state(MachineEnd *m, InstanceState s) {
         m->first_gone = s == INSTANCE_GONE;
 }
 
-static void on_described(const CloudResult *result, void *userdata) {
-        MachineEnd *m = userdata;
-        bool over;
-
-        m->call = cloud_call_free(m->call);
+static void note_described(MachineEnd *m, const CloudResult *result) {
         m->answered = true;
         if (result->outcome == CLOUD_OK) {
                 note_state(m, result->state);
@@ -148,78 +194,91 @@ static void on_described(const CloudResult *result, void *userdata) {
                 m->first_gone = false;
                 set_problem(m, outcome_reason(result->outcome), result->message);
         }
+}
 
-        over = m->state == MACHINE_ENDING || m->state == MACHINE_GONE;
-        if (m->first_gone && !over)
-                timer_arm_in(m->timer, SECOND_LOOK_USEC);
-        else if (m->terminating && !over)
-                retry_later(m, result);
+static void on_looked(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+
+        note_described(m, result);
+        if (m->first_gone && !is_over(m))
+                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, SECOND_LOOK_USEC);
+        else
+                machine_set_step(m, MACHINE_STEP_IDLE);
         m->changed(m, m->userdata);
 }
 
-static void describe(MachineEnd *m) {
-        if (cloud_describe(m->provider, m->provider_id, on_described, m, &m->call) < 0)
-                timer_arm_in(m->timer, USEC_PER_SEC);
+static void machine_look_now(MachineEnd *m) {
+        machine_set_step(m, MACHINE_STEP_LOOKING);
+        if (cloud_describe(m->provider, m->provider_id, on_looked, m, &m->call) < 0)
+                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, USEC_PER_SEC);
 }
 
 void machine_end_look(MachineEnd *m) {
-        if (m->call || m->terminating || timer_is_armed(m->timer))
-                return;
-        describe(m);
+        if (m->step == MACHINE_STEP_IDLE)
+                machine_look_now(m);
 }
 
 /* -- ending --------------------------------------------------------------------------------------------- */
 
+static void on_watched(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+
+        note_described(m, result);
+        if (is_over(m))
+                machine_set_step(m, MACHINE_STEP_OVER);
+        else
+                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, retry_delay(m, result));
+        m->changed(m, m->userdata);
+}
+
+static void machine_watch(MachineEnd *m) {
+        machine_set_step(m, MACHINE_STEP_WATCHING);
+        if (cloud_describe(m->provider, m->provider_id, on_watched, m, &m->call) < 0)
+                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, USEC_PER_SEC);
+}
+
+/* Whatever state is told with it: an answer without error says that the cloud took the request. */
+static void note_accepted(MachineEnd *m, const CloudResult *result) {
+        m->accepted_usec = loop_now(m->env->loop);
+        backoff_reset(&m->fast);
+        backoff_reset(&m->slow);
+        note_state(m, result->state);
+        if (is_over(m))
+                machine_set_step(m, MACHINE_STEP_OVER);
+        else
+                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, retry_delay(m, result));
+}
+
 static void on_terminated(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
-        m->call = cloud_call_free(m->call);
         set_problem(m, outcome_reason(result->outcome),
                     m->word_aged ? "The way to the cloud took too long for what was last seen of the node: "
                                    "it is looked at again"
                                  : result->message);
-        if (result->outcome == CLOUD_OK && result->state == INSTANCE_UNKNOWN) {
-                /* "not found" where it may only not be visible: proves nothing, and may be said for ever */
-                m->accepted_usec = 0;
-                m->state = MACHINE_UNKNOWN;
-                m->first_gone = false;
-                set_problem(m, "CloudUnknown", result->message);
-        } else if (result->outcome == CLOUD_OK) {
-                m->accepted_usec = loop_now(m->env->loop);
-                backoff_reset(&m->fast);
-                backoff_reset(&m->slow);
-                note_state(m, result->state);
-        }
-        if (m->state != MACHINE_ENDING && m->state != MACHINE_GONE)
-                retry_later(m, result);
+        if (result->outcome == CLOUD_OK)
+                note_accepted(m, result);
+        else
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, retry_delay(m, result));
         m->changed(m, m->userdata);
-}
-
-static void drop_turn(MachineEnd *m) {
-        m->call = cloud_call_free(m->call);
-        m->turn = m->asks = false;
-        timer_disarm(m->timer);
 }
 
 static void on_turn(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
-        if (result->outcome == CLOUD_OK) {
-                m->asks = true;
-                timer_arm_in(m->timer, TURN_USEC);
-        } else {
+        if (result->outcome == CLOUD_OK)
+                machine_set_step_for(m, MACHINE_STEP_ASKING, TURN_USEC);
+        else {
                 set_problem(m, outcome_reason(result->outcome), result->message);
-                drop_turn(m);
-                retry_later(m, result);
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, retry_delay(m, result));
         }
         m->changed(m, m->userdata);
 }
 
-static void take_turn(MachineEnd *m) {
-        drop_turn(m);
-        m->turn = cloud_turn(m->provider, m->provider_id, on_turn, m, &m->call) >= 0;
-        if (!m->turn)
-                timer_arm_in(m->timer, USEC_PER_SEC);
+static void machine_take_turn(MachineEnd *m) {
+        machine_set_step(m, MACHINE_STEP_WAITING);
+        if (cloud_turn(m->provider, m->provider_id, on_turn, m, &m->call) < 0)
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
 static bool may_send(void *userdata) {
@@ -232,52 +291,78 @@ static bool may_send(void *userdata) {
 void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
         HttpGuard guard = { may_send, m };
 
-        if (!m->asks)
+        if (m->step != MACHINE_STEP_ASKING)
                 return;
-        m->turn = m->asks = m->word_aged = false;
+        m->word_aged = false;
         m->word_until_usec = until_usec;
-        timer_disarm(m->timer);
-        if (cloud_terminate(m->call, m->op_id, m->pool, &guard, on_terminated, m) < 0) {
-                m->call = cloud_call_free(m->call);
-                timer_arm_in(m->timer, USEC_PER_SEC);
-        }
+        machine_set_step(m, MACHINE_STEP_SENT);
+        if (cloud_terminate(m->call, m->op_id, m->pool, &guard, on_terminated, m) < 0)
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
 static void on_timer(Timer *t, void *userdata) {
         MachineEnd *m = userdata;
         usec_t now = loop_now(m->env->loop);
 
-        if (m->call && !m->asks)
+        switch (m->step) {
+        case MACHINE_STEP_LOOK_DUE:
+                machine_look_now(m);
                 return;
-        if (m->asks || (m->terminating &&
-                        (m->accepted_usec == 0 || now >= usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))))
-                take_turn(m);
-        else
-                describe(m);
+        case MACHINE_STEP_ACCEPTED:
+                if (now < usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))
+                        machine_watch(m);
+                else
+                        machine_take_turn(m);
+                return;
+        case MACHINE_STEP_ASKING:
+        case MACHINE_STEP_RETRYING:
+                machine_take_turn(m);
+                return;
+        case MACHINE_STEP_IDLE:
+        case MACHINE_STEP_LOOKING:
+        case MACHINE_STEP_WAITING:
+        case MACHINE_STEP_SENT:
+        case MACHINE_STEP_WATCHING:
+        case MACHINE_STEP_OVER:
+        case _MACHINE_STEP_MAX:
+                break;
+        }
+        assert(false && "a timer in a step that has none");
 }
 
 void machine_end_terminate(MachineEnd *m) {
-        if (m->terminating)
+        if (m->step >= MACHINE_STEP_WAITING)
                 return;
-        m->terminating = true;
         m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
         m->first_gone = false;
-        take_turn(m); /* a look under way has nothing to say any more */
+        machine_take_turn(m); /* a look under way has nothing to say any more */
 }
 
 bool machine_end_asks(const MachineEnd *m) {
-        return m->asks;
+        return m->step == MACHINE_STEP_ASKING;
 }
 
 bool machine_end_hold(MachineEnd *m) {
-        if (!m->terminating)
+        switch (m->step) {
+        case MACHINE_STEP_IDLE:
+        case MACHINE_STEP_LOOKING:
+        case MACHINE_STEP_LOOK_DUE:
                 return true;
-        if (((m->call || m->accepted_usec > 0) && !m->turn) || m->state == MACHINE_ENDING ||
-            m->state == MACHINE_GONE)
+        case MACHINE_STEP_WAITING:
+        case MACHINE_STEP_ASKING:
+        case MACHINE_STEP_RETRYING:
+                machine_set_step(m, MACHINE_STEP_IDLE);
+                return true;
+        case MACHINE_STEP_SENT:
+        case MACHINE_STEP_ACCEPTED:
+        case MACHINE_STEP_WATCHING:
+        case MACHINE_STEP_OVER:
                 return false;
-        m->terminating = false;
-        drop_turn(m);
-        return true;
+        case _MACHINE_STEP_MAX:
+                break;
+        }
+        assert(false && "a machine in no step");
+        return false;
 }
 
 MachineState machine_end_state(const MachineEnd *m) {

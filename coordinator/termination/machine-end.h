@@ -7,15 +7,20 @@
  *
  *   look        describe; "gone" counts only when a second look, at least a second later, agrees
  *   terminate   wait for a turn at the provider, then for the owner's word, then terminate at once; once
- *               accepted, describe until the machine cannot come back. What the cloud says in answer to our
- *               own terminate counts at once
+ *               accepted, describe until the machine cannot come back. An answer without error is an
+ *               acceptance, whatever state it tells; a state that it tells counts at once
  *
- *      WANTED --its turn has come--> ASKS --the word--> SENT --accepted--> it is described
- *        ^  ^                          |                  |                     |
- *        |  +--10 s and no word: ------+                  |                     |
- *        |     the turn is given back                     |                     |
- *        +--after a while--no turn, refused, failed-------+--a minute, and it---+
- *                                                            still stands
+ *   IDLE --look--> LOOKING --answer--> IDLE, or LOOK_DUE --a second--> LOOKING
+ *     |
+ *     v terminate
+ *   WAITING --its turn has come--> ASKING --the word--> SENT --accepted--> ACCEPTED <--answer-- WATCHING
+ *     ^  ^                           |                   |  |                |   |                ^  |
+ *     |  +--10 s and no word: -------+                   |  |                |   +--after a while-+  |
+ *     |     the turn is given back                       |  |                |                       |
+ *     +--after a while-- RETRYING <--refused, failed-----+  +---ends-> OVER <------ends--------------+
+ *     +--a minute after it was accepted, and it still stands-----------------+
+ *
+ *   hold() leads from WAITING, ASKING and RETRYING back to IDLE; no turn leads from WAITING to RETRYING.
  *
  * A turn may take long (a cloud's rate, no credentials), so the word is asked for when it has come: what the
  * owner saw before may not be so any more. Nor does a word last (machine_end_confirm()). Turns come in the

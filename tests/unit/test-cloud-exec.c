@@ -14,6 +14,7 @@
 
 #include "cloud-exec.h"
 #include "file-util.h"
+#include "machine-end.h"
 #include "string-util.h"
 
 /* Real child processes: shell scripts in a folder of their own. */
@@ -265,7 +266,6 @@ static void test_request(void **state) {
                             "\"providerID\":\"rack:7\"}");
 }
 
-/* A command that does not read its input is no failure. */
 /* What the command is asked about is for the command to say; without a providerID there is nothing to ask.
  */
 static void test_owns(void **state) {
@@ -275,6 +275,7 @@ static void test_owns(void **state) {
         assert_false(w->provider->ops->owns(w->provider, ""));
 }
 
+/* A command that does not read its input is no failure. */
 static void test_input_unread(void **state) {
         World *w = *state;
         _cleanup_free_ char *id = new0(char, 200001);
@@ -302,6 +303,46 @@ static void test_not_run(void **state) {
         free(w->command);
         w->command = strf("%s/ran", w->folder);
         assert_int_equal(access(w->command, F_OK), -1);
+}
+
+typedef struct Ending {
+        MachineEnd *machine;
+        bool over;
+} Ending;
+
+static void on_machine(MachineEnd *m, void *userdata) {
+        Ending *e = userdata;
+
+        machine_end_confirm(m, USEC_INFINITY);
+        e->over = machine_end_state(m) == MACHINE_GONE;
+}
+
+/* A command as its page has it, whose terminate says no more than that it is accepted: it is asked how the
+ * machine is until that has ended, and not told again. */
+static void test_played_to_the_end(void **state) {
+        World *w = *state;
+        Ending e = { 0 };
+        _cleanup_free_ char *calls = NULL;
+        usec_t limit = usec_add(loop_now(w->env.loop), 30 * USEC_PER_SEC);
+
+        write_script(w, "cat >/dev/null; echo $1 >>calls\n"
+                        "case $1 in\n"
+                        "terminate) echo '{}' ;;\n"
+                        "*) if [ $(grep -c describe calls) -lt 3 ]; then echo '{\"state\":\"present\"}'\n"
+                        "   else echo '{\"state\":\"gone\"}'; fi ;;\n"
+                        "esac");
+        assert_return_code(random_new(1, &w->env.random), 0);
+        assert_return_code(machine_end_new(&w->env, w->provider, (HttpGuard){ 0 }, "rack:7", "op-7", "pool-a",
+                                           on_machine, &e, &e.machine),
+                           0);
+        machine_end_terminate(e.machine);
+        while (!e.over && loop_now(w->env.loop) < limit)
+                assert_return_code(loop_iterate(w->env.loop, 100 * USEC_PER_MSEC), 0);
+        assert_true(e.over);
+        calls = read_back(w, "calls");
+        assert_string_equal(calls, "terminate\ndescribe\ndescribe\ndescribe\n");
+        machine_end_free(e.machine);
+        w->env.random = random_free(w->env.random);
 }
 
 /* 40 questions, never more than 16 at a time; some are not wanted any more. */
@@ -449,6 +490,7 @@ int main(void) {
                 WORLD_TEST(test_answers),      WORLD_TEST(test_request), WORLD_TEST(test_owns),
                 WORLD_TEST(test_input_unread), WORLD_TEST(test_not_run), WORLD_TEST(test_many),
                 WORLD_TEST(test_turns),        WORLD_TEST(test_cancel),  WORLD_TEST(test_configuration),
+                WORLD_TEST(test_played_to_the_end),
         };
         return cmocka_run_group_tests_name("cloud-exec", tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ typedef struct World {
         InstanceState after, state;         /* after an accepted terminate; what describe says */
         int turn_error, terminate_error;
         unsigned n_turns, n_held, n_sent, n_described, n_changed;
-        usec_t sent_usec; /* the last */
+        usec_t sent_usec, least_pause_usec; /* the last; between two */
         bool lease_lost, says_word;
         usec_t word_usec; /* for so long */
 } World;
@@ -58,7 +58,8 @@ static CloudResult answer(Call *c) {
         assert_int_equal(c->stage, STAGE_TERMINATE);
         if (!c->guard.may_send(c->guard.userdata))
                 return (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
-        w->n_sent++;
+        if (w->n_sent++ > 0)
+                w->least_pause_usec = MIN(w->least_pause_usec, loop_now(w->env.loop) - w->sent_usec);
         w->sent_usec = loop_now(w->env.loop);
         if (w->outcome != CLOUD_OK)
                 return (CloudResult){ .outcome = w->outcome, .message = "it will not" };
@@ -158,7 +159,8 @@ static int world_setup(void **state) {
         *w = (World){ .provider.ops = &ops,
                       .state = INSTANCE_PRESENT,
                       .after = INSTANCE_TERMINATING,
-                      .word_usec = MACHINE_END_WORD_USEC };
+                      .word_usec = MACHINE_END_WORD_USEC,
+                      .least_pause_usec = USEC_INFINITY };
         assert_return_code(virtual_time_new(UINT64_C(1790000000) * SEC, &w->time), 0);
         assert_return_code(loop_new_virtual(w->time, &w->env.loop), 0);
         assert_return_code(random_new(1, &w->env.random), 0);
@@ -377,6 +379,50 @@ static void test_due_again(void **state) {
         }
 }
 
+/* An acceptance is one, whatever is told with it: from there the machine is watched to its end, and told again
+ * once a minute. */
+static void test_accepted(void **state) {
+        static const struct {
+                const char *what;
+                InstanceState after;
+                usec_t ends_usec; /* when the cloud has ended it */
+                unsigned sent_min, sent_max, described_min;
+        } rows[] = {
+                { "without a word of its state", INSTANCE_UNKNOWN, 20 * SEC, 1, 1, 3 },
+                { "it is still there", INSTANCE_PRESENT, 20 * SEC, 1, 1, 3 },
+                { "it takes long", INSTANCE_UNKNOWN, 10 * USEC_PER_MINUTE, 8, 10, 30 },
+                { "and it is on its way", INSTANCE_TERMINATING, 20 * SEC, 1, 1, 0 },
+                { "and it is gone", INSTANCE_GONE, 20 * SEC, 1, 1, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w;
+
+                print_message("  %s\n", rows[i].what);
+                if (i > 0)
+                        world_setup(state);
+                w = *state;
+                w->says_word = true;
+                w->after = rows[i].after;
+                machine_end_terminate(w->machine);
+                run_for(w, SEC / 2);
+                assert_int_equal(w->n_sent, 1);
+                assert_problem(w, NULL, NULL);
+                w->after = w->state = INSTANCE_PRESENT;
+                run_for(w, rows[i].ends_usec);
+                assert_in_range(w->n_sent, rows[i].sent_min, rows[i].sent_max);
+                assert_true(w->least_pause_usec >= 60 * SEC);
+                assert_true(w->n_described >= rows[i].described_min);
+                assert_true(!rows[i].described_min || machine_end_state(w->machine) == MACHINE_PRESENT);
+                w->after = w->state = INSTANCE_GONE;
+                run_for(w, 70 * SEC);
+                assert_int_equal(machine_end_state(w->machine),
+                                 rows[i].after == INSTANCE_TERMINATING ? MACHINE_ENDING : MACHINE_GONE);
+                if (i < ELEMENTSOF(rows) - 1)
+                        world_teardown(state);
+        }
+}
+
 /* Not now, after all: until it is on its way, and while it is in doubt whether it had an effect. */
 static void test_hold(void **state) {
         World *w = *state;
@@ -455,6 +501,7 @@ int main(void) {
                 WORLD_TEST(test_word_for_ever),
                 WORLD_TEST(test_lease),
                 WORLD_TEST(test_due_again),
+                WORLD_TEST(test_accepted),
                 WORLD_TEST(test_hold),
                 WORLD_TEST(test_look_gives_way),
         };
