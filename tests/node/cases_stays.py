@@ -125,6 +125,41 @@ def by_hand(bed, node, figures):
     figures.add(f"{len(evicted)} pods evicted; drained {node.said('NODE_DRAINED', since)[0].text.split(',')[-1].strip()}")
 
 
+def held_by_a_pod(bed, node, figures):
+    """vesper-drain and a reboot wait for a do-not-evict pod and name it; stopping one leaves the other; --force goes on"""
+    names = node.create_pods(2, "held", labels={"vesper.sh/do-not-evict": "true"})
+    since = time.time()
+
+    def says(unit, word):
+        text = node.show(unit, "StatusText")
+        return word in text and names[0] in text and "vesper.sh/do-not-evict" in text
+
+    node.run("systemctl", "start", "--no-block", "vesper-drain")
+    wait_for(lambda: says("vesper-drain", "Draining"), PATIENCE + 40, lambda: "vesper-drain names the pod, but its status is "
+             f"{node.show('vesper-drain', 'StatusText')!r}\n{node.explained(since)}")
+    assert node.show("vesper-drain", "ActiveState") == "activating"
+    node.run("systemctl", "start", "--no-block", "vesper-reboot")
+    wait_for(lambda: "Requested" in node.show("vesper-reboot", "StatusText"), PATIENCE, "vesper-reboot has asked")
+    node.run("systemctl", "stop", "vesper-reboot")
+    wait_for(lambda: "vesper.sh/shutdown-request" not in node.marks(), PATIENCE, "the request is withdrawn")
+    assert node.is_cordoned() and node.show("vesper-drain", "ActiveState") == "activating", "stopping vesper-reboot ended the drain"
+    # Stopped while it waits: there is no ExecStop= for what has not begun.
+    node.run("systemctl", "stop", "vesper-drain")
+    node.wait_clean(PATIENCE)
+    left = {p["metadata"]["name"] for p in node.pods() if "deletionTimestamp" not in p["metadata"]}
+    assert set(names) <= left, f"pods are gone: {set(names) - left}"
+    node.run("systemctl", "start", "--no-block", "vesper-drain")
+    wait_for(lambda: says("vesper-drain", "Draining"), PATIENCE + 40, "it waits again")
+    code, said = node.status("vesper-agent", "--drain", "--force")
+    assert code == 0, f"vesper-agent --drain --force: status {code}: {said}\n{node.explained(since)}"
+    wait_for(lambda: node.show("vesper-drain", "ActiveState") == "active", PATIENCE, "the unit that waited is active, too")
+    left = {p["metadata"]["name"] for p in node.pods() if p["status"]["phase"] not in ("Succeeded", "Failed")}
+    assert not set(names) & left, f"forced, and pods are left: {set(names) & left}"
+    node.run("systemctl", "stop", "vesper-drain")
+    node.wait_clean(PATIENCE)
+    figures.add("2 pods held, then evicted")
+
+
 def cancelled(bed, node, figures):
     """a shutdown that is scheduled and cancelled (shutdown +5, shutdown -c): the node is as it was"""
     names = node.create_pods(2, "stay")
@@ -137,4 +172,4 @@ def cancelled(bed, node, figures):
     figures.add("pods evicted: 0")
 
 
-CASES = [restarts, stopped_units, killed_holds, by_hand, cancelled]
+CASES = [restarts, stopped_units, killed_holds, by_hand, held_by_a_pod, cancelled]

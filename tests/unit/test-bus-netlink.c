@@ -323,7 +323,7 @@ static void test_signal(void **state) {
 typedef struct Answer {
         Loop *loop;
         int error;
-        char *name, *values;
+        char *name, *message, *values;
         char lent[20];
 } Answer;
 
@@ -332,6 +332,7 @@ static void on_answer(const BusReply *reply, void *userdata) {
 
         a->error = reply->error;
         a->name = strdup(reply->error_name);
+        a->message = strdup(strempty(reply->error_message));
         a->values = strv_join(reply->values, " ");
         if (reply->fd >= 0)
                 assert_true(read(reply->fd, a->lent, sizeof(a->lent) - 1) >= 0);
@@ -342,8 +343,8 @@ static void on_answer(const BusReply *reply, void *userdata) {
 static void test_call(void **state) {
         static const struct {
                 const char *member, *types, *args[5];
-                int error; /* 1: any */
-                const char *name, *values, *lent;
+                int error;
+                const char *name, *values, *lent, *message; /* message: NULL: any */
         } rows[] = {
                 { "Lend",
                   "sbiut",
@@ -352,8 +353,8 @@ static void test_call(void **state) {
                   "",
                   "kubelet true other false wrapped -7 7 18446744073709551615",
                   "me" },
-                { "Refuse", "", { NULL }, 1, "sh.vesper.Test.InProgress", NULL, "" },
-                { "Absent", "s", { "x" }, 1, "org.freedesktop.DBus.Error.UnknownMethod", NULL, "" },
+                { "Refuse", "", { NULL }, -EIO, "sh.vesper.Test.InProgress", NULL, "", "not now" },
+                { "Absent", "s", { "x" }, -EBADR, "org.freedesktop.DBus.Error.UnknownMethod", NULL, "" },
         };
         const Broker *b = *state;
 
@@ -373,16 +374,16 @@ static void test_call(void **state) {
                 assert_return_code(bus_new_system(w.loop, &w.bus), 0);
                 assert_return_code(w.bus->ops->call(w.bus, &call, on_answer, &a, &slot), 0);
                 assert_int_equal(loop_run(w.loop), 0);
-                if (rows[i].error > 0)
-                        assert_true(a.error < 0);
-                else
-                        assert_int_equal(a.error, rows[i].error);
+                assert_int_equal(a.error, rows[i].error);
+                if (rows[i].message)
+                        assert_string_equal(a.message, rows[i].message);
                 assert_string_equal(a.name, rows[i].name);
                 if (rows[i].values)
                         assert_string_equal(a.values, rows[i].values);
                 assert_string_equal(a.lent, rows[i].lent);
                 bus_slot_free(slot);
                 free(a.name);
+                free(a.message);
                 free(a.values);
                 world_done(&w);
         }
