@@ -72,6 +72,10 @@ const ConfigItem agent_config_table[] = {
                     .flags = CONFIG_RELOADABLE),
         ITEM_STRING("Metrics", "Listen", metrics_listen, NULL,
                     "ADDRESS:PORT or unix:/PATH for Prometheus (/metrics) and /healthz. Unset: none."),
+        ITEM_STRING("Health", "Listen", health_listen, NULL,
+                    "ADDRESS:PORT or unix:/PATH for probes alone (/healthz): nobody who holds connections "
+                    "to the "
+                    "metrics keeps them out. Unset: none."),
         ITEM_CHOICE("Log", "Target", log_target, "auto", target_choices,
                     "auto: text on a terminal, the journal under systemd, else JSON lines.",
                     .flags = CONFIG_RELOADABLE),
@@ -110,11 +114,28 @@ static int check_endpoint(AgentConfig *c, Log *l) {
         return 0;
 }
 
+/* text: of [section] Listen=; NULL: there is none. */
+static int check_listen(Log *l, const char *section, unsigned port, const char *text) {
+        _cleanup_free_ char *address = NULL;
+        uint16_t given;
+        int r;
+
+        if (!text || listen_address_unix_path(text))
+                return 0;
+        r = listen_address_parse(text, "127.0.0.1", &address, &given);
+        if (r >= 0 && given == 0)
+                r = -EINVAL;
+        if (r == -EINVAL)
+                log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
+                         "[%s] Listen=%s is no address to listen on; it must look like 127.0.0.1:%u, "
+                         "[::1]:%u or unix:/run/vesper-agent/%s.",
+                         section, text, port, port, streq(section, "Health") ? "health" : "metrics");
+        return r;
+}
+
 int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         const char *disabled = environment_get(environment, "AWS_EC2_METADATA_DISABLED");
         const char *endpoint = environment_get(environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
-        _cleanup_free_ char *address = NULL;
-        uint16_t port;
         int r;
 
         if (disabled && strcasecmp(disabled, "true") == 0 && c->metadata_source != METADATA_SOURCE_NONE) {
@@ -132,17 +153,8 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
         if (r < 0)
                 return r;
 
-        if (!c->metrics_listen || listen_address_unix_path(c->metrics_listen))
-                return 0;
-        r = listen_address_parse(c->metrics_listen, "127.0.0.1", &address, &port);
-        if (r >= 0 && port == 0)
-                r = -EINVAL;
-        if (r == -EINVAL)
-                log_full(l, LOG_LEVEL_ERROR, 0, MESSAGE_CONFIGURATION_REFUSED, NULL, 0,
-                         "[Metrics] Listen=%s is no address to listen on; it must look like 127.0.0.1:9101, "
-                         "[::1]:9101 or unix:/run/vesper-agent/metrics.",
-                         c->metrics_listen);
-        return r;
+        r = check_listen(l, "Metrics", 9101, c->metrics_listen);
+        return r < 0 ? r : check_listen(l, "Health", 9104, c->health_listen);
 }
 
 const char *agent_config_find_kubeconfig(const AgentConfig *c) {

@@ -25,6 +25,7 @@ typedef struct AgentConfig {
         usec_t reboot_patience_usec; /* [Shutdown] RebootPatienceSec= */
         int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
         char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
+        char *health_listen;         /* [Health] Listen=, the same; NULL: none */
         int log_target;              /* [Log] Target=: agent_config_log_target() */
         int log_level;               /* [Log] Level=: agent_config_log_level() */
 } AgentConfig;

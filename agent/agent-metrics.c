@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent-metrics.h"
 
-#include "listen-address.h"
 #include "reflex.h"
 
 static const char *const kind_values[] = {
@@ -98,21 +97,22 @@ static void take_evictions(AgentMetricsPage *p) {
         }
 }
 
+void agent_health_handle(HttpExchange *x, void *unused) {
+        if (x->method != HTTP_GET && x->method != HTTP_HEAD)
+                http_reply_text(x, 405, "text/plain", "only GET\n");
+        else if (streq(x->path, "/healthz"))
+                http_reply_text(x, 200, "text/plain", "ok\n");
+        else
+                http_reply_text(x, 404, "text/plain", "see /metrics and /healthz\n");
+}
+
 void agent_metrics_handle(HttpExchange *x, void *page) {
         AgentMetricsPage *p = page;
         StrBuf b = { 0 };
         _cleanup_free_ char *text = NULL;
 
-        if (x->method != HTTP_GET && x->method != HTTP_HEAD) {
-                http_reply_text(x, 405, "text/plain", "only GET\n");
-                return;
-        }
-        if (streq(x->path, "/healthz")) {
-                http_reply_text(x, 200, "text/plain", "ok\n");
-                return;
-        }
-        if (!streq(x->path, "/metrics")) {
-                http_reply_text(x, 404, "text/plain", "see /metrics\n");
+        if (!streq(x->path, "/metrics") || (x->method != HTTP_GET && x->method != HTTP_HEAD)) {
+                agent_health_handle(x, NULL);
                 return;
         }
         take_evictions(p);
@@ -122,22 +122,4 @@ void agent_metrics_handle(HttpExchange *x, void *page) {
                 http_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", text);
         else
                 http_reply_text(x, 500, "text/plain", "out of memory\n");
-}
-
-int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret) {
-        _cleanup_free_ char *address = NULL;
-        HttpServerOptions options = { .listen_fd = -EBADF, .max_body_bytes = 1024, .max_connections = 8 };
-        const char *path = listen_address_unix_path(listen);
-        int r;
-
-        if (path) {
-                r = listen_unix(path);
-                if (r >= 0)
-                        options.listen_fd = r;
-        } else
-                r = listen_address_parse(listen, "127.0.0.1", &address, &options.port);
-        if (r < 0)
-                return r;
-        options.address = address;
-        return http_server_new(l, &options, agent_metrics_handle, page, ret);
 }

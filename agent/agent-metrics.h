@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent counts, and where it can be read: [Metrics] Listen=, paths /metrics and /healthz. */
+/* What the agent counts, and what it answers to who asks: at [Metrics] Listen= paths /metrics and /healthz,
+ * at [Health] Listen= the latter alone. */
 
 #include "evictor.h"
-#include "http-server.h"
+#include "http-message.h"
 #include "metrics.h"
 #include "notice.h"
 
@@ -40,6 +41,6 @@ typedef struct AgentMetricsPage {
         uint64_t evictions_told[_EVICTION_ANSWER_MAX];
 } AgentMetricsPage;
 
-void agent_metrics_handle(HttpExchange *x, void *page); /* an http_handler_t */
-/* listen: of listen-address.h, on loopback if it names no address, or "unix:/path"; page is borrowed. */
-int agent_metrics_serve(Loop *l, const char *listen, AgentMetricsPage *page, HttpServer **ret);
+/* Both are an http_handler_t. */
+void agent_metrics_handle(HttpExchange *x, void *page);
+void agent_health_handle(HttpExchange *x, void *unused);

@@ -6,6 +6,7 @@
 #include "agent-face.h"
 #include "agent-metrics.h"
 #include "by-hand.h"
+#include "http-face.h"
 #include "informer.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -42,7 +43,7 @@ struct Agent {
         KubeClient *client;
         Metrics *metrics;
         AgentMetricsPage page;
-        HttpServer *server;
+        HttpServer *metrics_server, *health_server;
         IntentLog *intents;
         Evictor *evictor;
         NodeVoice *voice;
@@ -709,7 +710,8 @@ Agent *agent_free(Agent *a) {
         a->by_hand = by_hand_free(a->by_hand);
         a->reboot = reboot_free(a->reboot);
         a->shutdown = shutdown_free(a->shutdown);
-        http_server_free(a->server);
+        http_server_free(a->metrics_server);
+        http_server_free(a->health_server);
         notice_source_free(a->source);
         reflex_free(a->reflex);
         containers_free(a->containers);
@@ -724,6 +726,33 @@ Agent *agent_free(Agent *a) {
         return mfree(a);
 }
 
+/* A node is drained with or without them. */
+static void start_servers(Agent *a) {
+        const struct {
+                HttpFace face;
+                const char *listen, *what;
+                http_handler_t handler;
+                HttpServer **ret;
+        } servers[] = {
+                { HTTP_FACE_METRICS, a->config->metrics_listen, "metrics", agent_metrics_handle,
+                  &a->metrics_server },
+                { HTTP_FACE_HEALTH, a->config->health_listen, "health", agent_health_handle,
+                  &a->health_server },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(servers); i++) {
+                int r = servers[i].listen
+                                ? http_face_new(a->env->loop, servers[i].face, servers[i].listen,
+                                                "127.0.0.1", servers[i].handler, &a->page, servers[i].ret)
+                                : 0;
+
+                if (r < 0)
+                        log_error_errno(a->env->log, r,
+                                        "Failed to listen on %s for %s, going on without: %m",
+                                        servers[i].listen, servers[i].what);
+        }
+}
+
 int agent_start(Agent *a) {
         int r;
 
@@ -732,13 +761,7 @@ int agent_start(Agent *a) {
                 return r;
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, on_link, a);
-        if (a->config->metrics_listen) {
-                r = agent_metrics_serve(a->env->loop, a->config->metrics_listen, &a->page, &a->server);
-                if (r < 0)
-                        log_error_errno(a->env->log, r,
-                                        "Failed to listen on %s for metrics, going on without: %m",
-                                        a->config->metrics_listen);
-        }
+        start_servers(a);
         shutdown_start(a->shutdown);
         if (a->config->shutdown_drain)
                 schedule_start(a->schedule);

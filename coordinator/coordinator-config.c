@@ -86,6 +86,10 @@ const ConfigItem coordinator_config_table[] = {
           .flags = CONFIG_RELOADABLE },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
+        STRING("Health", "Listen", health_listen, NULL,
+               "ADDRESS:PORT for probes alone, /healthz and /readyz over HTTP: nobody who holds connections "
+               "to the "
+               "metrics keeps them out. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",
                "Where messages go; auto goes by what standard error is.", .flags = CONFIG_RELOADABLE),
         CHOICE("Log", "Level", log_level, level_choices, "info", "The least important level that is logged.",

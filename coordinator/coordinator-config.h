@@ -29,6 +29,7 @@ typedef struct CoordinatorConfig {
         unsigned max_concurrent_reboots; /* [Budget] MaxConcurrentReboots= */
         usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
+        char *health_listen;             /* [Health] Listen=ADDRESS:PORT; NULL: none */
         int log_target;                  /* [Log] Target= */
         int log_level;                   /* [Log] Level= */
         /* No settings: 0 is what evictor.h says. Simulated clusters have fewer pods than real ones. */

@@ -7,17 +7,15 @@
 #include "cluster-view.h"
 #include "coordinator-metrics.h"
 #include "event-recorder.h"
-#include "http-server.h"
+#include "http-face.h"
 #include "leader-elector.h"
 #include "leading.h"
-#include "listen-address.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "string-util.h"
 
 #define BEGIN_AGAIN_USEC USEC_PER_SEC
 #define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
-#define REQUEST_MAX_BYTES 4096u
 /* An Event's reportingInstance, which is the identity, has at most 128 characters. */
 #define IDENTITY_NAME_MAX (128 - UUID_MAX)
 
@@ -34,7 +32,7 @@ struct Coordinator {
         Leading *leading;  /* while we lead and the view is complete */
         LeadingPace pace;
         Timer *begin_timer;
-        HttpServer *server;
+        HttpServer *metrics_server, *health_server;
         bool elected, stopping;
         void (*stopped)(void *userdata);
         void *stopped_userdata;
@@ -191,9 +189,8 @@ static void measure(Coordinator *c) {
                 leading_measure(c->leading);
 }
 
-void coordinator_handle(HttpExchange *x, void *coordinator) {
-        Coordinator *c = coordinator;
-        _cleanup_strbuf_ StrBuf b = {};
+void coordinator_handle_health(HttpExchange *x, void *coordinator) {
+        const Coordinator *c = coordinator;
 
         if (x->method != HTTP_GET && x->method != HTTP_HEAD)
                 http_reply_text(x, 405, "text/plain", "method not allowed\n");
@@ -204,35 +201,41 @@ void coordinator_handle(HttpExchange *x, void *coordinator) {
                                 coordinator_is_leader(c) ? "leading\n" : "standing by\n");
         else if (streq(x->path, "/readyz"))
                 http_reply_text(x, 503, "text/plain", "the view of the cluster is not complete yet\n");
-        else if (streq(x->path, "/metrics")) {
-                measure(c);
-                metrics_format(c->metrics, &b);
-                http_reply_text(x, b.failed ? 500 : 200, "text/plain; version=0.0.4", strbuf_str(&b));
-        } else
+        else
                 http_reply_text(x, 404, "text/plain", "not found\n");
 }
 
-static int start_server(Coordinator *c) {
-        _cleanup_free_ char *address = NULL;
-        HttpServerOptions o = { .listen_fd = -EBADF,
-                                .max_body_bytes = REQUEST_MAX_BYTES,
-                                .max_connections = 16 };
+void coordinator_handle(HttpExchange *x, void *coordinator) {
+        Coordinator *c = coordinator;
+        _cleanup_strbuf_ StrBuf b = {};
+
+        if (!streq(x->path, "/metrics") || (x->method != HTTP_GET && x->method != HTTP_HEAD)) {
+                coordinator_handle_health(x, c);
+                return;
+        }
+        measure(c);
+        metrics_format(c->metrics, &b);
+        http_reply_text(x, b.failed ? 500 : 200, "text/plain; version=0.0.4", strbuf_str(&b));
+}
+
+static int start_server(Coordinator *c, HttpFace face, const char *section, const char *listen,
+                        http_handler_t handler, HttpServer **ret) {
+        int r = isempty(listen) ? 0 : http_face_new(c->env->loop, face, listen, "0.0.0.0", handler, c, ret);
+
+        return r < 0 ? log_error_errno(c->env->log, r,
+                                       "Failed to listen on [%s] Listen=%s (it is ADDRESS:PORT): %m",
+                                       section, listen)
+                     : 0;
+}
+
+static int start_servers(Coordinator *c) {
         int r;
 
-        if (isempty(c->config->metrics_listen))
-                return 0;
-        r = listen_address_parse(c->config->metrics_listen, "0.0.0.0", &address, &o.port);
-        if (r >= 0) {
-                o.address = address;
-                r = http_server_new(c->env->loop, &o, coordinator_handle, c, &c->server);
-        }
-        if (r < 0)
-                return log_error_errno(c->env->log, r,
-                                       "Failed to listen on [Metrics] Listen=%s (it is ADDRESS:PORT): %m",
-                                       c->config->metrics_listen);
-        log_info(c->env->log, "Serving metrics at http://%s:%u/metrics", address,
-                 http_server_port(c->server));
-        return 0;
+        r = start_server(c, HTTP_FACE_METRICS, "Metrics", c->config->metrics_listen, coordinator_handle,
+                         &c->metrics_server);
+        return r < 0 ? r
+                     : start_server(c, HTTP_FACE_HEALTH, "Health", c->config->health_listen,
+                                    coordinator_handle_health, &c->health_server);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -296,7 +299,8 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
 Coordinator *coordinator_free(Coordinator *c) {
         if (!c)
                 return NULL;
-        http_server_free(c->server);
+        http_server_free(c->metrics_server);
+        http_server_free(c->health_server);
         leading_free(c->leading);
         leader_elector_free(c->elector);
         cluster_view_free(c->view);
@@ -325,7 +329,7 @@ int coordinator_start(Coordinator *c) {
         r = cluster_view_new(c->client, &h, &c->view);
         if (r < 0)
                 return log_error_errno(c->env->log, r, "Failed to begin to watch the cluster: %m");
-        r = start_server(c);
+        r = start_servers(c);
         if (r < 0)
                 return r;
         /* Renewals keep the urgent lane open; the first eviction finds its connection, too. */

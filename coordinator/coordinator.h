@@ -37,8 +37,10 @@ void coordinator_reconfigured(Coordinator *c);
 /* A clean stop: guarded work ends, the Lease is released, then done() (within 2 s in any case). */
 void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userdata);
 
-/* An http_handler_t: what answers on [Metrics] Listen=. /healthz: it runs; /readyz: its view of the cluster is
- * complete, 503 before that; /metrics: Prometheus text. */
+/* An http_handler_t each: what answers on [Health] Listen= (/healthz: it runs; /readyz: its view of the
+ * cluster is complete, 503 before that), and on [Metrics] Listen= (/metrics, Prometheus text, and the same
+ * two). */
+void coordinator_handle_health(HttpExchange *x, void *coordinator);
 void coordinator_handle(HttpExchange *x, void *coordinator);
 
 bool coordinator_is_leader(const Coordinator *c);

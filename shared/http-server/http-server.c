@@ -43,6 +43,8 @@
 /* Of the client's connection, through all its requests. */
 typedef struct ServerConnection {
         HttpServer *server;
+        ListNode connections;
+        usec_t end_usec; /* max_age_usec: when it is cut; USEC_INFINITY: never, or it has been */
         struct MHD_Connection *mhd;
         sd_event_source *hangup; /* enabled while suspended */
         char *identity;
@@ -78,8 +80,11 @@ struct HttpServer {
         http_handler_t handler;
         void *userdata;
         size_t max_body_bytes;
+        usec_t max_age_usec;
+        Timer *age_timer;
         uint16_t port;
         List exchanges;
+        List connections; /* oldest first */
         bool running; /* inside the library */
         bool resumed; /* a connection was, which the library sees only when it runs */
 };
@@ -443,23 +448,60 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **cont
 
 /* -- one connection ----------------------------------------------------------------------------------- */
 
+/* The library closes what its client has left, and that is what this looks like. */
+static void connection_cut(ServerConnection *c) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        c->end_usec = USEC_INFINITY;
+        if (info)
+                (void) shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static void on_age(Timer *timer, void *userdata) {
+        HttpServer *s = userdata;
+        usec_t now = loop_now(s->loop);
+
+        LIST_FOREACH (c, &s->connections, ServerConnection, connections) {
+                if (c->end_usec <= now)
+                        connection_cut(c);
+                else if (c->end_usec != USEC_INFINITY)
+                        timer_arm_earlier(s->age_timer, c->end_usec);
+        }
+}
+
+static ServerConnection *connection_new(HttpServer *s, struct MHD_Connection *mhd) {
+        ServerConnection *c = new0(ServerConnection, 1);
+
+        if (!c)
+                return NULL;
+        *c = (ServerConnection){ .server = s, .mhd = mhd, .end_usec = USEC_INFINITY };
+        list_append(&s->connections, &c->connections);
+        if (s->max_age_usec > 0) {
+                c->end_usec = usec_add(loop_now(s->loop), s->max_age_usec);
+                timer_arm_earlier(s->age_timer, c->end_usec);
+        }
+        return c;
+}
+
+static void connection_free(ServerConnection *c) {
+        list_remove(&c->server->connections, &c->connections);
+        sd_event_source_disable_unref(c->hangup);
+        free(c->identity);
+        free(c);
+}
+
 static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code) {
         ServerConnection *c = *context;
 
         switch (code) {
         case MHD_CONNECTION_NOTIFY_STARTED:
-                c = new0(ServerConnection, 1);
-                if (c)
-                        *c = (ServerConnection){ .server = userdata, .mhd = mhd };
-                *context = c;
+                *context = connection_new(userdata, mhd);
                 return;
         case MHD_CONNECTION_NOTIFY_CLOSED:
-                if (!c)
-                        return;
-                sd_event_source_disable_unref(c->hangup);
-                free(c->identity);
-                free(c);
+                if (c)
+                        connection_free(c);
                 *context = NULL;
                 return;
         }
@@ -523,6 +565,7 @@ static int server_start_daemon(HttpServer *s, const HttpServerOptions *o, int fd
                 { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) on_completed, s },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, s },
                 { MHD_OPTION_CONNECTION_LIMIT, max_connections, NULL },
+                { MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_sec(o->idle_timeout_usec), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
                 { MHD_OPTION_END, 0, NULL },
@@ -576,6 +619,8 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
 
         s = new0(HttpServer, 1);
         r = s ? timer_new(l, "http-server", on_timer, s, &s->timer) : -ENOMEM;
+        if (r >= 0)
+                r = timer_new(l, "http-server-age", on_age, s, &s->age_timer);
         if (r < 0) {
                 (void) close(fd);
                 return r;
@@ -584,6 +629,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s->handler = handler;
         s->userdata = userdata;
         s->max_body_bytes = options->max_body_bytes;
+        s->max_age_usec = options->max_age_usec;
         s->port = port_of(fd);
         r = server_start_daemon(s, options, fd);
         if (r < 0)
@@ -610,8 +656,9 @@ HttpServer *http_server_free(HttpServer *s) {
                 }
                 MHD_stop_daemon(s->daemon);
         }
-        assert(s->exchanges.size == 0);
+        assert(s->exchanges.size == 0 && s->connections.size == 0);
         timer_free(s->timer);
+        timer_free(s->age_timer);
         free(s);
         return NULL;
 }

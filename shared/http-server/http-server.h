@@ -3,8 +3,8 @@
 
 /*
  * http-server/: libmicrohttpd in the loop's sd-event (epoll fd as io source, one timer from
- * MHD_get_timeout). Serves metrics and health on loopback or a unix socket, later the webhook; the fake
- * cluster's real face in tests. HTTP/1.1.
+ * MHD_get_timeout). Serves metrics and health (http-face.h), later the webhook; the fake cluster's real
+ * face in tests. HTTP/1.1.
  */
 
 #include <stddef.h>
@@ -24,8 +24,14 @@ typedef struct HttpServerOptions {
          * let in without an identity. */
         const char *client_ca_pem;
         size_t max_body_bytes;    /* larger: 413 before the handler; required */
-        unsigned max_connections; /* 0: 64 */
+        unsigned max_connections; /* 0: 64. Further ones wait to be accepted */
+        /* Of one client's address; further ones are closed at once. 0: as many as max_connections. Clients
+         * of a unix socket have no address, and no such limit. */
+        unsigned max_per_address;
         usec_t idle_timeout_usec; /* of a connection; 0: 60 s; USEC_INFINITY: none */
+        /* So long a connection lives, whatever goes on there: one that sends a byte now and then is never
+         * idle. 0: for ever */
+        usec_t max_age_usec;
 } HttpServerOptions;
 
 /* The PEM texts are copied; a rotated certificate is a new server. -EINVAL (options), -EIO (the library: a

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "listen-address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,6 +36,15 @@ int listen_address_parse(const char *s, const char *default_address, char **ret_
         *ret_address = address;
         *ret_port = (uint16_t) port;
         return 0;
+}
+
+bool listen_address_is_loopback(const char *address) {
+        struct in6_addr in6;
+        struct in_addr in;
+
+        if (inet_pton(AF_INET, address, &in) == 1)
+                return ntohl(in.s_addr) >> 24 == IN_LOOPBACKNET;
+        return inet_pton(AF_INET6, address, &in6) == 1 && IN6_IS_ADDR_LOOPBACK(&in6);
 }
 
 const char *listen_address_unix_path(const char *s) {

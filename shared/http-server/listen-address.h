@@ -10,6 +10,8 @@
  * -ENOMEM. *ret_address is the caller's to free.
  */
 int listen_address_parse(const char *s, const char *default_address, char **ret_address, uint16_t *ret_port);
+/* Of an address as it comes from there: only this machine's processes can be at the other end. */
+bool listen_address_is_loopback(const char *address);
 /* "unix:/run/vesper-agent/metrics": the path behind it, if it is absolute and fits into an address; NULL:
  * not such a text. */
 const char *listen_address_unix_path(const char *s);

@@ -2,6 +2,7 @@
 """What the daemons serve over HTTP: health, readiness, and metrics that any Prometheus reads."""
 
 import contextlib
+import socket
 import time
 
 from daemons import LIMIT, procs
@@ -61,6 +62,24 @@ def _health(base):
     assert fetch(base + "/nothing")[0] == 404, fetch(base + "/nothing")
 
 
+def _health_of_its_own(metrics, health):
+    """Somebody holds every connection that the metrics have: there nobody is served any more, and probes are."""
+    host, port = metrics.split(":")
+    with contextlib.ExitStack() as held:
+        for _ in range(20):
+            held.enter_context(socket.create_connection((host, int(port)), timeout=LIMIT))
+        time.sleep(0.1)
+        assert fetch(f"http://{health}/metrics")[0] == 404, "whoever may probe reads the metrics"
+        for _ in range(10):
+            _health(f"http://{health}")
+        try:
+            fetch(f"http://{metrics}/healthz", timeout=0.5)
+        except OSError:
+            pass
+        else:
+            raise AssertionError("the connections to the metrics are not all held: this shows nothing")
+
+
 def agent_faces(world, figures):
     """the agent's metrics and health: well-formed, and moved by a drain as far as it went"""
     node, _ = world.node(world.unique("face"), "aws:///us-east-1a/i-0123456789abcdef0")
@@ -77,10 +96,12 @@ def agent_faces(world, figures):
             "drains timed": p.value("vesper_agent_notice_to_drained_seconds_count"),
         }
 
-    with _listen() as listen, world.metadata() as metadata, world.agent(node, metadata, **{"Metrics.Listen": listen}) as agent:
+    with _listen() as listen, _listen() as health, world.metadata() as metadata, \
+            world.agent(node, metadata, **{"Metrics.Listen": listen, "Health.Listen": health}) as agent:
         base = f"http://{listen}"
         agent.wait_line("READY")
         _health(base)
+        _health_of_its_own(listen, health)
         world.cluster.wait_for(lambda: page(base).value("vesper_agent_looks_total", result="none") > 0, LIMIT,
                                "a look that shows nothing")
         before = page(base)
@@ -116,14 +137,16 @@ def coordinator_faces(world, figures):
             "evictions": p.value(name + "evictions_total", answer="Evicted"),
         }
 
-    with _listen() as listen, _listen() as other, \
-            world.coordinator("face", **{"Metrics.Listen": listen}) as leader:
+    with _listen() as listen, _listen() as other, _listen() as health, \
+            world.coordinator("face", **{"Metrics.Listen": listen, "Health.Listen": health}) as leader:
         leader.wait_line("LEASE_ACQUIRED")
         with world.coordinator("face", **{"Metrics.Listen": other}) as standby:
             for daemon, address, words in ((leader, listen, "leading\n"), (standby, other, "standing by\n")):
                 daemon.wait_line("READY")
                 _health(f"http://{address}")
                 assert fetch(f"http://{address}/readyz")[::2] == (200, words), fetch(f"http://{address}/readyz")
+            assert fetch(f"http://{health}/readyz")[::2] == (200, "leading\n"), fetch(f"http://{health}/readyz")
+            _health_of_its_own(listen, health)
             world.wait_adopted(node)
             before = _page_when(f"http://{listen}", known, {"nodes": 1, "nodeclaims": 1, "adoptions_total": 1})
             world.delete_node(node)

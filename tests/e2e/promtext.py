@@ -105,10 +105,10 @@ class Page:
         assert self.value(name + "_sum") >= 0, f"{name}: its sum is negative"
 
 
-def fetch(url):
+def fetch(url, timeout=60):
     """Status, type and text, whatever the status."""
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
             return answer.status, answer.headers.get("Content-Type"), answer.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.headers.get("Content-Type"), e.read().decode()

@@ -236,7 +236,8 @@ def coordinator_pod(bed, figures):
     env = json.dumps([{"name": k, "value": v} for k, v in AWS_KEYS.items()])
     objects = bed.tools.objects(bed.tools.template(
         f'coordinator.config.Provider={{"Name": "ec2", "Endpoint": "{world.ec2log.endpoint}", "Region": "{world.ec2.region}"}}',
-        f'coordinator.config.Metrics={{"Listen": "0.0.0.0:{bed.port()}"}}', f"coordinator.env={env}"))
+        f'coordinator.config.Metrics={{"Listen": "0.0.0.0:{bed.port()}"}}',
+        f'coordinator.config.Health={{"Listen": "0.0.0.0:{bed.port()}"}}', f"coordinator.env={env}"))
     api = (bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token("vesper-coordinator"))
     mark = world.audit.mark()
     world.pool(pool, "1h")
@@ -249,7 +250,11 @@ def coordinator_pod(bed, figures):
     with pod.daemon as daemon:
         daemon.wait_line("READY")
         world.wait_adopted(node, forced, kept)
-        bed.probe(pod.container["ports"][0]["containerPort"], "/healthz", "/readyz", "/metrics")
+        ports = {p["name"]: p["containerPort"] for p in pod.container["ports"]}
+        for probe in (pod.container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")):
+            assert probe["port"] == "health", probe
+            bed.probe(ports["health"], probe["path"])
+        bed.probe(ports["metrics"], "/metrics")
         # A node that somebody deletes, with a budget; its claim follows it. What takes no second is not told in its conditions.
         stuck, = bed.cluster.create_pods(node, 1, prefix="stuck", stop="never")
         world.delete_node(node)

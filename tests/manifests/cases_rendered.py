@@ -49,7 +49,7 @@ def whole(bed, figures):
     kinds = sorted(o["kind"] for o in objects)
     wanted = sorted(["CustomResourceDefinition"] * 3 + ["ConfigMap"] * 2 + ["ServiceAccount"] * 2 + ["FlowSchema"] * 2 + [
         "Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "DaemonSet",
-        "PodDisruptionBudget"
+        "PodDisruptionBudget", "NetworkPolicy"
     ])
     assert kinds == wanted, f"{kinds} are rendered, {wanted} are meant"
     for o in objects:
@@ -103,6 +103,19 @@ def values(bed, figures):
     conf = configuration(one(objects, "ConfigMap", "vesper-agent-conf")["data"]["agent.conf"])
     assert conf["Metadata"] == {"Source": "none"} and conf["Shutdown"] == {"MaxSec": "5min"}, conf
 
+    # Only the port of the metrics is open to anybody, and the probes do not ask there.
+    for given, peers in (((), 1), (("networkPolicy.metricsFrom=[]",), 0)):
+        objects = tools.objects(tools.template(*given))
+        policy, container = one(objects, "NetworkPolicy")["spec"], pod_of(one(objects, "Deployment"))["containers"][0]
+        opened = [(port["port"], peer) for rule in policy.get("ingress", []) for port in rule["ports"] for peer in rule["from"]]
+        assert policy["policyTypes"] == ["Ingress"] and [port for port, _ in opened] == ["metrics"] * peers, policy
+        assert all(rule["from"] for rule in policy.get("ingress", [])), f"a rule without peers lets everybody in: {policy}"
+        probes = {container[kind]["httpGet"]["port"] for kind in ("livenessProbe", "readinessProbe")}
+        assert probes == {"health"}, f"the probes ask at {probes}"
+        selected = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+        assert policy["podSelector"]["matchLabels"].items() <= selected.items(), (policy, selected)
+    assert not [o for o in tools.objects(tools.template("networkPolicy.create=false")) if o["kind"] == "NetworkPolicy"]
+
     digest = "sha256:" + "ab" * 32
     pod = pod_of(one(tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}')), "Deployment"))
     assert pod["containers"][0]["image"] == f"c@{digest}", pod["containers"][0]["image"]
@@ -136,6 +149,10 @@ def nonsense(bed, figures):
         ('coordinator.config.Drain={"Protected": "never"}', "/coordinator/config/Drain/Protected"),
         ('coordinator.config.Drain={"LoadBalancerWaitSec": "soon"}', "/coordinator/config/Drain/LoadBalancerWaitSec"),
         ('coordinator.config.Metrics.Listen="127.0.0.1:9102"', "/coordinator/config/Metrics/Listen"),
+        ('coordinator.config.Health.Listen="127.0.0.1:9103"', "/coordinator/config/Health/Listen"),
+        ('coordinator.config.Health=null', "Health"),
+        ('networkPolicy.create="yes"', "/networkPolicy/create"),
+        ('networkPolicy.from=[]', "'from' not allowed"),
         ('coordinator.config.Provider.Region="a\\nName=exec"', "/coordinator/config/Provider/Region"),
         ('coordinator.image.digest="sha256:1"', "/coordinator/image/digest"),
         ('coordinator.resources.limits={"memory": "much"}', "/coordinator/resources/limits/memory"),
@@ -144,6 +161,7 @@ def nonsense(bed, figures):
         ('agent={"enabled": true, "distribution": "other"}', "needs agent.credential"),
         ('agent.credential=[{"path": "kubelet.conf"}]', "/agent/credential/0/path"),
         ('agent.config.Metrics.Listen="0.0.0.0:9101"', "/agent/config/Metrics/Listen"),
+        ('agent.config.Health.Listen="0.0.0.0:9104"', "/agent/config/Health/Listen"),
         ('agent.config.Metadata={"PollSec": "often"}', "/agent/config/Metadata/PollSec"),
         ('agent.maxUnavailable="0%"', "/agent/maxUnavailable"),
         ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),

@@ -113,7 +113,7 @@ class Bed:
         source = '"Source": "none"' if metadata == "none" else f'"Endpoint": "{metadata}", "PollSec": "1s"'
         objects = self.tools.objects(self.tools.template(
             f'agent={{"enabled": true, "distribution": "{distribution}", "config": {{"Metadata": {{{source}}}, '
-            f'"Metrics": {{"Listen": "127.0.0.1:{self.port()}"}}}}, "credential": {json.dumps(credential or [])}}}'))
+            f'"Metrics": {{"Listen": "127.0.0.1:{self.port()}"}}, "Health": {{"Listen": "127.0.0.1:{self.port()}"}}}}, "credential": {json.dumps(credential or [])}}}'))
         pod = Pod(self, objects, "DaemonSet", "vesper-agent", host=host, fields={"spec.nodeName": node})
         with pod.daemon:
             during(pod)

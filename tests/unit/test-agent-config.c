@@ -56,6 +56,11 @@ static void test_settings(void **state) {
                   "must look like" },
                 { "metrics on a socket", "Metrics.Listen=unix:/run/vesper-agent/metrics", NULL,
                   AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
+                { "health nowhere", "Health.Listen=127.0.0.1", NULL, NULL, 0,
+                  "[Health] Listen=127.0.0.1 is no address to listen on; it must look like 127.0.0.1:9104" },
+                { "health on any port", "Health.Listen=127.0.0.1:0", NULL, NULL, 0, "must look like" },
+                { "health on a socket", "Health.Listen=unix:/run/vesper-agent/health", NULL,
+                  AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
                 { "metrics on loopback", "Metrics.Listen=:9101", NULL, AGENT_METADATA_ENDPOINT,
                   METADATA_SOURCE_EC2, "" },
         };

@@ -167,32 +167,11 @@ static void test_no_metrics(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
 
         r->config.metrics_listen = strdup("nowhere");
+        r->config.health_listen = strdup("nor here");
         agent_rig_start(r);
         assert_true(agent_rig_said(r, "Failed to listen on nowhere for metrics, going on without"));
+        assert_true(agent_rig_said(r, "Failed to listen on nor here for health, going on without"));
         assert_drained_by_notice(r);
-}
-
-/* Only its owner reaches what is served at a path. */
-static void test_metrics_at_a_path(void **state) {
-        char folder[] = "/tmp/vesper-unix-XXXXXX";
-        AgentMetricsPage page = { 0 };
-        _cleanup_free_ char *path = NULL, *listen = NULL;
-        HttpServer *server = NULL;
-        Loop *l = NULL;
-        struct stat st;
-
-        assert_non_null(mkdtemp(folder));
-        path = strf("%s/metrics", folder);
-        listen = strf("unix:%s", path);
-        assert_return_code(loop_new(&l), 0);
-        assert_return_code(agent_metrics_serve(l, listen, &page, &server), 0);
-        assert_return_code(stat(path, &st), errno);
-        assert_true(S_ISSOCK(st.st_mode));
-        assert_int_equal(st.st_mode & 0022, 0); /* connecting takes write permission */
-        http_server_free(server);
-        loop_free(l);
-        unlink(path);
-        assert_return_code(rmdir(folder), errno);
 }
 
 int main(void) {
@@ -205,7 +184,6 @@ int main(void) {
                 cmocka_unit_test(test_drain_again_after_release),
                 cmocka_unit_test(test_drain_and_shutdown),
                 cmocka_unit_test(test_no_metrics),
-                cmocka_unit_test(test_metrics_at_a_path),
         };
 
         return cmocka_run_group_tests_name("agent-machine", tests, NULL, NULL);

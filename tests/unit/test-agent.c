@@ -927,18 +927,6 @@ static void test_reason_removed_while_down(void **state) {
         assert_string_equal(agent_phase(r->agent), "Idle");
 }
 
-static void test_metrics_port(void **state) {
-        _cleanup_(loop_freep) Loop *loop = NULL;
-        AgentMetricsPage page = { 0 };
-        HttpServer *server = NULL;
-
-        assert_return_code(loop_new(&loop), 0);
-        assert_return_code(agent_metrics_serve(loop, ":0", &page, &server), 0);
-        assert_true(http_server_port(server) > 0);
-        http_server_free(server);
-        assert_int_equal(agent_metrics_serve(loop, "no port", &page, &server), -EINVAL);
-}
-
 /* What a scraper reads. */
 static void test_metrics_page(void **state) {
         static const struct {
@@ -948,7 +936,7 @@ static void test_metrics_page(void **state) {
         } rows[] = {
                 { HTTP_GET, "/healthz", "ok\n", 200 },
                 { HTTP_HEAD, "/healthz", "ok\n", 200 },
-                { HTTP_GET, "/", "see /metrics\n", 404 },
+                { HTTP_GET, "/", "see /metrics and /healthz\n", 404 },
                 { HTTP_POST, "/metrics", "only GET\n", 405 },
         };
         _cleanup_(agent_rig_freep) AgentRig *r = calm_rig();
@@ -976,6 +964,14 @@ static void test_metrics_page(void **state) {
                 assert_int_equal(q.status, rows[i].status);
                 assert_string_equal(q.body, rows[i].body);
         }
+
+        print_message("the health listener tells no metrics\n");
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_page_ Page q =
+                        page_ask(agent_health_handle, NULL, HTTP_GET, i == 0 ? "/healthz" : "/metrics");
+
+                assert_int_equal(q.status, i == 0 ? 200 : 404);
+        }
 }
 
 int main(void) {
@@ -989,7 +985,6 @@ int main(void) {
                 cmocka_unit_test(test_expired),
                 cmocka_unit_test(test_many_of_them),
                 cmocka_unit_test(test_reason_removed_while_down),
-                cmocka_unit_test(test_metrics_port),
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_person_uncordons),
                 cmocka_unit_test(test_person_uncordons_no_disk),

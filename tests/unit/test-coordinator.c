@@ -520,7 +520,7 @@ static void assert_page(RigCoordinator *c, const char *path, unsigned status, co
 
 static void test_page(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
-        _cleanup_page_ Page refused = { 0 };
+        _cleanup_page_ Page refused = { 0 }, health = { 0 }, metrics = { 0 };
         RigCoordinator *a, *b;
         (void) state;
 
@@ -534,6 +534,10 @@ static void test_page(void **state) {
         assert_page(a, "/readyz", 200, "leading");
         assert_page(b, "/readyz", 200, "standing by");
         assert_page(a, "/", 404, "not found");
+        health = page_ask(coordinator_handle_health, b->coordinator, HTTP_GET, "/readyz");
+        assert_int_equal(health.status, 200);
+        metrics = page_ask(coordinator_handle_health, b->coordinator, HTTP_GET, "/metrics");
+        assert_int_equal(metrics.status, 404); /* not where anybody may probe */
         refused = page_ask(coordinator_handle, a->coordinator, HTTP_DELETE, "/metrics");
         assert_int_equal(refused.status, 405);
 

@@ -91,10 +91,30 @@ static void test_listen_unix(void **state) {
         (void) rmdir(folder);
 }
 
+static void test_loopback(void **state) {
+        static const struct {
+                const char *address;
+                bool loopback;
+        } rows[] = {
+                { "127.0.0.1", true },  { "127.8.9.10", true },
+                { "::1", true },        { "0.0.0.0", false },
+                { "::", false },        { "10.0.0.127", false },
+                { "::2", false },       { "126.0.0.1", false },
+                { "localhost", false }, { "::ffff:10.0.0.1", false },
+                { "128.0.0.1", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                print_message("%s\n", rows[i].address);
+                assert_int_equal(listen_address_is_loopback(rows[i].address), rows[i].loopback);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_unix_path),
+                cmocka_unit_test(test_loopback),
                 cmocka_unit_test(test_listen_unix),
         };
 

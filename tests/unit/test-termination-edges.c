@@ -955,13 +955,17 @@ static void test_pool_and_claim_without_node(void **state) {
 /* -- the process ---------------------------------------------------------------------------------------- */
 
 static void test_nowhere_to_listen(void **state) {
-        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        static const char *const settings[] = { "Metrics.Listen=nowhere", "Health.Listen=nowhere" };
         (void) state;
 
-        r->settings[0] = (char *) (uintptr_t) "Metrics.Listen=nowhere";
-        rig_make(r, 0);
-        assert_int_equal(rig_try_start(r, 0), -EINVAL);
-        assert_null(r->coordinators[0]);
+        for (size_t i = 0; i < ELEMENTSOF(settings); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                r->settings[0] = (char *) (uintptr_t) settings[i];
+                rig_make(r, 0);
+                assert_int_equal(rig_try_start(r, 0), -EINVAL);
+                assert_null(r->coordinators[0]);
+        }
 }
 
 int main(void) {

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "file-util.h"
+#include "http-face.h"
+#include "string-util.h"
+
+#define CLIENTS_MAX 64u
+#define REQUEST "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static void handler(HttpExchange *x, void *userdata) {
+        http_reply_text(x, 200, "text/plain", "ok\n");
+}
+
+/* -- clients, each on a connection of its own ------------------------------------------------------------
+ */
+
+/* From 127.0.0.HOST. */
+static int client_new(const HttpServer *s, unsigned host) {
+        struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((127u << 24) + host) };
+        struct sockaddr_in to = { .sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons(http_server_port(s)) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_return_code(bind(fd, (struct sockaddr *) &from, sizeof(from)), errno);
+        assert_return_code(connect(fd, (struct sockaddr *) &to, sizeof(to)), errno);
+        assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
+        return fd;
+}
+
+static bool client_is_closed(int fd) {
+        char byte;
+        ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
+
+        return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static void run_for(Loop *l, usec_t usec) {
+        usec_t end = loop_now(l) + usec;
+
+        while (loop_now(l) < end)
+                assert_true(loop_iterate(l, MIN(usec_sub(end, loop_now(l)), 20 * USEC_PER_MSEC)) >= 0);
+}
+
+/* Is a request from there answered within so long? */
+static bool probe(Loop *l, const HttpServer *s, unsigned host, usec_t patience_usec) {
+        usec_t end = loop_now(l) + patience_usec;
+        _cleanup_close_ int fd = client_new(s, host);
+        char answer[512] = "";
+
+        (void) send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL);
+        while (loop_now(l) < end && !client_is_closed(fd)) {
+                ssize_t n = recv(fd, answer, sizeof(answer) - 1, 0);
+
+                if (n > 0 && startswith(answer, "HTTP/1.1 200"))
+                        return true;
+                assert_true(loop_iterate(l, 10 * USEC_PER_MSEC) >= 0);
+        }
+        return false;
+}
+
+typedef struct Crowd {
+        int fds[CLIENTS_MAX];
+        size_t n;
+} Crowd;
+
+static void crowd_done(Crowd *c) {
+        for (size_t i = 0; i < c->n; i++)
+                (void) close(c->fds[i]);
+        c->n = 0;
+}
+
+static void crowd_add(Crowd *c, Loop *l, const HttpServer *s, unsigned host, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                assert_true(c->n < CLIENTS_MAX);
+                c->fds[c->n++] = client_new(s, host);
+                run_for(l, USEC_PER_MSEC);
+        }
+}
+
+static size_t crowd_open(const Crowd *c) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < c->n; i++)
+                n += !client_is_closed(c->fds[i]);
+        return n;
+}
+
+/* A network with nothing but loopback, so that what listens on every address is heard by nobody else. False:
+ * this machine lets us make none. */
+static bool own_network(void) {
+        struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+        _cleanup_close_ int fd = -EBADF;
+
+        if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+                return false;
+        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) >= 0;
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------- */
+
+/* As the pod of a coordinator has them. 0.0.0.0 is no loopback address, so that all limits hold; clients
+ * come by loopback. */
+static void test_metrics_are_held(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        HttpServer *metrics = NULL, *health = NULL;
+        _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
+        (void) state;
+
+        if (!own_network())
+                skip();
+        assert_return_code(loop_new(&l), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_METRICS, ":0", "0.0.0.0", handler, NULL, &metrics), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "0.0.0.0", handler, NULL, &health), 0);
+
+        print_message("  one address holds no more than its share of the metrics\n");
+        crowd_add(&crowd, l, metrics, 2, 10);
+        run_for(l, 50 * USEC_PER_MSEC);
+        assert_int_equal(crowd_open(&crowd), 4);
+        assert_true(probe(l, metrics, 1, USEC_PER_SEC));
+
+        print_message("  several addresses hold all of them, and no probe fails\n");
+        for (unsigned host = 3; host <= 5; host++)
+                crowd_add(&crowd, l, metrics, host, 4);
+        run_for(l, 50 * USEC_PER_MSEC);
+        assert_int_equal(crowd_open(&crowd), 16);
+        assert_false(probe(l, metrics, 1, 200 * USEC_PER_MSEC));
+        for (unsigned i = 0; i < 20; i++)
+                assert_true(probe(l, health, 1, USEC_PER_SEC));
+        assert_int_equal(crowd_open(&crowd), 16);
+
+        print_message("  one address holds no more than its share of the health\n");
+        crowd_done(&crowd);
+        crowd_add(&crowd, l, health, 2, 20);
+        run_for(l, 50 * USEC_PER_MSEC);
+        assert_int_equal(crowd_open(&crowd), 8);
+        assert_true(probe(l, health, 1, USEC_PER_SEC));
+        crowd_done(&crowd);
+        http_server_free(metrics);
+        http_server_free(health);
+}
+
+/* Those who hold all connections and are never idle. */
+static void test_health_is_held(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        HttpServer *health = NULL;
+        _cleanup_(crowd_done) Crowd silent = { .n = 0 }, busy = { .n = 0 };
+        usec_t began;
+        (void) state;
+
+        assert_return_code(loop_new(&l), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "127.0.0.1", handler, NULL, &health), 0);
+        began = loop_now(l);
+        crowd_add(&silent, l, health, 1, 16); /* loopback: no limit per address */
+        crowd_add(&busy, l, health, 1, 16);
+        assert_int_equal(crowd_open(&silent) + crowd_open(&busy), 32);
+        assert_false(probe(l, health, 1, 100 * USEC_PER_MSEC));
+        while (loop_now(l) < began + 8 * USEC_PER_SEC) {
+                for (size_t i = 0; i < busy.n; i++)
+                        (void) send(busy.fds[i], "G", 1, MSG_NOSIGNAL);
+                run_for(l, 500 * USEC_PER_MSEC);
+        }
+        print_message("  after 8 s the silent ones are gone, and a probe finds its place\n");
+        assert_int_equal(crowd_open(&silent), 0);
+        assert_int_equal(crowd_open(&busy), 16);
+        assert_true(probe(l, health, 1, USEC_PER_SEC));
+
+        print_message("  after 12 s so are those that say a byte now and then\n");
+        while (loop_now(l) < began + 12 * USEC_PER_SEC) {
+                for (size_t i = 0; i < busy.n; i++)
+                        (void) send(busy.fds[i], "G", 1, MSG_NOSIGNAL);
+                run_for(l, 500 * USEC_PER_MSEC);
+        }
+        assert_int_equal(crowd_open(&busy), 0);
+        http_server_free(health);
+}
+
+static void test_no_address(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        HttpServer *s = NULL;
+        (void) state;
+
+        assert_return_code(loop_new(&l), 0);
+        assert_int_equal(http_face_new(l, HTTP_FACE_METRICS, "no port", "127.0.0.1", handler, NULL, &s),
+                         -EINVAL);
+        assert_int_equal(
+                http_face_new(l, HTTP_FACE_METRICS, "192.0.2.1:9101", "127.0.0.1", handler, NULL, &s),
+                -EADDRNOTAVAIL);
+        assert_null(s);
+}
+
+/* Only its owner reaches what is served at a path; there are no addresses there, and no limit of one. */
+static void test_path(void **state) {
+        char folder[] = "/tmp/vesper-unix-XXXXXX";
+        _cleanup_free_ char *path = NULL, *listen = NULL;
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+        _cleanup_(crowd_done) Crowd crowd = { .n = 0 };
+        HttpServer *server = NULL;
+        mode_t mask = umask(0077);
+        Loop *l = NULL;
+        struct stat st;
+        (void) state;
+
+        assert_non_null(mkdtemp(folder));
+        path = strf("%s/metrics", folder);
+        listen = strf("unix:%s", path);
+        assert_return_code(loop_new(&l), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_METRICS, listen, "127.0.0.1", handler, NULL, &server),
+                           0);
+        assert_return_code(stat(path, &st), errno);
+        assert_true(S_ISSOCK(st.st_mode));
+        assert_int_equal(st.st_mode & 0077, 0); /* connecting takes write permission */
+        strcpy(to.sun_path, path);
+        for (; crowd.n < 10; crowd.n++) {
+                crowd.fds[crowd.n] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+                assert_return_code(connect(crowd.fds[crowd.n], (struct sockaddr *) &to, sizeof(to)), errno);
+        }
+        run_for(l, 50 * USEC_PER_MSEC);
+        assert_int_equal(crowd_open(&crowd), 10);
+        http_server_free(server);
+        loop_free(l);
+        unlink(path);
+        assert_return_code(rmdir(folder), errno);
+        (void) umask(mask);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_metrics_are_held),
+                cmocka_unit_test(test_health_is_held),
+                cmocka_unit_test(test_no_address),
+                cmocka_unit_test(test_path),
+        };
+
+        return cmocka_run_group_tests_name("http-face", tests, NULL, NULL);
+}
