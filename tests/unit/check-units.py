@@ -59,9 +59,27 @@ def compile_catalog(tree):
     with tempfile.TemporaryDirectory(prefix="vesper-catalog-") as root:
         os.makedirs(root + "/usr/lib/systemd/catalog")
         os.makedirs(root + "/var/lib/systemd/catalog")
-        shutil.copy(tree + "/systemd/vesper.catalog", root + "/usr/lib/systemd/catalog/")
-        r = subprocess.run(["journalctl", "--update-catalog", "--root=" + root], capture_output=True, text=True)
-        check(r.returncode == 0 and not r.stderr, f"journalctl --update-catalog: exit {r.returncode}, said {r.stderr!r}")
+        rules = read(tree, "systemd/meson.build")
+        # One package after the other is installed.
+        for name in ("vesper-agent.catalog", "vesper-coordinator.catalog"):
+            check(f"'{name}'" in rules, f"no package installs the catalogue as {name}")
+            shutil.copy(tree + "/systemd/vesper.catalog", f"{root}/usr/lib/systemd/catalog/{name}")
+            r = subprocess.run(["journalctl", "--update-catalog", "--root=" + root], capture_output=True, text=True)
+            check(r.returncode == 0 and not r.stderr, f"journalctl --update-catalog: exit {r.returncode}, said {r.stderr!r}")
+            r = subprocess.run(["journalctl", "--dump-catalog", "--root=" + root], capture_output=True, text=True)
+            bodies = r.stdout.count("\nThe agent delays it no longer;")
+            check(bodies == 1, f"with {name} an entry's text is shown {bodies} times")
+
+
+def check_warnings(tree):
+    """What a terminationGracePeriod does stands wherever somebody may look who sets one: all three warnings."""
+    for path in ("packaging/man/vesper-coordinator.8.in", "packaging/helm/vesper/templates/NOTES.txt"):
+        text = " ".join(re.sub(r"^\.\w+ ?", "", read(tree, path), flags=re.M).replace("\\-", "-").split())
+        for words in ("terminationGracePeriod", "immutable", "all nodes of the pool", "is longer", "as soon as", "drain",
+                      "PodDisruptionBudgets", "before the period is over"):
+            check(words in text, f"{path} does not say '{words}' of terminationGracePeriod")
+    check("replaces all nodes of the pool" in " ".join(read(tree, "packaging/manifests/crds/nodepools.yaml").split()),
+          "the CRD does not say what a change of terminationGracePeriod does")
 
 
 def copy_units(tree, folder):
@@ -143,6 +161,7 @@ def main():
     tree = sys.argv[1]
     check_catalog(tree)
     compile_catalog(tree)
+    check_warnings(tree)
     check_units(tree)
     check_what_counts(tree)
     for f in failures:
