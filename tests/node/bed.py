@@ -134,17 +134,22 @@ class Bed:
             self._local.admin = Client(self.cluster.ports["apiserver"], self.cluster.ca, self.cluster.certificate("admin"))
         return self._local.admin
 
-    def node(self, number, layers="vesper"):
-        """That node, on and Ready; made if it is not there, or boots from something else than those of system.Layers."""
+    def node(self, number, layers="vesper", fresh=False):
+        """That node, on and Ready; made if it is not there, if it boots from something else than those of system.Layers, or if
+        it is to be fresh: as it was installed."""
         with self._lock:
             node, lower = self.nodes.get(number), getattr(self.layers, layers)
-            if node is not None and node.lower is not lower:
+            if node is not None and (fresh or node.lower is not lower):
                 node.destroy()
                 node = None
             if node is None:
                 node = self.nodes[number] = Node(self, number, lower)
         if not node.is_on():
-            node.power_on()
+            try:
+                node.power_on()
+            except BaseException:
+                self.discard(node)  # or the next one who asks would get it as it is
+                raise
         return node
 
     def harbor(self):

@@ -98,6 +98,7 @@ class Node:
         self.popen = None
         self.pid1 = None
         self.booted = None  # when it was started, seconds since 1970
+        self.began = 0  # when the case began that has it: what was logged before is another's
         self.hangs = 0  # of the bed's own, see stop_hung()
         self.changed = False  # by a case, in a way that the next one must not see
         self._made = False
@@ -282,19 +283,22 @@ class Node:
         """A property of a unit, as systemctl shows it."""
         return self.run("systemctl", "show", "-P", prop, unit).strip()
 
-    def agent_pid(self):
-        """Of the agent, as this machine counts; None while it does not run."""
-        inner = self.show("vesper-agent.service", "MainPID")
+    def main_pid(self, unit):
+        """Of that unit's main process, as this machine counts; None while it does not run."""
+        inner = self.show(unit, "MainPID")
         if inner == "0":
             return None
         for path in glob.glob("/proc/[0-9]*/status"):
             with contextlib.suppress(OSError):
                 with open(path, encoding="ascii", errors="replace") as f:
                     text = f.read()
-                if re.search(r"^Name:\s+vesper-agent$", text, re.M) and re.search(rf"^NSpid:.*\t{inner}$", text, re.M) and \
+                if re.search(rf"^NSpid:.*\t{inner}$", text, re.M) and \
                         os.stat(os.path.dirname(path) + "/ns/pid").st_ino == os.stat(f"/proc/{self.pid1}/ns/pid").st_ino:
                     return int(path.split("/")[2])
         return None
+
+    def agent_pid(self):
+        return self.main_pid("vesper-agent.service")
 
     def inhibitors(self):
         """{who: what} of logind's inhibitors, as its own files say."""
@@ -310,8 +314,8 @@ class Node:
     # -- the journal
 
     def journal(self, *arguments, since=None):
-        """Its lines, oldest first; while the machine is off, too. since: seconds since 1970."""
-        text = self._journalctl("-o", "json", "--all", *arguments, since=since)
+        """Its lines, oldest first; while the machine is off, too. since: seconds since 1970; without it, since the case began."""
+        text = self._journalctl("-o", "json", "--all", *arguments, since=since or self.began)
         return [JournalLine(json.loads(line)) for line in text.splitlines() if line.startswith("{")]
 
     def _journalctl(self, *arguments, since=None):
@@ -336,6 +340,11 @@ class Node:
             line for line in self.journal("-u", "vesper-agent", since=since)
             if (name is None or line.name == name) and all(line.get(k) == v for k, v in fields.items())
         ]
+
+    def agent_is_connected(self):
+        """Do its watches of its pods and of its Node stand? It tells of each that does, and that does not any more."""
+        told = [line.name for line in self.said(since=self.booted, _PID=self.show("vesper-agent.service", "MainPID"))]
+        return told.count("API_BACK") - told.count("API_UNREACHABLE") == 2
 
     def wait_said(self, name, since, timeout=20, **fields):
         return wait_for(lambda: self.said(name, since, **fields), timeout, f"{self.name}'s agent says {name} {fields or ''}",

@@ -3,6 +3,8 @@
 """Suite node: real machines (systemd-nspawn) with our package in a real cluster. Prints each case and what it measured; the
 last line counts.
 
+    tests/node/run.py                  all cases but those that take long to measure
+    tests/node/run.py --all            these, too
     tests/node/run.py [PATTERN...]     only the cases whose function or sentence has one of these in it
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
@@ -92,8 +94,11 @@ class Runner:
             numbers = [self.numbers.get() for _ in range(getattr(case, "machines", 1))]
         begin, since, figures, trouble, kind, machines = time.monotonic(), time.time(), Figures(), None, "ok", []
         try:
-            machines = [self._machine(number, case) for number in numbers]
+            for number in numbers:
+                machines.append(self._machine(number, case))
             begin, since = time.monotonic(), time.time()
+            for node in machines:
+                node.began = since
             case(self.bed, *machines, figures)
             for node in machines:
                 assert not node.crashes(since), f"the agent of {node.name} crashed: {node.crashes(since)}"
@@ -114,22 +119,40 @@ class Runner:
     _print_and_take = threading.Lock()
 
     def _machine(self, number, case):
-        """A machine that is Ready, with nothing on it."""
-        node = self.bed.node(number, getattr(case, "layers", "vesper"))
-        wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
-                 lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
+        """A machine that is Ready, with nothing on it, whose agent has got over what cases elsewhere did to the control plane."""
+        node = self.bed.node(number, getattr(case, "layers", "vesper"), fresh=getattr(case, "fresh", False))
+        try:
+            wait_for(lambda: node.show("vesper-agent.service", "ActiveState") == "active", 60,
+                     lambda: f"vesper-agent is active on {node.name}; it says\n{node.explained()}", 0.1)
+            node.wait_ready()
+            node.wait_clean()
+            wait_for(node.agent_is_connected, 60,
+                     lambda: f"the watches of {node.name}'s agent stand; it says\n{node.explained(node.booted)}", 0.1)
+        except BaseException:
+            self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text())
+            self.bed.discard(node)
+            raise
         return node
 
     def _clean(self, machines, kind):
+        """What a case has changed on its machines, or left undone, must not be the next one's."""
         for node in machines:
             self.hangs += node.hangs
             node.hangs = 0
-            self.bed.remove_workloads(node.name + "-")
-            # What a case has changed on the machine, or left undone, must not be the next one's.
-            if kind != "ok" or node.changed or not node.is_on() or node.marks():
+            try:
+                self.bed.remove_workloads(node.name + "-")
+                keep = kind == "ok" and not node.changed and node.is_on() and not node.marks()
+                if keep:
+                    node.forget_traces()
+            except Exception as e:  # pylint: disable=broad-except
+                print(f"        {node.name} could not be made clean, and is thrown away: {e}", flush=True)
+                keep = False
+            if not keep:
                 self.bed.discard(node)
-            else:
-                node.forget_traces()
+
+    def _keep(self, name, text):
+        with open(os.path.join(self.logs, name), "w", encoding="utf-8") as f:
+            f.write(text)
 
     def _keep_log(self, case, machines, since, trouble):
         text = ""
@@ -137,10 +160,8 @@ class Runner:
             with contextlib.suppress(Exception):
                 text += f"==== {node.name}: journalctl -u vesper-agent -x\n{node.explained(since - 5)}\n"
                 if trouble:
-                    with open(os.path.join(self.logs, f"{case.__name__}.{node.name}.journal"), "w", encoding="utf-8") as f:
-                        f.write(node.journal_text(since - 5))
-        with open(os.path.join(self.logs, case.__name__ + ".log"), "w", encoding="utf-8") as f:
-            f.write(f"{case.__name__}: {case.__doc__}\n{trouble or ''}\n{text}")
+                    self._keep(f"{case.__name__}.{node.name}.journal", node.journal_text(since - 5))
+        self._keep(case.__name__ + ".log", f"{case.__name__}: {case.__doc__}\n{trouble or ''}\n{text}")
         return text
 
     def _tell(self, case, kind, took, figures, trouble, explained):
@@ -179,9 +200,11 @@ def inside(folder, name, arguments):
 
 
 def chosen(arguments):
-    found = [c for c in CASES if not arguments or any(a in c.__name__ or a in c.__doc__ for a in arguments)]
+    patterns = [a for a in arguments if a != "--all"]
+    found = [c for c in CASES if any(a in c.__name__ or a in c.__doc__ for a in patterns) or
+             (not patterns and ("--all" in arguments or not getattr(c, "long", False)))]
     for case in found:
-        case.named = bool(arguments)
+        case.named = bool(patterns)
     return found
 
 
@@ -245,7 +268,7 @@ def main():
     procs.exit_on_signals()
     try:
         # There is no way to the outside from the namespaces: what is cached is made here.
-        system.prepare()
+        system.prepare(newer=any(getattr(c, "layers", None) == "newer" for c in chosen(arguments)))
     except system.Unavailable as e:
         print(f"skipped {len(chosen(arguments))} cases of node: {e}")
         print(f"0 passed, 0 failed, {len(chosen(arguments))} skipped")

@@ -46,9 +46,14 @@ def run(*command, **options):
     return done.stdout
 
 
-def prepare():
-    """All that is made once: the base system, the package, the control plane."""
+def prepare(newer):
+    """All that is made once: the base system, the one with a newer systemd if that is wanted, the package, the control plane."""
     debroot.base(PACKAGES)
+    if newer:
+        try:
+            debroot.base_with_backports(PACKAGES, NEWER)
+        except Unavailable as e:  # the case that wants it says so, too
+            print(f"no newer systemd: {e}", flush=True)
     package()
     build_cluster()
 
