@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What an idle agent cannot go below: a look at its metadata service a second, and nothing else. Until it
- * is killed.
+ * What an idle agent cannot go below: a look at its metadata service a second, or every POLL_LIMIT_SEC of
+ * the environment, and nothing else. Until it is killed.
  *
  *      poll-limit                   only the wakeup
  *      poll-limit URL               by libcurl, which is spared what it can be: it need not take the URL
@@ -69,11 +69,15 @@ static bool look_by_socket(const struct sockaddr_in *to, const char *request, si
 
 int main(int argc, char **argv) {
         CURL *easy = argc == 2 ? prepare(argv[1]) : NULL;
+        const char *every = getenv("POLL_LIMIT_SEC");
+        time_t interval_sec = every ? atoi(every) : 1;
         struct sockaddr_in to = { .sin_family = AF_INET };
         char request[512];
         struct timespec next;
         int length = 0;
 
+        if (interval_sec < 1)
+                return 2;
         if (argc == 4) {
                 to.sin_port = htons((in_port_t) atoi(argv[2]));
                 length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s:%s\r\n\r\n", argv[3],
@@ -83,7 +87,7 @@ int main(int argc, char **argv) {
         }
         (void) clock_gettime(CLOCK_MONOTONIC, &next);
         for (;;) {
-                next.tv_sec++;
+                next.tv_sec += interval_sec;
                 while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) != 0)
                         ;
                 if ((easy && !look_by_libcurl(easy)) ||
