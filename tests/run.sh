@@ -7,11 +7,12 @@
 #   bash tests/run.sh fuzz SECONDS       each fuzz target for so long (not part of "every suite")
 #   bash tests/run.sh soak SECONDS [FROM_SEED]   random worlds, from where build/soak.log ends (not part of "every suite")
 #   bash tests/run.sh packages           build .deb, .rpm and images and try them (not part of "every suite"; half an hour on a busy machine of two cores)
-#   bash tests/run.sh node               the package on real machines in a real cluster (not part of "every suite" yet)
+#   bash tests/run.sh node-all           suite node with what takes long to measure (not part of "every suite"; wants a quiet machine)
 #   bash tests/run.sh bench [NAME...]    the benchmarks, all or these (not part of "every suite"; wants a quiet machine); --all: the long one, too
 #
 # Suites: tidy (compilers, include rule), unit, sim, mutants (bugs planted for sim to find), contract, coverage (how
-# many lines of each room these execute), e2e, manifests (what a cluster is given: kustomize, helm, permissions).
+# many lines of each room these execute), e2e, manifests (what a cluster is given: kustomize, helm, permissions), node
+# (the package on real machines in a real cluster).
 # Closes with "N passed, N failed, N skipped".
 # VESPER_BUILD=DIR builds elsewhere than build/; VESPER_CACHE=DIR keeps built control planes elsewhere than ~/.cache.
 set -u
@@ -163,8 +164,10 @@ suite_packages() {
 # Where the machine lets us make no machines in it (no root, no namespaces), all of it is skipped and says why.
 suite_node() {
     bash tests/setup.sh node || echo "what starts machines could not be installed whole"
-    with_cluster node tests/node/run.py
+    with_cluster node tests/node/run.py "$@"
 }
+
+suite_node-all() { suite_node --all; }
 
 suite_bench() { with_cluster bench tests/bench/run.py "$@"; }
 
@@ -208,16 +211,16 @@ run_suite() {
     suites+=("$name"); times+=($((SECONDS - start)))
 }
 
-[ $# -gt 0 ] || set -- tidy unit sim mutants contract coverage e2e manifests
+[ $# -gt 0 ] || set -- tidy unit sim mutants contract coverage e2e manifests node
 say "packages"
 bash tests/setup.sh test || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 build_main || { echo "$passed passed, $failed failed, $skipped skipped"; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
-    tidy|unit|sim|mutants|contract|coverage|e2e|manifests|packages|node) run_suite "$1" ;;
+    tidy|unit|sim|mutants|contract|coverage|e2e|manifests|packages|node|node-all) run_suite "$1" ;;
     fuzz) run_suite fuzz "${2:-60}"; [ $# -lt 2 ] || shift ;;
     bench|soak) run_suite "$@"; break ;;
-    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e manifests packages node; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
+    *) echo "no such suite: $1 (tidy unit sim mutants contract coverage e2e manifests packages node node-all; fuzz SECONDS; soak SECONDS [FROM_SEED]; bench NAME...)"; exit 2 ;;
     esac
     shift
 done
