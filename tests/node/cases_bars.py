@@ -61,8 +61,8 @@ def _boot(node):
     return seconds
 
 
-def _others():
-    """None, or what else the machine does: then times say nothing about us."""
+def _only_if_quiet():
+    """Where others use the machine, times say nothing about us."""
     def total():
         with open("/proc/stat", encoding="ascii") as f:
             fields = list(map(int, f.readline().split()[1:9]))
@@ -71,7 +71,8 @@ def _others():
     (all_before, idle_before), _ = total(), time.sleep(3)
     all_after, idle_after = total()
     used = 1 - (idle_after - idle_before) / max(1, all_after - all_before)
-    return f"{used:.0%} of its CPU time is in use before anything begins" if used > 0.5 else None
+    if used > 0.5:
+        raise Unavailable(f"the machine is too busy to measure: {used:.0%} of its CPU time is in use before anything begins")
 
 
 def _power_off(bed, node):
@@ -115,9 +116,7 @@ def _in_turns(bed, node, bare):
 
 def cost(bed, node, figures):
     """poweroff with 10 pods of 2 s, boot and memory, beside a machine without our package"""
-    busy = _others()
-    if busy:
-        raise Unavailable(f"the machine is too busy to measure: {busy}")
+    _only_if_quiet()
     bare = bed.node(BARE, layers="bed")
     node.has_agent, bare.has_agent = True, False
     try:
@@ -166,6 +165,7 @@ def _poll_limit(node):
 
 def idle(bed, node, figures):
     """the agent's CPU time on a real node where nothing happens"""
+    _only_if_quiet()
     node.changed = True
     seconds = int(os.environ.get("VESPER_NODE_IDLE_SEC", IDLE_NAMED_SEC if getattr(idle, "named", False) else IDLE_SEC))
     pids = node.agent_pid(), _poll_limit(node)
