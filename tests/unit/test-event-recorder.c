@@ -253,16 +253,27 @@ static void test_what_is_a_repeat(void **state) {
         }
 }
 
-/* The count waits for the Event itself; an Event that never came to be begins anew. */
+/* The count waits for the Event itself; an Event that never came to be begins anew, and so on. */
 static void test_repeats_of_what_is_not_there(void **state) {
         static const struct {
                 const char *what;
-                unsigned create_status, patch_status;
-                const char *methods;
+                unsigned statuses[10]; /* then 201 */
+                const char *methods;   /* by four rounds of two minutes, the first with two of the same */
         } rows[] = {
-                { "the Event was refused", 403, 0, "CC" },
-                { "the Event has gone meanwhile", 201, 404, "CPC" },
-                { "the count is refused", 201, 422, "CPC" },
+                { "all is well", { 0 }, "CP P P P" },
+                { "the Event was refused", { 403 }, "C C P P" },
+                { "there is another of that name", { 409 }, "C C P P" },
+                { "the Event has gone meanwhile", { 201, 404 }, "CP C P P" },
+                { "the count is refused", { 201, 422 }, "CP C P P" },
+                { "the count is refused after a failure", { 201, 500, 409 }, "CPP C P P" },
+                { "the Event is lost", { 500, 500, 500, 500 }, "CCCC C P P" },
+                { "the Event is lost twice",
+                  { 500, 500, 500, 500, 500, 500, 500, 500 },
+                  "CCCC CCCC C P" },
+                { "a count is lost", { 201, 500, 500, 500, 500 }, "CPPPP P P P" },
+                { "one count is lost after another was told",
+                  { 201, 200, 500, 500, 500, 500 },
+                  "CP PPPP P P" },
         };
         (void) state;
 
@@ -270,19 +281,21 @@ static void test_repeats_of_what_is_not_there(void **state) {
                 _cleanup_(rig_freep) Rig *r = rig_new();
                 _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
                 _cleanup_strbuf_ StrBuf methods = { 0 };
+                size_t told = 0;
 
                 print_message("%s\n", rows[i].what);
-                rig_answer(r, rows[i].create_status, CREATED);
-                if (rows[i].patch_status != 0)
-                        rig_answer(r, rows[i].patch_status, "{}");
-                rig_answer(r, 201, CREATED);
+                for (size_t k = 0; k < ELEMENTSOF(rows[i].statuses) && rows[i].statuses[k] != 0; k++)
+                        rig_answer(r, rows[i].statuses[k], CREATED);
+                answer_times(r, 10, 201);
                 event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
-                event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
-                rig_run_for(r, 2 * USEC_PER_MINUTE);
-                event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
-                rig_run_for(r, 2 * USEC_PER_MINUTE);
-                for (size_t k = 0; k < r->n_requests; k++)
-                        strbuf_add(&methods, r->requests[k].method == HTTP_POST ? "C" : "P");
+                for (unsigned round = 0; round < 4; round++) {
+                        event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
+                        rig_run_for(r, 2 * USEC_PER_MINUTE);
+                        if (round > 0)
+                                strbuf_add_char(&methods, ' ');
+                        for (; told < r->n_requests; told++)
+                                strbuf_add(&methods, r->requests[told].method == HTTP_POST ? "C" : "P");
+                }
                 assert_string_equal(strbuf_str(&methods), rows[i].methods);
         }
 }
@@ -305,6 +318,22 @@ static void test_count_waits_for_the_event(void **state) {
         assert_int_equal(r->requests[2].at_usec, start + 100 * SEC);
         assert_int_equal(r->requests[3].method, HTTP_PATCH);
         assert_int_equal(r->requests[3].at_usec, start + 100 * SEC);
+}
+
+/* The ten minutes count from when it was seen last. */
+static void test_repeat_that_goes_on(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        (void) state;
+
+        answer_times(r, 10, 201);
+        for (unsigned i = 0; i < 5; i++) {
+                event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
+                rig_run_for(r, 6 * USEC_PER_MINUTE);
+        }
+        assert_int_equal(r->n_requests, 5);
+        assert_body(r, 4, "count", NULL, "5");
+        assert_body(r, 4, "lastTimestamp", NULL, "\"2027-01-15T08:24:00Z\"");
 }
 
 /* -- too many ------------------------------------------------------------------------------------------- */
@@ -382,6 +411,88 @@ static void test_bounds(void **state) {
         assert_int_equal(event_recorder_pending(e), 0);
         assert_int_equal(r->n_requests, 256 + 4);
         assert_body(r, r->n_requests - 1, "count", NULL, "1");
+}
+
+/* What is pushed out begins anew when it is seen again. */
+static void test_pushed_out(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        EventObject first = { .api_version = "v1", .kind = "Pod", .ns = "web", .name = "p0", .uid = "p0" };
+        (void) state;
+
+        for (unsigned i = 0; i < 257; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+                EventObject o = {
+                        .api_version = "v1", .kind = "Pod", .ns = "web", .name = name, .uid = name
+                };
+
+                event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
+        }
+        answer_times(r, 300, 201);
+        rig_run_for(r, SEC);
+        assert_int_equal(r->n_requests, 256);
+        event_record(e, &first, EVENT_NORMAL, "Evicted", "off it goes");
+        rig_run_for(r, SEC);
+        assert_int_equal(r->n_requests, 257);
+        assert_int_equal(r->requests[256].method, HTTP_POST);
+        assert_body(r, 256, "involvedObject", "name", "\"p0\"");
+}
+
+/* Who is forgotten is who was not heard of for longest, not who was heard of first. */
+static void test_memory_is_of_the_latest(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        (void) state;
+
+        answer_times(r, 1200, 201);
+        for (unsigned i = 0; i < 25; i++)
+                event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", i);
+        rig_run_for(r, 0);
+        for (unsigned i = 0; i < 1010; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+                EventObject o = {
+                        .api_version = "v1", .kind = "Pod", .ns = "web", .name = name, .uid = name
+                };
+
+                event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
+                rig_run_for(r, 0);
+                if (i == 900) {
+                        /* Counted, and refused: heard of, both. */
+                        event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 0u);
+                        event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 99u);
+                }
+        }
+        assert_int_equal(r->n_requests, 25 + 1010);
+        for (unsigned i = 0; i < 30; i++) {
+                _cleanup_free_ char *name = strf("q%u", i);
+                EventObject o = {
+                        .api_version = "v1", .kind = "Pod", .ns = "web", .name = name, .uid = name
+                };
+
+                event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
+                rig_run_for(r, 0);
+        }
+        assert_int_equal(r->n_requests, 25 + 1010 + 30);
+        event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 0u); /* known: counted */
+        event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 99u); /* new, and its speaker has no token */
+        rig_run_for(r, 0);
+        assert_int_equal(r->n_requests, 25 + 1010 + 30);
+}
+
+/* An old Event told anew is one more that the object says. */
+static void test_spam_of_old_events(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        (void) state;
+
+        answer_times(r, 100, 201);
+        for (unsigned i = 0; i < 25; i++)
+                event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", i);
+        rig_run_for(r, 11 * USEC_PER_MINUTE); /* two tokens */
+        for (unsigned i = 0; i < 5; i++)
+                event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", i);
+        rig_run_for(r, 0);
+        assert_int_equal(r->n_requests, 25 + 2);
 }
 
 /* So are the objects: who was not heard of for 1,024 others may speak again. */
@@ -494,6 +605,40 @@ static void test_retry_after(void **state) {
         assert_int_equal(r->requests[1].at_usec, start + 30 * SEC);
 }
 
+/* Each waits for itself, however long the server wants another to wait. */
+static void test_retry_after_of_several(void **state) {
+        static const struct {
+                const char *first, *second; /* Retry-After */
+                usec_t first_usec, second_usec;
+        } rows[] = {
+                { "10", "40", 10 * SEC, 40 * SEC },
+                { "40", "10", 40 * SEC, 10 * SEC },
+                { "3600", "10", 60 * SEC, 10 * SEC },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(rig_freep) Rig *r = rig_new();
+                _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+                usec_t start = virtual_time_now(r->time);
+
+                rig_answer_later(r, 429, rows[i].first);
+                rig_answer_later(r, 429, rows[i].second);
+                answer_times(r, 4, 201);
+                event_record(e, &pod, EVENT_NORMAL, "Blocked", "no room");
+                event_record(e, &node, EVENT_NORMAL, "Blocked", "no room");
+                rig_run_for(r, SEC);
+                event_record(e, &successor, EVENT_NORMAL, "Blocked", "no room");
+                rig_run_for(r, 0);
+                assert_int_equal(r->n_requests, 3);
+                assert_int_equal(r->requests[2].at_usec, start + SEC); /* behind nobody */
+                rig_run_for(r, 2 * USEC_PER_MINUTE);
+                assert_int_equal(r->n_requests, 5);
+                assert_int_equal(r->requests[3].at_usec, start + MIN(rows[i].first_usec, rows[i].second_usec));
+                assert_int_equal(r->requests[4].at_usec, start + MAX(rows[i].first_usec, rows[i].second_usec));
+        }
+}
+
 /* A post whose answer was lost finds itself there: it is counted on as any other. */
 static void test_landed_unanswered(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
@@ -537,13 +682,18 @@ int main(void) {
                 cmocka_unit_test(test_what_is_a_repeat),
                 cmocka_unit_test(test_repeats_of_what_is_not_there),
                 cmocka_unit_test(test_count_waits_for_the_event),
+                cmocka_unit_test(test_repeat_that_goes_on),
                 cmocka_unit_test(test_spam_of_one_object),
                 cmocka_unit_test(test_count_waits_for_its_turn),
                 cmocka_unit_test(test_bounds),
+                cmocka_unit_test(test_pushed_out),
+                cmocka_unit_test(test_memory_is_of_the_latest),
+                cmocka_unit_test(test_spam_of_old_events),
                 cmocka_unit_test(test_memory_is_bounded),
                 cmocka_unit_test(test_speakers_are_bounded),
                 cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_retry_after),
+                cmocka_unit_test(test_retry_after_of_several),
                 cmocka_unit_test(test_landed_unanswered),
                 cmocka_unit_test(test_freed_on_the_way),
         };

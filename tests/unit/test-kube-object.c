@@ -236,6 +236,11 @@ static void test_invalid(void **state) {
                   "status.deadline: 'tomorrow' is no time" },
                 { "blockers as a text", &kube_node_claim_kind, "{" CLUSTER ",'status':{'blockers':'all'}}",
                   "status.blockers is no list" },
+                { "an empty policy", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'deletionPolicy':''}}",
+                  "spec.deletionPolicy is neither Release nor Delete" },
+                { "a condition of an empty type", &kube_node_kind,
+                  "{" CLUSTER ",'status':{'conditions':[{'type':'','status':'True'}]}}",
+                  "status.conditions is no list of conditions" },
                 { "a policy that we do not have", &kube_node_pool_kind,
                   "{" CLUSTER ",'spec':{'deletionPolicy':'Keep'}}",
                   "spec.deletionPolicy is neither Release nor Delete" },
@@ -261,7 +266,7 @@ static void test_invalid(void **state) {
 
 /* What can be read of a bad object is read: who judges it sees the node it is about. */
 static void test_invalid_keeps_the_rest(void **state) {
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *pdb = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *pdb = NULL, *node = NULL;
         const KubeNodeClaim *c;
 
         assert_return_code(decode(&kube_node_claim_kind, *state,
@@ -276,6 +281,12 @@ static void test_invalid_keeps_the_rest(void **state) {
         assert_string_equal(c->provider_id, "aws:///a/i-1");
         assert_string_equal(c->node_name, "n1");
         assert_int_equal(c->pods_left, 4);
+
+        assert_return_code(decode(&kube_node_kind, *state,
+                                  "{'metadata':{'name':'c','labels':{'a':1,'b':'2','c':'3'}}}", &node),
+                           0);
+        assert_string_equal(object_meta_label(&node->meta, "b"), "2");
+        assert_string_equal(object_meta_label(&node->meta, "c"), "3");
 
         assert_return_code(decode(&kube_pdb_kind, *state,
                                   "{" POD ",'spec':{'selector':7},'status':{'disruptionsAllowed':2}}", &pdb),
@@ -359,7 +370,7 @@ static void test_node_readiness(void **state) {
 }
 
 static void test_pod(void **state) {
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *other = NULL;
         const KubePod *p;
 
         o = decode_ok(
@@ -379,6 +390,13 @@ static void test_pod(void **state) {
         assert_true(p->start_usec > 0);
         assert_false(p->is_static);
         assert_false(p->is_daemon);
+
+        /* As the API server reads a negative grace; and what comes after Ready says nothing of it. */
+        other = decode_ok(&kube_pod_kind, *state,
+                          "{" POD ",'spec':{'terminationGracePeriodSeconds':-5},'status':{'conditions':["
+                          "{'type':'Ready','status':'True'},{'type':'PodScheduled','status':'False'}]}}");
+        assert_int_equal(((KubePod *) other)->grace_sec, 1);
+        assert_true(((KubePod *) other)->ready);
 
         bare = decode_ok(&kube_pod_kind, *state,
                          "{" POD ",'spec':{'nodeName':''},'status':{'phase':'Dreaming'}}");
@@ -481,6 +499,7 @@ static void test_pod_says_same(void **state) {
                 { "'controller':true}", "'controller':true},{'apiVersion':'v1','kind':'X','name':'x','uid':'y'}", false },
                 { "'f/a'", "'f/b'", false },
                 { "'f/a'", "'f/a','f/b'", false },
+                { "'f/a'", "", false },
                 { "'n1'", "'n2'", false },
                 { "'high'", "'low'", false },
                 { "'priority':7", "'priority':8", false },
@@ -504,6 +523,34 @@ static void test_pod_says_same(void **state) {
                     kube_pod_says_same((KubePod *) b, (KubePod *) a) != rows[i].same)
                         fail_msg("%s in place of %s is %s", rows[i].to, rows[i].from,
                                  rows[i].same ? "not taken for the same" : "taken for the same");
+        }
+}
+
+/* Of two that are both unlike the base of above, too. */
+static void test_pods_say_same(void **state) {
+        static const struct {
+                const KubeKind *kind;
+                const char *a, *b;
+                bool same;
+        } rows[] = {
+                { &kube_pod_kind, "{'metadata':{'name':'p','namespace':'n','finalizers':['a','b']}}",
+                  "{'metadata':{'name':'p','namespace':'n','finalizers':['b','a']}}", false },
+                { &kube_pod_kind, "{" POD ",'spec':{'priority':'x'}}", "{" POD ",'spec':{'priority':'y'}}", true },
+                { &kube_pod_kind, "{" POD ",'spec':{'priority':'x'}}",
+                  "{" POD ",'spec':{'terminationGracePeriodSeconds':'x'}}", false },
+                { &kube_own_pod_kind, "{" POD ",'spec':{'restartPolicy':'Always'}}",
+                  "{" POD ",'spec':{'restartPolicy':'Never'}}", false },
+                { &kube_pod_kind, "{" POD ",'spec':{'restartPolicy':'Always'}}",
+                  "{" POD ",'spec':{'restartPolicy':'Never'}}", true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kube_object_unrefp) KubeObject *a = NULL, *b = NULL;
+
+                assert_return_code(decode(rows[i].kind, *state, rows[i].a, &a), 0);
+                assert_return_code(decode(rows[i].kind, *state, rows[i].b, &b), 0);
+                if (kube_pod_says_same((KubePod *) a, (KubePod *) b) != rows[i].same)
+                        fail_msg("%s and %s", rows[i].a, rows[i].b);
         }
 }
 
@@ -550,6 +597,10 @@ static void test_pod_owners(void **state) {
                   "'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n','uid':'u','controller':"
                   "true}]",
                   true, false },
+                { "of a Node of somebody else's",
+                  "'ownerReferences':[{'apiVersion':'fleet.example/v1','kind':'Node','name':'n','uid':'u','controller':"
+                  "true}]",
+                  false, false },
                 { "a mirror pod", "'annotations':{'kubernetes.io/config.mirror':'h'}", true, false },
                 { "of nobody", "'labels':{}", false, false },
         };
@@ -586,6 +637,8 @@ static void test_pod_tolerations(void **state) {
                 { "no key, but Equal", "{'operator':'Equal'}", false, false },
                 { "nothing", "{}", false, false },
                 { "a text", "'all'", false, false },
+                { "everything, then something", "{'operator':'Exists'},{'key':'x','operator':'Exists'}", true, true },
+                { "something, then everything", "{'key':'x','operator':'Exists'},{'operator':'Exists'}", true, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -685,7 +738,7 @@ static void test_node_pool(void **state) {
 }
 
 static void test_node_claim(void **state) {
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *never = NULL;
         const KubeNodeClaim *c;
 
         o = decode_ok(
@@ -716,6 +769,9 @@ static void test_node_claim(void **state) {
         assert_string_equal(kube_node_claim_condition(c, "Drained")->message, "3 left");
         assert_null(kube_node_claim_condition(c, "Launched"));
 
+        never = decode_ok(&kube_node_claim_kind, *state, "{" CLUSTER ",'spec':{'expireAfter':'Never'}}");
+        assert_int_equal(((KubeNodeClaim *) never)->expire_after_usec, USEC_INFINITY);
+
         bare = decode_ok(&kube_node_claim_kind, *state, "{" CLUSTER "}");
         c = (KubeNodeClaim *) bare;
         assert_int_equal(c->termination_grace_usec, USEC_INFINITY);
@@ -729,6 +785,23 @@ static void test_condition_strings(void **state) {
                 assert_int_equal(condition_status_from_string(condition_status_to_string(s)), s);
         assert_int_equal(condition_status_from_string("true"), CONDITION_UNKNOWN);
         assert_int_equal(condition_status_from_string(NULL), CONDITION_UNKNOWN);
+}
+
+static void test_boot_ids(void **state) {
+        static const struct {
+                const char *a, *b;
+                bool equal;
+        } rows[] = {
+                { "0a1b2c3d", "0a1b2c3d", true },   { "0a1b-2c3d", "0a1b2c3d", true }, { "0A1B2C3D", "0a1b2c3d", true },
+                { "0a1b2c3d-", "0a1b2c3d", true },  { "0a1b2c3d", "0a1b2c3e", false }, { "0a1b2c3d", "0a1b2c3", false },
+                { "0a1b2c3", "0a1b2c3d", false },   { "", "0", false },                { NULL, "0a1b2c3d", false },
+                { "0a1b2c3d", NULL, false },        { NULL, NULL, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (boot_id_equal(rows[i].a, rows[i].b) != rows[i].equal)
+                        fail_msg("%s and %s", strempty(rows[i].a), strempty(rows[i].b));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -745,6 +818,7 @@ int main(void) {
                 TEST(test_pod),
                 TEST(test_own_pod),
                 TEST(test_pod_says_same),
+                TEST(test_pods_say_same),
                 TEST(test_pod_phases),
                 TEST(test_pod_owners),
                 TEST(test_pod_tolerations),
@@ -753,6 +827,7 @@ int main(void) {
                 TEST(test_node_pool),
                 TEST(test_node_claim),
                 cmocka_unit_test(test_condition_strings),
+                cmocka_unit_test(test_boot_ids),
         };
         return cmocka_run_group_tests_name("kube-object", tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void test_good(void **state) {
                   NULL, NULL, NULL, "12345", NULL, NULL },
                 { "a path in the address",
                   "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
-                  "clusters: [{name: c, cluster: {server: 'https://rancher/k8s/clusters/c-1/'}}]\n",
+                  "clusters: [{name: c, cluster: {server: 'https://rancher/k8s/clusters/c-1//'}}]\n",
                   "https://rancher/k8s/clusters/c-1", NULL, NULL, NULL, NULL, NULL, NULL },
         };
         (void) state;
@@ -97,7 +97,7 @@ static void test_embedded(void **state) {
                 HEAD CLUSTER "    certificate-authority: /ignored\n    certificate-authority-data: Y2E=\n   "
                              " tls-server-name: kubernetes\n" USER
                              "    client-certificate: /ignored\n    client-certificate-data: Y2VydA==\n    "
-                             "client-key-data: a2V5\n";
+                             "client-key: /ignored\n    client-key-data: a2V5\n";
         _cleanup_(kubeconfig_freep) KubeConfig *c = NULL, *copy = NULL;
         (void) state;
 
@@ -105,6 +105,7 @@ static void test_embedded(void **state) {
         assert_return_code(kubeconfig_copy(c, &copy), 0);
         assert_null(copy->ca_file);
         assert_null(copy->cert_file);
+        assert_null(copy->key_file);
         assert_int_equal(copy->ca_data_size, 2);
         assert_memory_equal(copy->ca_data, "ca", 2);
         assert_memory_equal(copy->cert_data, "cert", copy->cert_data_size);
@@ -152,6 +153,19 @@ static void test_risks(void **state) {
                 assert_non_null(strstr(risk, rows[i].risk));
                 assert_non_null(strstr(remedy, rows[i].remedy));
         }
+}
+
+/* From nowhere, as from standard input: a relative path stays what it is. */
+static void test_without_a_folder(void **state) {
+        static const char text[] = HEAD CLUSTER "    certificate-authority: ca.crt\n" USER
+                                               "    exec: {apiVersion: client.authentication.k8s.io/v1, "
+                                               "command: ./login}\n";
+        _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
+        (void) state;
+
+        assert_return_code(kubeconfig_parse(text, strlen(text), NULL, &c, NULL), 0);
+        assert_string_equal(c->ca_file, "ca.crt");
+        assert_string_equal(c->exec_command, "./login");
 }
 
 static void test_exec(void **state) {
@@ -257,6 +271,18 @@ static void test_bad(void **state) {
                 { "an auth provider", HEAD CLUSTER USER "    auth-provider: {name: gcp}\n", -ENOTSUP,
                   "kubeconfig:14: auth-provider is not supported: a client certificate, a token, a token "
                   "file or an exec plugin is" },
+                { "impersonation by uid", HEAD CLUSTER USER "    token: a\n    as-uid: '0'\n", -ENOTSUP,
+                  "kubeconfig:15: as-uid is not supported: we act as ourselves" },
+                { "a token that ends in a carriage return", HEAD CLUSTER USER "    token: \"a\\r\"\n", -EBADMSG,
+                  "kubeconfig:14: token contains a line break" },
+                { "exec with a variable that holds another",
+                  HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a, env: "
+                                    "[{name: a=b, value: c}]}\n",
+                  -EBADMSG, "kubeconfig:14: an element of exec.env has no usable name" },
+                { "insecure with CA data",
+                  HEAD CLUSTER "    insecure-skip-tls-verify: true\n    certificate-authority-data: Y2E=\n",
+                  -EBADMSG,
+                  "kubeconfig:10: insecure-skip-tls-verify and a certificate authority exclude each other" },
                 { "impersonation", HEAD CLUSTER USER "    token: a\n    as: root\n", -ENOTSUP,
                   "kubeconfig:15: as is not supported: we act as ourselves" },
                 { "a certificate without a key", HEAD CLUSTER USER "    client-certificate: /a\n", -EBADMSG,
@@ -451,6 +477,7 @@ int main(void) {
                 cmocka_unit_test(test_good),
                 cmocka_unit_test(test_embedded),
                 cmocka_unit_test(test_risks),
+                cmocka_unit_test(test_without_a_folder),
                 cmocka_unit_test(test_exec),
                 cmocka_unit_test(test_bad),
                 cmocka_unit_test(test_bounds),

@@ -354,6 +354,8 @@ static void test_takeover(void **state) {
                 { "for the duration that is written, not ours",
                   "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":60}", 60 * SEC,
                   60 * SEC + 4400 * USEC_PER_MSEC, "1" },
+                { "with a duration below nothing: not at all",
+                  "{\"holderIdentity\":\"x\",\"leaseDurationSeconds\":-15,\"leaseTransitions\":3}", 0, 0, "4" },
                 { "without a duration: not at all", "{\"holderIdentity\":\"x\",\"leaseTransitions\":3}", 0,
                   0, "4" },
                 { "released: not at all",

@@ -17,6 +17,8 @@ static void parse(const char *text, JsonDoc **ret) {
 }
 
 /* Of an object with these labels: app=web, tier="", zone=a. */
+#define X16 "xxxxxxxxxxxxxxxx"
+
 static void test_matches(void **state) {
         static const KeyValue items[] = { { "app", "web" }, { "tier", "" }, { "zone", "a" } };
         static const KeyValues labels = { (KeyValue *) items, ELEMENTSOF(items) };
@@ -64,6 +66,13 @@ static void test_matches(void **state) {
                   "\"Exists\"},"
                   "{\"key\":\"example.com/team\",\"operator\":\"DoesNotExist\"}]}",
                   true, false },
+                { "null values are none",
+                  "{\"matchExpressions\":[{\"key\":\"tier\",\"operator\":\"Exists\",\"values\":null}]}", true,
+                  false },
+                { "a key of 63 characters",
+                  "{\"matchExpressions\":[{\"key\":\"" X16 X16 X16 "xxxxxxxxxxxxxxx"
+                  "\",\"operator\":\"DoesNotExist\"}]}",
+                  true, false },
                 { "fields of tomorrow are passed over", "{\"matchEverything\":true}", true, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
@@ -96,8 +105,6 @@ static void test_absent(void **state) {
         assert_true(selector_is_empty(NULL));
         selector_free(NULL);
 }
-
-#define X16 "xxxxxxxxxxxxxxxx"
 
 static void test_refused(void **state) {
         static const struct {
