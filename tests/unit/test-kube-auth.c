@@ -404,6 +404,56 @@ static void test_token_file_every_minute(void **state) {
         assert_token(w, "Bearer other");
 }
 
+/* Whatever of a file is another one, it is read; what is the same is not (that is the minute's). */
+static void test_what_is_a_change(void **state) {
+        static const struct {
+                const char *what, *then;
+                bool in_place;
+                struct timespec later; /* of its time */
+                bool seen;
+        } rows[] = {
+                { "another file of the same size and time", "other", false, { 0 }, true },
+                { "the same file, of another size", "longer", true, { 0 }, true },
+                { "the same file, a nanosecond later", "other", true, { .tv_nsec = 1 }, true },
+                { "the same file, a second later", "other", true, { .tv_sec = 1 }, true },
+                { "in nothing", "other", true, { 0 }, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                _cleanup_free_ char *kept = strf("%s.kept", w->token_file),
+                                    *expected = strf("Bearer %s", rows[i].seen ? rows[i].then : "first");
+                const KubeConfig c = { .server = (char *) "http://api", .token_file = w->token_file };
+                struct timespec times[2];
+                struct stat st;
+
+                print_message("%s\n", rows[i].what);
+                put(w->token_file, "first");
+                assert_return_code(stat(w->token_file, &st), errno);
+                st.st_mtim.tv_nsec = 5;
+                times[0] = times[1] = st.st_mtim;
+                assert_return_code(utimensat(AT_FDCWD, w->token_file, times, 0), errno);
+                assert_return_code(start(w, &c), 0);
+                if (rows[i].in_place) {
+                        FILE *f = fopen(w->token_file, "r+e");
+
+                        assert_non_null(f);
+                        assert_true(fputs(rows[i].then, f) >= 0);
+                        assert_int_equal(fclose(f), 0);
+                } else {
+                        assert_return_code(link(w->token_file, kept), errno); /* its inode is not free */
+                        put(w->token_file, rows[i].then);
+                        assert_return_code(unlink(kept), errno);
+                }
+                times[1].tv_sec += rows[i].later.tv_sec;
+                times[1].tv_nsec += rows[i].later.tv_nsec;
+                assert_return_code(utimensat(AT_FDCWD, w->token_file, times, 0), errno);
+                run_for(w, SEC);
+                assert_token(w, expected);
+        }
+}
+
 static void test_rejected_looks_at_once(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         const KubeConfig c = { .server = (char *) "http://api", .token_file = w->token_file };
@@ -553,6 +603,7 @@ static void test_exec_refreshes_ahead(void **state) {
         static const struct {
                 const char *what, *until;
                 usec_t at_usec; /* since 08:00:00 */
+                bool late;      /* it has ended already, by our clock */
         } rows[] = {
                 { "an hour: a tenth ahead", "2027-01-15T09:00:01Z", SEC + 54 * USEC_PER_MINUTE },
                 { "a quarter: a minute and a half ahead", "2027-01-15T08:15:01Z",
@@ -560,7 +611,8 @@ static void test_exec_refreshes_ahead(void **state) {
                 { "five minutes: a minute ahead", "2027-01-15T08:05:01Z", SEC + 4 * USEC_PER_MINUTE },
                 { "90 seconds: at half its life", "2027-01-15T08:01:31Z", SEC + 45 * SEC },
                 { "5 seconds: not more often than every ten", "2027-01-15T08:00:06Z", SEC + 10 * SEC },
-                { "ended already by our clock: in a minute", "2027-01-15T07:00:00Z", SEC + USEC_PER_MINUTE },
+                { "ended already by our clock: in a minute", "2027-01-15T07:00:00Z", SEC + USEC_PER_MINUTE,
+                  true },
         };
         (void) state;
 
@@ -575,6 +627,8 @@ static void test_exec_refreshes_ahead(void **state) {
                 assert_return_code(start_exec(w), 0);
                 run_for(w, rows[i].at_usec - 1);
                 assert_int_equal(w->children->n_started, 1);
+                if (rows[i].late) /* the server is to decide */
+                        assert_token(w, "Bearer t1");
                 run_for(w, 1);
                 assert_int_equal(w->children->n_started, 2);
                 run_for(w, SEC);
@@ -623,6 +677,30 @@ static void test_exec_recovers(void **state) {
         assert_null(kube_auth_problem(w->auth));
 }
 
+/* What failed before a credential came says nothing of what fails after it. */
+static void test_exec_fails_again(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        usec_t failed;
+        (void) state;
+
+        for (size_t i = 0; i < 5; i++)
+                fake_children_answer(w->children, (FakeChildAnswer){ .exit_status = 1 });
+        answer(w, TOKEN("t1"));
+        fake_children_answer(w->children, (FakeChildAnswer){ .exit_status = 1 });
+        answer(w, TOKEN("t2"));
+        assert_return_code(start_exec(w), 0);
+        run_for(w, 2 * USEC_PER_MINUTE);
+        assert_token(w, "Bearer t1");
+        assert_int_equal(w->children->n_started, 6);
+        assert_true(kube_auth_rejected(w->auth));
+        failed = virtual_time_now(w->time);
+        while (w->children->n_started < 8)
+                assert_int_equal(virtual_time_step(w->time, USEC_INFINITY), 1);
+        assert_in_range(virtual_time_now(w->time) - failed, 800 * USEC_PER_MSEC, 1200 * USEC_PER_MSEC);
+        run_for(w, SEC);
+        assert_token(w, "Bearer t2");
+}
+
 static void test_exec_bad_answers(void **state) {
         static const struct {
                 const char *what;
@@ -663,6 +741,12 @@ static void test_exec_bad_answers(void **state) {
                 { "a certificate without its key",
                   { .output = ANSWER("\"clientCertificateData\":\"x\"") },
                   "exec plugin login: of clientCertificateData and clientKeyData only one is there" },
+                { "a key without its certificate",
+                  { .output = ANSWER("\"token\":\"t\",\"clientKeyData\":\"x\"") },
+                  "exec plugin login: of clientCertificateData and clientKeyData only one is there" },
+                { "an empty token",
+                  { .output = TOKEN("") },
+                  "exec plugin login: status holds neither a token nor a client certificate" },
                 { "a certificate that is none",
                   { .output = ANSWER("\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"") },
                   "exec plugin login: clientCertificateData and clientKeyData are no pair" },
@@ -700,7 +784,9 @@ static char *json_lines(const char *pem) {
 
 static void test_exec_certificate(void **state) {
         _cleanup_(world_freep) World *w = world_new();
-        _cleanup_free_ char *cert = json_lines(w->a.cert), *key = json_lines(w->a.key), *output = NULL;
+        _cleanup_free_ char *cert = json_lines(w->a.cert), *key = json_lines(w->a.key), *output = NULL,
+                            *both = NULL;
+        const char *authorization;
         HttpTls *tls;
         (void) state;
 
@@ -716,6 +802,29 @@ static void test_exec_certificate(void **state) {
         assert_true(kube_auth_rejected(w->auth));
         run_for(w, SEC);
         assert_ptr_equal(assert_pair(w, &w->a), tls);
+
+        /* A token beside it, then one alone, then the certificate alone: nothing of the last is left. */
+        both = strf(ANSWER("\"token\":\"t\",\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\""), cert,
+                    key);
+        answer(w, both);
+        answer(w, TOKEN("u"));
+        answer(w, output);
+        run_for(w, 10 * SEC);
+        assert_true(kube_auth_rejected(w->auth));
+        run_for(w, SEC);
+        assert_pair(w, &w->a);
+        assert_token(w, "Bearer t");
+        run_for(w, 10 * SEC);
+        assert_true(kube_auth_rejected(w->auth));
+        run_for(w, SEC);
+        assert_token(w, "Bearer u");
+        assert_true(kube_auth_get(w->auth, &tls, &authorization));
+        assert_null(http_tls_config(tls)->client_cert_pem);
+        run_for(w, 10 * SEC);
+        assert_true(kube_auth_rejected(w->auth));
+        run_for(w, SEC);
+        assert_pair(w, &w->a);
+        assert_token(w, NULL);
 }
 
 static void test_exec_environment(void **state) {
@@ -743,12 +852,13 @@ static void test_exec_environment(void **state) {
         assert_return_code(setenv("AWS_REGION", "eu-central-1", 1), errno);
         assert_return_code(setenv("SECRET_OF_OURS", "x", 1), errno);
         assert_return_code(setenv("PATH", "/bin", 1), errno);
+        assert_return_code(setenv("HOME", "/root", 1), errno);
         assert_return_code(start(w, &c), 0);
         assert_string_equal(w->children->argv, "/bin/login get-token prod");
         assert_string_equal(fake_children_env(w->children, "PATH"), "/bin");
         assert_string_equal(fake_children_env(w->children, "AWS_PROFILE"), "node");
         assert_string_equal(fake_children_env(w->children, "AWS_REGION"), "eu-central-1");
-        assert_null(fake_children_env(w->children, "HOME"));
+        assert_string_equal(fake_children_env(w->children, "HOME"), "/root");
         assert_null(fake_children_env(w->children, "SECRET_OF_OURS"));
         info = strf("{\"apiVersion\":\"" V1
                     "\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false,\"cluster\":{"
@@ -756,7 +866,7 @@ static void test_exec_environment(void **state) {
                     "api:6443\",\"tls-server-name\":\"kubernetes\",\"certificate-authority-data\":\"%s\"}}}",
                     ca);
         assert_string_equal(fake_children_env(w->children, "KUBERNETES_EXEC_INFO"), info);
-        assert_int_equal(strv_length(w->children->environment), 4);
+        assert_int_equal(strv_length(w->children->environment), 5);
 }
 
 static void test_exec_of_a_server_unverified(void **state) {
@@ -787,18 +897,23 @@ static void test_exec_without_cluster_info(void **state) {
 
 /* As client-go: a token that is there makes the plugin superfluous. */
 static void test_exec_superfluous(void **state) {
-        _cleanup_(world_freep) World *w = world_new();
-        const KubeConfig c = {
-                .server = (char *) "https://api",
-                .token = (char *) "abc",
-                .exec_command = (char *) "login",
-                .exec_api_version = (char *) V1,
-        };
         (void) state;
 
-        assert_return_code(start(w, &c), 0);
-        assert_token(w, "Bearer abc");
-        assert_int_equal(w->children->n_started, 0);
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                const KubeConfig c = {
+                        .server = (char *) "https://api",
+                        .token = i == 0 ? (char *) "abc" : NULL,
+                        .token_file = i == 0 ? NULL : w->token_file,
+                        .exec_command = (char *) "login",
+                        .exec_api_version = (char *) V1,
+                };
+
+                put(w->token_file, "abc");
+                assert_return_code(start(w, &c), 0);
+                assert_token(w, "Bearer abc");
+                assert_int_equal(w->children->n_started, 0);
+        }
 }
 
 static void test_exec_without_runner(void **state) {
@@ -1050,12 +1165,14 @@ int main(void) {
                 cmocka_unit_test(test_token),
                 cmocka_unit_test(test_token_file),
                 cmocka_unit_test(test_token_file_every_minute),
+                cmocka_unit_test(test_what_is_a_change),
                 cmocka_unit_test(test_rejected_looks_at_once),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_exec),
                 cmocka_unit_test(test_exec_refreshes_ahead),
                 cmocka_unit_test(test_exec_failing_keeps_the_old),
                 cmocka_unit_test(test_exec_recovers),
+                cmocka_unit_test(test_exec_fails_again),
                 cmocka_unit_test(test_exec_bad_answers),
                 cmocka_unit_test(test_exec_certificate),
                 cmocka_unit_test(test_exec_environment),

@@ -396,6 +396,7 @@ static void test_answers(void **state) {
                   "error 409 Conflict: changed " },
                 { "text", 500, "etcd is away\n", "error 500 : etcd is away " },
                 { "a redirect is not followed", 302, "", "error 302 : HTTP status 302 without a message " },
+                { "the first of the redirects", 300, "", "error 300 : HTTP status 300 without a message " },
                 { "success, but no JSON", 200, "<html>", "error 0 EBADMSG?: the answer is no JSON: " },
         };
         (void) state;
@@ -609,6 +610,127 @@ static void test_yields(void **state) {
 
         kube_call_free(second);
         for (size_t i = 1; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+}
+
+/* Its limit begins when it leaves, and is whole then. */
+static void test_waiting_is_not_counted(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *evictions[CROWD];
+        usec_t left;
+        (void) state;
+
+        evict_crowd(w, evictions);
+        tell(w, &w->call);
+        run_for(w, PATIENCE_LEFT);
+        assert_int_equal(w->n_requests, CROWD + 1);
+        left = virtual_time_now(w->time);
+        run_for(w, USEC_PER_MINUTE);
+        assert_non_null(strstr(strbuf_str(&w->told), "error 0 ETIMEDOUT"));
+        assert_int_equal(w->done_usec - left, 10 * SEC);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+}
+
+static char *newer_body(void *userdata) {
+        return strdup("{\"newer\":true}");
+}
+
+/* What it says is what is true when it leaves; where it never waited nothing is asked twice. */
+static void test_body_of_its_turn(void **state) {
+        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS, .body_now = newer_body };
+        (void) state;
+
+        for (int waits = 0; waits <= 1; waits++) {
+                _cleanup_(world_freep) World *w = world_new();
+                KubeCall *evictions[CROWD] = { 0 };
+
+                if (waits)
+                        evict_crowd(w, evictions);
+                strbuf_truncate(&w->seen, 0);
+                assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, "{\"older\":true}", &o,
+                                              on_done, w, &w->call),
+                                   0);
+                for (size_t i = 0; i < CROWD; i++)
+                        kube_call_free(evictions[i]);
+                run_for(w, SEC);
+                assert_int_equal(w->n_requests, waits ? CROWD + 1 : 1);
+                assert_non_null(strstr(strbuf_str(&w->seen), waits ? "newer" : "older"));
+        }
+}
+
+/* Reads of the first rank are nothing that the API server has to write. */
+static void test_reads_are_no_crowd(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *reads[CROWD];
+        (void) state;
+
+        w->serve = serve_open;
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(kube_get(w->host->client, &node, NULL, on_done, w, reads + i), 0);
+        tell(w, &w->call);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 1);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(reads[i]);
+}
+
+static void tell_of(World *w, const char *body, KubeCall **ret) {
+        const KubeCallOptions o = { .lane = HTTP_LANE_BULK, .rank = KUBE_RANK_TELLS };
+
+        assert_return_code(kube_patch(w->host->client, &node, KUBE_PATCH_MERGE, body, &o, on_done, w, ret), 0);
+}
+
+/* Who comes when the crowd is just over goes behind those who waited for that. */
+static void test_nobody_overtakes(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *evictions[CROWD], *first, *second;
+        (void) state;
+
+        evict_crowd(w, evictions);
+        tell_of(w, "{\"who\":\"first\"}", &first);
+        strbuf_truncate(&w->seen, 0);
+        evictions[0] = kube_call_free(evictions[0]);
+        tell_of(w, "{\"who\":\"second\"}", &second);
+        run_for(w, 0);
+        assert_int_equal(w->n_requests, CROWD + 2);
+        assert_true(strstr(strbuf_str(&w->seen), "first") < strstr(strbuf_str(&w->seen), "second"));
+        kube_call_free(first);
+        kube_call_free(second);
+        for (size_t i = 1; i < CROWD; i++)
+                kube_call_free(evictions[i]);
+}
+
+/* Two ranks whose patience ends at different times, and nothing happens in between. */
+static void test_each_rank_has_its_time(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        KubeCall *early[CROWD], *evictions[CROWD], *tells, *follows;
+        (void) state;
+
+        w->serve = serve_open;
+        for (size_t i = 0; i < CROWD; i++)
+                patch_in(w, KUBE_RANK_FOLLOWS, early + i);
+        tell(w, &tells);
+        run_for(w, 5 * SEC);
+        assert_int_equal(w->n_requests, CROWD);
+        for (size_t i = 0; i < CROWD; i++)
+                assert_return_code(
+                        kube_evict(w->host->client, "shop", "web", "u1", -1, NULL, NULL, NULL, evictions + i), 0);
+        run_for(w, SEC);
+        patch_in(w, KUBE_RANK_FOLLOWS, &follows);
+        for (size_t i = 0; i < CROWD; i++)
+                kube_call_free(early[i]);
+        run_for(w, 4 * SEC - 1);
+        assert_int_equal(w->n_requests, 2 * CROWD);
+        run_for(w, 1);
+        assert_int_equal(w->n_requests, 2 * CROWD + 1);
+        run_for(w, 5 * SEC - 1);
+        assert_int_equal(w->n_requests, 2 * CROWD + 1);
+        run_for(w, 1);
+        assert_int_equal(w->n_requests, 2 * CROWD + 2);
+        kube_call_free(tells);
+        kube_call_free(follows);
+        for (size_t i = 0; i < CROWD; i++)
                 kube_call_free(evictions[i]);
 }
 
@@ -1036,6 +1158,75 @@ static void test_unauthorized_once(void **state) {
         }
 }
 
+/* Whoever bears the token "new" is let in, and hears nothing. */
+static void serve_guarded_silence(World *w, HttpExchange *x) {
+        if (streq_ptr(http_header_find(x->headers, x->n_headers, "Authorization"), "Bearer new"))
+                serve_open(w, x);
+        else
+                x->ops->reply(x, 401, NULL, 0, "Unauthorized", 12);
+}
+
+static void serve_guarded_stream(World *w, HttpExchange *x) {
+        if (streq_ptr(http_header_find(x->headers, x->n_headers, "Authorization"), "Bearer new"))
+                serve_stream(w, x);
+        else
+                x->ops->reply(x, 401, NULL, 0, "Unauthorized", 12);
+}
+
+/* One limit for all: what the first answer and the plugin took is not to be had again. */
+static void test_unauthorized_has_one_limit(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") },
+                                                   { .after_usec = 6 * SEC, .output = CREDENTIAL("new") } };
+        _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, answers, 2);
+        usec_t start;
+        (void) state;
+
+        run_for(w, SEC);
+        w->serve = serve_guarded_silence;
+        w->fault = (HttpFault){ .reply_delay_usec = SEC };
+        start = virtual_time_now(w->time);
+        assert_return_code(do_get(w), 0);
+        run_for(w, 8 * SEC);
+        assert_int_equal(w->n_requests, 2);
+        run_for(w, USEC_PER_MINUTE);
+        assert_non_null(strstr(strbuf_str(&w->told), "error 0 ETIMEDOUT"));
+        assert_int_equal(w->done_usec - start, 10 * SEC);
+}
+
+/* A watch that waited for its credential, or was refused by the old one, is a watch as any other: neither the limit of the
+ * waiting nor the next credential says anything to it. */
+static void test_watch_waits_for_a_credential(void **state) {
+        static const KubeWatchOptions o = { .resource_version = "1", .stall_usec = USEC_PER_HOUR };
+        static const FakeChildAnswer rows[][2] = {
+                { { .after_usec = 3 * SEC, .output = CREDENTIAL("new") }, { .output = CREDENTIAL("new") } },
+                { { .output = CREDENTIAL("old") }, { .after_usec = 3 * SEC, .output = CREDENTIAL("new") } },
+        };
+        (void) state;
+
+        for (size_t k = 0; k < ELEMENTSOF(rows); k++) {
+                _cleanup_(world_freep) World *w = world_new();
+                _unused_ _cleanup_(identity_freep) Identity *i = identity_new(w, rows[k], 2);
+
+                run_for(w, k == 0 ? 0 : SEC);
+                w->serve = serve_guarded_stream;
+                assert_return_code(
+                        kube_watch(w->host->client, &pods, &o, on_event, on_done, w, &w->call), 0);
+                run_for(w, 5 * SEC);
+                assert_int_equal(w->n_requests, 1 + k);
+                assert_non_null(w->open);
+                (void) kube_auth_rejected(i->auth); /* another call was refused: a new one comes */
+                run_for(w, 20 * SEC);
+                (void) kube_auth_rejected(i->auth);
+                run_for(w, 10 * USEC_PER_MINUTE);
+                assert_int_equal(w->n_requests, 1 + k);
+                assert_string_equal(strbuf_str(&w->told), "");
+                say(w, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n",
+                    strlen("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n"));
+                assert_string_equal(strbuf_str(&w->told), "ADDED:a ");
+        }
+}
+
 static void test_unauthorized_not_again(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         static const FakeChildAnswer answers[] = { { .output = CREDENTIAL("old") },
@@ -1076,6 +1267,11 @@ int main(void) {
                 cmocka_unit_test(test_fire_and_forget),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_yields),
+                cmocka_unit_test(test_waiting_is_not_counted),
+                cmocka_unit_test(test_body_of_its_turn),
+                cmocka_unit_test(test_reads_are_no_crowd),
+                cmocka_unit_test(test_nobody_overtakes),
+                cmocka_unit_test(test_each_rank_has_its_time),
                 cmocka_unit_test(test_each_rank_has_its_place),
                 cmocka_unit_test(test_many_that_follow),
                 cmocka_unit_test(test_yields_until_the_end),
@@ -1093,6 +1289,8 @@ int main(void) {
                 cmocka_unit_test(test_held_in_vain),
                 cmocka_unit_test(test_held_and_dropped),
                 cmocka_unit_test(test_unauthorized_once),
+                cmocka_unit_test(test_unauthorized_has_one_limit),
+                cmocka_unit_test(test_watch_waits_for_a_credential),
                 cmocka_unit_test(test_unauthorized_not_again),
                 cmocka_unit_test(test_verb_strings),
         };

@@ -486,6 +486,39 @@ static void test_informer(void **state) {
 }
 
 /* JSON that comes though protobuf was asked for. */
+typedef struct Dropped {
+        KubeCall *call;
+        unsigned n_events;
+} Dropped;
+
+static int on_dropping_event(const char *type, const Json *object, void *userdata) {
+        Dropped *d = userdata;
+
+        d->n_events++;
+        d->call = kube_call_free(d->call);
+        return 0;
+}
+
+static void on_never_done(const KubeReply *reply, void *userdata) {
+        fail_msg("%s", reply->error ? reply->error->message : "ended");
+}
+
+/* Whoever drops a watch inside an event hears nothing of what came in the same piece. */
+static void test_watch_freed_inside(void **state) {
+        static const KubeTarget target = { .kind = &kube_pod_kind };
+        static const KubeWatchOptions o = { .resource_version = "1", .without_unread = true, .protobuf = true };
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        Dropped d = { 0 };
+        (void) state;
+
+        rig_answer_with(r, stream_answer(fixture_frames, FIXTURE_SIZE(fixture_frames)));
+        assert_return_code(
+                kube_watch(r->host->client, &target, &o, on_dropping_event, on_never_done, &d, &d.call), 0);
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_int_equal(d.n_events, 1);
+        assert_int_equal(r->n_open, 0);
+}
+
 static void test_informer_on_json(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
         _cleanup_(informer_freep) Informer *i = NULL;
@@ -602,6 +635,7 @@ int main(void) {
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_content_type),
                 cmocka_unit_test(test_informer),
+                cmocka_unit_test(test_watch_freed_inside),
                 cmocka_unit_test(test_informer_on_json),
                 cmocka_unit_test(test_informer_of_custom_resource),
                 cmocka_unit_test(test_text_hides_nobody),
