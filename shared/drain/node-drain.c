@@ -311,6 +311,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 node_drain_prove_later(d);
         } else {
                 d->proven_usec = d->asked_usec;
+                backoff_reset(&d->proof_backoff);
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
         }
         node_drain_act_at_once(d);
