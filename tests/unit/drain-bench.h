@@ -34,7 +34,24 @@ typedef struct Bench {
         const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
         bool know_pdbs;
         unsigned n_changed;
+        usec_t eviction_reply_usec; /* before we hear how an eviction was answered */
+        bool no_permit, no_lead;    /* what the evictor, and the guard of its deletes, are told */
 } Bench;
+
+static inline void on_request(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        Bench *b = userdata;
+
+        if (strstr(request->url, "/eviction"))
+                ret_fault->reply_delay_usec = b->eviction_reply_usec;
+}
+
+static inline bool on_permit(void *userdata) {
+        return !((Bench *) userdata)->no_permit;
+}
+
+static inline bool on_may_send(void *userdata) {
+        return !((Bench *) userdata)->no_lead;
+}
 
 static inline void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
         Bench *b = userdata;
@@ -58,11 +75,13 @@ static inline void bench_init(Bench *b) {
         _cleanup_free_ char *message = NULL;
         InformerOptions options = { .field_selector = "spec.nodeName=" NODE };
         InformerHandler handler = { .on_event = on_event, .userdata = b };
+        EvictorOptions evictor = { .permit = { on_permit, b } };
+        HttpInprocHooks hooks = { .on_request = on_request, .userdata = b };
 
         *b = (Bench){};
         fake_world_init(&b->w, NULL);
         assert_return_code(random_new(5, &b->random), 0);
-        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &b->transport), 0);
+        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, &hooks, &b->transport), 0);
         assert_return_code(http_inproc_route(b->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster),
                            0);
         b->env = (Env){ .loop = b->w.loop, .random = b->random, .transport = b->transport, .version = "0" };
@@ -70,7 +89,7 @@ static inline void bench_init(Bench *b) {
         assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &b->auth, &message), 0);
         assert_return_code(kube_client_new(&b->env, b->auth, FAKE_ORIGIN, "test", &b->client), 0);
         assert_return_code(informer_new(b->client, &kube_own_pod_kind, &options, &handler, &b->informer), 0);
-        assert_return_code(evictor_new(b->client, NULL, &b->evictor), 0);
+        assert_return_code(evictor_new(b->client, &evictor, &b->evictor), 0);
         fake_add_node(b->w.cluster, NODE, NULL, "i-1", NULL);
         fake_add_node(b->w.cluster, "node-b", NULL, "i-2", NULL);
 }
@@ -128,6 +147,7 @@ static inline void begin(Bench *b, int64_t deadline_sec, ProtectedPolicy policy,
         usec_t now = loop_wall(b->w.loop);
         NodeDrainOptions o = {
                 .node = NODE,
+                .guard = { on_may_send, b },
                 .rules = { .started_usec = now,
                            .protected_policy = policy,
                            .evict_first = evict_first,

@@ -633,6 +633,23 @@ static void test_view_is_newer_than_the_look(void **state) {
         bench_done(&b);
 }
 
+/* The view stands still and is older than what the look has shown: the look's word goes, in plan and precondition. */
+static void test_look_is_newer_than_the_view(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        add_pod(&b, "web", 500, 1);
+        run_for(&b, USEC_PER_SEC);
+        stall_watches(&b);
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'metadata':{'annotations':{'x':'y'}}}");
+        begin(&b, 100, PROTECTED_WAIT, false);
+        run_for(&b, 500 * MSEC);
+        assert_int_equal(n_deletes(&b), 2);
+        assert_trace(&b, "deleted web");
+        bench_done(&b);
+}
+
 /* -- deletes ------------------------------------------------------------------------------------------------ */
 
 /* Already gone, which the watch has not said: no news, and not asked again. */
@@ -720,12 +737,99 @@ static void test_asked_again_once(void **state) {
         begin(&b, 0, PROTECTED_WAIT, false);
         run_for(&b, 4 * USEC_PER_SEC);
         assert_int_equal(s.n_evictions, 1);
+        assert_true(node_drain_awaits_pods(b.drain)); /* that the watch says so, too */
         s.evict_usec = 500 * MSEC;
         for (unsigned i = 0; i < 40; i++) {
                 node_drain_wake(b.drain);
                 run_for(&b, 50 * MSEC);
         }
         assert_int_equal(s.n_evictions, 2);
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* From T - g on it is deleted: its budget is not asked any more, however long it takes to go. */
+static void test_deleted_instead(void **state) {
+        uint64_t asked;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        add_pod(&b, "web", 60, 60);
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 90, PROTECTED_WAIT, false);
+        run_for(&b, 31 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 1);
+        asked = n_evictions(&b);
+        assert_true(asked > 1);
+        run_for(&b, 50 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), asked);
+        bench_done(&b);
+}
+
+/* It opts out while it waits at a gate: when that opens, it stays. */
+static void test_opts_out_while_it_waits(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.know_pdbs = true;
+        b.pdb = "web";
+        add_pod(&b, "web", 30, 0);
+        assert_return_code(evictor_set_allowed(b.evictor, "default", "web", 0), 0);
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 2 * USEC_PER_SEC);
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web",
+                   "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
+        run_for(&b, USEC_PER_SEC);
+        assert_blockers(&b, "web Protected vesper.sh/do-not-evict");
+        assert_return_code(evictor_set_allowed(b.evictor, "default", "web", 1), 0);
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), 0);
+        assert_trace(&b, "blocked web Protected vesper.sh/do-not-evict");
+        bench_done(&b);
+}
+
+/* The watch is faster than the answer to its eviction, which is told all the same. */
+static void test_answer_after_the_watch(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.eviction_reply_usec = 300 * MSEC;
+        add_pod(&b, "web", 30, 10);
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 250 * MSEC);
+        assert_blockers(&b, "web Terminating");
+        assert_trace(&b, "");
+        run_for(&b, 200 * MSEC);
+        assert_trace(&b, "evicted web");
+        bench_done(&b);
+}
+
+/* Deletes end pods as evictions do: neither without the permit, nor without the lead. */
+static void test_deletes_are_permitted(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        add_pod(&b, "web", 500, 1);
+        run_for(&b, USEC_PER_SEC);
+        b.no_permit = true;
+        begin(&b, 100, PROTECTED_WAIT, false);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 0);
+        b.no_permit = false;
+        b.no_lead = true;
+        node_drain_wake(b.drain);
+        run_for(&b, 5 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 0);
+        b.no_lead = false;
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), 1);
         assert_state(&b, NODE_DRAIN_DRAINED);
         bench_done(&b);
 }
@@ -751,10 +855,15 @@ int main(void) {
                 cmocka_unit_test(test_wakes_during_a_look),
                 cmocka_unit_test(test_look_fails_again),
                 cmocka_unit_test(test_view_is_newer_than_the_look),
+                cmocka_unit_test(test_look_is_newer_than_the_view),
                 cmocka_unit_test(test_delete_of_nothing),
                 cmocka_unit_test(test_delete_retry_after),
                 cmocka_unit_test(test_deleted_twice),
                 cmocka_unit_test(test_asked_again_once),
+                cmocka_unit_test(test_deleted_instead),
+                cmocka_unit_test(test_opts_out_while_it_waits),
+                cmocka_unit_test(test_answer_after_the_watch),
+                cmocka_unit_test(test_deletes_are_permitted),
         };
         return cmocka_run_group_tests_name("node-drain-rounds", tests, NULL, NULL);
 }
