@@ -311,7 +311,6 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 node_drain_prove_later(d);
         } else {
                 d->proven_usec = d->asked_usec;
-                backoff_reset(&d->proof_backoff);
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
         }
         node_drain_act_at_once(d);
@@ -342,6 +341,7 @@ bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec) {
                 return false;
         if (loop_now(d->env->loop) <= usec_add(d->proven_usec, max_age_usec))
                 return true;
+        backoff_reset(&d->proof_backoff); /* no pod has come since: what failed before that proof is over */
         node_drain_prove(d);
         return false;
 }

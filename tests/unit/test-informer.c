@@ -758,10 +758,12 @@ static void test_stall_of_its_own(void **state) {
         rig_stream(r, "");
         rig_stream(r, "");
         i = informer_start(r, &node_kind, &(InformerOptions){ .stall_usec = 30 * USEC_PER_SEC });
+        rig_run_for(r, 20 * USEC_PER_SEC);
+        rig_say(r, BOOKMARK("11"));
         rig_run_for(r, 30 * USEC_PER_SEC - 1);
         assert_trace(r, "list +a@1 up synced watch@10");
         rig_run_for(r, 1);
-        assert_trace(r, "watch@10");
+        assert_trace(r, "watch@11");
         assert_true(informer_connected(i));
 }
 
