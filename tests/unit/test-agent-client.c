@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -460,6 +463,133 @@ static void test_no_bus(void **state) {
         strbuf_done(&a.lines);
 }
 
+/* -- on a real bus ------------------------------------------------------------------------------ */
+
+static const char *last_method = "nothing";
+
+/* Drained when it was asked for without force; else it tells what was asked for last. */
+static char *get_real(const char *property, void *userdata) {
+        if (streq(property, "PodsLeft"))
+                return strdup("7");
+        if (streq(property, "DrainState"))
+                return strdup(streq(last_method, "Drain") ? "Drained" : "None");
+        return strdup(streq(property, "RebootState") ? "None" : last_method);
+}
+
+static int call_real(const char *method, const char **reterr_message, void *userdata) {
+        static const char *const known[] = { "Drain", "ForceDrain", "RequestReboot", "ForceReboot" };
+
+        if (streq(method, "CancelReboot")) {
+                *reterr_message = "not now";
+                return -EOPNOTSUPP;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (streq(method, known[i]))
+                        last_method = known[i];
+        return 0;
+}
+
+static const BusProperty real_properties[] = { { "DrainState", 's' },
+                                               { "PodsLeft", 't' },
+                                               { "DrainReason", 's' },
+                                               { "RebootState", 's' },
+                                               { "RebootReason", 's' } };
+static const char *const real_methods[] = { "Drain",       "ForceDrain",  "RequestReboot", "ForceReboot",
+                                            "CancelDrain", "CancelReboot", NULL };
+
+/* In a process of its own, until it is killed. */
+static int be_an_agent(void) {
+        static const BusObject object = { .name = AGENT_BUS_NAME,
+                                          .path = AGENT_BUS_PATH,
+                                          .interface = AGENT_BUS_INTERFACE,
+                                          .properties = real_properties,
+                                          .n_properties = ELEMENTSOF(real_properties),
+                                          .methods = real_methods,
+                                          .signal = "StateChanged",
+                                          .get = get_real,
+                                          .call = call_real };
+        BusSlot *slot = NULL;
+        Loop *loop = NULL;
+        Bus *bus = NULL;
+
+        if (loop_new(&loop) < 0 || bus_new_system(loop, &bus) < 0 ||
+            bus->ops->publish(bus, &object, NULL, &slot) < 0)
+                return 1;
+        return loop_run(loop) < 0;
+}
+
+/* Its address into *ret, which is empty where there is no dbus-daemon. */
+static pid_t start_daemon(char *ret, size_t size) {
+        int fds[2];
+        size_t n = 0;
+        pid_t pid;
+
+        assert_return_code(pipe(fds), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                char argument[32];
+
+                (void) snprintf(argument, sizeof(argument), "--print-address=%d", fds[1]);
+                (void) close(fds[0]);
+                (void) execlp("dbus-daemon", "dbus-daemon", "--session", "--nofork", "--nopidfile",
+                              "--address=unix:tmpdir=/tmp", argument, NULL);
+                _exit(127);
+        }
+        (void) close(fds[1]);
+        while (n + 1 < size && read(fds[0], ret + n, 1) == 1 && ret[n] != '\n')
+                n++;
+        ret[n] = 0;
+        (void) close(fds[0]);
+        return pid;
+}
+
+static void end(pid_t pid) {
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+}
+
+static void test_real_bus(void **state) {
+        static const struct {
+                AgentVerb verb;
+                bool force;
+                int result;
+                const char *said;
+        } rows[] = {
+                { AGENT_VERB_DRAIN, false, 0, NULL },
+                { AGENT_VERB_DRAIN, true, -ECANCELED, "The node is not drained: ForceDrain." },
+                { AGENT_VERB_REBOOT, false, -ECANCELED, "This machine does not reboot: RequestReboot." },
+                { AGENT_VERB_REBOOT, true, -ECANCELED, "This machine does not reboot: ForceReboot." },
+                { AGENT_VERB_CANCEL_DRAIN, false, 0, NULL },
+                { AGENT_VERB_CANCEL_REBOOT, false, -EOPNOTSUPP, "take the request for a reboot back: not now." },
+        };
+        char address[200];
+        pid_t daemon = start_daemon(address, sizeof(address)), agent;
+
+        if (isempty(address)) {
+                end(daemon);
+                skip();
+        }
+        assert_return_code(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
+        agent = fork();
+        assert_true(agent >= 0);
+        if (agent == 0)
+                _exit(be_an_agent());
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Asker a = { 0 };
+
+                assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "client", &a.env.log), 0);
+                log_set_hook(a.env.log, on_line, &a);
+                a.result = agent_client_run(a.env.log, rows[i].verb, rows[i].force);
+                a.n_done = 1;
+                assert_ended(&a, rows[i].result, rows[i].said);
+                log_free(a.env.log);
+                strbuf_done(&a.lines);
+        }
+        end(agent);
+        end(daemon);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_drain),
@@ -473,6 +603,7 @@ int main(void) {
                 cmocka_unit_test(test_cancel_while_stopping),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_no_bus),
+                cmocka_unit_test(test_real_bus),
         };
 
         return cmocka_run_group_tests_name("agent-client", tests, NULL, NULL);
