@@ -163,6 +163,12 @@ static bool entry_holds(const RebootGrants *g, const char *node) {
         return e && e->c.stand == REBOOT_STAND_HOLDS;
 }
 
+/* The view may have a Node whose event has not come to us yet. A grant that it shows must count as an entry before it ceases to
+ * count as unseen. */
+static void catch_up(RebootGrants *g, const Unseen *u) {
+        reboot_grants_see_node(g, u->node, cluster_view_node(g->context->view, u->node));
+}
+
 /* The view has what stood in the list, or what came after. */
 static bool view_has(const RebootGrants *g, const Unseen *u) {
         const KubeNode *n = cluster_view_node(g->context->view, u->node);
@@ -175,19 +181,25 @@ static bool view_has(const RebootGrants *g, const Unseen *u) {
 static void drop_found(RebootGrants *g) {
         Unseen *u;
 
-        HASHMAP_FOREACH (u, g->found)
+        HASHMAP_FOREACH (u, g->found) {
+                catch_up(g, u);
                 if (u->until_usec <= wall(g) || view_has(g, u)) {
                         hashmap_remove(g->found, u->node);
                         unseen_free(u);
                 }
+        }
 }
 
 /* Its precondition is the version that it was decided on: once the view has another one it has landed, or
  * never will. A Node that is gone takes it along. */
 static void drop_sent(RebootGrants *g) {
-        const KubeNode *n = g->sent ? cluster_view_node(g->context->view, g->sent->node) : NULL;
+        const KubeNode *n;
 
-        if (g->sent && (!n || !streq(n->object.meta.resource_version, g->sent->version)))
+        if (!g->sent)
+                return;
+        catch_up(g, g->sent);
+        n = cluster_view_node(g->context->view, g->sent->node);
+        if (!n || !streq(n->object.meta.resource_version, g->sent->version))
                 g->sent = unseen_free(g->sent);
 }
 

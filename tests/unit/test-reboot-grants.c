@@ -353,13 +353,233 @@ static void test_lost_answers(void **state) {
         assert_true(is_granted(r, "n0", "a") != is_granted(r, "n1", "b"));
 }
 
+/* -- what is on its way ----------------------------------------------------------------------------------- */
+
+/* Patches of Nodes and lists take so long; the first so many patches fail. */
+typedef struct Slow {
+        usec_t patch_usec, list_usec;
+        unsigned n_failing, n_patches, n_lists;
+} Slow;
+
+static void on_slow(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        Slow *s = userdata;
+
+        if (!request->resource || request->resource->id != FAKE_NODES || request->subresource)
+                return;
+        if (request->verb == FAKE_PATCH) {
+                ret_fault->delay_usec = s->patch_usec;
+                ret_fault->status = s->n_patches++ < s->n_failing ? 500 : 0;
+        } else if (request->verb == FAKE_LIST) {
+                ret_fault->delay_usec = s->list_usec;
+                s->n_lists++;
+        }
+}
+
+static unsigned n_granted(CoordinatorRig *r, unsigned n_nodes) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < n_nodes; i++) {
+                _cleanup_free_ char *node = MUST(strf("n%u", i));
+
+                n += is_granted(r, node, node);
+        }
+        return n;
+}
+
+/* Its grant is on its way for seconds: nobody else's is sent meanwhile, be they more urgent, and who gets it is not told that it
+ * waits. */
+static void test_grant_on_its_way(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        Slow slow = { .patch_usec = 4 * S };
+        (void) state;
+
+        rig_run(r, SETTLED);
+        ask(r, "n2", "n2", 6000 * S); /* the first grant of a leader waits for its list */
+        rig_run(r, 2 * S);
+        ask(r, "n2", NULL, 0);
+        rig_run(r, 2 * S);
+        fake_api_set_fault(r->api, on_slow, &slow);
+        ask(r, "n0", "n0", 3600 * S);
+        rig_run(r, S);
+        assert_int_equal(slow.n_patches, 1);
+        assert_int_equal(n_granted(r, 3), 0);
+        assert_true(metrics_say(r, "vesper_coordinator_reboot_slots_held 1\n"));
+        ask(r, "n1", "n1", 1000 * S);
+        for (unsigned i = 0; i < 100; i++) {
+                rig_run(r, S / 10);
+                assert_true(n_granted(r, 3) <= 1);
+        }
+        assert_int_equal(slow.n_patches, 1);
+        assert_true(is_granted(r, "n0", "n0"));
+        assert_false(rig_has_event(r, "n0", "RebootWaits"));
+        assert_true(rig_event_says(r, "n1", "RebootWaits", "held by n0"));
+
+        print_message("  given back: the next one, as slowly, and once\n");
+        ask(r, "n0", NULL, 0);
+        rig_run(r, 30 * S);
+        assert_true(is_granted(r, "n1", "n1"));
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* The Node goes while its grant is on its way: the slot is the next one's. */
+static void test_gone_with_its_grant(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        Slow slow = { .patch_usec = 5 * S };
+        (void) state;
+
+        rig_run(r, SETTLED);
+        ask(r, "n1", "n1", 6000 * S);
+        rig_run(r, 2 * S);
+        ask(r, "n1", NULL, 0);
+        rig_run(r, 2 * S);
+        fake_api_set_fault(r->api, on_slow, &slow);
+        ask(r, "n0", "n0", 3000 * S);
+        ask(r, "n1", "n1", 3600 * S);
+        rig_run(r, S);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+        rig_run(r, 30 * S);
+        assert_true(is_granted(r, "n1", "n1"));
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* Refused again and again: sent again, until it is taken. */
+static void test_grant_fails(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        Slow slow = { .n_failing = 4 };
+        (void) state;
+
+        rig_run(r, SETTLED);
+        fake_api_set_fault(r->api, on_slow, &slow);
+        ask(r, "n0", "n0", 3000 * S);
+        ask(r, "n1", "n1", 3600 * S);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n0", "n0"));
+        assert_false(is_granted(r, "n1", "n1"));
+        assert_in_range(slow.n_patches, 5, 7);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* An answer without a request is taken off, if not at once. */
+static void test_stale_answer_stays(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 1);
+        Slow slow = { .n_failing = 3 };
+        (void) state;
+
+        rig_run(r, SETTLED);
+        fake_api_set_fault(r->api, on_slow, &slow);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED "':'of another time'}}}");
+        rig_run(r, 60 * S);
+        assert_null(annotation(r, "n0", ANNOTATION_SHUTDOWN_GRANTED));
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* The first list of a leader takes its time: it is asked for once, whatever happens meanwhile. */
+static void test_slow_list(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        Slow slow = { .list_usec = 10 * S };
+        (void) state;
+
+        fake_api_set_fault(r->api, on_slow, &slow);
+        ask(r, "n0", "n0", 3600 * S);
+        while (slow.n_lists == 0)
+                rig_run(r, S / 10);
+        for (unsigned i = 0; i < 5; i++) {
+                ask(r, "n1", "n1", (3000 - i) * S);
+                rig_run(r, S);
+        }
+        assert_int_equal(slow.n_lists, 1);
+        assert_int_equal(n_granted(r, 2), 0);
+        rig_run(r, 10 * S);
+        assert_int_equal(slow.n_lists, 1);
+        assert_true(is_granted(r, "n1", "n1"));
+        assert_false(is_granted(r, "n0", "n0"));
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
+/* What the list has found and the watch never brings counts until its time, and no longer. */
+static void test_found_runs_out(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        char until[RFC3339_MAX];
+        (void) state;
+
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, 5 * S);
+        fake_api_stall_watches(r->api, virtual_time_now(r->w.time) + 600 * S);
+        ask(r, "n0", "a", 3600 * S);
+        rfc3339_format(loop_wall(r->w.loop) + 100 * S, until);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED
+                   "':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'}}}",
+                   until);
+        rig_run(r, 95 * S);
+        assert_false(is_granted(r, "n1", "b"));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'metadata':{'labels':{'x':'y'}}}");
+        rig_run(r, 60 * S);
+        /* Nothing wakes it but its own timers and the end of that grant. */
+        (void) is_granted(r, "n1", "b");
+        rig_run(r, 600 * S);
+        assert_true(is_granted(r, "n1", "b"));
+}
+
+/* More that wait than each change is told to: the first word each of them hears. */
+static void test_many_wait(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 13);
+        (void) state;
+
+        for (unsigned i = 0; i < 13; i++) {
+                _cleanup_free_ char *node = MUST(strf("n%u", i));
+
+                ask(r, node, node, (3600 + i) * S);
+        }
+        rig_run(r, SETTLED);
+        for (unsigned i = 1; i < 13; i++) {
+                _cleanup_free_ char *node = MUST(strf("n%u", i));
+
+                assert_true(rig_has_event(r, node, "RebootWaits"));
+        }
+}
+
+/* What the leader before has told is not told again: neither a slot that is held, nor one that ran out. */
+static void test_takeover_tells_nothing_twice(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("2", 2);
+        (void) state;
+
+        ask(r, "n0", "a", 3000 * S);
+        rig_run(r, SETTLED + 590 * S);
+        ask(r, "n1", "b", 3600 * S);
+        rig_run(r, 60 * S);
+        assert_true(rig_has_event(r, "n0", "RebootSlotExpired"));
+        assert_true(is_granted(r, "n1", "b"));
+        rig_start(r, 1);
+        rig_run(r, 5 * S);
+        rig_kill(r, 0);
+        rig_run(r, 120 * S);
+        assert_non_null(rig_leader(r));
+        assert_null(strstr(strbuf_str(&rig_leader(r)->said), "was not Ready again in time"));
+        assert_null(strstr(strbuf_str(&rig_leader(r)->said), "may reboot now"));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_one_by_one),   cmocka_unit_test(test_several),
-                cmocka_unit_test(test_more_slots),   cmocka_unit_test(test_not_granted),
-                cmocka_unit_test(test_node_gone),    cmocka_unit_test(test_takeover),
-                cmocka_unit_test(test_watch_behind), cmocka_unit_test(test_lost_answers),
-                cmocka_unit_test(test_long_list),    cmocka_unit_test(test_stale_answer),
+                cmocka_unit_test(test_one_by_one),
+                cmocka_unit_test(test_several),
+                cmocka_unit_test(test_more_slots),
+                cmocka_unit_test(test_not_granted),
+                cmocka_unit_test(test_node_gone),
+                cmocka_unit_test(test_takeover),
+                cmocka_unit_test(test_watch_behind),
+                cmocka_unit_test(test_lost_answers),
+                cmocka_unit_test(test_long_list),
+                cmocka_unit_test(test_stale_answer),
+                cmocka_unit_test(test_grant_on_its_way),
+                cmocka_unit_test(test_gone_with_its_grant),
+                cmocka_unit_test(test_grant_fails),
+                cmocka_unit_test(test_stale_answer_stays),
+                cmocka_unit_test(test_slow_list),
+                cmocka_unit_test(test_found_runs_out),
+                cmocka_unit_test(test_many_wait),
+                cmocka_unit_test(test_takeover_tells_nothing_twice),
         };
 
         return cmocka_run_group_tests_name("reboot-grants", tests, NULL, NULL);
