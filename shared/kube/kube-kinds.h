@@ -23,9 +23,15 @@ typedef struct Condition {
         usec_t last_transition_usec; /* wall clock; 0 if absent */
 } Condition;
 
+typedef struct NodeAddress {
+        const char *type; /* interned: "InternalIP" */
+        char *address;
+} NodeAddress;
+
 typedef struct KubeNode {
         KubeObject object;
         char *provider_id;  /* spec.providerID or NULL */
+        char *named_id;     /* without providerID: MACHINE_ID_BY_NAME and its name; else NULL */
         bool unschedulable;
         Taint *taints;
         size_t n_taints;
@@ -33,11 +39,16 @@ typedef struct KubeNode {
         size_t n_conditions;
         char **volumes_in_use, **volumes_attached; /* names */
         char *boot_id;      /* status.nodeInfo.bootID */
+        char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
+        NodeAddress *addresses;         /* status.addresses: what its kubelet says */
+        size_t n_addresses;
 } KubeNode;
 
 extern const KubeKind kube_node_kind;
 const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
+/* What a claim of it names its machine by: spec.providerID, or where there is none "exec://NAME". */
+const char *kube_node_machine_id(const KubeNode *n);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);
@@ -107,6 +118,7 @@ typedef struct KubeNodePool {
         usec_t termination_grace_usec;  /* spec.template.terminationGracePeriod; USEC_INFINITY: unset */
         usec_t expire_after_usec;       /* spec.disruption.expireAfter; USEC_INFINITY: unset or Never */
         char *provider_name, *provider_group;
+        bool trusts_provider_ids;       /* spec.provider.identity is ProviderID */
         DeletionPolicy deletion_policy;
         Condition *conditions;
         size_t n_conditions;
@@ -120,10 +132,19 @@ typedef struct ClaimBlocker {
         usec_t since_usec;        /* wall clock */
 } ClaimBlocker;
 
+/* Whose instance it is, as the cloud has proved it once (status.identity). */
+typedef struct ClaimIdentity {
+        char *instance_id, *region; /* region: NULL where the provider has none */
+        char *method;               /* NULL: nothing was proved yet */
+} ClaimIdentity;
+
 typedef struct KubeNodeClaim {
         KubeObject object;
         char *node_pool;
         char *provider_id;
+        char *made_for;                 /* spec.nodeName: the Node that was adopted; NULL: not told */
+        char *system_uuid, *machine_id; /* spec: as that Node had them then; NULL if it had none */
+        ClaimIdentity identity;
         usec_t termination_grace_usec; /* USEC_INFINITY: unset = wait for ever; 0 = force at once */
         usec_t expire_after_usec;
         char *node_name;               /* status */

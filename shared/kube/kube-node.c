@@ -46,20 +46,55 @@ static void decode_names(Decoder *d, const Json *v, const char *path, const char
         }
 }
 
+/* Kubelets leave out what they do not know by an empty text. */
+static void decode_text(Decoder *d, const Json *v, const char *path, char **ret) {
+        decode_string(d, v, path, ret);
+        if (isempty(*ret))
+                *ret = mfree(*ret);
+}
+
+static void decode_addresses(Decoder *d, const Json *v, KubeNode *n) {
+        const Json *list = decode_array(d, v, "status.addresses");
+
+        if (json_size(list) == 0)
+                return;
+        n->addresses = new0(NodeAddress, json_size(list));
+        if (!n->addresses) {
+                d->failed = true;
+                return;
+        }
+        JSON_FOREACH (i, list) {
+                NodeAddress *a = n->addresses + n->n_addresses++;
+
+                decode_interned(d, json_get(i, "type"), "status.addresses.type", &a->type);
+                decode_string(d, json_get(i, "address"), "status.addresses.address", &a->address);
+        }
+}
+
+static void decode_node_info(Decoder *d, const Json *info, KubeNode *n) {
+        decode_string(d, json_get(info, "bootID"), "status.nodeInfo.bootID", &n->boot_id);
+        decode_text(d, json_get(info, "machineID"), "status.nodeInfo.machineID", &n->machine_id);
+        decode_text(d, json_get(info, "systemUUID"), "status.nodeInfo.systemUUID", &n->system_uuid);
+}
+
 static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
         KubeNode *n = (KubeNode *) o;
 
-        decode_string(&d, json_get(spec, "providerID"), "spec.providerID", &n->provider_id);
+        decode_text(&d, json_get(spec, "providerID"), "spec.providerID", &n->provider_id);
+        if (!n->provider_id) {
+                n->named_id = strf(MACHINE_ID_BY_NAME "%s", strempty(o->meta.name));
+                d.failed = d.failed || !n->named_id;
+        }
         decode_bool(&d, json_get(spec, "unschedulable"), "spec.unschedulable", &n->unschedulable);
         decode_taints(&d, json_get(spec, "taints"), n);
         decode_conditions(&d, json_get(status, "conditions"), &n->conditions, &n->n_conditions);
         decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, &n->volumes_in_use);
         decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name",
                      &n->volumes_attached);
-        decode_string(&d, json_path(status, "nodeInfo", "bootID", NULL), "status.nodeInfo.bootID",
-                      &n->boot_id);
+        decode_node_info(&d, json_get(status, "nodeInfo"), n);
+        decode_addresses(&d, json_get(status, "addresses"), n);
         return decoder_finish(&d);
 }
 
@@ -67,6 +102,7 @@ static void node_done(KubeObject *o, InternPool *pool) {
         KubeNode *n = (KubeNode *) o;
 
         free(n->provider_id);
+        free(n->named_id);
         for (size_t i = 0; i < n->n_taints; i++) {
                 intern_unref(pool, n->taints[i].key);
                 intern_unref(pool, n->taints[i].value);
@@ -77,6 +113,13 @@ static void node_done(KubeObject *o, InternPool *pool) {
         strv_free(n->volumes_in_use);
         strv_free(n->volumes_attached);
         free(n->boot_id);
+        free(n->machine_id);
+        free(n->system_uuid);
+        for (size_t i = 0; i < n->n_addresses; i++) {
+                intern_unref(pool, n->addresses[i].type);
+                free(n->addresses[i].address);
+        }
+        free(n->addresses);
 }
 
 static bool node_annotation_wanted(const char *key) {
@@ -109,14 +152,25 @@ static const ProtobufField condition_fields[] = {
 };
 static const ProtobufShape condition_shape = PROTOBUF_SHAPE(condition_fields);
 
-static const ProtobufField info_fields[] = { { 3, "bootID", PROTOBUF_STRING_KEPT } };
+static const ProtobufField info_fields[] = {
+        { 1, "machineID", PROTOBUF_STRING_KEPT },
+        { 2, "systemUUID", PROTOBUF_STRING_KEPT },
+        { 3, "bootID", PROTOBUF_STRING_KEPT },
+};
 static const ProtobufShape info_shape = PROTOBUF_SHAPE(info_fields);
 
 static const ProtobufField attached_fields[] = { { 1, "name", PROTOBUF_STRING_KEPT } };
 static const ProtobufShape attached_shape = PROTOBUF_SHAPE(attached_fields);
 
+static const ProtobufField address_fields[] = {
+        { 1, "type", PROTOBUF_STRING_KEPT },
+        { 2, "address", PROTOBUF_STRING_KEPT },
+};
+static const ProtobufShape address_shape = PROTOBUF_SHAPE(address_fields);
+
 static const ProtobufField status_fields[] = {
         { 4, "conditions", PROTOBUF_MESSAGE, true, &condition_shape },
+        { 5, "addresses", PROTOBUF_MESSAGE, true, &address_shape },
         { 7, "nodeInfo", PROTOBUF_MESSAGE, false, &info_shape },
         { 9, "volumesInUse", PROTOBUF_STRING, true },
         { 10, "volumesAttached", PROTOBUF_MESSAGE, true, &attached_shape },
@@ -147,6 +201,11 @@ const KubeKind kube_node_kind = {
 const Condition *kube_node_condition(const KubeNode *n, const char *type) {
         assert(n);
         return condition_find(n->conditions, n->n_conditions, type);
+}
+
+const char *kube_node_machine_id(const KubeNode *n) {
+        assert(n);
+        return n->provider_id ? n->provider_id : n->named_id;
 }
 
 bool kube_node_is_ready(const KubeNode *n) {

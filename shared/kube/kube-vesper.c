@@ -21,6 +21,17 @@ static void decode_deletion_policy(Decoder *d, const Json *v, DeletionPolicy *re
                 decoder_invalid(d, "spec.deletionPolicy is neither Release nor Delete");
 }
 
+static void decode_provider(Decoder *d, const Json *provider, KubeNodePool *p) {
+        _cleanup_free_ char *identity = NULL;
+
+        decode_string(d, json_get(provider, "name"), "spec.provider.name", &p->provider_name);
+        decode_string(d, json_get(provider, "group"), "spec.provider.group", &p->provider_group);
+        decode_string(d, json_get(provider, "identity"), "spec.provider.identity", &identity);
+        p->trusts_provider_ids = identity && streq(identity, "ProviderID");
+        if (identity && !p->trusts_provider_ids)
+                decoder_invalid(d, "spec.provider.identity is not ProviderID");
+}
+
 static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec");
@@ -32,8 +43,7 @@ static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
                         "spec.template.terminationGracePeriod", false, &p->termination_grace_usec);
         decode_duration(&d, json_path(spec, "disruption", "expireAfter", NULL), "spec.disruption.expireAfter", true,
                         &p->expire_after_usec);
-        decode_string(&d, json_path(spec, "provider", "name", NULL), "spec.provider.name", &p->provider_name);
-        decode_string(&d, json_path(spec, "provider", "group", NULL), "spec.provider.group", &p->provider_group);
+        decode_provider(&d, json_get(spec, "provider"), p);
         decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
         decode_conditions(&d, json_path(json, "status", "conditions", NULL), &p->conditions, &p->n_conditions);
         return decoder_finish(&d);
@@ -82,7 +92,14 @@ static void decode_blockers(Decoder *d, const Json *v, KubeNodeClaim *c) {
         }
 }
 
+static void decode_identity(Decoder *d, const Json *v, ClaimIdentity *ret) {
+        decode_string(d, json_get(v, "instanceID"), "status.identity.instanceID", &ret->instance_id);
+        decode_string(d, json_get(v, "region"), "status.identity.region", &ret->region);
+        decode_string(d, json_get(v, "method"), "status.identity.method", &ret->method);
+}
+
 static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c) {
+        decode_identity(d, json_get(status, "identity"), &c->identity);
         decode_string(d, json_get(status, "nodeName"), "status.nodeName", &c->node_name);
         decode_string(d, json_get(status, "phase"), "status.phase", &c->phase);
         decode_time(d, json_get(status, "deadline"), "status.deadline", &c->deadline_usec);
@@ -101,6 +118,9 @@ static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) 
         c->pods_left = -1;
         decode_string(&d, json_get(spec, "nodePool"), "spec.nodePool", &c->node_pool);
         decode_string(&d, json_get(spec, "providerID"), "spec.providerID", &c->provider_id);
+        decode_string(&d, json_get(spec, "nodeName"), "spec.nodeName", &c->made_for);
+        decode_string(&d, json_get(spec, "systemUUID"), "spec.systemUUID", &c->system_uuid);
+        decode_string(&d, json_get(spec, "machineID"), "spec.machineID", &c->machine_id);
         decode_duration(&d, json_get(spec, "terminationGracePeriod"), "spec.terminationGracePeriod", false,
                         &c->termination_grace_usec);
         decode_duration(&d, json_get(spec, "expireAfter"), "spec.expireAfter", true, &c->expire_after_usec);
@@ -113,6 +133,12 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
 
         free(c->node_pool);
         free(c->provider_id);
+        free(c->made_for);
+        free(c->system_uuid);
+        free(c->machine_id);
+        free(c->identity.instance_id);
+        free(c->identity.region);
+        free(c->identity.method);
         free(c->node_name);
         free(c->phase);
         free(c->last_cloud_error);

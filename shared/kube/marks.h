@@ -9,12 +9,17 @@
 #define VESPER_GROUP "vesper.sh"
 #define VESPER_VERSION_API "v1alpha1"
 
+/* spec.providerID of the claim of a Node that has none itself: this and the Node's name. Only provider exec has such. */
+#define MACHINE_ID_BY_NAME "exec://"
+
 /* On Node AND NodeClaim: deletion waits for the coordinator. */
 #define FINALIZER_TERMINATION "vesper.sh/termination"
 
 /* Coordinator: chosen for removal. */
 #define TAINT_DISRUPTED "vesper.sh/disrupted"
 #define TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+/* A cloud controller manager has still to come by, and brings spec.providerID. */
+#define TAINT_UNINITIALIZED "node.cloudprovider.kubernetes.io/uninitialized"
 
 /* Who cordoned, each its own; the value is JSON {"bootID":..., "why":...}. The node is un-cordoned only by the conditional patch
  * that removes the last of them; unschedulable=false while our mark is there means that a person un-cordoned: the mark goes,
@@ -55,6 +60,8 @@
 #define CLAIM_DRAINED "Drained"
 #define CLAIM_VOLUMES_DETACHED "VolumesDetached"
 #define CLAIM_INSTANCE_TERMINATING "InstanceTerminating"
+/* False: the cloud could not prove that the instance is this Node's; its machine is not ended. */
+#define CLAIM_IDENTITY_PROVED VESPER_GROUP "/IdentityProved"
 /* Its machine may be there, its Node is not. */
 #define CLAIM_NODE_ABSENT VESPER_GROUP "/NodeAbsent"
 

@@ -107,6 +107,14 @@ static void assert_same_nodes(const KubeNode *a, const KubeNode *b) {
         assert_same_names(a->volumes_in_use, b->volumes_in_use);
         assert_same_names(a->volumes_attached, b->volumes_attached);
         assert_same_text(a->boot_id, b->boot_id);
+        assert_same_text(a->machine_id, b->machine_id);
+        assert_same_text(a->system_uuid, b->system_uuid);
+        assert_same_text(kube_node_machine_id(a), kube_node_machine_id(b));
+        assert_int_equal(a->n_addresses, b->n_addresses);
+        for (size_t i = 0; i < a->n_addresses; i++) {
+                assert_same_text(a->addresses[i].type, b->addresses[i].type);
+                assert_same_text(a->addresses[i].address, b->addresses[i].address);
+        }
 }
 
 static void assert_same_pdbs(const KubePdb *a, const KubePdb *b, const Objects *pods) {
@@ -235,11 +243,12 @@ static void make_nodes(Rig *r) {
                 "{'type': 'Drained', 'status': 'Unknown'}], 'volumesInUse': ['kubernetes.io/csi/ebs^vol-1', "
                 "'b'], "
                 "'volumesAttached': [{'name': 'kubernetes.io/csi/ebs^vol-1', 'devicePath': ''}], "
-                "'nodeInfo': "
+                "'addresses': [{'type': 'InternalIP', 'address': '10.0.0.7'}, {'type': 'Hostname', 'address': "
+                "'rich'}], 'nodeInfo': "
                 "{'bootID': 'b-1', 'architecture': '', 'containerRuntimeVersion': '', 'kernelVersion': '', "
-                "'kubeProxyVersion': '', 'kubeletVersion': '', 'machineID': '', 'operatingSystem': '', "
+                "'kubeProxyVersion': '', 'kubeletVersion': '', 'machineID': 'm-1', 'operatingSystem': '', "
                 "'osImage': "
-                "'', 'systemUUID': ''}}}");
+                "'', 'systemUUID': 's-1'}}}");
         assert_answer(b, 200, NULL);
 }
 

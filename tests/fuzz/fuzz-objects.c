@@ -51,7 +51,8 @@ const char fuzz_node[] =
         "permission\"}],"
         "\"volumesInUse\":[\"kubernetes.io/csi/ebs^vol-1\"],\"volumesAttached\":[{\"name\":\"kubernetes.io/"
         "csi/ebs^vol-1\",\"devicePath\":\"\"}],"
-        "\"nodeInfo\":{\"bootID\":\"b1\"}}}";
+        "\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.7\"}],"
+        "\"nodeInfo\":{\"bootID\":\"b1\",\"machineID\":\"m1\",\"systemUUID\":\"s1\"}}}";
 
 const char fuzz_pod[] =
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-1\",\"namespace\":\"default\","
@@ -106,7 +107,7 @@ const char fuzz_node_pool[] =
         "\"12\",\"finalizers\":[\"vesper.sh/termination\"]},"
         "\"spec\":{\"selector\":{\"matchLabels\":{\"pool\":\"a\"}},\"template\":{\"terminationGracePeriod\":"
         "\"10m\"},\"disruption\":{\"expireAfter\":\"720h\"},"
-        "\"provider\":{\"name\":\"ec2\",\"group\":\"g\"},\"deletionPolicy\":\"Delete\"},"
+        "\"provider\":{\"name\":\"ec2\",\"group\":\"g\",\"identity\":\"ProviderID\"},\"deletionPolicy\":\"Delete\"},"
         "\"status\":{\"conditions\":[{\"type\":\"Conflicting\",\"status\":\"True\",\"reason\":\"x\","
         "\"message\":\"y\"}]}}";
 
@@ -116,8 +117,10 @@ const char fuzz_node_claim[] =
         "\"resourceVersion\":\"13\","
         "\"deletionTimestamp\":\"2027-01-15T07:59:00Z\",\"finalizers\":[\"vesper.sh/termination\"]},"
         "\"spec\":{\"nodePool\":\"a\",\"providerID\":\"aws:///eu-west-1a/"
-        "i-0123456789abcdef0\",\"terminationGracePeriod\":\"10m\",\"expireAfter\":\"Never\"},"
-        "\"status\":{\"nodeName\":\"n1\",\"nodeUID\":\"u-1\",\"phase\":\"Draining\",\"deadline\":\"2027-01-"
+        "i-0123456789abcdef0\",\"nodeName\":\"n1\",\"systemUUID\":\"s1\",\"machineID\":\"m1\","
+        "\"terminationGracePeriod\":\"10m\",\"expireAfter\":\"Never\"},"
+        "\"status\":{\"identity\":{\"instanceID\":\"i-0123456789abcdef0\",\"region\":\"eu-west-1\","
+        "\"method\":\"Tag\"},\"nodeName\":\"n1\",\"nodeUID\":\"u-1\",\"phase\":\"Draining\",\"deadline\":\"2027-01-"
         "15T08:09:00Z\",\"lastCloudError\":\"denied\",\"podsLeft\":2,"
         "\"blockers\":[{\"pod\":\"default/web-1\",\"reason\":\"BlockedByPDB\",\"pdb\":\"default/"
         "web\",\"message\":\"needs 3\",\"since\":\"2027-01-15T07:59:30Z\"}],"

@@ -318,7 +318,8 @@ static void test_node(void **state) {
                       "left','lastTransitionTime':null},"
                       "{'type':'vesper.sh/TerminationBlocked','status':'odd','message':'cloud'}],"
                       "'volumesInUse':['v1','v2'],'volumesAttached':[{'name':'v1','devicePath':''}],"
-                      "'nodeInfo':{'bootID':'b-1','kernelVersion':'6'}}}");
+                      "'addresses':[{'type':'InternalIP','address':'10.0.0.7'},{'type':'Hostname','address':'n1'}],"
+                      "'nodeInfo':{'bootID':'b-1','kernelVersion':'6','systemUUID':'ec2-1','machineID':''}}}");
         n = (KubeNode *) o;
         assert_string_equal(n->provider_id, "aws:///eu-1a/i-1");
         assert_true(n->unschedulable);
@@ -342,6 +343,13 @@ static void test_node(void **state) {
         assert_int_equal(strv_length(n->volumes_in_use), 2);
         assert_int_equal(strv_length(n->volumes_attached), 1);
         assert_string_equal(n->boot_id, "b-1");
+        assert_string_equal(n->system_uuid, "ec2-1");
+        assert_null(n->machine_id);
+        assert_int_equal(n->n_addresses, 2);
+        assert_string_equal(n->addresses[0].type, "InternalIP");
+        assert_string_equal(n->addresses[0].address, "10.0.0.7");
+        assert_string_equal(n->addresses[1].address, "n1");
+        assert_string_equal(kube_node_machine_id(n), "aws:///eu-1a/i-1");
         assert_int_equal(o->meta.annotations.n_items, 3);
 }
 
@@ -707,7 +715,7 @@ static void test_lease_and_volume(void **state) {
 }
 
 static void test_node_pool(void **state) {
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *odd = NULL;
         const KubeNodePool *p;
 
         o = decode_ok(&kube_node_pool_kind, *state,
@@ -716,7 +724,7 @@ static void test_node_pool(void **state) {
                       "x':'1','y':'2'}},"
                       "'spec':{'selector':{'matchLabels':{'pool':'a'}},'template':{'terminationGracePeriod':"
                       "'1h30m5s'},"
-                      "'provider':{'name':'asg','group':'workers'},'disruption':{'expireAfter':'720h'},'"
+                      "'provider':{'name':'asg','group':'workers','identity':'ProviderID'},'disruption':{'expireAfter':'720h'},'"
                       "deletionPolicy':'Delete'}}");
         p = (KubeNodePool *) o;
         assert_false(selector_is_empty(p->selector));
@@ -724,6 +732,7 @@ static void test_node_pool(void **state) {
         assert_int_equal(p->expire_after_usec, 720 * USEC_PER_HOUR);
         assert_string_equal(p->provider_name, "asg");
         assert_string_equal(p->provider_group, "workers");
+        assert_true(p->trusts_provider_ids);
         assert_int_equal(p->deletion_policy, DELETION_POLICY_DELETE);
         assert_int_equal(o->meta.annotations.n_items, 1);
 
@@ -735,6 +744,13 @@ static void test_node_pool(void **state) {
         assert_int_equal(p->expire_after_usec, USEC_INFINITY);
         assert_int_equal(p->deletion_policy, DELETION_POLICY_RELEASE);
         assert_null(p->provider_name);
+        assert_false(p->trusts_provider_ids);
+
+        assert_return_code(decode(&kube_node_pool_kind, *state,
+                                  "{" CLUSTER ",'spec':{'provider':{'identity':'Trusted'}}}", &odd),
+                           0);
+        assert_non_null(strstr(odd->invalid, "spec.provider.identity"));
+        assert_false(((KubeNodePool *) odd)->trusts_provider_ids);
 }
 
 static void test_node_claim(void **state) {
@@ -745,8 +761,9 @@ static void test_node_claim(void **state) {
                 &kube_node_claim_kind, *state,
                 "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim'," CLUSTER
                 ",'spec':{'nodePool':'a','providerID':'aws:///z/"
-                "i-1','terminationGracePeriod':'0s','expireAfter':'24h'},"
-                "'status':{'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
+                "i-1','terminationGracePeriod':'0s','expireAfter':'24h',"
+                "'nodeName':'n0','systemUUID':'s-1','machineID':'m-1'},"
+                "'status':{'identity':{'instanceID':'i-1','region':'eu-west-1','method':'Tag'},'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
                 "lastCloudError':'throttled',"
                 "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/"
                 "web','since':'2026-11-21T05:03:00Z'},"
@@ -755,6 +772,12 @@ static void test_node_claim(void **state) {
         c = (KubeNodeClaim *) o;
         assert_string_equal(c->node_pool, "a");
         assert_string_equal(c->provider_id, "aws:///z/i-1");
+        assert_string_equal(c->made_for, "n0");
+        assert_string_equal(c->system_uuid, "s-1");
+        assert_string_equal(c->machine_id, "m-1");
+        assert_string_equal(c->identity.instance_id, "i-1");
+        assert_string_equal(c->identity.region, "eu-west-1");
+        assert_string_equal(c->identity.method, "Tag");
         assert_int_equal(c->termination_grace_usec, 0);
         assert_int_equal(c->expire_after_usec, USEC_PER_DAY);
         assert_string_equal(c->node_name, "n1");
