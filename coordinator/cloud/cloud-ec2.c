@@ -19,6 +19,7 @@
 
 #include "aws-query.h"
 #include "ec2-answer.h"
+#include "ec2-identity.h"
 #include "ec2-scope.h"
 #include "list.h"
 #include "log.h"
@@ -82,7 +83,7 @@ typedef struct Ec2Call {
         AwsQueryCall *query; /* terminate, sent */
         bool terminate;
         bool owned_id; /* the providerID is of our form */
-        char *provider_id;
+        char *provider_id, *node_name; /* node_name: NULL if not known */
         Ec2ProviderId id;
         HttpGuard guard;
         CloudOutcome refusal;
@@ -226,14 +227,23 @@ static void batch_answer_failure(Ec2Batch *b, const AwsQueryResult *q) {
                 call_finish(LIST_ENTRY(b->calls.first, Ec2Call, node), failure(q, message));
 }
 
+/* Texts of EC2's, in one sentence for a person. NULL on ENOMEM. */
+static char *unproved_message(const Ec2Call *c, const Ec2Instance *i) {
+        _cleanup_free_ char *text = ec2_identity_unproved_message(i, c->node_name);
+
+        return text ? str_sanitize(text, 1024) : NULL;
+}
+
 static void describe_answer(Ec2Call *c, const Ec2Instance *i) {
         Ec2Provider *p = provider_of(&c->call);
-        _cleanup_free_ char *message = NULL;
-        CloudResult result = { .outcome = CLOUD_OK, .state = INSTANCE_UNKNOWN };
+        _cleanup_free_ char *message = NULL, *unproved = NULL;
+        CloudResult result = { .outcome = CLOUD_OK,
+                               .state = INSTANCE_UNKNOWN,
+                               .identity = { .instance_id = c->id.instance_id, .region = p->region } };
         int r = 0;
 
         if (!i && ec2_scope_is_proved(&p->scope, &c->id))
-                result.state = INSTANCE_GONE;
+                result.state = INSTANCE_NOT_FOUND;
         else if (!i)
                 message = ec2_scope_unproved_message(p->region, &c->id);
         else {
@@ -244,6 +254,11 @@ static void describe_answer(Ec2Call *c, const Ec2Instance *i) {
                         message = strf("EC2 shows instance %s in a state that is not known here",
                                        c->id.instance_id);
         }
+
+        if (i && result.state != INSTANCE_UNKNOWN)
+                result.identity.method = ec2_identity_method(i, c->node_name);
+        if (i && !result.identity.method)
+                result.unproved = unproved = unproved_message(c, i);
 
         /* Unknown always says why. */
         if (result.state == INSTANCE_UNKNOWN && !message)
@@ -389,7 +404,7 @@ static void terminate_not_found(Ec2Call *c, const AwsQueryResult *q) {
 
         if (ec2_scope_is_proved(&p->scope, &c->id))
                 return call_finish(
-                        c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_GONE, .code = q->code });
+                        c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_NOT_FOUND, .code = q->code });
         message = ec2_scope_unproved_message(p->region, &c->id);
         call_finish(c, failure(q, message));
 }
@@ -585,32 +600,34 @@ static void ec2_call_free(CloudCall *call) {
                 batch_drop_if_unwanted(batch);
         aws_query_call_free(c->query);
         free(c->provider_id);
+        free(c->node_name);
         free(c->refusal_message);
         free(c);
         p->n_calls--;
 }
 
-static int start(CloudProvider *provider, const char *provider_id, bool terminate, cloud_done_t done,
+static int start(CloudProvider *provider, const CloudMachine *machine, bool terminate, cloud_done_t done,
                  void *userdata, CloudCall **ret) {
         Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, provider);
         Ec2Call *c;
 
-        assert(provider_id && done && ret);
+        assert(done && ret);
         c = new0(Ec2Call, 1);
         if (!c)
                 return -ENOMEM;
         *c = (Ec2Call){ .call.provider = &p->provider,
                         .terminate = terminate,
-                        .provider_id = str_sanitize(provider_id, 256),
+                        .provider_id = str_sanitize(machine->provider_id, 256),
                         .done = done,
                         .userdata = userdata };
-        if (!c->provider_id) {
+        if (!c->provider_id || free_and_strdup(&c->node_name, machine->node) < 0) {
+                free(c->provider_id);
                 free(c);
                 return -ENOMEM;
         }
         p->n_calls++;
 
-        if (ec2_provider_id_parse(provider_id, &c->id) < 0)
+        if (ec2_provider_id_parse(machine->provider_id, &c->id) < 0)
                 call_refuse(c, CLOUD_INVALID,
                             strf("'%s' is no providerID of an EC2 instance (aws:///ZONE/i-...)",
                                  c->provider_id));
@@ -621,14 +638,14 @@ static int start(CloudProvider *provider, const char *provider_id, bool terminat
         return 0;
 }
 
-static int ec2_describe(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
-                        CloudCall **ret) {
-        return start(provider, provider_id, false, done, userdata, ret);
+static int ec2_describe(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done,
+                        void *userdata, CloudCall **ret) {
+        return start(provider, machine, false, done, userdata, ret);
 }
 
-static int ec2_turn(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
+static int ec2_turn(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done, void *userdata,
                     CloudCall **ret) {
-        return start(provider, provider_id, true, done, userdata, ret);
+        return start(provider, machine, true, done, userdata, ret);
 }
 
 /* Terminating twice is terminating once: EC2 needs no operation id for it. */
@@ -676,6 +693,7 @@ static void ec2_free(CloudProvider *provider) {
 static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
+        .proves_identity = true,
         .describe = ec2_describe,
         .turn = ec2_turn,
         .terminate = ec2_terminate,

@@ -11,8 +11,10 @@
  *      pending, running, stopping, stopped    present
  *      shutting-down                          terminating
  *      terminated                             gone
- *      not in the answer                      gone if the scope is proved, else unknown, with a message that
- *                                             says what would prove it
+ *      not in the answer                      not found if the scope is proved, else unknown, with a message
+ *                                             that says what would prove it
+ *
+ * With each instance shown comes whether it is the Node's: ec2-identity.h.
  *
  * The scope is proved when the zone in the providerID lies in our region, and the same credentials have
  * shown us, from this endpoint, an instance that we were asked about (any: so asking about a healthy sibling
@@ -23,7 +25,7 @@
  * Terminate. One id a request (a batch fails unevenly), burst 100, then 5 a second. It is its turn once the
  * region is known, keys are at hand and EC2 takes one more, turns counted that are held and not used. From
  * there nothing is waited for but a connection (and new keys, if EC2 refuses these), and the guard is asked
- * in the last moment. Not found counts as done only with proved scope, else it is CLOUD_DENIED: most likely
+ * in the last moment. Not found is told as such only with proved scope, else it is CLOUD_DENIED: most likely
  * the wrong region or account.
  *
  * A providerID whose zone lies outside our region is CLOUD_INVALID and nothing is sent.

@@ -46,7 +46,8 @@ typedef struct ExecCall {
         ExecStage stage;
         ListNode node; /* WAITING, GOING */
         bool terminate;
-        char *provider_id, *shown_id; /* shown: fit for a log */
+        CloudMachine *machine;
+        char *shown_id; /* fit for a log */
         char *input;
         size_t input_size;
         HttpGuard guard;
@@ -147,7 +148,7 @@ static int parse_answer(const char *data, size_t size, ExecAnswer *ret) {
                 return -EBADMSG;
         if (state) {
                 ret->state = instance_state_from_string(state);
-                if (ret->state < 0)
+                if (ret->state < 0 || ret->state == INSTANCE_NOT_FOUND) /* no word of the protocol */
                         return -EBADMSG;
         }
 
@@ -268,6 +269,26 @@ static void on_child(const ChildResult *result, void *userdata) {
 
 /* -- the question --------------------------------------------------------------------------- */
 
+static void add_node(JsonWriter *w, const CloudMachine *m) {
+        if (!m->node)
+                return;
+        json_open_object(w, "node");
+        json_add_string(w, "name", m->node);
+        json_add_string(w, "systemUUID", m->system_uuid);
+        json_add_string(w, "machineID", m->machine_id);
+        if (m->n_addresses > 0)
+                json_open_array(w, "addresses");
+        for (size_t i = 0; i < m->n_addresses; i++) {
+                json_open_object(w, NULL);
+                json_add_string(w, "type", m->addresses[i].type);
+                json_add_string(w, "address", m->addresses[i].address);
+                json_close_object(w);
+        }
+        if (m->n_addresses > 0)
+                json_close_array(w);
+        json_close_object(w);
+}
+
 static int make_input(ExecCall *c, const char *op_id, const char *pool) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         int r;
@@ -280,7 +301,8 @@ static int make_input(ExecCall *c, const char *op_id, const char *pool) {
         json_add_string(w, "op", operation(c));
         json_add_string(w, "opId", op_id);
         json_add_string(w, "pool", pool);
-        json_add_string(w, "providerID", c->provider_id);
+        json_add_string(w, "providerID", c->machine->provider_id);
+        add_node(w, c->machine);
         json_close_object(w);
         c->input = json_writer_steal(w, &c->input_size);
         return c->input ? 0 : -ENOMEM;
@@ -309,7 +331,7 @@ static void call_run(ExecCall *c) {
 
 /* A place is free for it. The call may be freed in here. */
 static void call_admit(ExecCall *c) {
-        if (!*c->provider_id)
+        if (!*c->machine->provider_id)
                 return call_finish(
                         c, (CloudResult){ .outcome = CLOUD_INVALID, .message = "The providerID is empty" });
         if (!c->terminate)
@@ -351,19 +373,19 @@ static void exec_call_free(CloudCall *call) {
 
         call_set_stage(c, EXEC_DONE);
         child_free(c->child);
-        free(c->provider_id);
+        cloud_machine_free(c->machine);
         free(c->shown_id);
         free(c->input);
         free(c);
         p->n_calls--;
 }
 
-static int start(CloudProvider *provider, const char *provider_id, bool terminate, cloud_done_t done,
+static int start(CloudProvider *provider, const CloudMachine *machine, bool terminate, cloud_done_t done,
                  void *userdata, CloudCall **ret) {
         ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
         ExecCall *c;
 
-        assert(provider_id && done && ret);
+        assert(done && ret);
         c = new0(ExecCall, 1);
         if (!c)
                 return -ENOMEM;
@@ -374,9 +396,9 @@ static int start(CloudProvider *provider, const char *provider_id, bool terminat
                          .userdata = userdata };
         p->n_calls++;
 
-        c->provider_id = strdup(provider_id);
-        c->shown_id = str_sanitize(provider_id, 256);
-        if (!c->provider_id || !c->shown_id || (!terminate && make_input(c, NULL, NULL) < 0)) {
+        c->machine = cloud_machine_copy(machine);
+        c->shown_id = str_sanitize(machine->provider_id, 256);
+        if (!c->machine || !c->shown_id || (!terminate && make_input(c, NULL, NULL) < 0)) {
                 exec_call_free(&c->call);
                 return -ENOMEM;
         }
@@ -385,14 +407,14 @@ static int start(CloudProvider *provider, const char *provider_id, bool terminat
         return 0;
 }
 
-static int exec_describe(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
-                         CloudCall **ret) {
-        return start(provider, provider_id, false, done, userdata, ret);
+static int exec_describe(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done,
+                         void *userdata, CloudCall **ret) {
+        return start(provider, machine, false, done, userdata, ret);
 }
 
-static int exec_turn(CloudProvider *provider, const char *provider_id, cloud_done_t done, void *userdata,
+static int exec_turn(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done, void *userdata,
                      CloudCall **ret) {
-        return start(provider, provider_id, true, done, userdata, ret);
+        return start(provider, machine, true, done, userdata, ret);
 }
 
 static int exec_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
@@ -425,6 +447,7 @@ static void exec_free(CloudProvider *provider) {
 static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
+        .takes_names = true,
         .describe = exec_describe,
         .turn = exec_turn,
         .terminate = exec_terminate,

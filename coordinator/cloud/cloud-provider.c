@@ -9,6 +9,7 @@ static const char *const state_table[_INSTANCE_STATE_MAX] = {
         [INSTANCE_PRESENT] = "present",
         [INSTANCE_TERMINATING] = "terminating",
         [INSTANCE_GONE] = "gone",
+        [INSTANCE_NOT_FOUND] = "not-found",
 };
 
 static const char *const outcome_table[_CLOUD_OUTCOME_MAX] = {
@@ -62,16 +63,55 @@ CloudProvider *cloud_provider_free(CloudProvider *p) {
         return NULL;
 }
 
-int cloud_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
-                   CloudCall **ret) {
-        assert(p);
-        return p->ops->describe(p, provider_id, done, userdata, ret);
+CloudMachine *cloud_machine_copy(const CloudMachine *m) {
+        _cleanup_(cloud_machine_freep) CloudMachine *to = new0(CloudMachine, 1);
+        CloudAddress *addresses;
+
+        assert(m && m->provider_id);
+        if (!to)
+                return NULL;
+        to->addresses = addresses = m->n_addresses > 0 ? new0(CloudAddress, m->n_addresses) : NULL;
+        if (m->n_addresses > 0 && !addresses)
+                return NULL;
+        to->n_addresses = m->n_addresses;
+        if (free_and_strdup((char **) &to->provider_id, m->provider_id) < 0 ||
+            free_and_strdup((char **) &to->node, m->node) < 0 ||
+            free_and_strdup((char **) &to->system_uuid, m->system_uuid) < 0 ||
+            free_and_strdup((char **) &to->machine_id, m->machine_id) < 0)
+                return NULL;
+        for (size_t i = 0; i < m->n_addresses; i++)
+                if (free_and_strdup((char **) &addresses[i].type, m->addresses[i].type) < 0 ||
+                    free_and_strdup((char **) &addresses[i].address, m->addresses[i].address) < 0)
+                        return NULL;
+        return TAKE_PTR(to);
 }
 
-int cloud_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+CloudMachine *cloud_machine_free(CloudMachine *m) {
+        if (!m)
+                return NULL;
+        for (size_t i = 0; i < m->n_addresses; i++) {
+                free((char *) m->addresses[i].type);
+                free((char *) m->addresses[i].address);
+        }
+        free((CloudAddress *) m->addresses);
+        free((char *) m->provider_id);
+        free((char *) m->node);
+        free((char *) m->system_uuid);
+        free((char *) m->machine_id);
+        free(m);
+        return NULL;
+}
+
+int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
+                   CloudCall **ret) {
+        assert(p && machine && machine->provider_id);
+        return p->ops->describe(p, machine, done, userdata, ret);
+}
+
+int cloud_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                CloudCall **ret) {
-        assert(p);
-        return p->ops->turn(p, provider_id, done, userdata, ret);
+        assert(p && machine && machine->provider_id);
+        return p->ops->turn(p, machine, done, userdata, ret);
 }
 
 int cloud_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,

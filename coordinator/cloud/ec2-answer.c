@@ -74,6 +74,44 @@ static int parse_only(XmlReader *x, const char *wanted, char **ret) {
 static void instance_done(Ec2Instance *i) {
         free(i->instance_id);
         free(i->zone);
+        free(i->private_dns_name);
+        free(i->node_tag);
+}
+
+/* An <item> of the tag set: *ret, if it is the Node's. */
+static int parse_tag(XmlReader *x, char **ret) {
+        _cleanup_free_ char *key = NULL, *value = NULL;
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                if (streq(name, "key"))
+                        r = xml_reader_text(x, &key);
+                else if (streq(name, "value"))
+                        r = xml_reader_text(x, &value);
+                else
+                        r = xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0 || !streq_ptr(key, EC2_NODE_TAG))
+                return r;
+        if (!value || *ret)
+                return -EBADMSG; /* a key is there once, and says something */
+        *ret = TAKE_PTR(value);
+        return 0;
+}
+
+static int parse_tags(XmlReader *x, char **ret) {
+        const char *name;
+        int r;
+
+        while ((r = xml_reader_child(x, &name)) > 0) {
+                r = streq(name, "item") ? parse_tag(x, ret) : xml_reader_skip(x);
+                if (r < 0)
+                        return r;
+        }
+        return r;
 }
 
 /* An <item> of describe ("instanceState") or terminate ("currentState"). */
@@ -90,6 +128,10 @@ static int parse_instance(XmlReader *x, const char *state_name, Ec2Instances *li
                         r = parse_only(x, "name", &state);
                 else if (streq(name, "placement"))
                         r = parse_only(x, "availabilityZone", &i.zone);
+                else if (streq(name, "privateDnsName"))
+                        r = xml_reader_text(x, &i.private_dns_name);
+                else if (streq(name, "tagSet"))
+                        r = parse_tags(x, &i.node_tag);
                 else
                         r = xml_reader_skip(x);
                 if (r < 0)

@@ -22,9 +22,14 @@ int ec2_provider_id_parse(const char *provider_id, Ec2ProviderId *ret);
 
 /* -- replies -------------------------------------------------------------------------------- */
 
+/* The tag by which an account's owner says which Node an instance is (ec2-identity.h). */
+#define EC2_NODE_TAG "vesper.sh/node"
+
 typedef struct Ec2Instance {
         char *instance_id;
-        char *zone; /* NULL if not told */
+        char *zone;             /* NULL if not told */
+        char *private_dns_name; /* NULL or "": it has none, as one that has ended */
+        char *node_tag;         /* of EC2_NODE_TAG; NULL: it has no such tag */
         InstanceState state;
 } Ec2Instance;
 

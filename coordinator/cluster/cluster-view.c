@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster-view.h"
 
+#include <stdio.h>
+
 #include "hashmap.h"
 #include "log.h"
+#include "marks.h"
 #include "string-util.h"
 
 /*
@@ -14,7 +17,12 @@
  *   nodes by providerID     providerID -> (name -> KubeNode)
  *   claims by providerID    providerID -> (name -> KubeNodeClaim)
  *   budgets by namespace    namespace -> (name -> KubePdb)
+ *
+ * A claim that names its machine by its Node (MACHINE_ID_BY_NAME) is that Node's, whatever providerID that
+ * has: it needs no index.
  */
+
+#define NODE_NAME_MAX 253u /* a DNS subdomain */
 
 typedef enum ViewKind {
         VIEW_NODES,
@@ -135,17 +143,30 @@ static void node_dirty(ClusterView *v, const char *node) {
                 v->handler.on_node_dirty(node, v->handler.userdata);
 }
 
+static const char *name_in_id(const char *provider_id) {
+        return startswith(strempty(provider_id), MACHINE_ID_BY_NAME);
+}
+
+/* The claims that name their machine by this Node. */
+static Hashmap *claims_by_name(const ClusterView *v, const KubeNode *n) {
+        char id[sizeof(MACHINE_ID_BY_NAME) + NODE_NAME_MAX];
+
+        (void) snprintf(id, sizeof(id), MACHINE_ID_BY_NAME "%s", n->object.meta.name);
+        return index_inner(&v->claims_by_id, id);
+}
+
 static void nodes_of_id_dirty(ClusterView *v, const char *provider_id) {
         KubeObject *n;
 
+        node_dirty(v, name_in_id(provider_id));
         for (HashmapIterator it = {}; provider_id && index_iterate(&v->nodes_by_id, provider_id, &it, &n);)
                 node_dirty(v, n->meta.name);
 }
 
-static void claims_of_id_dirty(ClusterView *v, const char *provider_id) {
+static void claims_dirty(ClusterView *v, Hashmap *inner) {
         KubeObject *c;
 
-        for (HashmapIterator it = {}; provider_id && index_iterate(&v->claims_by_id, provider_id, &it, &c);)
+        HASHMAP_FOREACH (c, inner)
                 v->handler.on_claim_dirty(c->meta.name, v->handler.userdata);
 }
 
@@ -155,7 +176,8 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
         index_move(v, &v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
         node_dirty(v, n->object.meta.name);
-        claims_of_id_dirty(v, n->provider_id);
+        claims_dirty(v, index_inner(&v->claims_by_id, n->provider_id));
+        claims_dirty(v, claims_by_name(v, n));
 }
 
 static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
@@ -354,10 +376,13 @@ const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name) 
         return (const KubeNodeClaim *) informer_get(v->informers[VIEW_CLAIMS], NULL, name);
 }
 
-/* Its status names another Node, which is there and has this machine, too. */
+/* It names its machine by another Node, or its status names one that is there and has this machine, too. */
 static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        const char *name = name_in_id(c->provider_id);
         const KubeNode *named;
 
+        if (name)
+                return !streq(name, n->object.meta.name);
         if (!c->node_name || streq(c->node_name, n->object.meta.name))
                 return false;
         named = cluster_view_node(v, c->node_name);
@@ -370,27 +395,32 @@ static unsigned claim_rank(const KubeNodeClaim *c, const KubeNode *n) {
                (streq_ptr(c->node_name, n->object.meta.name) ? 1 : 0);
 }
 
-const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
-        const KubeNodeClaim *found = NULL;
-        KubeObject *o;
+static const KubeNodeClaim *better_claim(const ClusterView *v, const KubeNode *n, Hashmap *inner,
+                                         const KubeNodeClaim *found) {
+        KubeNodeClaim *c;
 
-        for (HashmapIterator it = {};
-             n->provider_id && index_iterate(&v->claims_by_id, n->provider_id, &it, &o);) {
-                const KubeNodeClaim *c = (const KubeNodeClaim *) o;
-
+        HASHMAP_FOREACH (c, inner)
                 if (!claim_is_of_another(v, c, n) && (!found || claim_rank(c, n) > claim_rank(found, n)))
                         found = c;
-        }
         return found;
+}
+
+const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n) {
+        const KubeNodeClaim *found =
+                better_claim(v, n, index_inner(&v->claims_by_id, n->provider_id), NULL);
+
+        return better_claim(v, n, claims_by_name(v, n), found);
 }
 
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
                                                  bool *ret_several) {
         Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
+        const char *name = name_in_id(provider_id);
+        const KubeNode *named = name ? cluster_view_node(v, name) : NULL;
 
         if (ret_several)
-                *ret_several = hashmap_size(inner) > 1;
-        return inner ? hashmap_first(inner, NULL) : NULL;
+                *ret_several = !named && hashmap_size(inner) > 1;
+        return named ? named : inner ? hashmap_first(inner, NULL) : NULL;
 }
 
 bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret) {

@@ -44,10 +44,12 @@ void cluster_view_kick(ClusterView *v); /* the network came back */
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name);
 const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name);
 const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
-/* The claim of this Node: same providerID, unless its status names another Node that has it, too; of several
+/* The claim of this Node: same providerID, or it names its machine by this Node (MACHINE_ID_BY_NAME); unless its status
+ * names another Node that has that providerID, too; of several
  * the one that is not being deleted, then the one that names this Node. */
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n);
-/* The Node with this providerID, or NULL; *ret_several (if wanted): more than one has it. */
+/* The Node with this providerID, or that it names (MACHINE_ID_BY_NAME); or NULL. *ret_several (if wanted): more than one has
+ * it. */
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
                                                  bool *ret_several);
 

@@ -4,6 +4,7 @@
 #include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
+#include "identity-proofs.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
@@ -12,12 +13,14 @@
 
 /* So long a Node may be without a providerID before that is said. */
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
+#define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
 
 struct Adoption {
         const TerminationContext *context;
         WorkQueue *queue;
         ObjectWrites *writes;
         Release *release;
+        IdentityProofs *proofs;
         Hashmap *unadopted; /* name of a node that a pool selects and none adopts -> why, static */
 };
 
@@ -35,6 +38,8 @@ int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrit
         a->writes = writes;
         a->release = release;
         r = hashmap_new(0, &a->unadopted);
+        if (r >= 0)
+                r = identity_proofs_new(context, queue, &a->proofs);
         if (r < 0)
                 return r;
 
@@ -45,6 +50,7 @@ int adoption_new(const TerminationContext *context, WorkQueue *queue, ObjectWrit
 Adoption *adoption_free(Adoption *a) {
         if (!a)
                 return NULL;
+        identity_proofs_free(a->proofs);
         hashmap_free(a->unadopted);
         free(a);
         return NULL;
@@ -72,9 +78,15 @@ static void add_duration(JsonWriter *w, const char *key, usec_t usec) {
                 json_addf(w, key, "%llus", (unsigned long long) sec);
 }
 
+/* Left out where it is none: the CRD would refuse the whole claim. */
+static void add_machine_name(JsonWriter *w, const char *key, const char *value) {
+        if (value && strlen(value) <= MACHINE_NAME_MAX_BYTES)
+                json_add_string(w, key, value);
+}
+
 char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
-        _cleanup_free_ char *name =
-                adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        const char *id = kube_node_machine_id(n);
+        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, id, n->object.meta.uid);
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
 
         if (!name || json_writer_new(&w) < 0)
@@ -90,7 +102,10 @@ char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
         json_close_object(w);
         json_open_object(w, "spec");
         json_add_string(w, "nodePool", pool->object.meta.name);
-        json_add_string(w, "providerID", n->provider_id);
+        json_add_string(w, "providerID", id);
+        json_add_string(w, "nodeName", n->object.meta.name);
+        add_machine_name(w, "systemUUID", n->system_uuid);
+        add_machine_name(w, "machineID", n->machine_id);
         add_duration(w, "terminationGracePeriod", pool->termination_grace_usec);
         add_duration(w, "expireAfter", pool->expire_after_usec);
         json_close_object(w);
@@ -100,8 +115,8 @@ char *adoption_claim_body(const KubeNodePool *pool, const KubeNode *n) {
 
 /* True: the claim is there as far as the API server is concerned. */
 static void make_claim(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
-        _cleanup_free_ char *name =
-                adoption_claim_name(pool->object.meta.name, n->provider_id, n->object.meta.uid);
+        _cleanup_free_ char *name = adoption_claim_name(pool->object.meta.name, kube_node_machine_id(n),
+                                                        n->object.meta.uid);
         _cleanup_free_ char *body = adoption_claim_body(pool, n);
         ObjectWrite w = { .what = "create",
                           .target = { .kind = &kube_node_claim_kind, .name = name },
@@ -163,10 +178,43 @@ static bool condition_is_true(const KubeNodeClaim *c, const char *type) {
         return k && k->status == CONDITION_TRUE;
 }
 
+/* What this proof calls for; false: nothing. Its texts are borrowed. */
+static bool identity_condition(const KubeNodeClaim *c, const IdentityProof *proof, Condition *ret) {
+        const char *method = proof->state == IDENTITY_PROOF_PROVED ? proof->method
+                             : proof->state == IDENTITY_PROOF_NONE ? c->identity.method
+                                                                   : NULL;
+
+        *ret = (Condition){ .type = CLAIM_IDENTITY_PROVED };
+        if (method) {
+                ret->status = CONDITION_TRUE;
+                ret->reason = method;
+                ret->message = "The instance was proved to be this Node's";
+        } else if (proof->state == IDENTITY_PROOF_UNPROVED) {
+                ret->status = CONDITION_FALSE;
+                ret->reason = proof->reason;
+                ret->message = proof->message;
+        }
+        return ret->reason;
+}
+
+static bool identity_is_right(const KubeNodeClaim *c, const IdentityProof *proof) {
+        const Condition *has = kube_node_claim_condition(c, CLAIM_IDENTITY_PROVED);
+        Condition wanted;
+
+        if (!identity_condition(c, proof, &wanted))
+                return true;
+        if (proof->state == IDENTITY_PROOF_PROVED &&
+            (!streq_ptr(c->identity.instance_id, proof->instance_id) ||
+             !streq_ptr(c->identity.region, proof->region) || !streq_ptr(c->identity.method, proof->method)))
+                return false;
+        return has && has->status == wanted.status && streq_ptr(has->reason, wanted.reason) &&
+               streq_ptr(has->message, wanted.message);
+}
+
 /* Initialized stays true once a Ready was seen. */
-static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n) {
+static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
         if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
-            kube_node_claim_condition(c, CLAIM_NODE_ABSENT))
+            kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
@@ -175,9 +223,23 @@ static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n) {
         return true;
 }
 
+/* What is kept of a pool that believes providerIDs no longer goes. */
+static void add_identity(JsonWriter *w, const KubeNodeClaim *c, const IdentityProof *proof) {
+        if (proof->state == IDENTITY_PROOF_PROVED) {
+                json_open_object(w, "identity");
+                json_add_string(w, "instanceID", proof->instance_id);
+                json_add_string(w, "region", proof->region);
+                json_add_string(w, "method", proof->method);
+                json_close_object(w);
+        } else if (proof->state == IDENTITY_PROOF_UNPROVED && c->identity.method)
+                json_add_null(w, "identity");
+}
+
 /* The Node is there. */
-static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_usec) {
-        Condition ours[ELEMENTSOF(adopted_conditions)];
+static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
+                         usec_t now_usec) {
+        Condition ours[ELEMENTSOF(adopted_conditions) + 1], *identity = ours + ELEMENTSOF(adopted_conditions);
+        bool says_identity = identity_condition(c, proof, identity);
         JsonWriter *w = claim_status_open_patch(c);
 
         if (!w)
@@ -197,11 +259,26 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, usec_t now_u
         json_add_string(w, "phase", "Adopted");
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
-        claim_status_add_conditions(w, c, ours, ELEMENTSOF(ours), CLAIM_NODE_ABSENT);
+        add_identity(w, c, proof);
+        identity->last_transition_usec = now_usec;
+        claim_status_add_conditions(w, c, ours, ELEMENTSOF(adopted_conditions) + says_identity,
+                                    CLAIM_NODE_ABSENT);
         return claim_status_close_patch(w);
 }
 
-static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const char *key) {
+static void say_unproved(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
+        EventObject node = event_object(&n->object), claim = event_object(&c->object);
+
+        log_event(a->context->env->log, LOG_LEVEL_WARNING, MESSAGE_IDENTITY_UNPROVED,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "REASON", proof->reason }), "Node %s: %s",
+                  n->object.meta.name, proof->message);
+        event_record(a->context->recorder, &node, EVENT_WARNING, "IdentityUnproved", "%s", proof->message);
+        event_record(a->context->recorder, &claim, EVENT_WARNING, "IdentityUnproved", "%s", proof->message);
+}
+
+/* Identity and adoption are told together where the first answer is a matter of moments. */
+static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
+                         const char *key) {
         ObjectWrite w = { .what = "adopted",
                           .reconcile_key = key,
                           .state = c->object.meta.resource_version,
@@ -210,13 +287,14 @@ static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
                                       .subresource = "status" } };
         _cleanup_free_ char *body = NULL;
 
-        if (status_is_right(c, n))
+        if (proof->soon || status_is_right(c, n, proof))
                 return;
-        body = status_body(c, n, loop_wall(a->context->env->loop));
-        if (body)
-                (void) object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body);
-        else
+        body = status_body(c, n, proof, loop_wall(a->context->env->loop));
+        if (!body)
                 (void) work_queue_retry(a->queue, key);
+        else if (object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body) > 0 &&
+                 proof->state == IDENTITY_PROOF_UNPROVED && !identity_is_right(c, proof))
+                say_unproved(a, c, n, proof);
 }
 
 /* -- one node ------------------------------------------------------------------------------------------- */
@@ -297,12 +375,28 @@ static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNode
 
 /* What makes an adopted node: claim, finalizers, status; each where it is missing. */
 static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        const KubeNodePool *pool = cluster_view_pool(a->context->view, strempty(claim->node_pool));
+        IdentityProof proof = identity_proofs_ask(a->proofs, n, claim, pool, key);
+
         if (put_finalizer(a, &claim->object, key, NULL) != 0 ||
             put_finalizer(a, &n->object, key, on_node_adopted) != 0)
                 return;
-        write_status(a, claim, n, key);
+        write_status(a, claim, n, &proof, key);
         delete_if_terminable(a, n, key);
         delete_if_interrupted(a, n, claim, key);
+}
+
+/* exec://NAME stands for the Node of that name, and for no other. */
+static bool names_another(const KubeNode *n) {
+        const char *name = startswith(strempty(n->provider_id), MACHINE_ID_BY_NAME);
+
+        return name && !streq(name, n->object.meta.name);
+}
+
+/* Its providerID is still to come, or none comes and there is no other name for its machine. */
+static bool lacks_provider_id(const CloudProvider *p, const KubeNode *n) {
+        return !n->provider_id &&
+               (!p->ops->takes_names || kube_node_has_taint(n, TAINT_UNINITIALIZED, NULL));
 }
 
 /* NULL: it can; else why not, as in adoption_refusal(). */
@@ -316,15 +410,19 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
                                     name, pool->object.meta.name, pool->provider_name, p->ops->name);
                 return "OtherProvider";
         }
-        if (isempty(n->provider_id)) {
+        if (lacks_provider_id(p, n)) {
                 *ret_message =
-                        strf("Node %s has no spec.providerID, and provider '%s' finds no machine without "
-                             "one: not "
-                             "adopted. A cloud controller manager sets it, or the kubelet's --provider-id",
-                             name, p->ops->name);
+                        p->ops->takes_names
+                                ? strf("Node %s has no spec.providerID, and still the taint " TAINT_UNINITIALIZED
+                                       ": not adopted before its cloud controller manager has come by",
+                                       name)
+                                : strf("Node %s has no spec.providerID, and provider '%s' finds no machine without "
+                                       "one: not adopted. A cloud controller manager sets it, or the kubelet's "
+                                       "--provider-id",
+                                       name, p->ops->name);
                 return "NoProviderID";
         }
-        if (!p->ops->owns(p, n->provider_id)) {
+        if (!p->ops->owns(p, kube_node_machine_id(n)) || names_another(n)) {
                 *ret_message =
                         strf("Node %s: provider '%s' cannot end a machine with providerID '%s': not adopted",
                              name, p->ops->name, n->provider_id);
@@ -337,14 +435,15 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
  * NULL: no other is. */
 static const char *machine_is_anothers(const ClusterView *v, const KubeNode *n) {
         bool several = false;
-        const KubeNode *first = cluster_view_node_of_provider_id(v, n->provider_id, &several);
+        const char *id = kube_node_machine_id(n);
+        const KubeNode *first = cluster_view_node_of_provider_id(v, id, &several);
         const KubeNodeClaim *claim;
         const char *other = several && first != n ? first->object.meta.name : NULL;
 
         if (!several)
                 return NULL;
         for (HashmapIterator it = {}; cluster_view_iterate_claims(v, &it, &claim);)
-                if (streq_ptr(claim->provider_id, n->provider_id))
+                if (streq_ptr(claim->provider_id, id))
                         other = claim->node_name ? claim->node_name : claim->object.meta.name;
         return other;
 }
@@ -359,7 +458,7 @@ const char *adoption_refusal(const ClusterView *view, const CloudProvider *provi
         if (reason) {
                 /* A cloud controller manager may still bring it. */
                 if (wall_now_usec < usec_add(n->object.meta.creation_usec, PROVIDER_ID_USEC) &&
-                    isempty(n->provider_id))
+                    !n->provider_id)
                         *ret_message = mfree(*ret_message);
                 return reason;
         }
@@ -367,7 +466,7 @@ const char *adoption_refusal(const ClusterView *view, const CloudProvider *provi
         if (!other)
                 return NULL;
         *ret_message = strf("Node %s: its providerID %s is that of %s, too: not adopted",
-                            n->object.meta.name, n->provider_id, other);
+                            n->object.meta.name, kube_node_machine_id(n), other);
         return "SharedMachine";
 }
 
@@ -397,9 +496,14 @@ static void note_unadopted(Adoption *a, const KubeNode *n, const char *event, co
         }
 }
 
-void adoption_forget_node(Adoption *a, const char *node) {
+static void forget_unadopted(Adoption *a, const char *node) {
         if (hashmap_remove(a->unadopted, node))
                 mark_pools(a);
+}
+
+void adoption_forget_node(Adoption *a, const char *node) {
+        identity_proofs_forget(a->proofs, node);
+        forget_unadopted(a, node);
 }
 
 static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, const char *key) {
@@ -409,8 +513,9 @@ static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, cons
                 adoption_refusal(a->context->view, a->context->provider, pool, n, loop_wall(loop), &message);
 
         if (!reason) {
-                adoption_forget_node(a, n->object.meta.name);
+                forget_unadopted(a, n->object.meta.name);
                 make_claim(a, pool, n, key);
+                (void) identity_proofs_ask(a->proofs, n, NULL, pool, key); /* meanwhile */
         } else if (message)
                 note_unadopted(a, n, "NotAdopted", reason, message);
         else
@@ -474,8 +579,10 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
         }
         if (match == POOL_MATCH_SEVERAL)
                 note_conflict(a, n, pool, other);
-        else if (match == POOL_MATCH_NONE || claim)
+        else if (match == POOL_MATCH_NONE && !claim)
                 adoption_forget_node(a, n->object.meta.name);
+        else if (match == POOL_MATCH_NONE || claim)
+                forget_unadopted(a, n->object.meta.name);
         if (claim && claim->object.meta.deletion_usec > 0)
                 return; /* the Node's turn comes: orphan.h */
 

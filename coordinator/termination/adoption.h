@@ -15,6 +15,12 @@
  * One that asks for its end gets it: by seed 000's label, or by an agent that tells of an interruption
  * ([Interruption] Delete=), whose claim is deleted then; with a terminationGracePeriod shorter than the notice
  * leaves, so much later that it ends with the notice.
+ *
+ * Whose instance it is, is proved meanwhile and kept in the claim's status (identity-proofs.h). One that cannot be proved
+ * is adopted all the same, for a deletion that does not wait for us would empty nothing and leave the machine behind:
+ * it is drained as any other, but its machine is not ended by us (machine-end.h); the claim's condition
+ * vesper.sh/IdentityProved and Events say which proof is missing. So it is with the claims of older versions: they
+ * are proved at the first look while the instance runs.
  */
 
 #include "node-termination.h"

@@ -3,9 +3,12 @@
 
 #include "backoff.h"
 #include "log.h"
+#include "machine-facts.h"
 #include "string-util.h"
 
-#define SECOND_LOOK_USEC USEC_PER_SEC
+#define SECOND_LOOK_USEC (10 * USEC_PER_SEC)
+/* EC2 may not show an instance for minutes after it was started. */
+#define YOUNG_USEC (10 * USEC_PER_MINUTE)
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
 /* How long others wait for an owner who cannot give his word. */
 #define TURN_USEC (10 * USEC_PER_SEC)
@@ -16,6 +19,7 @@ typedef enum MachineStep {
         MACHINE_STEP_LOOKING,  /* a describe that was asked for is under way */
         MACHINE_STEP_LOOK_DUE, /* the next one is due by the timer */
         /* It is to end: from here on. */
+        MACHINE_STEP_PROVING,  /* a describe under way that is to prove whose it is */
         MACHINE_STEP_WAITING,  /* for its turn */
         MACHINE_STEP_ASKING,   /* its turn has come: for the owner's word, by the timer for so long */
         MACHINE_STEP_SENT,     /* the terminate is on its way */
@@ -29,30 +33,38 @@ typedef enum MachineStep {
 #define TO(s) (1u << MACHINE_STEP_##s)
 
 static const unsigned edges[_MACHINE_STEP_MAX] = {
-        [MACHINE_STEP_IDLE] = TO(LOOKING) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
-        [MACHINE_STEP_LOOKING] = TO(IDLE) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
-        [MACHINE_STEP_LOOK_DUE] = TO(LOOKING) | TO(LOOK_DUE) | TO(WAITING) | TO(RETRYING),
+        [MACHINE_STEP_IDLE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_LOOKING] = TO(IDLE) | TO(LOOK_DUE) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_LOOK_DUE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_PROVING] = TO(WAITING) | TO(RETRYING) | TO(OVER) | TO(IDLE),
         [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
         [MACHINE_STEP_ASKING] = TO(SENT) | TO(WAITING) | TO(RETRYING) | TO(IDLE),
         [MACHINE_STEP_SENT] = TO(ACCEPTED) | TO(RETRYING) | TO(OVER),
-        [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(WAITING) | TO(RETRYING) | TO(ACCEPTED),
+        [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_WATCHING] = TO(ACCEPTED) | TO(OVER),
-        [MACHINE_STEP_RETRYING] = TO(WAITING) | TO(RETRYING) | TO(IDLE),
+        [MACHINE_STEP_RETRYING] = TO(PROVING) | TO(WAITING) | TO(IDLE),
 };
 
 struct MachineEnd {
         Env *env;
         CloudProvider *provider;
         HttpGuard guard;
-        char *provider_id, *op_id, *pool;
+        CloudMachine *machine;
+        char *op_id, *pool, *kept_instance, *kept_region; /* kept: by its claim */
+        usec_t born_usec;
         machine_changed_t changed;
         void *userdata;
         MachineStep step;
-        CloudCall *call; /* LOOKING, WATCHING: describe; WAITING, ASKING: the turn; SENT: terminate */
+        CloudCall *call; /* LOOKING, PROVING, WATCHING: describe; WAITING, ASKING: the turn; SENT: terminate */
         Timer *timer;
         MachineState state;
         bool answered;
-        bool first_gone; /* one look said gone */
+        bool trusted;        /* by its pool */
+        bool kept_holds;     /* the last answer was about the instance that its claim keeps */
+        bool named;          /* a look of ours proved by name whose it is */
+        bool shown;          /* since it is to end, a look has shown it, by name or trusted */
+        usec_t asked_usec;   /* when the describe under way was begun */
+        usec_t missing_usec; /* since when looks do not find it, and it is old enough; 0: it was found */
         usec_t word_until_usec;
         bool word_aged;       /* the terminate under way was not sent for that */
         usec_t accepted_usec; /* ACCEPTED, WATCHING: when */
@@ -63,29 +75,33 @@ struct MachineEnd {
 
 static void on_timer(Timer *t, void *userdata);
 
-int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id,
-                    const char *op_id, const char *pool, machine_changed_t changed, void *userdata,
-                    MachineEnd **ret) {
+int machine_end_new(Env *env, const MachineEndOptions *o, MachineEnd **ret) {
         _cleanup_(machine_end_freep) MachineEnd *m = NULL;
         int r;
 
-        assert(env && provider && provider_id && op_id && changed && ret);
+        assert(env && o && o->provider && o->machine && o->op_id && o->changed && ret);
         m = new0(MachineEnd, 1);
         if (!m)
                 return -ENOMEM;
         m->env = env;
-        m->provider = provider;
-        m->guard = guard;
-        m->changed = changed;
-        m->userdata = userdata;
+        m->provider = o->provider;
+        m->guard = o->guard;
+        m->born_usec = o->born_usec;
+        m->changed = o->changed;
+        m->userdata = o->userdata;
         m->fast = (Backoff){ .base_usec = USEC_PER_SEC,
                              .cap_usec = 60 * USEC_PER_SEC,
                              .jitter_permille = 200 };
         m->slow = (Backoff){ .base_usec = 30 * USEC_PER_SEC,
                              .cap_usec = 5 * USEC_PER_MINUTE,
                              .jitter_permille = 200 };
-        if (free_and_strdup(&m->provider_id, provider_id) < 0 || free_and_strdup(&m->op_id, op_id) < 0 ||
-            free_and_strdup(&m->pool, strempty(pool)) < 0)
+        m->machine = cloud_machine_copy(o->machine);
+        if (!m->machine || free_and_strdup(&m->op_id, o->op_id) < 0 ||
+            free_and_strdup(&m->pool, strempty(o->pool)) < 0)
+                return -ENOMEM;
+        if (o->identity && o->identity->method &&
+            (free_and_strdup(&m->kept_instance, o->identity->instance_id) < 0 ||
+             free_and_strdup(&m->kept_region, o->identity->region) < 0))
                 return -ENOMEM;
         r = timer_new(env->loop, "machine-end", on_timer, m, &m->timer);
         if (r < 0)
@@ -100,9 +116,11 @@ MachineEnd *machine_end_free(MachineEnd *m) {
                 return NULL;
         cloud_call_free(m->call);
         timer_free(m->timer);
-        free(m->provider_id);
+        cloud_machine_free(m->machine);
         free(m->op_id);
         free(m->pool);
+        free(m->kept_instance);
+        free(m->kept_region);
         free(m->problem);
         free(m);
         return NULL;
@@ -160,48 +178,128 @@ static bool is_over(const MachineEnd *m) {
         return m->state == MACHINE_ENDING || m->state == MACHINE_GONE;
 }
 
+/* -- whose it is ---------------------------------------------------------------------------------------- */
+
+static void note_identity(MachineEnd *m, const CloudResult *result) {
+        const CloudIdentity *i = &result->identity;
+
+        m->kept_holds = m->kept_instance && streq_ptr(m->kept_instance, i->instance_id) &&
+                        streq_ptr(m->kept_region, i->region);
+        m->named = m->named || i->method;
+}
+
+bool machine_end_is_proved(const MachineEnd *m) {
+        return !m->provider->ops->proves_identity || m->named || m->kept_holds || m->trusted;
+}
+
+void machine_end_trust(MachineEnd *m, bool trusted) {
+        bool now = trusted && !m->trusted;
+
+        m->trusted = trusted;
+        if (now && m->step == MACHINE_STEP_RETRYING && streq_ptr(m->problem_reason, "IdentityUnproved"))
+                timer_arm_in(m->timer, 0);
+}
+
+static void set_unproved(MachineEnd *m, const CloudResult *result) {
+        _cleanup_free_ char *text = NULL;
+
+        text = machine_unproved_message(result->unproved, m->pool);
+        set_problem(m, "IdentityUnproved", text);
+}
+
 /* -- looking -------------------------------------------------------------------------------------------- */
 
-static void note_state(MachineEnd *m, InstanceState s) {
-        switch (s) {
+/* It was not there, for all that this look can say. */
+static void note_missing(MachineEnd *m) {
+        if (m->missing_usec == 0)
+                m->missing_usec = loop_now(m->env->loop);
+        m->state = m->asked_usec >= usec_add(m->missing_usec, SECOND_LOOK_USEC) ? MACHINE_MISSING
+                                                                                : MACHINE_UNKNOWN;
+        if (m->state == MACHINE_MISSING)
+                set_problem(m, "MachineMissing",
+                            "The cloud does not find this machine, but its Node is Ready: it is looked for again "
+                            "until one of the two changes");
+}
+
+static void note_not_found(MachineEnd *m) {
+        if (loop_wall(m->env->loop) >= usec_add(m->born_usec, YOUNG_USEC)) {
+                note_missing(m);
+                return;
+        }
+        m->missing_usec = 0;
+        m->state = MACHINE_UNKNOWN;
+        set_problem(m, "CloudUnknown",
+                    "The cloud does not find this machine; in its first 10 minutes that may be because it is new: it "
+                    "is looked for again");
+}
+
+static void note_state(MachineEnd *m, const CloudResult *result) {
+        bool proved = machine_end_is_proved(m);
+
+        switch (result->state) {
         case INSTANCE_PRESENT:
+                m->missing_usec = 0;
                 m->state = MACHINE_PRESENT;
-                break;
+                return;
         case INSTANCE_TERMINATING:
-                m->state = MACHINE_ENDING;
-                break;
+                m->missing_usec = 0;
+                m->state = proved ? MACHINE_ENDING : MACHINE_UNKNOWN;
+                if (!proved)
+                        set_unproved(m, result);
+                return;
         case INSTANCE_GONE:
-                if (m->first_gone || m->accepted_usec > 0)
+                if (proved)
                         m->state = MACHINE_GONE;
-                break;
+                else
+                        note_missing(m);
+                if (!proved)
+                        set_unproved(m, result);
+                return;
+        case INSTANCE_NOT_FOUND:
+                note_not_found(m);
+                return;
         case INSTANCE_UNKNOWN:
+                m->missing_usec = 0;
                 m->state = MACHINE_UNKNOWN;
-                break;
+                return;
         case _INSTANCE_STATE_MAX:
         case _INSTANCE_STATE_INVALID:
-                assert(false && "an instance in no state");
+                break;
         }
-        m->first_gone = s == INSTANCE_GONE;
+        assert(false && "an instance in no state");
 }
 
 static void note_described(MachineEnd *m, const CloudResult *result) {
         m->answered = true;
         if (result->outcome == CLOUD_OK) {
-                note_state(m, result->state);
                 set_problem(m, result->state == INSTANCE_UNKNOWN ? "CloudUnknown" : NULL, result->message);
+                note_identity(m, result);
+                note_state(m, result);
         } else {
+                m->missing_usec = 0;
                 m->state = MACHINE_UNKNOWN;
-                m->first_gone = false;
                 set_problem(m, outcome_reason(result->outcome), result->message);
         }
+}
+
+/* One look did not find it: when the second one is due, from now; 0: none is. */
+static usec_t second_look_delay(const MachineEnd *m) {
+        if (m->missing_usec == 0 || m->state == MACHINE_MISSING)
+                return 0;
+        return MAX(usec_sub(usec_add(m->missing_usec, SECOND_LOOK_USEC), loop_now(m->env->loop)), 1u);
+}
+
+static int machine_describe(MachineEnd *m, cloud_done_t done) {
+        m->asked_usec = loop_now(m->env->loop);
+        return cloud_describe(m->provider, m->machine, done, m, &m->call);
 }
 
 static void on_looked(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         note_described(m, result);
-        if (m->first_gone && !is_over(m))
-                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, SECOND_LOOK_USEC);
+        if (second_look_delay(m) > 0)
+                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, second_look_delay(m));
         else
                 machine_set_step(m, MACHINE_STEP_IDLE);
         m->changed(m, m->userdata);
@@ -209,7 +307,7 @@ static void on_looked(const CloudResult *result, void *userdata) {
 
 static void machine_look_now(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_LOOKING);
-        if (cloud_describe(m->provider, m->provider_id, on_looked, m, &m->call) < 0)
+        if (machine_describe(m, on_looked) < 0)
                 machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, USEC_PER_SEC);
 }
 
@@ -220,6 +318,44 @@ void machine_end_look(MachineEnd *m) {
 
 /* -- ending --------------------------------------------------------------------------------------------- */
 
+static void machine_take_turn(MachineEnd *m);
+
+/* Where the second look decides it comes when that is due, and else by the backoff. */
+static usec_t next_look_delay(MachineEnd *m, const CloudResult *result) {
+        usec_t second = second_look_delay(m);
+
+        return second > 0 ? second : retry_delay(m, result);
+}
+
+static void on_proved(const CloudResult *result, void *userdata) {
+        MachineEnd *m = userdata;
+        bool ours = result->identity.method || m->trusted;
+
+        note_described(m, result);
+        m->shown = m->state == MACHINE_PRESENT && ours;
+        if (m->state == MACHINE_PRESENT && !ours)
+                set_unproved(m, result);
+        if (is_over(m))
+                machine_set_step(m, MACHINE_STEP_OVER);
+        else if (m->shown)
+                machine_take_turn(m);
+        else
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, next_look_delay(m, result));
+        m->changed(m, m->userdata);
+}
+
+/* The first step of a termination, and of each repetition. */
+static void machine_begin_to_end(MachineEnd *m) {
+        if (!m->provider->ops->proves_identity) {
+                machine_take_turn(m);
+                return;
+        }
+        machine_set_step(m, MACHINE_STEP_PROVING);
+        m->shown = false;
+        if (machine_describe(m, on_proved) < 0)
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
+}
+
 static void on_watched(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
@@ -227,22 +363,24 @@ static void on_watched(const CloudResult *result, void *userdata) {
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
         else
-                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, retry_delay(m, result));
+                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, next_look_delay(m, result));
         m->changed(m, m->userdata);
 }
 
 static void machine_watch(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_WATCHING);
-        if (cloud_describe(m->provider, m->provider_id, on_watched, m, &m->call) < 0)
+        if (machine_describe(m, on_watched) < 0)
                 machine_set_step_for(m, MACHINE_STEP_ACCEPTED, USEC_PER_SEC);
 }
 
-/* Whatever state is told with it: an answer without error says that the cloud took the request. */
+/* Whatever state is told with it: an answer without error says that the cloud took the request, or had nothing to
+ * end. That it does not find the machine only looks can say. */
 static void note_accepted(MachineEnd *m, const CloudResult *result) {
         m->accepted_usec = loop_now(m->env->loop);
         backoff_reset(&m->fast);
         backoff_reset(&m->slow);
-        note_state(m, result->state);
+        if (result->state != INSTANCE_NOT_FOUND)
+                note_state(m, result);
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
         else
@@ -277,7 +415,7 @@ static void on_turn(const CloudResult *result, void *userdata) {
 
 static void machine_take_turn(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_WAITING);
-        if (cloud_turn(m->provider, m->provider_id, on_turn, m, &m->call) < 0)
+        if (cloud_turn(m->provider, m->machine, on_turn, m, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
@@ -288,11 +426,20 @@ static bool may_send(void *userdata) {
         return !m->word_aged && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
 }
 
+/* The last door: what was shown was shown to be the Node's, by its name or because its pool still says so. */
+static bool may_end(const MachineEnd *m) {
+        return !m->provider->ops->proves_identity || (m->shown && (m->named || m->trusted));
+}
+
 void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
         HttpGuard guard = { may_send, m };
 
         if (m->step != MACHINE_STEP_ASKING)
                 return;
+        if (!may_end(m)) {
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
+                return;
+        }
         m->word_aged = false;
         m->word_until_usec = until_usec;
         machine_set_step(m, MACHINE_STEP_SENT);
@@ -312,14 +459,17 @@ static void on_timer(Timer *t, void *userdata) {
                 if (now < usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))
                         machine_watch(m);
                 else
-                        machine_take_turn(m);
+                        machine_begin_to_end(m);
                 return;
         case MACHINE_STEP_ASKING:
-        case MACHINE_STEP_RETRYING:
                 machine_take_turn(m);
+                return;
+        case MACHINE_STEP_RETRYING:
+                machine_begin_to_end(m);
                 return;
         case MACHINE_STEP_IDLE:
         case MACHINE_STEP_LOOKING:
+        case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_SENT:
         case MACHINE_STEP_WATCHING:
@@ -331,11 +481,11 @@ static void on_timer(Timer *t, void *userdata) {
 }
 
 void machine_end_terminate(MachineEnd *m) {
-        if (m->step >= MACHINE_STEP_WAITING)
+        if (m->step >= MACHINE_STEP_PROVING)
                 return;
         m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
-        m->first_gone = false;
-        machine_take_turn(m); /* a look under way has nothing to say any more */
+        m->missing_usec = 0;
+        machine_begin_to_end(m); /* a look under way has nothing to say any more */
 }
 
 bool machine_end_asks(const MachineEnd *m) {
@@ -348,6 +498,7 @@ bool machine_end_hold(MachineEnd *m) {
         case MACHINE_STEP_LOOKING:
         case MACHINE_STEP_LOOK_DUE:
                 return true;
+        case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_ASKING:
         case MACHINE_STEP_RETRYING:
@@ -370,7 +521,7 @@ MachineState machine_end_state(const MachineEnd *m) {
 }
 
 bool machine_end_has_answered(const MachineEnd *m) {
-        return m->answered && !(m->first_gone && m->state != MACHINE_GONE);
+        return m->answered && second_look_delay(m) == 0;
 }
 
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason) {

@@ -5,22 +5,36 @@
  * The machine behind one Node: is it still there, and, once asked for, its end. Turns the cloud's answers
  * into something that may be acted on, and retries for ever with backoff. Knows nothing of Nodes.
  *
- *   look        describe; "gone" counts only when a second look, at least a second later, agrees
- *   terminate   wait for a turn at the provider, then for the owner's word, then terminate at once; once
+ * Whose it is. Where the provider proves identities, a machine is told to end only after a describe of its own
+ * has shown that the instance is the Node's: by name, or, where the pool says so, by providerID alone
+ * (machine_end_trust()). What its claim keeps of an earlier proof (MachineEndOptions.identity) says that answers
+ * about this id are about the right instance: what EC2 calls terminated has no name any more.
+ *
+ * Gone. What the cloud calls ended is gone, if its identity was proved once. Of an id that was never proved, and
+ * of one that the cloud merely does not find, a second look at least 10 s after the first has to agree, and even
+ * then it is only MISSING: it does not count where the Node is Ready. An instance that is not found in its first
+ * 10 minutes may only not be visible yet: that says nothing.
+ *
+ *   look        describe; where a second look is needed, it follows
+ *   terminate   prove whose machine it is, wait for a turn at the provider, then for the owner's word, then terminate at once; once
  *               accepted, describe until the machine cannot come back. An answer without error is an
  *               acceptance, whatever state it tells; a state that it tells counts at once
  *
- *   IDLE --look--> LOOKING --answer--> IDLE, or LOOK_DUE --a second--> LOOKING
+ *   IDLE --look--> LOOKING --answer--> IDLE, or LOOK_DUE --10 s--> LOOKING
  *     |
  *     v terminate
+ *   PROVING --ends already--> OVER
+ *     |
+ *     v it is there, and the Node's
  *   WAITING --its turn has come--> ASKING --the word--> SENT --accepted--> ACCEPTED <--answer-- WATCHING
  *     ^  ^                           |                   |  |                |   |                ^  |
  *     |  +--10 s and no word: -------+                   |  |                |   +--after a while-+  |
  *     |     the turn is given back                       |  |                |                       |
- *     +--after a while-- RETRYING <--refused, failed-----+  +---ends-> OVER <------ends--------------+
- *     +--a minute after it was accepted, and it still stands-----------------+
+ *   RETRYING <--refused, failed--------------------------+  +---ends-> OVER <------ends--------------+
  *
- *   hold() leads from WAITING, ASKING and RETRYING back to IDLE; no turn leads from WAITING to RETRYING.
+ *   From RETRYING after a while, from ACCEPTED a minute after it was accepted and while it still stands, it
+ *   begins again with PROVING. Not proved, no turn: to RETRYING. hold() leads from PROVING, WAITING, ASKING and
+ *   RETRYING back to IDLE. Providers that prove nothing have no PROVING.
  *
  * A turn may take long (a cloud's rate, no credentials), so the word is asked for when it has come: what the
  * owner saw before may not be so any more. Nor does a word last (machine_end_confirm()). Turns come in the
@@ -29,25 +43,41 @@
  */
 
 #include "cloud.h"
+#include "kube-kinds.h"
 
 typedef enum MachineState {
         MACHINE_UNKNOWN, /* not asked yet, or no answer that may be acted on */
         MACHINE_PRESENT,
-        MACHINE_ENDING, /* on its way out, cannot come back */
-        MACHINE_GONE,   /* proven */
+        MACHINE_ENDING,  /* on its way out, cannot come back */
+        MACHINE_GONE,    /* proven */
+        MACHINE_MISSING, /* two looks did not find it: gone, unless its Node is Ready */
 } MachineState;
 
 typedef struct MachineEnd MachineEnd;
 typedef void (*machine_changed_t)(MachineEnd *m, void *userdata); /* may free the machine as last act */
 
-/* Texts are copied. op_id: stable for one termination, over leaders too. */
-int machine_end_new(Env *env, CloudProvider *provider, HttpGuard guard, const char *provider_id,
-                    const char *op_id, const char *pool, machine_changed_t changed, void *userdata,
-                    MachineEnd **ret);
+typedef struct MachineEndOptions {
+        CloudProvider *provider; /* borrowed */
+        HttpGuard guard;
+        const CloudMachine *machine;
+        const char *op_id;             /* stable for one termination, over leaders too */
+        const char *pool;              /* NULL: not known */
+        const ClaimIdentity *identity; /* what its claim keeps; NULL: nothing */
+        usec_t born_usec;              /* wall clock: it is at least as old as that; 0: not known, and old */
+        machine_changed_t changed;
+        void *userdata;
+} MachineEndOptions;
+
+/* Copies what it needs. */
+int machine_end_new(Env *env, const MachineEndOptions *o, MachineEnd **ret);
 MachineEnd *machine_end_free(MachineEnd *m);
 DEFINE_FREEP(MachineEnd, machine_end_free);
 
-/* Looks once (twice, if the first says gone), unless a look is under way or termination has begun. */
+/* Its pool takes spec.providerID for proof enough, or not (any more): at first it does not. */
+void machine_end_trust(MachineEnd *m, bool trusted);
+/* The id was proved to be the Node's, now or earlier, or is trusted. */
+bool machine_end_is_proved(const MachineEnd *m);
+/* Looks once (twice, where that is needed), unless a look is under way or termination has begun. */
 void machine_end_look(MachineEnd *m);
 /* From now on: end it, on the owner's word. Called again it changes nothing. */
 void machine_end_terminate(MachineEnd *m);
@@ -67,5 +97,5 @@ bool machine_end_hold(MachineEnd *m);
 MachineState machine_end_state(const MachineEnd *m);
 bool machine_end_has_answered(const MachineEnd *m); /* a look has ended, whatever it said */
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
- * "CloudUnavailable", ... */
+ * "CloudUnavailable", "IdentityUnproved", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);

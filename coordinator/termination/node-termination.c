@@ -4,6 +4,7 @@
 #include "agent-drain.h"
 #include "claim-status.h"
 #include "machine-end.h"
+#include "machine-facts.h"
 #include "marks.h"
 #include "node-deadline.h"
 #include "node-pods.h"
@@ -45,6 +46,7 @@ struct NodeTermination {
         usec_t volumes_moved_usec;
         usec_t finishing_usec; /* loop_now(): since when it is */
         bool rate_taken, step_again, stepping;
+        bool shared; /* several Nodes have its providerID */
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -174,17 +176,24 @@ static const KubeNodeClaim *on_claim_now(void *userdata) {
 }
 
 static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        /* What must be trusted stands on the claim; the Node may say what it likes. */
-        const char *provider_id = claim && claim->provider_id ? claim->provider_id : n->provider_id;
         _cleanup_free_ char *op_id =
                 strf("terminate-%s", claim ? claim->object.meta.uid : n->object.meta.uid);
+        MachineFacts facts;
+        MachineEndOptions o = { .provider = t->context->provider,
+                                .guard = t->context->guard,
+                                .machine = &facts.machine,
+                                .op_id = op_id,
+                                .pool = claim ? claim->node_pool : NULL,
+                                .identity = claim ? &claim->identity : NULL,
+                                .changed = on_machine,
+                                .userdata = t };
 
         if (!op_id)
                 return -ENOMEM;
-        if (isempty(provider_id))
+        if (!machine_facts_fill(&facts, t->context->provider, n, claim))
                 return 0;
-        return machine_end_new(t->env, t->context->provider, t->context->guard, provider_id, op_id,
-                               claim ? claim->node_pool : NULL, on_machine, t, &t->machine);
+        o.born_usec = facts.born_usec;
+        return machine_end_new(t->env, &o, &t->machine);
 }
 
 int node_termination_new(const TerminationContext *context, const KubeNode *node, NodeTermination **ret) {
@@ -390,15 +399,14 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
 static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
         if (!t->machine || kube_node_is_ready(n))
                 return false;
-        return machine_end_state(t->machine) == MACHINE_GONE;
+        return machine_end_state(t->machine) == MACHINE_GONE ||
+               machine_end_state(t->machine) == MACHINE_MISSING;
 }
 
-/* A kubelet that does not report may have lost its machine: ask the cloud, now and then. */
-static void look_at_machine(NodeTermination *t, const KubeNode *n) {
+/* Ask the cloud, now and then. */
+static void look_at_machine(NodeTermination *t) {
         usec_t now = loop_now(t->env->loop), next = usec_add(t->looked_usec, MACHINE_LOOK_USEC);
 
-        if (!t->machine || kube_node_is_ready(n))
-                return;
         if (t->looked_usec == 0 || now >= next) {
                 t->looked_usec = now;
                 sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
@@ -573,15 +581,30 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Another Node that claims the same machine and lives: ending the machine would kill it. */
-static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
-        const KubeNode *other;
+/* Several Nodes say that they are this machine, and no proof can be true of both: none of them has it ended. Both go when
+ * it is gone. */
+static bool machine_is_shared(NodeTermination *t, const KubeNode *n) {
+        bool several = false;
+        _cleanup_free_ char *message = NULL;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_nodes(t->context->view, &it, &other);)
-                if (!streq(other->object.meta.uid, t->uid) &&
-                    streq_ptr(other->provider_id, n->provider_id) && other->object.meta.deletion_usec == 0)
-                        return true;
-        return false;
+        if (n->provider_id)
+                (void) cluster_view_node_of_provider_id(t->context->view, n->provider_id, &several);
+        if (!several)
+                return false;
+        message = strf("several Nodes have providerID %s, so its machine is not ended for any of them. Delete the Nodes that "
+                       "are wrong (take vesper.sh/termination off their finalizers where they are deleted already), "
+                       "or end the machine by other means: then all of them go",
+                       n->provider_id);
+        termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
+        return true;
+}
+
+/* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
+ * or whose identity was never proved, a kubelet that reports knows better. */
+static bool machine_cannot_come_back(NodeTermination *t, const KubeNode *n) {
+        MachineState s = machine_end_state(t->machine);
+
+        return s == MACHINE_ENDING || s == MACHINE_GONE || (s == MACHINE_MISSING && !kube_node_is_ready(n));
 }
 
 /* Volumes, rate, other Nodes and its turn at the cloud may have taken long, and a cloud that refused; who
@@ -599,6 +622,13 @@ static void give_word(NodeTermination *t) {
         machine_end_confirm(t->machine, until);
 }
 
+static bool machine_is_unknown(const NodeTermination *t) {
+        const char *reason = NULL;
+
+        (void) machine_end_problem(t->machine, &reason);
+        return streq_ptr(reason, "CloudUnknown");
+}
+
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         usec_t at;
 
@@ -612,11 +642,9 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 drain_again(t);
                 return true;
         }
-        if (n->provider_id && machine_is_shared(t, n)) {
-                (void) machine_end_hold(t->machine);
-                termination_report_blocked(t->report, t->status, "MachineShared",
-                                           "another Node with the same providerID is in service");
-                requeue_at(t, usec_add(loop_now(t->env->loop), MACHINE_LOOK_USEC));
+        t->shared = !machine_cannot_come_back(t, n) && machine_is_shared(t, n) && machine_end_hold(t->machine);
+        if (t->shared) {
+                look_at_machine(t);
                 return false;
         }
         if (!t->rate_taken && !token_bucket_take(t->context->rate, loop_now(t->env->loop), &at)) {
@@ -624,13 +652,13 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 requeue_at(t, at);
                 return false;
         }
-        if (!t->rate_taken && !kube_node_is_ready(n)) /* its machine may be gone already */
+        /* Its machine may be gone already, or that was all that was missing to know it. */
+        if ((!t->rate_taken && !kube_node_is_ready(n)) || machine_is_unknown(t))
                 sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
         t->rate_taken = true;
         machine_end_terminate(t->machine);
         give_word(t);
-        if (machine_end_state(t->machine) == MACHINE_ENDING ||
-            machine_end_state(t->machine) == MACHINE_GONE) {
+        if (machine_cannot_come_back(t, n)) {
                 termination_report_machine_ended(t->report, t->status);
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
                 return true;
@@ -719,6 +747,17 @@ static void step_without_node(NodeTermination *t) {
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
 }
 
+/* Its pool says that spec.providerID is proof enough. */
+static bool trusts_provider_id(const NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool = NULL;
+
+        if (claim)
+                pool = cluster_view_pool(t->context->view, strempty(claim->node_pool));
+        else
+                (void) cluster_view_pool_of_node(t->context->view, n, &pool, NULL);
+        return pool && pool->trusts_provider_ids;
+}
+
 void node_termination_step(NodeTermination *t) {
         const KubeNode *n;
 
@@ -746,8 +785,11 @@ void node_termination_step(NodeTermination *t) {
                         delete_claim(t, claim);
                 update_stuck(t, n);
                 requeue_at_deadline(t);
+                if (t->machine)
+                        machine_end_trust(t->machine, trusts_provider_id(t, n, claim));
                 if (t->state < NODE_TERMINATION_TERMINATING) {
-                        look_at_machine(t, n);
+                        if (t->machine && !kube_node_is_ready(n)) /* it may have lost its machine */
+                                look_at_machine(t);
                         if (t->state > NODE_TERMINATION_CORDONING)
                                 keep_marks(t, n);
                         if (machine_is_gone(t, n)) {
@@ -766,15 +808,16 @@ void node_termination_step(NodeTermination *t) {
 
 static void on_machine(MachineEnd *m, void *userdata) {
         NodeTermination *t = userdata;
-        const char *reason, *problem = machine_end_problem(m, &reason);
+        const char *reason, *problem;
 
-        if (t->state == NODE_TERMINATION_TERMINATING) {
-                if (problem)
-                        termination_report_blocked(t->report, t->status, reason, problem);
-                else
-                        termination_report_unblocked(t->report, t->status);
-        }
         node_termination_step(t);
+        if (t->state != NODE_TERMINATION_TERMINATING || t->shared)
+                return;
+        problem = machine_end_problem(m, &reason);
+        if (problem)
+                termination_report_blocked(t->report, t->status, reason, problem);
+        else
+                termination_report_unblocked(t->report, t->status);
 }
 
 void node_termination_look(NodeTermination *t) {

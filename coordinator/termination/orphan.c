@@ -7,6 +7,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "machine-end.h"
+#include "machine-facts.h"
 #include "marks.h"
 #include "sibling-look.h"
 #include "string-util.h"
@@ -191,16 +192,34 @@ static int orphan_new(Orphans *o, const KubeNodeClaim *claim, bool has_node, con
         return 0;
 }
 
-static int make_machine(Orphan *x, const KubeNodeClaim *claim) {
+static int make_machine(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n) {
         const TerminationContext *c = x->orphans->context;
         _cleanup_free_ char *op_id = strf("terminate-%s", x->uid);
+        MachineFacts facts;
+        MachineEndOptions o = { .provider = c->provider,
+                                .guard = c->guard,
+                                .machine = &facts.machine,
+                                .op_id = op_id,
+                                .pool = claim->node_pool,
+                                .identity = &claim->identity,
+                                .changed = on_machine,
+                                .userdata = x };
 
         if (x->machine)
                 return 0;
         if (!op_id)
                 return -ENOMEM;
-        return machine_end_new(x->orphans->env, c->provider, c->guard, strempty(claim->provider_id), op_id,
-                               claim->node_pool, on_machine, x, &x->machine);
+        if (!machine_facts_fill(&facts, c->provider, n, claim))
+                facts.machine.provider_id = ""; /* which no provider answers for */
+        o.born_usec = facts.born_usec;
+        return machine_end_new(x->orphans->env, &o, &x->machine);
+}
+
+static bool trusts_provider_id(const Orphan *x, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool =
+                cluster_view_pool(x->orphans->context->view, strempty(claim->node_pool));
+
+        return pool && pool->trusts_provider_ids;
 }
 
 static const KubeNodeClaim *on_claim_now(void *userdata) {
@@ -280,6 +299,12 @@ static void decide_of_silent(Orphan *x, const KubeNodeClaim *claim, const KubeNo
         case MACHINE_ENDING:
                 delete_claim(x, claim, n, "its machine cannot come back");
                 return;
+        case MACHINE_MISSING:
+                if (machine_end_is_proved(x->machine))
+                        delete_claim(x, claim, n, "the cloud does not find its machine any more");
+                else
+                        look(x, true);
+                return;
         case MACHINE_PRESENT:
                 backoff_reset(&x->backoff);
                 look(x, true);
@@ -302,6 +327,9 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
                 return;
         case MACHINE_ENDING:
                 finish(x, claim, "its machine cannot come back");
+                return;
+        case MACHINE_MISSING:
+                finish(x, claim, "the cloud does not find its machine any more");
                 return;
         case MACHINE_PRESENT:
                 if (deleting) {
@@ -347,10 +375,11 @@ static void reconcile_absence(Orphans *o, const KubeNodeClaim *claim, const Kube
                 (void) work_queue_add_at(o->queue, key, due);
                 return;
         }
-        if (make_machine(x, claim) < 0) {
+        if (make_machine(x, claim, n) < 0) {
                 (void) work_queue_retry(o->queue, key);
                 return;
         }
+        machine_end_trust(x->machine, trusts_provider_id(x, claim));
         if (n)
                 decide_of_silent(x, claim, n);
         else

@@ -34,6 +34,7 @@ typedef enum PoolProblemKind {
         PROBLEM_CONFLICT,
         PROBLEM_INVALID,
         PROBLEM_NOT_ADOPTED,
+        PROBLEM_IDENTITY,
         PROBLEM_NOT_ACTED_ON,
         _PROBLEM_MAX,
 } PoolProblemKind;
@@ -42,11 +43,13 @@ static const char *const problem_types[_PROBLEM_MAX] = {
         [PROBLEM_CONFLICT] = POOL_CONFLICT,
         [PROBLEM_INVALID] = POOL_INVALID,
         [PROBLEM_NOT_ADOPTED] = POOL_NOT_ADOPTED,
+        [PROBLEM_IDENTITY] = POOL_IDENTITY,
         [PROBLEM_NOT_ACTED_ON] = POOL_NOT_ACTED_ON,
 };
 
 typedef struct PoolFigures {
         int64_t nodes, terminating;
+        size_t unproved;
         PoolProblem problems[_PROBLEM_MAX];
 } PoolFigures;
 
@@ -104,6 +107,30 @@ static void find_unadopted(const ClusterView *v, const CloudProvider *provider, 
         }
 }
 
+/* The first of its claims whose machine is not ended, because nothing proves whose it is, stands for all. */
+static void note_identity(PoolFigures *f, const KubeNodeClaim *c) {
+        const Condition *k = kube_node_claim_condition(c, CLAIM_IDENTITY_PROVED);
+
+        if (!k || k->status != CONDITION_FALSE)
+                return;
+        f->unproved++;
+        if (!f->problems[PROBLEM_IDENTITY].message)
+                f->problems[PROBLEM_IDENTITY] =
+                        (PoolProblem){ "NotProved", strf("Node %s: %s", strempty(c->node_name), strempty(k->message)) };
+}
+
+static void count_unproved(PoolFigures *f) {
+        PoolProblem *p = f->problems + PROBLEM_IDENTITY;
+        char *all = f->unproved > 1 && p->message
+                            ? strf("%s; and %zu more nodes", p->message, f->unproved - 1)
+                            : NULL;
+
+        if (all) {
+                free(p->message);
+                p->message = all;
+        }
+}
+
 static char *idle_fields_of(const KubeNodePool *pool) {
         _cleanup_strbuf_ StrBuf b = {};
 
@@ -126,7 +153,9 @@ static PoolFigures pool_figures(const ClusterView *v, const CloudProvider *provi
                         continue;
                 f.nodes++;
                 f.terminating += c->object.meta.deletion_usec > 0;
+                note_identity(&f, c);
         }
+        count_unproved(&f);
         if (invalid)
                 f.problems[PROBLEM_INVALID] =
                         (PoolProblem){ "NotUnderstood",
@@ -202,7 +231,7 @@ static bool is_said(const KubeNodePool *pool, PoolProblemKind kind, const PoolPr
         const Condition *old = said_of(pool, kind);
 
         return old && old->status == CONDITION_TRUE && streq_ptr(old->reason, p->reason) &&
-               (kind == PROBLEM_CONFLICT || kind == PROBLEM_NOT_ADOPTED ||
+               (kind == PROBLEM_CONFLICT || kind == PROBLEM_NOT_ADOPTED || kind == PROBLEM_IDENTITY ||
                 streq_ptr(old->message, p->message));
 }
 

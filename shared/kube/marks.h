@@ -69,8 +69,9 @@
 #define CLAIM_INVALID "Invalid"
 
 /* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood;
- * it selects nodes that cannot be adopted; it sets fields that this release does nothing about. */
+ * it selects nodes that cannot be adopted; it has nodes of which nothing proves whose instance they are; it sets fields that this release does nothing about. */
 #define POOL_CONFLICT "Conflicting"
 #define POOL_INVALID "Invalid"
 #define POOL_NOT_ADOPTED "NodesNotAdopted"
+#define POOL_IDENTITY "IdentityUnproved"
 #define POOL_NOT_ACTED_ON "FieldsNotActedOn"

@@ -36,6 +36,8 @@
 #define MESSAGE_LEASE_LOST "92eaf099d356a400d48443bccb493e4b"
 /* A node is managed from now on: claim made, finalizers set. */
 #define MESSAGE_NODE_ADOPTED "031eab321e09b984a8fd8d1b0d714c2d"
+/* The cloud could not prove whose instance a managed node's is: it will not be ended. */
+#define MESSAGE_IDENTITY_UNPROVED "7b7628c36e05432384cfd83ed8cf3c91"
 /* A managed node is being deleted; its removal began. */
 #define MESSAGE_NODE_TERMINATION_STARTED "1070620252c3a684e76f8ca90c9dc32d"
 /* A removal went from one phase to the next. */

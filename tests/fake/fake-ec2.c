@@ -20,7 +20,9 @@ typedef struct FakeInstance {
         ListNode instances;
         char *id;
         char *zone;
-        char *group; /* Auto Scaling's, in a tag; NULL: none */
+        char *group;    /* Auto Scaling's, in a tag; NULL: none */
+        char *name;     /* private DNS name; NULL: an odd one */
+        char *node_tag; /* vesper.sh/node; NULL: none */
         const char *state;      /* until terminated */
         usec_t terminated_usec; /* the end of shutting-down; USEC_INFINITY: nobody asked for it */
         bool protected;
@@ -167,7 +169,7 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
         add_state(b, "instanceState", state);
         strbuf_addf(
                 b,
-                "\n                    <privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName>\n"
+                "\n                    <privateDnsName>%s</privateDnsName>\n"
                 "                    <dnsName/>\n                    <reason>%s</reason>\n"
                 "                    <amiLaunchIndex>0</amiLaunchIndex>\n                    "
                 "<productCodes/>\n"
@@ -177,6 +179,9 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
                 "<availabilityZone>%s</availabilityZone>\n"
                 "                        <groupName/>\n                        <tenancy>default</tenancy>\n"
                 "                    </placement>\n",
+                i->terminated_usec != USEC_INFINITY ? ""
+                : i->name                           ? i->name
+                                                    : "ip-10-0-0-1.ec2.internal",
                 i->terminated_usec == USEC_INFINITY ? "" : "User initiated (2026-01-01 00:00:00 GMT)",
                 i->zone);
         if (i->terminated_usec != USEC_INFINITY)
@@ -188,6 +193,11 @@ static void add_reservation(const Request *r, StrBuf *b, const FakeInstance *i, 
         if (i->group) {
                 strbuf_add(b, "                        <item><key>aws:autoscaling:groupName</key>");
                 fake_xml_add_element(b, "value", i->group);
+                strbuf_add(b, "</item>\n");
+        }
+        if (i->node_tag) {
+                strbuf_add(b, "                        <item><key>vesper.sh/node</key>");
+                fake_xml_add_element(b, "value", i->node_tag);
                 strbuf_add(b, "</item>\n");
         }
         strbuf_add(b, "                    </tagSet>\n                </item>\n            "
@@ -478,6 +488,8 @@ static void instance_free(FakeEc2 *f, FakeInstance *i) {
         free(i->id);
         free(i->zone);
         free(i->group);
+        free(i->name);
+        free(i->node_tag);
         free(i);
 }
 
@@ -542,6 +554,18 @@ void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect) {
 
 void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group) {
         int r = free_and_strdup(&must_find(f, id)->group, group);
+
+        assert(r >= 0);
+}
+
+void fake_ec2_set_private_dns_name(FakeEc2 *f, const char *id, const char *name) {
+        int r = free_and_strdup(&must_find(f, id)->name, name);
+
+        assert(r >= 0);
+}
+
+void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node) {
+        int r = free_and_strdup(&must_find(f, id)->node_tag, node);
 
         assert(r >= 0);
 }

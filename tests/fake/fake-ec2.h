@@ -43,6 +43,10 @@ void fake_ec2_set_state(FakeEc2 *f, const char *id, const char *state);
 void fake_ec2_protect(FakeEc2 *f, const char *id, bool protect);
 /* The tag aws:autoscaling:groupName; NULL takes it away. */
 void fake_ec2_set_group(FakeEc2 *f, const char *id, const char *group);
+/* Its private DNS name, which goes when it ends; NULL: an odd one, no Node's. */
+void fake_ec2_set_private_dns_name(FakeEc2 *f, const char *id, const char *name);
+/* One tag more; value NULL takes it away. It stays when the instance ends. */
+void fake_ec2_set_node_tag(FakeEc2 *f, const char *id, const char *node);
 /* As if it had been terminated hours ago. */
 void fake_ec2_forget(FakeEc2 *f, const char *id);
 /* The name of its state as a describe would show it now, or NULL if it would not be found. */

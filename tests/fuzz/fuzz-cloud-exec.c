@@ -67,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }; /* ETIMEDOUT E2BIG ECHILD ENOENT EACCES */
         static const int statuses[] = { 0, 0, 0, 75, 1, 127 };
         const CloudConfig config = { .name = "exec", .command = "/bin/true" };
+        const CloudMachine machine = { .provider_id = "metal://rack-1/7", .node = "rack-1-7" };
         _cleanup_free_ char *output = NULL, *stderr_text = NULL;
         const char *message = NULL;
         Draw d = { data, size };
@@ -88,9 +89,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         seen.child.errors = stderr_text = draw_text(&d);
         fake_children_answer(CONTAINER_OF(env.children, FakeChildren, runner), seen.child);
         if (seen.terminate)
-                assert(cloud_turn(p, "metal://rack-1/7", on_turn, &seen, &seen.call) == 0);
+                assert(cloud_turn(p, &machine, on_turn, &seen, &seen.call) == 0);
         else
-                assert(cloud_describe(p, "metal://rack-1/7", on_done, &seen, &seen.call) == 0);
+                assert(cloud_describe(p, &machine, on_done, &seen, &seen.call) == 0);
         while (!seen.called)
                 assert(virtual_time_step(time, USEC_INFINITY) == 1);
 

@@ -304,6 +304,7 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         m->node = MUST(strf("n%zu", i));
         m->deadline_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
+        fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
         fake_add_node(w->cluster, m->node, ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
         set_boot_id(w, m);
         m->imds = fake_imds_new(w->loop, m->instance);

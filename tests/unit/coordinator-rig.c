@@ -29,6 +29,7 @@ typedef struct ToyCall {
         CloudCall call;
         ToyProvider *toy;
         ToyMachine *machine;        /* NULL: nobody knows it */
+        char *node;                 /* that it is asked about for; NULL: it was not told */
         bool terminate, turn, held; /* turn: `timer` is for its turn; held: it has come */
         HttpGuard guard;
         Timer *timer;
@@ -45,6 +46,7 @@ static void toy_call_free(CloudCall *c) {
 
         x->toy->rig->toy.n_held -= x->held;
         timer_free(x->timer);
+        free(x->node);
         free(x);
 }
 
@@ -61,7 +63,13 @@ static CloudResult toy_answer(ToyCall *x) {
                 if (cloud->describe_outcome != CLOUD_OK)
                         return (CloudResult){ .outcome = cloud->describe_outcome,
                                               .message = "the cloud is in a bad mood" };
-                return (CloudResult){ .outcome = CLOUD_OK, .state = m->state, .message = "" };
+                return (CloudResult){ .outcome = CLOUD_OK,
+                                      .state = m->state,
+                                      .message = "",
+                                      .identity = { .instance_id = m->provider_id,
+                                                    .region = "toy-1",
+                                                    .method = streq_ptr(x->node, m->node) ? "Toy" : NULL },
+                                      .unproved = "the toy knows it by another name" };
         }
         m->n_terminated++;
         if (m->outcome != CLOUD_OK)
@@ -88,13 +96,15 @@ static void on_toy_timer(Timer *t, void *userdata) {
         x->done(&result, x->userdata);
 }
 
-static ToyCall *toy_call_new(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata) {
+static ToyCall *toy_call_new(CloudProvider *p, const CloudMachine *machine, cloud_done_t done,
+                             void *userdata) {
         ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
         ToyCall *x = MUST(new0(ToyCall, 1));
 
         x->call.provider = p;
         x->toy = toy;
-        x->machine = hashmap_get(toy->rig->toy.machines, provider_id);
+        x->machine = hashmap_get(toy->rig->toy.machines, machine->provider_id);
+        x->node = machine->node ? MUST(strdup(machine->node)) : NULL;
         x->done = done;
         x->userdata = userdata;
         assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, x, &x->timer), 0);
@@ -106,18 +116,18 @@ static void toy_answer_later(ToyCall *x) {
                 timer_arm_in(x->timer, x->toy->rig->toy.latency_usec);
 }
 
-static int toy_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+static int toy_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                         CloudCall **ret) {
-        ToyCall *x = toy_call_new(p, provider_id, done, userdata);
+        ToyCall *x = toy_call_new(p, machine, done, userdata);
 
         toy_answer_later(x);
         *ret = &x->call;
         return 0;
 }
 
-static int toy_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+static int toy_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                     CloudCall **ret) {
-        ToyCall *x = toy_call_new(p, provider_id, done, userdata);
+        ToyCall *x = toy_call_new(p, machine, done, userdata);
 
         x->turn = true;
         x->toy->rig->toy.n_turns++;
@@ -156,6 +166,7 @@ static void toy_free(CloudProvider *p) {
 static const CloudProviderOps toy_ops = {
         .name = "ec2",
         .owns = toy_owns,
+        .proves_identity = true,
         .describe = toy_describe,
         .turn = toy_turn,
         .terminate = toy_terminate,
@@ -167,6 +178,7 @@ static void *toy_machine_free(void *p) {
         ToyMachine *m = p;
 
         free(m->provider_id);
+        free(m->node);
         free(m->op_id);
         free(m);
         return NULL;
@@ -384,13 +396,16 @@ void rig_add_node(CoordinatorRig *r, const char *name) {
         ToyMachine *m = MUST(new0(ToyMachine, 1));
 
         m->provider_id = MUST(strdup(id));
+        m->node = MUST(strdup(name));
         m->state = INSTANCE_PRESENT;
         m->after = INSTANCE_TERMINATING;
         assert_return_code(hashmap_put(r->toy.machines, id, m), 0);
         if (!r->ec2)
                 r->ec2 = fake_ec2_new(&o);
-        if (r->use_ec2)
+        if (r->use_ec2) {
                 fake_ec2_run(r->ec2, instance, ZONE);
+                fake_ec2_set_private_dns_name(r->ec2, instance, name);
+        }
         fake_add_node(r->cluster, name, ZONE, instance, POOL);
 }
 
@@ -409,6 +424,8 @@ void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
 
                 snprintf(name, sizeof(name), "n%u", i);
                 assert_true(rig_is_adopted(r, name));
+                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 ? 0 : 1, 1);
+                rig_machine(r, name)->n_described = 0; /* to prove whose it is */
         }
 }
 

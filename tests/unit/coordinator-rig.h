@@ -21,6 +21,7 @@
 
 typedef struct ToyMachine {
         char *provider_id;
+        char *node;           /* whose it is, as the cloud has it; NULL: it does not know */
         InstanceState state;  /* what describe says */
         CloudOutcome outcome; /* of terminate; CLOUD_OK: it begins to terminate */
         InstanceState after;  /* what a terminate that is obeyed leads to; default: terminating */
@@ -94,7 +95,7 @@ char *rig_instance(const char *node);
 /* A node of POOL and its machine, present. */
 void rig_add_node(CoordinatorRig *r, const char *name);
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node);
-/* One pool (POOL), nodes n0.., started and all adopted. tgp NULL: unset. */
+/* One pool (POOL), nodes n0.., started and all adopted, and no describe counted yet. tgp NULL: unset. */
 void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp);
 void rig_delete_node(CoordinatorRig *r, const char *name);
 const cJSON *rig_node(CoordinatorRig *r, const char *name);  /* NULL: gone */

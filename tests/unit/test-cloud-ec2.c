@@ -32,7 +32,9 @@ typedef struct Asked {
         InstanceState state;
         usec_t retry_after_usec, at_usec;
         char code[64];
-        char message[400];
+        char message[400], unproved[400];
+        char instance[64], region[64];
+        const char *method;
 } Asked;
 
 struct World {
@@ -40,6 +42,7 @@ struct World {
         Env env;
         FakeEc2 *ec2;
         CloudProvider *provider;
+        const char *node; /* that describes ask about */
         const char *key, *secret, *token;
         const char *region_variable;
         bool may_send;
@@ -120,6 +123,10 @@ static void on_answer(const CloudResult *result, void *userdata) {
         a->at_usec = loop_now(a->world->env.loop);
         (void) snprintf(a->code, sizeof(a->code), "%s", strempty(result->code));
         (void) snprintf(a->message, sizeof(a->message), "%s", result->message);
+        (void) snprintf(a->unproved, sizeof(a->unproved), "%s", strempty(result->unproved));
+        (void) snprintf(a->instance, sizeof(a->instance), "%s", strempty(result->identity.instance_id));
+        (void) snprintf(a->region, sizeof(a->region), "%s", strempty(result->identity.region));
+        a->method = result->identity.method;
         if (a->state == INSTANCE_UNKNOWN && a->outcome == CLOUD_OK)
                 assert_string_not_equal(a->message, ""); /* unknown always says why */
         a->call = cloud_call_free(a->call);
@@ -134,7 +141,7 @@ static Asked *next_asked(World *w) {
 static Asked *describe(World *w, const char *provider_id) {
         Asked *a = next_asked(w);
 
-        assert_return_code(cloud_describe(w->provider, provider_id, on_answer, a, &a->call), 0);
+        assert_return_code(cloud_describe(w->provider, &(CloudMachine){ .provider_id = provider_id, .node = w->node }, on_answer, a, &a->call), 0);
         return a;
 }
 
@@ -157,7 +164,7 @@ static void on_turn(const CloudResult *result, void *userdata) {
 static Asked *terminate(World *w, const char *provider_id) {
         Asked *a = next_asked(w);
 
-        assert_return_code(cloud_turn(w->provider, provider_id, on_turn, a, &a->call), 0);
+        assert_return_code(cloud_turn(w->provider, &(CloudMachine){ .provider_id = provider_id }, on_turn, a, &a->call), 0);
         return a;
 }
 
@@ -300,6 +307,69 @@ static void test_describe_states(void **state) {
         }
 }
 
+/* Whose it is: EC2's own record leads to the Node's name, or nothing does. */
+static void test_identity(void **state) {
+        static const struct {
+                const char *what, *node, *dns, *tag, *state;
+                const char *method, *unproved; /* method NULL: a part of the sentence */
+        } rows[] = {
+                { "its private DNS name", "ip-10-0-0-7.eu-west-1.compute.internal",
+                  "ip-10-0-0-7.eu-west-1.compute.internal", NULL, "running", "PrivateDNSName", NULL },
+                { "stopped has one, too", "ip-10-0-0-7.ec2.internal", "ip-10-0-0-7.ec2.internal", NULL, "stopped",
+                  "PrivateDNSName", NULL },
+                { "the name begins with its id", "i-0a.eu-west-1.compute.internal", "x", NULL, "running",
+                  "InstanceID", NULL },
+                { "the name is its id", "i-0a", "x", NULL, "running", "InstanceID", NULL },
+                { "with a longer id", "i-0a1.eu-west-1.compute.internal", "x", NULL, "running", NULL,
+                  "its private DNS name is x, and it has no tag vesper.sh/node" },
+                { "a tag", "worker-7", "x", "worker-7", "running", "Tag", NULL },
+                { "a tag of another", "worker-7", "x", "worker-8", "running", NULL,
+                  "its tag vesper.sh/node is 'worker-8'. If it is, tag it vesper.sh/node=worker-7" },
+                { "an empty tag", "worker-7", "x", "", "running", NULL, "its tag vesper.sh/node is ''" },
+                { "a part of the name", "ip-10-0-0-7", "ip-10-0-0-7.ec2.internal", NULL, "running", NULL,
+                  "its private DNS name is ip-10-0-0-7.ec2.internal" },
+                { "ended: the name is gone", "ip-10-0-0-7.ec2.internal", "ip-10-0-0-7.ec2.internal", NULL,
+                  "terminated", NULL, "it has no private DNS name" },
+                { "ended: the tag is still there", "worker-7", "x", "worker-7", "terminated", "Tag", NULL },
+                { "of no Node that is known", NULL, "x", "worker-7", "running", NULL, "name of its Node is not known" },
+                { "a text that would break a line", "worker-7", "x", "a\nb", "running", NULL, "'a?b'" },
+        };
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0a", "eu-west-1a");
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                Asked *a;
+
+                print_message("%s\n", rows[i].what);
+                w->node = rows[i].node;
+                fake_ec2_set_private_dns_name(w->ec2, "i-0a", rows[i].dns);
+                fake_ec2_set_node_tag(w->ec2, "i-0a", rows[i].tag);
+                fake_ec2_set_state(w->ec2, "i-0a", rows[i].state);
+                a = answered(w, describe(w, A));
+                assert_int_equal(a->outcome, CLOUD_OK);
+                assert_string_equal(a->instance, "i-0a");
+                assert_string_equal(a->region, "eu-west-1");
+                assert_string_equal(strempty(a->method), strempty(rows[i].method));
+                if (rows[i].unproved && !strstr(a->unproved, rows[i].unproved))
+                        fail_msg("%s", a->unproved);
+                assert_int_equal(*a->unproved == 0, rows[i].method != NULL);
+        }
+
+        print_message("not there: nothing is proved, and which it would be is told\n");
+        w->node = "worker-7";
+        fake_ec2_forget(w->ec2, "i-0a");
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+        (void) answered(w, describe(w, B));
+        assert_int_equal(answered(w, describe(w, A))->state, INSTANCE_NOT_FOUND);
+        assert_null(w->asked[w->n_asked - 1].method);
+        assert_string_equal(w->asked[w->n_asked - 1].instance, "i-0a");
+
+        print_message("in a zone that contradicts the providerID: not even a name counts\n");
+        fake_ec2_set_node_tag(w->ec2, "i-0b", "worker-7");
+        assert_int_equal(answered(w, describe(w, "aws:///eu-west-1c/i-0b"))->state, INSTANCE_UNKNOWN);
+        assert_null(w->asked[w->n_asked - 1].method);
+}
+
 /* The life of an instance that we end: never doubly terminated, and gone twice over. */
 static void test_terminate_life(void **state) {
         World *w = *state;
@@ -314,8 +384,8 @@ static void test_terminate_life(void **state) {
         expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
         run_for(w, 2 * USEC_PER_HOUR);
         assert_null(fake_ec2_state(w->ec2, "i-0a"));
-        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_GONE, "");
-        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
         assert_int_equal(fake_ec2_n_alive(w->ec2), 0);
 }
 
@@ -331,14 +401,14 @@ static void test_not_found_needs_proof(void **state) {
 
         /* A sibling is visible: now its absence says something. */
         expect(answered(w, describe(w, B)), CLOUD_OK, INSTANCE_PRESENT, "");
-        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_GONE, "");
-        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
+        expect(answered(w, terminate(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
 
         /* Without a zone it may live anywhere: only an earlier sight of itself counts. */
         expect(answered(w, describe(w, "i-0a")), CLOUD_OK, INSTANCE_UNKNOWN, "names no zone");
         expect(answered(w, describe(w, "aws:////i-0b")), CLOUD_OK, INSTANCE_PRESENT, "");
         fake_ec2_forget(w->ec2, "i-0b");
-        expect(answered(w, describe(w, "aws:////i-0b")), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, describe(w, "aws:////i-0b")), CLOUD_OK, INSTANCE_NOT_FOUND, "");
 }
 
 /* Asked in one breath, the sibling in the same answer is proof enough, whatever the order. */
@@ -349,7 +419,7 @@ static void test_proof_in_the_same_answer(void **state) {
         (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
         a = describe(w, A);
         b = describe(w, B);
-        expect(answered(w, a), CLOUD_OK, INSTANCE_GONE, "");
+        expect(answered(w, a), CLOUD_OK, INSTANCE_NOT_FOUND, "");
         expect(answered(w, b), CLOUD_OK, INSTANCE_PRESENT, "");
         assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 1);
 }
@@ -917,8 +987,8 @@ static void test_cancel(void **state) {
         /* One callback frees the other one's call: that one is not heard of again. */
         a = next_asked(w);
         b = next_asked(w);
-        assert_return_code(cloud_describe(w->provider, A, free_both, a, &a->call), 0);
-        assert_return_code(cloud_describe(w->provider, A, free_both, b, &b->call), 0);
+        assert_return_code(cloud_describe(w->provider, &(CloudMachine){ .provider_id = A }, free_both, a, &a->call), 0);
+        assert_return_code(cloud_describe(w->provider, &(CloudMachine){ .provider_id = A }, free_both, b, &b->call), 0);
         run_for(w, USEC_PER_SEC);
         assert_true(a->answered);
         assert_false(b->answered);
@@ -929,6 +999,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_provider_ids, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_errors, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_describe_states, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_identity, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_terminate_life, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_not_found_needs_proof, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_proof_in_the_same_answer, world_setup, world_teardown),

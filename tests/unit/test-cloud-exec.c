@@ -17,6 +17,8 @@
 #include "machine-end.h"
 #include "string-util.h"
 
+static const CloudMachine rack = { .provider_id = "rack:7" };
+
 /* Real child processes: shell scripts in a folder of their own. */
 typedef struct World {
         Env env;
@@ -138,11 +140,13 @@ static void run_for(World *w, usec_t usec) {
 }
 
 static void ask(World *w, bool terminate, const char *provider_id) {
+        CloudMachine machine = { .provider_id = provider_id };
+
         w->n_answers = 0;
         if (terminate)
-                assert_return_code(cloud_turn(w->provider, provider_id, on_turn, w, &w->asked), 0);
+                assert_return_code(cloud_turn(w->provider, &machine, on_turn, w, &w->asked), 0);
         else
-                assert_return_code(cloud_describe(w->provider, provider_id, on_answer, w, &w->asked), 0);
+                assert_return_code(cloud_describe(w->provider, &machine, on_answer, w, &w->asked), 0);
         assert_int_equal(w->n_answers, 0); /* never inside the call */
         run(w, 1);
         w->asked = cloud_call_free(w->asked);
@@ -332,8 +336,14 @@ static void test_played_to_the_end(void **state) {
                         "   else echo '{\"state\":\"gone\"}'; fi ;;\n"
                         "esac");
         assert_return_code(random_new(1, &w->env.random), 0);
-        assert_return_code(machine_end_new(&w->env, w->provider, (HttpGuard){ 0 }, "rack:7", "op-7", "pool-a",
-                                           on_machine, &e, &e.machine),
+        assert_return_code(machine_end_new(&w->env,
+                                           &(MachineEndOptions){ .provider = w->provider,
+                                                                 .machine = &rack,
+                                                                 .op_id = "op-7",
+                                                                 .pool = "pool-a",
+                                                                 .changed = on_machine,
+                                                                 .userdata = &e },
+                                           &e.machine),
                            0);
         machine_end_terminate(e.machine);
         while (!e.over && loop_now(w->env.loop) < limit)
@@ -354,7 +364,7 @@ static void test_many(void **state) {
 
         write_script(w, "echo + >>log; sleep 0.05; echo - >>log; echo '{\"state\":\"present\"}'");
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &calls[i]), 0);
+                assert_return_code(cloud_describe(w->provider, &rack, on_answer, w, &calls[i]), 0);
         calls[20] = cloud_call_free(calls[20]);
         calls[39] = cloud_call_free(calls[39]);
         run(w, 38);
@@ -401,14 +411,14 @@ static void test_turns(void **state) {
         write_script(w, "cat >input; left=6000; while [ \"$1\" = describe ] && ! [ -e go ] && [ $left -gt 0 ]; "
                         "do left=$((left - 1)); sleep 0.01; done; touch $1; echo '{}'");
         for (size_t i = 0; i < ELEMENTSOF(turns); i++)
-                assert_return_code(cloud_turn(w->provider, "rack:7", on_turn_counted, &n_turns, &turns[i]),
+                assert_return_code(cloud_turn(w->provider, &rack, on_turn_counted, &n_turns, &turns[i]),
                                    0);
         assert_int_equal(n_turns, 0);
         await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX);
 
         /* All other places are taken, and more wait: the terminate does not. */
         for (size_t i = 0; i < ELEMENTSOF(looks); i++)
-                assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &looks[i]), 0);
+                assert_return_code(cloud_describe(w->provider, &rack, on_answer, w, &looks[i]), 0);
         run_for(w, 50 * USEC_PER_MSEC);
         assert_return_code(cloud_terminate(turns[3], "op-7", "pool-a", &guard, on_answer, w), 0);
         assert_int_equal(w->n_answers, 0);
@@ -427,7 +437,7 @@ static void test_turns(void **state) {
         for (size_t i = 5; i < 12; i++)
                 turns[i] = cloud_call_free(turns[i]);
         await_count(w, &n_turns, 19);
-        assert_return_code(cloud_turn(w->provider, "rack:7", on_turn_counted, &n_late, &late), 0);
+        assert_return_code(cloud_turn(w->provider, &rack, on_turn_counted, &n_late, &late), 0);
         cloud_call_free(late);
         touch(w, "go");
         run(w, 2 + ELEMENTSOF(looks));
@@ -447,7 +457,7 @@ static void test_cancel(void **state) {
                             *started = strf("%s/started", w->folder), *pid = NULL;
 
         write_script(w, "echo $$ >starts; mv starts started; sleep 100; touch finished");
-        assert_return_code(cloud_describe(w->provider, "rack:7", on_answer, w, &c), 0);
+        assert_return_code(cloud_describe(w->provider, &rack, on_answer, w, &c), 0);
         for (unsigned i = 0; i < 6000 && access(started, F_OK) < 0; i++)
                 run_for(w, 10 * USEC_PER_MSEC);
         assert_int_equal(access(started, F_OK), 0);

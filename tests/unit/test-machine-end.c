@@ -25,6 +25,9 @@ typedef struct World {
         int turn_error, terminate_error;
         unsigned n_turns, n_held, n_sent, n_described, n_changed;
         usec_t sent_usec, least_pause_usec; /* the last; between two */
+        CloudOutcome describe_outcome;
+        const char *method, *region; /* of describe's identity */
+        usec_t way_of_looks_usec, described_usec;
         bool lease_lost, says_word;
         usec_t word_usec; /* for so long */
 } World;
@@ -53,7 +56,16 @@ static CloudResult answer(Call *c) {
         }
         if (c->stage == STAGE_DESCRIBE) {
                 w->n_described++;
-                return (CloudResult){ .outcome = CLOUD_OK, .state = w->state, .message = "" };
+                w->described_usec = loop_now(w->env.loop);
+                if (w->describe_outcome != CLOUD_OK)
+                        return (CloudResult){ .outcome = w->describe_outcome, .message = "it does not say" };
+                return (CloudResult){ .outcome = CLOUD_OK,
+                                      .state = w->state,
+                                      .message = w->state == INSTANCE_UNKNOWN ? "it cannot say" : "",
+                                      .identity = { .instance_id = "i-0a",
+                                                    .region = w->region ? w->region : "us-east-1",
+                                                    .method = w->method },
+                                      .unproved = "its name is another" };
         }
         assert_int_equal(c->stage, STAGE_TERMINATE);
         if (!c->guard.may_send(c->guard.userdata))
@@ -81,21 +93,22 @@ static int call_new(CloudProvider *p, Stage stage, cloud_done_t done, void *user
         assert_non_null(c);
         *c = (Call){ .call.provider = p, .world = w, .stage = stage, .done = done, .userdata = userdata };
         assert_return_code(timer_new(w->env.loop, "call", on_call, c, &c->timer), 0);
-        timer_arm_in(c->timer, stage == STAGE_TURN ? w->turn_usec : 0);
+        timer_arm_in(c->timer, stage == STAGE_TURN ? w->turn_usec : w->way_of_looks_usec);
         *ret = &c->call;
         return 0;
 }
 
-static int fake_describe(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+static int fake_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                          CloudCall **ret) {
         return call_new(p, STAGE_DESCRIBE, done, userdata, ret);
 }
 
-static int fake_turn(CloudProvider *p, const char *provider_id, cloud_done_t done, void *userdata,
+static int fake_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                      CloudCall **ret) {
         World *w = CONTAINER_OF(p, World, provider);
 
-        assert_string_equal(provider_id, ID);
+        assert_string_equal(machine->provider_id, ID);
+        assert_string_equal(machine->node, "n1");
         w->n_turns++;
         return w->turn_error < 0 ? w->turn_error : call_new(p, STAGE_TURN, done, userdata, ret);
 }
@@ -126,8 +139,17 @@ static void fake_call_free(CloudCall *call) {
         free(c);
 }
 
+/* As exec's, which leaves the proof to the command, and as EC2's. */
 static const CloudProviderOps ops = {
         .name = "fake",
+        .describe = fake_describe,
+        .turn = fake_turn,
+        .terminate = fake_terminate,
+        .call_free = fake_call_free,
+};
+static const CloudProviderOps proving_ops = {
+        .name = "fake",
+        .proves_identity = true,
         .describe = fake_describe,
         .turn = fake_turn,
         .terminate = fake_terminate,
@@ -153,6 +175,21 @@ static void on_changed(MachineEnd *m, void *userdata) {
                 say_word(w);
 }
 
+static void machine_make(World *w, const ClaimIdentity *identity, usec_t born_usec) {
+        MachineEndOptions o = { .provider = &w->provider,
+                                .guard = { has_lease, w },
+                                .machine = &(CloudMachine){ .provider_id = ID, .node = "n1" },
+                                .op_id = "op-7",
+                                .pool = "pool-a",
+                                .identity = identity,
+                                .born_usec = born_usec,
+                                .changed = on_changed,
+                                .userdata = w };
+
+        w->machine = machine_end_free(w->machine);
+        assert_return_code(machine_end_new(&w->env, &o, &w->machine), 0);
+}
+
 static int world_setup(void **state) {
         World *w = new0(World, 1);
 
@@ -164,10 +201,18 @@ static int world_setup(void **state) {
         assert_return_code(virtual_time_new(UINT64_C(1790000000) * SEC, &w->time), 0);
         assert_return_code(loop_new_virtual(w->time, &w->env.loop), 0);
         assert_return_code(random_new(1, &w->env.random), 0);
-        assert_return_code(machine_end_new(&w->env, &w->provider, (HttpGuard){ has_lease, w }, ID, "op-7",
-                                           "pool-a", on_changed, w, &w->machine),
-                           0);
+        machine_make(w, NULL, 0);
         *state = w;
+        return 0;
+}
+
+static int proving_setup(void **state) {
+        World *w;
+
+        assert_int_equal(world_setup(state), 0);
+        w = *state;
+        w->provider.ops = &proving_ops;
+        w->method = "Name";
         return 0;
 }
 
@@ -490,6 +535,241 @@ static void test_look_gives_way(void **state) {
         assert_int_equal(machine_end_state(w->machine), MACHINE_GONE); /* its own answer counts at once */
 }
 
+/* -- looks ---------------------------------------------------------------------------------------------- */
+
+/* What the cloud calls ended is gone; what it merely does not find, only after two looks 10 s apart, and never in its
+ * first 10 minutes. */
+static void test_when_gone(void **state) {
+        static const ClaimIdentity kept = { (char *) "i-0a", (char *) "us-east-1", (char *) "Name" };
+        static const ClaimIdentity elsewhere = { (char *) "i-0a", (char *) "eu-west-1", (char *) "Name" };
+        static const ClaimIdentity another = { (char *) "i-0b", (char *) "us-east-1", (char *) "Name" };
+        static const struct {
+                const char *what;
+                const ClaimIdentity *identity;
+                bool proves, trusted;
+                InstanceState says;
+                unsigned age_sec;
+                MachineState first, second; /* after one look, and 11 s later */
+                unsigned looks;             /* by then, of one that was asked for */
+                bool proved;
+        } rows[] = {
+                { "a command's word is final", NULL, false, false, INSTANCE_GONE, 0, MACHINE_GONE, MACHINE_GONE, 1,
+                  true },
+                { "a command says terminating", NULL, false, false, INSTANCE_TERMINATING, 0, MACHINE_ENDING,
+                  MACHINE_ENDING, 1, true },
+                { "terminated, and proved before", &kept, true, false, INSTANCE_GONE, 0, MACHINE_GONE, MACHINE_GONE, 1,
+                  true },
+                { "terminated, and believed", NULL, true, true, INSTANCE_GONE, 0, MACHINE_GONE, MACHINE_GONE, 1, true },
+                { "terminated, and never proved", NULL, true, false, INSTANCE_GONE, 0, MACHINE_UNKNOWN,
+                  MACHINE_MISSING, 2, false },
+                { "terminated, and proved in another region", &elsewhere, true, false, INSTANCE_GONE, 0,
+                  MACHINE_UNKNOWN, MACHINE_MISSING, 2, false },
+                { "terminated, and another was proved", &another, true, false, INSTANCE_GONE, 0, MACHINE_UNKNOWN,
+                  MACHINE_MISSING, 2, false },
+                { "shutting down, and proved before", &kept, true, false, INSTANCE_TERMINATING, 0, MACHINE_ENDING,
+                  MACHINE_ENDING, 1, true },
+                { "shutting down, and never proved", NULL, true, false, INSTANCE_TERMINATING, 0, MACHINE_UNKNOWN,
+                  MACHINE_UNKNOWN, 1, false },
+                { "not found, and old enough", &kept, true, false, INSTANCE_NOT_FOUND, 601, MACHINE_UNKNOWN,
+                  MACHINE_MISSING, 2, true },
+                { "not found, never proved", NULL, true, false, INSTANCE_NOT_FOUND, 601, MACHINE_UNKNOWN,
+                  MACHINE_MISSING, 2, false },
+                { "not found, and young", &kept, true, false, INSTANCE_NOT_FOUND, 560, MACHINE_UNKNOWN,
+                  MACHINE_UNKNOWN, 1, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                usec_t begun;
+                World *w;
+
+                print_message("  %s\n", rows[i].what);
+                if (i > 0)
+                        world_setup(state);
+                w = *state;
+                w->provider.ops = rows[i].proves ? &proving_ops : &ops;
+                w->state = rows[i].says;
+                machine_make(w, rows[i].identity, loop_wall(w->env.loop) - rows[i].age_sec * SEC);
+                machine_end_trust(w->machine, rows[i].trusted);
+                begun = loop_now(w->env.loop);
+                machine_end_look(w->machine);
+                run_for(w, SEC);
+                assert_int_equal(machine_end_state(w->machine), rows[i].first);
+                assert_int_equal(machine_end_has_answered(w->machine), rows[i].looks == 1);
+                run_for(w, 8900 * USEC_PER_MSEC);
+                assert_int_equal(machine_end_state(w->machine), rows[i].first);
+                run_for(w, 1200 * USEC_PER_MSEC);
+                assert_int_equal(machine_end_state(w->machine), rows[i].second);
+                assert_true(machine_end_has_answered(w->machine));
+                assert_int_equal(machine_end_is_proved(w->machine), rows[i].proved);
+                run_for(w, USEC_PER_MINUTE);
+                assert_int_equal(w->n_described, rows[i].looks);
+                assert_true(rows[i].looks == 1 || w->described_usec - begun >= 10 * SEC);
+                assert_int_equal(w->n_sent, 0);
+                if (i < ELEMENTSOF(rows) - 1)
+                        world_teardown(state);
+        }
+}
+
+/* Ten seconds lie between the end of the first look and the beginning of the second, however slow the cloud is; what
+ * it says in between counts. */
+static void test_second_look(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                InstanceState between;
+        } rows[] = {
+                { "it is there again", CLOUD_OK, INSTANCE_PRESENT },
+                { "it cannot say", CLOUD_OK, INSTANCE_UNKNOWN },
+                { "it does not answer", CLOUD_RETRY, INSTANCE_NOT_FOUND },
+        };
+        World *w = *state;
+
+        w->way_of_looks_usec = 4 * SEC;
+        w->state = INSTANCE_NOT_FOUND;
+        machine_end_look(w->machine);
+        run_for(w, 5 * SEC);
+        assert_int_equal(w->n_described, 1);
+        machine_end_look(w->machine); /* it has its time */
+        run_for(w, 12500 * USEC_PER_MSEC);
+        assert_int_equal(w->n_described, 1);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_UNKNOWN);
+        run_for(w, SEC);
+        assert_int_equal(w->n_described, 2);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_MISSING);
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                unsigned n = w->n_described;
+
+                print_message("  %s\n", rows[i].what);
+                w->way_of_looks_usec = 0;
+                w->describe_outcome = rows[i].outcome;
+                w->state = rows[i].between;
+                machine_end_look(w->machine);
+                run_for(w, SEC);
+                assert_int_not_equal(machine_end_state(w->machine), MACHINE_MISSING);
+                w->describe_outcome = CLOUD_OK;
+                w->state = INSTANCE_NOT_FOUND;
+                machine_end_look(w->machine);
+                run_for(w, SEC);
+                assert_int_equal(machine_end_state(w->machine), MACHINE_UNKNOWN); /* counted anew */
+                run_for(w, 10 * SEC);
+                assert_int_equal(machine_end_state(w->machine), MACHINE_MISSING);
+                assert_int_equal(w->n_described, n + 3);
+        }
+}
+
+/* -- whose it is ---------------------------------------------------------------------------------------- */
+
+/* It is proved anew before each terminate, and what cannot be proved is not told to end. */
+static void test_proved_before_the_end(void **state) {
+        World *w = *state;
+
+        w->says_word = true;
+        w->after = INSTANCE_PRESENT;
+        machine_end_terminate(w->machine);
+        run_for(w, SEC / 2);
+        assert_int_equal(w->n_described, 1);
+        assert_int_equal(w->n_sent, 1);
+        run_for(w, USEC_PER_MINUTE);
+        w->method = NULL; /* a tag was taken off */
+        run_for(w, 5 * USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 1);
+        assert_problem(w, "IdentityUnproved", "its name is another");
+        assert_problem(w, "IdentityUnproved", "NodePool pool-a");
+        w->method = "Name";
+        w->after = INSTANCE_TERMINATING;
+        run_for(w, 2 * USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 2);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_ENDING);
+        assert_problem(w, NULL, NULL);
+}
+
+static void test_not_proved(void **state) {
+        static const struct {
+                const char *what;
+                CloudOutcome outcome;
+                InstanceState says;
+                const char *reason;
+                MachineState end;
+        } rows[] = {
+                { "nothing leads to its name", CLOUD_OK, INSTANCE_PRESENT, "IdentityUnproved", MACHINE_PRESENT },
+                { "no answer", CLOUD_RETRY, INSTANCE_PRESENT, "CloudUnavailable", MACHINE_UNKNOWN },
+                { "not allowed", CLOUD_DENIED, INSTANCE_PRESENT, "CloudDenied", MACHINE_UNKNOWN },
+                { "it cannot say", CLOUD_OK, INSTANCE_UNKNOWN, "CloudUnknown", MACHINE_UNKNOWN },
+                { "somebody ends what may be another's", CLOUD_OK, INSTANCE_TERMINATING, "IdentityUnproved",
+                  MACHINE_UNKNOWN },
+                { "somebody ended it", CLOUD_OK, INSTANCE_GONE, "IdentityUnproved", MACHINE_MISSING },
+                { "it is not found", CLOUD_OK, INSTANCE_NOT_FOUND, "MachineMissing", MACHINE_MISSING },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                World *w;
+
+                print_message("  %s\n", rows[i].what);
+                if (i > 0)
+                        proving_setup(state);
+                w = *state;
+                w->says_word = true;
+                w->method = NULL;
+                w->describe_outcome = rows[i].outcome;
+                w->state = rows[i].says;
+                machine_end_terminate(w->machine);
+                run_for(w, 10 * USEC_PER_MINUTE);
+                assert_int_equal(w->n_turns, 0);
+                assert_int_equal(w->n_sent, 0);
+                assert_problem(w, rows[i].reason, "");
+                assert_int_equal(machine_end_state(w->machine), rows[i].end);
+                assert_true(machine_end_hold(w->machine));
+                if (i < ELEMENTSOF(rows) - 1)
+                        world_teardown(state);
+        }
+}
+
+/* The pool believes providerIDs, then does not any more: whoever has his turn by that is not ended. */
+static void test_trusted(void **state) {
+        World *w = *state;
+
+        w->method = NULL;
+        machine_end_terminate(w->machine);
+        run_for(w, USEC_PER_MINUTE);
+        assert_problem(w, "IdentityUnproved", "");
+        machine_end_trust(w->machine, true);
+        run_for(w, SEC); /* at once, not when it would be asked again */
+        assert_true(machine_end_asks(w->machine));
+        machine_end_trust(w->machine, false);
+        say_word(w);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 0);
+        assert_problem(w, "IdentityUnproved", "");
+        machine_end_trust(w->machine, true);
+        run_for(w, SEC);
+        say_word(w);
+        run_for(w, SEC);
+        assert_int_equal(w->n_sent, 1);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_ENDING);
+}
+
+/* While it is proved it may be held, and it needs no second answer where the first says that it has ended. */
+static void test_hold_the_proof(void **state) {
+        World *w = *state;
+
+        w->way_of_looks_usec = 2 * SEC;
+        machine_end_terminate(w->machine);
+        run_for(w, SEC);
+        assert_true(machine_end_hold(w->machine));
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_described, 0);
+        assert_int_equal(w->n_turns, 0);
+
+        w->state = INSTANCE_GONE;
+        machine_end_terminate(w->machine);
+        run_for(w, 3 * SEC);
+        assert_int_equal(machine_end_state(w->machine), MACHINE_GONE);
+        assert_int_equal(w->n_turns, 0);
+        assert_false(machine_end_hold(w->machine));
+}
+
+#define PROVING_TEST(t) cmocka_unit_test_setup_teardown(t, proving_setup, world_teardown)
 #define WORLD_TEST(t) cmocka_unit_test_setup_teardown(t, world_setup, world_teardown)
 
 int main(void) {
@@ -504,6 +784,12 @@ int main(void) {
                 WORLD_TEST(test_accepted),
                 WORLD_TEST(test_hold),
                 WORLD_TEST(test_look_gives_way),
+                WORLD_TEST(test_when_gone),
+                WORLD_TEST(test_second_look),
+                PROVING_TEST(test_proved_before_the_end),
+                PROVING_TEST(test_not_proved),
+                PROVING_TEST(test_trusted),
+                PROVING_TEST(test_hold_the_proof),
         };
         return cmocka_run_group_tests_name("machine-end", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void test_empty_node(void **state) {
         rig_delete_node(r, "n0");
         assert_true(rig_wait_gone(r, "n0", 300 * MSEC));
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
-        assert_int_equal(rig_machine(r, "n0")->n_described, 0);
+        assert_int_equal(rig_machine(r, "n0")->n_described, 1); /* whose it is, before it is ended */
         assert_true(rig_is_adopted(r, "n1"));
 
         print_message("  one cordon, one finalizer, one list of its pods\n");
@@ -673,16 +673,23 @@ static void test_machine_is_gone_already(void **state) {
                 const char *what;
                 InstanceState says;
                 CloudOutcome outcome;
+                usec_t age_usec;
                 bool ready, finished; /* without asking a pod */
+                unsigned after_sec;   /* not before */
         } rows[] = {
-                { "gone, and its node does not report: nothing to drain", INSTANCE_GONE, CLOUD_OK, false,
-                  true },
-                { "gone, says the cloud, but its node reports: drained", INSTANCE_GONE, CLOUD_OK, true,
-                  false },
-                { "there, and its node does not report: drained", INSTANCE_PRESENT, CLOUD_OK, false, false },
-                { "unknown is not gone", INSTANCE_UNKNOWN, CLOUD_OK, false, false },
-                { "no answer is not gone", INSTANCE_GONE, CLOUD_RETRY, false, false },
-                { "denied is not gone", INSTANCE_GONE, CLOUD_DENIED, false, false },
+                { "gone, and its node does not report: nothing to drain", INSTANCE_GONE, CLOUD_OK, 0, false,
+                  true, 0 },
+                { "gone, says the cloud, but its node reports: drained", INSTANCE_GONE, CLOUD_OK, 0, true,
+                  false, 30 },
+                { "not found, and its node does not report: a second look agrees", INSTANCE_NOT_FOUND, CLOUD_OK,
+                  10 * USEC_PER_MINUTE, false, true, 10 },
+                { "not found, but its node reports: drained", INSTANCE_NOT_FOUND, CLOUD_OK, 10 * USEC_PER_MINUTE,
+                  true, false, 30 },
+                { "not found, and new: drained", INSTANCE_NOT_FOUND, CLOUD_OK, 5 * USEC_PER_MINUTE, false, false, 30 },
+                { "there, and its node does not report: drained", INSTANCE_PRESENT, CLOUD_OK, 0, false, false, 30 },
+                { "unknown is not gone", INSTANCE_UNKNOWN, CLOUD_OK, 0, false, false, 30 },
+                { "no answer is not gone", INSTANCE_GONE, CLOUD_RETRY, 0, false, false, 30 },
+                { "denied is not gone", INSTANCE_GONE, CLOUD_DENIED, 0, false, false, 30 },
         };
         (void) state;
 
@@ -692,12 +699,13 @@ static void test_machine_is_gone_already(void **state) {
                 print_message("  %s\n", rows[i].what);
                 rig_begin(r, 2, NULL);
                 fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stuck = true });
+                rig_run(r, rows[i].age_usec);
                 set_ready(r, "n0", rows[i].ready);
                 rig_machine(r, "n0")->state = rows[i].says;
                 r->toy.describe_outcome = rows[i].outcome;
                 rig_delete_node(r, "n0");
-                rig_run(r, 900 * MSEC);
-                assert_non_null(rig_node(r, "n0")); /* one look alone never does it */
+                rig_run(r, rows[i].after_sec * USEC_PER_SEC);
+                assert_non_null(rig_node(r, "n0"));
                 rig_run(r, 30 * USEC_PER_SEC);
                 assert_int_equal(rig_node(r, "n0") == NULL, rows[i].finished);
                 assert_int_equal(rig_claim(r, "n0") == NULL, rows[i].finished);
@@ -740,6 +748,7 @@ static void test_ec2(void **state) {
 
         print_message("  ended by somebody else, long ago: a healthy sibling proves that we look in the "
                       "right place\n");
+        rig_run(r, 10 * USEC_PER_MINUTE); /* it is not new any more */
         fake_ec2_forget(r->ec2, second);
         fake_cluster_set_kubelet(r->cluster, "n1", false);
         rig_run(r, 2 * USEC_PER_MINUTE);

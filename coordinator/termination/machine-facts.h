@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What Node and claim know of one machine, as a provider is told. Pure. */
+
+#include "cloud.h"
+#include "kube-kinds.h"
+
+#define MACHINE_ADDRESSES_MAX 16u
+
+typedef struct MachineFacts {
+        CloudMachine machine; /* borrows from Node and claim, and from `addresses` */
+        CloudAddress addresses[MACHINE_ADDRESSES_MAX];
+        usec_t born_usec; /* wall clock: the machine is at least as old as that; 0: not known */
+} MachineFacts;
+
+/* Either may be NULL, not both. The claim is what is trusted, the Node fills in what it does not have. False: nothing
+ * names a machine. */
+bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const KubeNode *n,
+                        const KubeNodeClaim *claim);
+
+/* Why a machine is not ended, and what to do about it: unproved as CloudResult has it, or NULL. NULL on ENOMEM. */
+char *machine_unproved_message(const char *unproved, const char *pool);
