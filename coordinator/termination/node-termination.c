@@ -581,22 +581,24 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Several Nodes say that they are this machine, and no proof can be true of both: none of them has it ended. Both go when
+/* Several Nodes say that they are this machine, and no proof can be true of both: none of them has it ended. All go when
  * it is gone. */
-static bool machine_is_shared(NodeTermination *t, const KubeNode *n) {
+static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
         bool several = false;
-        _cleanup_free_ char *message = NULL;
 
         if (n->provider_id)
                 (void) cluster_view_node_of_provider_id(t->context->view, n->provider_id, &several);
-        if (!several)
-                return false;
+        return several;
+}
+
+static void report_shared(NodeTermination *t, const KubeNode *n) {
+        _cleanup_free_ char *message = NULL;
+
         message = strf("several Nodes have providerID %s, so its machine is not ended for any of them. Delete the Nodes that "
-                       "are wrong (take vesper.sh/termination off their finalizers where they are deleted already), "
+                       "are wrong (take " FINALIZER_TERMINATION " off their finalizers where they are deleted already), "
                        "or end the machine by other means: then all of them go",
                        n->provider_id);
         termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
-        return true;
 }
 
 /* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
@@ -637,13 +639,19 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                                            "it has no providerID: there is no machine to end");
                 return true;
         }
+        if (machine_cannot_come_back(t, n)) {
+                termination_report_machine_ended(t->report, t->status);
+                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
+                return true;
+        }
         /* The cloud may refuse for hours. */
         if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
                 drain_again(t);
                 return true;
         }
-        t->shared = !machine_cannot_come_back(t, n) && machine_is_shared(t, n) && machine_end_hold(t->machine);
+        t->shared = machine_is_shared(t, n) && machine_end_hold(t->machine);
         if (t->shared) {
+                report_shared(t, n);
                 look_at_machine(t);
                 return false;
         }
@@ -658,11 +666,6 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         t->rate_taken = true;
         machine_end_terminate(t->machine);
         give_word(t);
-        if (machine_cannot_come_back(t, n)) {
-                termination_report_machine_ended(t->report, t->status);
-                node_termination_set_state(t, NODE_TERMINATION_FINISHING, "its machine cannot come back");
-                return true;
-        }
         return false;
 }
 

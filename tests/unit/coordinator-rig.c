@@ -174,6 +174,21 @@ static const CloudProviderOps toy_ops = {
         .free = toy_free,
 };
 
+static bool toy_exec_owns(const CloudProvider *p, const char *provider_id) {
+        return !isempty(provider_id);
+}
+
+static const CloudProviderOps toy_exec_ops = {
+        .name = "exec",
+        .owns = toy_exec_owns,
+        .takes_names = true,
+        .describe = toy_describe,
+        .turn = toy_turn,
+        .terminate = toy_terminate,
+        .call_free = toy_call_free,
+        .free = toy_free,
+};
+
 static void *toy_machine_free(void *p) {
         ToyMachine *m = p;
 
@@ -265,7 +280,7 @@ static void make_provider(RigCoordinator *c) {
                 return;
         }
         toy = MUST(new0(ToyProvider, 1));
-        toy->provider.ops = &toy_ops;
+        toy->provider.ops = r->toy.is_exec ? &toy_exec_ops : &toy_ops;
         toy->rig = r;
         toy->loop = c->loop;
         c->provider = &toy->provider;
@@ -390,16 +405,22 @@ ToyMachine *rig_machine(CoordinatorRig *r, const char *node) {
         return hashmap_get(r->toy.machines, id);
 }
 
+ToyMachine *rig_add_machine(CoordinatorRig *r, const char *provider_id, const char *node) {
+        ToyMachine *m = MUST(new0(ToyMachine, 1));
+
+        m->provider_id = MUST(strdup(provider_id));
+        m->node = MUST(strdup(node));
+        m->state = INSTANCE_PRESENT;
+        m->after = INSTANCE_TERMINATING;
+        assert_return_code(hashmap_put(r->toy.machines, provider_id, m), 0);
+        return m;
+}
+
 void rig_add_node(CoordinatorRig *r, const char *name) {
         _cleanup_free_ char *id = provider_id_of(name), *instance = rig_instance(name);
         FakeEc2Options o = { .loop = r->w.loop, .access_key_id = KEY_ID, .secret_access_key = SECRET };
-        ToyMachine *m = MUST(new0(ToyMachine, 1));
 
-        m->provider_id = MUST(strdup(id));
-        m->node = MUST(strdup(name));
-        m->state = INSTANCE_PRESENT;
-        m->after = INSTANCE_TERMINATING;
-        assert_return_code(hashmap_put(r->toy.machines, id, m), 0);
+        (void) rig_add_machine(r, id, name);
         if (!r->ec2)
                 r->ec2 = fake_ec2_new(&o);
         if (r->use_ec2) {
@@ -424,7 +445,7 @@ void rig_begin(CoordinatorRig *r, unsigned n_nodes, const char *tgp) {
 
                 snprintf(name, sizeof(name), "n%u", i);
                 assert_true(rig_is_adopted(r, name));
-                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 ? 0 : 1, 1);
+                assert_in_range(rig_machine(r, name)->n_described, r->use_ec2 || r->toy.is_exec ? 0 : 1, 1);
                 rig_machine(r, name)->n_described = 0; /* to prove whose it is */
         }
 }

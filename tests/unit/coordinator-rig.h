@@ -37,6 +37,7 @@ typedef struct ToyCloud {
         CloudOutcome turn_outcome;
         unsigned n_turns, n_held; /* asked for; come, and neither used nor given back */
         bool silent;              /* no answer ever */
+        bool is_exec;             /* set before the start: as provider exec, which proves nothing and takes names */
 } ToyCloud;
 
 /* -- the rig -------------------------------------------------------------------------------------------- */
@@ -92,6 +93,8 @@ void rig_run(CoordinatorRig *r, usec_t usec);
 
 /* The instance id of the machine of that node; free it. */
 char *rig_instance(const char *node);
+/* A machine of the toy's alone, present; of this node, as it knows. */
+ToyMachine *rig_add_machine(CoordinatorRig *r, const char *provider_id, const char *node);
 /* A node of POOL and its machine, present. */
 void rig_add_node(CoordinatorRig *r, const char *name);
 ToyMachine *rig_machine(CoordinatorRig *r, const char *node);

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "machine-facts.h"
+#include "marks.h"
+
+/* Whose instance it is that a Node names: proved at adoption, kept by its claim, and proved again before it is ended. */
+
+static const char *identity_of(CoordinatorRig *r, const char *node, const char *field) {
+        return fj_string(rig_claim(r, node), "status", "identity", field, NULL);
+}
+
+static void set_known_as(CoordinatorRig *r, const char *node, const char *name) {
+        assert_return_code(free_and_strdup(&rig_machine(r, node)->node, name), 0);
+}
+
+static void believe(CoordinatorRig *r, bool believed) {
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':{'identity':%s}}}",
+                   believed ? "'ProviderID'" : "null");
+}
+
+static const char *pool_condition(CoordinatorRig *r, const char *type) {
+        return rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), type);
+}
+
+static const char *claim_name(CoordinatorRig *r, const char *node) {
+        return fj_string(rig_claim(r, node), "metadata", "name", NULL);
+}
+
+/* -- facts ---------------------------------------------------------------------------------------------- */
+
+static void test_facts(void **state) {
+        static const CloudProviderOps named_ops = { .takes_names = true }, plain_ops = { .takes_names = false };
+        CloudProvider named = { &named_ops }, plain = { &plain_ops };
+        NodeAddress addresses[20];
+        KubeNode n = { .object.meta = { .name = (char *) "n1", .creation_usec = 100 },
+                       .named_id = (char *) "exec://n1",
+                       .system_uuid = (char *) "s-now",
+                       .machine_id = (char *) "m-now",
+                       .addresses = addresses,
+                       .n_addresses = ELEMENTSOF(addresses) };
+        KubeNodeClaim c = { .object.meta.creation_usec = 200,
+                            .provider_id = (char *) "exec://n0",
+                            .made_for = (char *) "n0",
+                            .machine_id = (char *) "m-then" };
+        MachineFacts f;
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(addresses); i++)
+                addresses[i] = (NodeAddress){ i == 1 ? NULL : "InternalIP", (char *) "10.0.0.7" };
+
+        print_message("  a Node alone\n");
+        assert_false(machine_facts_fill(&f, &plain, &n, NULL));
+        assert_true(machine_facts_fill(&f, &named, &n, NULL));
+        assert_string_equal(f.machine.provider_id, "exec://n1");
+        assert_string_equal(f.machine.node, "n1");
+        assert_string_equal(f.machine.machine_id, "m-now");
+        assert_int_equal(f.machine.n_addresses, MACHINE_ADDRESSES_MAX);
+        assert_int_equal(f.born_usec, 100);
+
+        print_message("  and its claim, which is what is trusted\n");
+        assert_true(machine_facts_fill(&f, &plain, &n, &c));
+        assert_string_equal(f.machine.provider_id, "exec://n0");
+        assert_string_equal(f.machine.node, "n1");
+        assert_string_equal(f.machine.system_uuid, "s-now");
+        assert_string_equal(f.machine.machine_id, "m-then");
+        assert_int_equal(f.born_usec, 100);
+
+        print_message("  a claim alone\n");
+        assert_true(machine_facts_fill(&f, &plain, NULL, &c));
+        assert_string_equal(f.machine.node, "n0");
+        assert_null(f.machine.system_uuid);
+        assert_int_equal(f.machine.n_addresses, 0);
+        assert_int_equal(f.born_usec, 200);
+        c.node_name = (char *) "n2";
+        assert_true(machine_facts_fill(&f, &plain, NULL, &c));
+        assert_string_equal(f.machine.node, "n2");
+}
+
+/* -- adoption ------------------------------------------------------------------------------------------- */
+
+static void test_kept(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        assert_string_equal(identity_of(r, "n0", "instanceID"), rig_machine(r, "n0")->provider_id);
+        assert_string_equal(identity_of(r, "n0", "region"), "toy-1");
+        assert_string_equal(identity_of(r, "n0", "method"), "Toy");
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "True");
+        assert_string_equal(rig_condition_reason(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "Toy");
+        assert_string_equal(fj_string(rig_claim(r, "n0"), "spec", "nodeName", NULL), "n0");
+        assert_int_equal(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status"), 2);
+
+        print_message("  what is kept is not asked again, by whoever leads\n");
+        rig_run(r, USEC_PER_HOUR);
+        rig_stop(r, 0);
+        rig_start(r, 1);
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_equal(rig_machine(r, "n0")->n_described, 0);
+}
+
+/* A claim of an older version: proved at the next look, while the instance runs. */
+static void test_older_claim(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_stop(r, 0);
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim_name(r, "n0"),
+                   "{'status':{'identity':null,'conditions':null}}");
+        r->toy.describe_outcome = CLOUD_RETRY;
+        rig_start(r, 0);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_null(identity_of(r, "n0", "method"));
+        assert_null(rig_condition(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED)); /* it may pass */
+        r->toy.describe_outcome = CLOUD_OK;
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_string_equal(identity_of(r, "n0", "method"), "Toy");
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INITIALIZED), "True");
+}
+
+/* An answer that does not come keeps nobody from being adopted. */
+static void test_silent_cloud(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        rig_add_node(r, "n0");
+        r->toy.silent = true;
+        rig_start(r, 0);
+        rig_run(r, 4 * USEC_PER_SEC);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_false(rig_is_adopted(r, "n0"));
+        rig_run(r, 3 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_null(identity_of(r, "n0", "method"));
+}
+
+/* What keeps an identity from being proved, and what is said of it. */
+static void test_unproved(void **state) {
+        static const struct {
+                const char *what;
+                const char *known_as;
+                CloudOutcome outcome;
+                InstanceState says;
+                const char *reason, *text; /* of the condition; NULL: none */
+        } rows[] = {
+                { "the cloud knows it by another name", "n7", CLOUD_OK, INSTANCE_PRESENT, "NotProved",
+                  "knows it by another name" },
+                { "not allowed to ask", "n0", CLOUD_DENIED, INSTANCE_PRESENT, "CloudDenied", "in a bad mood" },
+                { "not this cloud's", "n0", CLOUD_INVALID, INSTANCE_PRESENT, "CloudRefused", "in a bad mood" },
+                { "no answer", "n0", CLOUD_RETRY, INSTANCE_PRESENT, NULL, NULL },
+                { "it is not found, yet", "n0", CLOUD_OK, INSTANCE_NOT_FOUND, NULL, NULL },
+                { "it is ending", "n0", CLOUD_OK, INSTANCE_TERMINATING, NULL, NULL },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                const cJSON *claim;
+
+                print_message("  %s\n", rows[i].what);
+                fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+                rig_add_node(r, "n0");
+                set_known_as(r, "n0", rows[i].known_as);
+                rig_machine(r, "n0")->state = rows[i].says;
+                r->toy.describe_outcome = rows[i].outcome;
+                rig_start(r, 0);
+                rig_run(r, 30 * USEC_PER_SEC);
+                claim = rig_claim(r, "n0");
+                assert_true(rig_is_adopted(r, "n0"));
+                assert_null(identity_of(r, "n0", "method"));
+                assert_int_equal(rig_has_event(r, "n0", "IdentityUnproved"), rows[i].reason != NULL);
+                assert_int_equal(rig_has_event(r, claim_name(r, "n0"), "IdentityUnproved"), rows[i].reason != NULL);
+                assert_int_equal(rig_has_event(r, POOL, POOL_IDENTITY), rows[i].reason != NULL);
+                assert_string_equal(strempty(rig_condition_reason(claim, CLAIM_IDENTITY_PROVED)),
+                                    strempty(rows[i].reason));
+                if (rows[i].reason) {
+                        assert_string_equal(rig_condition(claim, CLAIM_IDENTITY_PROVED), "False");
+                        assert_string_equal(pool_condition(r, POOL_IDENTITY), "True");
+                        assert_true(rig_event_says(r, "n0", "IdentityUnproved", rows[i].text));
+                        assert_true(rig_event_says(r, "n0", "IdentityUnproved", "ProviderID on NodePool " POOL));
+                }
+
+                print_message("    it is asked again, and told once\n");
+                rig_run(r, USEC_PER_HOUR);
+                assert_in_range(rig_machine(r, "n0")->n_described, rows[i].outcome == CLOUD_OK ? 6 : 0, 20);
+                assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODECLAIMS, "status"), 1, 2);
+                r->toy.describe_outcome = CLOUD_OK;
+                rig_machine(r, "n0")->state = INSTANCE_PRESENT;
+                set_known_as(r, "n0", "n0");
+                rig_run(r, 15 * USEC_PER_MINUTE);
+                assert_string_equal(identity_of(r, "n0", "method"), "Toy");
+                assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "True");
+                assert_string_equal(strempty(pool_condition(r, POOL_IDENTITY)), rows[i].reason ? "False" : "");
+        }
+}
+
+static void test_believed(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        rig_add_node(r, "n0");
+        set_known_as(r, "n0", "n7");
+        rig_start(r, 0);
+        rig_run(r, 30 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "False");
+        believe(r, true);
+        rig_run(r, USEC_PER_SEC);
+        assert_string_equal(identity_of(r, "n0", "method"), "ProviderID");
+        assert_string_equal(rig_condition_reason(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "ProviderID");
+
+        print_message("  not any more\n");
+        believe(r, false);
+        rig_run(r, USEC_PER_SEC);
+        assert_null(identity_of(r, "n0", "method"));
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_IDENTITY_PROVED), "False");
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                            "IdentityUnproved");
+        believe(r, true);
+        assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* -- the end -------------------------------------------------------------------------------------------- */
+
+/* A kubelet names another's machine: its node is drained like any, and that machine goes on. */
+static void test_liar(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        ToyMachine *victim;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        victim = rig_add_machine(r, "aws:///" ZONE "/i-0feed", "somebody-elses");
+        fake_add_node(r->cluster, "liar", ZONE, "i-0feed", POOL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "liar", .stop_sec = 2 });
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(rig_has_finalizer(rig_node(r, "liar")));
+        rig_delete_node(r, "liar");
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_int_equal(victim->n_terminated, 0);
+        assert_string_equal(rig_condition_reason(rig_node(r, "liar"), CONDITION_TERMINATION_BLOCKED),
+                            "IdentityUnproved");
+
+        print_message("  its owner ends it, and the kubelet still reports: it is no proof against that\n");
+        victim->state = INSTANCE_GONE;
+        rig_run(r, USEC_PER_HOUR);
+        assert_non_null(rig_node(r, "liar"));
+        fake_cluster_set_kubelet(r->cluster, "liar", false);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "liar"));
+        assert_int_equal(victim->n_terminated, 0);
+}
+
+/* A tag that was moved since it was adopted: what was proved once is proved again. */
+static void test_proved_again(void **state) {
+        static const struct {
+                const char *what;
+                bool orphan; /* its Node is torn off, and its claim deleted */
+        } rows[] = { { "a Node", false }, { "a claim alone", true } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                set_known_as(r, "n0", "n7");
+                if (rows[i].orphan) {
+                        _cleanup_free_ char *claim = MUST(strdup(claim_name(r, "n0")));
+
+                        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+                        assert_true(fake_delete(r->cluster, FAKE_NODECLAIMS, NULL, claim, -1));
+                } else
+                        rig_delete_node(r, "n0");
+                rig_run(r, 15 * USEC_PER_MINUTE);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+                assert_true(rows[i].orphan || rig_event_says(r, "n0", "TerminationBlocked", "IdentityUnproved"));
+                assert_true(!rows[i].orphan || rig_has_event(r, claim_name(r, "n0"), "IdentityUnproved"));
+                set_known_as(r, "n0", "n0");
+                assert_true(rig_wait_gone(r, "n0", 15 * USEC_PER_MINUTE));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        }
+}
+
+/* An instance that has ended has no name any more: the id was proved before. */
+static void test_ended_by_somebody(void **state) {
+        static const struct {
+                const char *what;
+                InstanceState says;
+                bool ready;
+                usec_t age_usec, within_usec;
+        } rows[] = {
+                { "terminated, and its kubelet was heard a moment ago", INSTANCE_GONE, true, 0, USEC_PER_SEC },
+                { "shutting down", INSTANCE_TERMINATING, true, 0, USEC_PER_SEC },
+                { "not found, and its kubelet is silent", INSTANCE_NOT_FOUND, false, 10 * USEC_PER_MINUTE,
+                  20 * USEC_PER_SEC },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                rig_run(r, rows[i].age_usec);
+                set_known_as(r, "n0", "");
+                rig_machine(r, "n0")->state = rows[i].says;
+                if (!rows[i].ready) {
+                        fake_cluster_set_kubelet(r->cluster, "n0", false);
+                        rig_run(r, USEC_PER_MINUTE);
+                }
+                rig_delete_node(r, "n0");
+                assert_true(rig_wait_gone(r, "n0", rows[i].within_usec));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        }
+}
+
+/* Not found, says the cloud, of a machine whose kubelet reports: the two contradict each other, and nothing is done. */
+static void test_missing_and_ready(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        rig_machine(r, "n0")->state = INSTANCE_NOT_FOUND;
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_true(rig_has_finalizer(rig_node(r, "n0")));
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                            "MachineMissing");
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        fake_cluster_set_kubelet(r->cluster, "n0", false);
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_MINUTE));
+}
+
+/* -- several Nodes of one machine ----------------------------------------------------------------------- */
+
+static void add_twin(CoordinatorRig *r, const char *name) {
+        _cleanup_free_ char *instance = rig_instance("n0");
+
+        fake_add_node(r->cluster, name, ZONE, instance, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+        rig_run(r, USEC_PER_SEC);
+}
+
+/* Its machine is ended for neither, also not when both are deleted; when it is gone, both go. */
+static void test_both_deleted(void **state) {
+        static const struct {
+                const char *what;
+                InstanceState says;
+        } rows[] = {
+                { "somebody terminates it", INSTANCE_GONE },
+                { "it is not found any more", INSTANCE_NOT_FOUND },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 2, NULL);
+                add_twin(r, "twin");
+                rig_delete_node(r, "n0");
+                rig_delete_node(r, "twin");
+                rig_run(r, 15 * USEC_PER_MINUTE);
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                                    "MachineShared");
+                assert_string_equal(rig_condition_reason(rig_node(r, "twin"), CONDITION_TERMINATION_BLOCKED),
+                                    "MachineShared");
+                assert_true(rig_event_says(r, "n0", "TerminationBlocked", "end the machine by other means"));
+                assert_true(fake_count(r->cluster, FAKE_EVENTS) < 40);
+
+                rig_machine(r, "n0")->state = rows[i].says;
+                fake_cluster_set_kubelet(r->cluster, "n0", false);
+                fake_cluster_set_kubelet(r->cluster, "twin", false);
+                rig_run(r, 3 * USEC_PER_MINUTE);
+                assert_null(rig_node(r, "n0"));
+                assert_null(rig_node(r, "twin"));
+                assert_null(rig_claim(r, "n0"));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+                assert_true(rig_is_adopted(r, "n1"));
+        }
+}
+
+/* The one that is wrong is let go, as the condition says: the other is ended as any. */
+static void test_one_of_them_is_wrong(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        add_twin(r, "twin");
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "twin");
+        rig_run(r, USEC_PER_MINUTE);
+        fake_remove(r->cluster, FAKE_NODES, NULL, "twin");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* -- Nodes without providerID --------------------------------------------------------------------------- */
+
+static void begin_exec(CoordinatorRig *r) {
+        r->toy.is_exec = true;
+        fake_add_nodepool(r->cluster, POOL, NULL, "exec");
+        fake_add_node(r->cluster, "worker", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "worker",
+                   "{'status':{'nodeInfo':{'systemUUID':'s-1','machineID':'m-1'}}}");
+        (void) rig_add_machine(r, "exec://worker", "worker");
+        rig_start(r, 0);
+        rig_run(r, 3 * USEC_PER_SEC);
+}
+
+static const cJSON *named_claim(CoordinatorRig *r) {
+        const cJSON *claim, *found = NULL;
+
+        FAKE_FOREACH (claim, r->cluster, FAKE_NODECLAIMS, NULL)
+                if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), "exec://worker")) {
+                        assert_null(found);
+                        found = claim;
+                }
+        return found;
+}
+
+static void test_by_name(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        ToyMachine *m;
+        (void) state;
+
+        begin_exec(r);
+        m = hashmap_get(r->toy.machines, "exec://worker");
+        assert_non_null(named_claim(r));
+        assert_true(rig_has_finalizer(rig_node(r, "worker")));
+        assert_string_equal(fj_string(named_claim(r), "spec", "systemUUID", NULL), "s-1");
+        assert_string_equal(fj_string(named_claim(r), "spec", "machineID", NULL), "m-1");
+        assert_string_equal(fj_string(named_claim(r), "status", "nodeName", NULL), "worker");
+        assert_null(rig_condition(named_claim(r), CLAIM_IDENTITY_PROVED));
+        assert_null(fj_string(rig_node(r, "worker"), "spec", "providerID", NULL));
+        assert_int_equal(m->n_described, 0); /* whose it is, is the command's business */
+
+        print_message("  a kubelet that takes its name is not adopted, and keeps it from nothing\n");
+        fake_add_node(r->cluster, "liar", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "liar", "{'spec':{'providerID':'exec://worker'}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_false(rig_has_finalizer(rig_node(r, "liar")));
+        assert_true(rig_has_event(r, "liar", "NotAdopted"));
+
+        print_message("  a providerID that comes later changes nothing about its claim\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "worker", "{'spec':{'providerID':'rack:7'}}");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_non_null(named_claim(r));
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
+        assert_null(rig_condition(named_claim(r), CLAIM_NODE_ABSENT));
+
+        rig_delete_node(r, "worker");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_null(rig_node(r, "worker"));
+        assert_null(named_claim(r));
+        assert_int_equal(m->n_terminated, 1);
+        assert_non_null(rig_node(r, "liar"));
+}
+
+/* A cloud controller manager has still to come by. */
+static void test_uninitialized(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        begin_exec(r);
+        fake_add_node(r->cluster, "late", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late",
+                   "{'spec':{'taints':[{'key':'" TAINT_UNINITIALIZED "','value':'true','effect':'NoSchedule'}]}}");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "late", "{'spec':{'providerID':'rack:8','taints':null}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 2);
+        assert_true(rig_has_finalizer(rig_node(r, "late")));
+}
+
+/* Its Node is torn off, and its claim deleted: the machine of that name is ended. A pool that is deleted lets go. */
+static void test_by_name_without_node(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new(), *q = coordinator_rig_new();
+        _cleanup_free_ char *claim = NULL;
+        (void) state;
+
+        begin_exec(r);
+        claim = MUST(strdup(fj_string(named_claim(r), "metadata", "name", NULL)));
+        fake_remove(r->cluster, FAKE_NODES, NULL, "worker");
+        assert_true(fake_delete(r->cluster, FAKE_NODECLAIMS, NULL, claim, -1));
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_null(named_claim(r));
+        assert_int_equal(((ToyMachine *) hashmap_get(r->toy.machines, "exec://worker"))->n_terminated, 1);
+
+        begin_exec(q);
+        fake_delete(q->cluster, FAKE_NODEPOOLS, NULL, POOL, -1);
+        rig_run(q, 10 * USEC_PER_SEC);
+        assert_null(named_claim(q));
+        assert_false(rig_has_finalizer(rig_node(q, "worker")));
+        assert_int_equal(((ToyMachine *) hashmap_get(q->toy.machines, "exec://worker"))->n_terminated, 0);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_facts),
+                cmocka_unit_test(test_kept),
+                cmocka_unit_test(test_older_claim),
+                cmocka_unit_test(test_silent_cloud),
+                cmocka_unit_test(test_unproved),
+                cmocka_unit_test(test_believed),
+                cmocka_unit_test(test_liar),
+                cmocka_unit_test(test_proved_again),
+                cmocka_unit_test(test_ended_by_somebody),
+                cmocka_unit_test(test_missing_and_ready),
+                cmocka_unit_test(test_both_deleted),
+                cmocka_unit_test(test_one_of_them_is_wrong),
+                cmocka_unit_test(test_by_name),
+                cmocka_unit_test(test_uninitialized),
+                cmocka_unit_test(test_by_name_without_node),
+        };
+        return cmocka_run_group_tests_name("identity", tests, NULL, NULL);
+}
