@@ -3,33 +3,63 @@
 
 /*
  * Provider "exec": any machine that a command can end: bare metal, a private cloud, a script around one's
- * own tools.
+ * own tools. packaging/examples/kind-nodes is a whole one, for the nodes of a kind cluster, and begins with how it
+ * is tried.
+ *
+ *      [Provider]                              coordinator.conf
+ *      Name=exec
+ *      Command=/usr/local/bin/my-machines
+ *
+ * The command is run with one argument, for one machine:
  *
  *      COMMAND describe        COMMAND terminate
  *
- * Standard input is one JSON object, and then it ends; opId and pool only for terminate, pool if known:
+ * The request. Standard input is one JSON object, and then it ends. What is not known is left out, and more fields
+ * may come: ignore what you do not know. The version stays 1 for as long as fields are only added.
  *
- *      { "version": 1, "op": "describe" | "terminate", "opId": "...", "pool": "...", "providerID": "..." }
+ *      { "version": 1,
+ *        "op": "describe" | "terminate",
+ *        "opId": "terminate-6f0c...",                     terminate only
+ *        "pool": "workers",                               terminate only: the NodePool
+ *        "providerID": "rack:7",
+ *        "node": { "name": "worker-7",
+ *                  "systemUUID": "4c4c4544-...", "machineID": "9d0f...",
+ *                  "addresses": [ { "type": "InternalIP", "address": "10.0.0.7" } ] } }
  *
- * opId is the same for every repetition of one termination: a call that comes twice must do its work once.
+ *      opId          is the same for every repetition of one termination: a call that comes twice must do its work
+ *                    once.
+ *      providerID    as the Node had it when it was adopted; of a Node without spec.providerID it is "exec://" and the
+ *                    Node's name.
+ *      node.name     the Node's name, the one thing that a kubelet cannot choose: the API server lets it write no other
+ *                    Node. Missing only where the Node has left and was never seen.
+ *      systemUUID    of the machine's firmware, and machineID of its installation (/etc/machine-id), as the Node told them
+ *                    when it was adopted.
+ *      addresses     as the Node tells now; missing when it has left.
  *
- * Standard output, at most 1 MiB, is one JSON object; fields that are not needed may be left out, unknown
+ * Whose machine it is, is the command's business: vesper proves nothing here. All but the name is what a kubelet has once
+ * written about itself, and whoever is root on one node can have it write another machine's. So look the machine up by
+ * node.name in an inventory that nodes cannot write to, and answer with the error "invalid" where that leads to another
+ * providerID or systemUUID than the request says.
+ *
+ * The answer. Standard output, at most 1 MiB, is one JSON object; fields that are not needed may be left out, unknown
  * ones are ignored; "error" may also be a string, the message:
  *
  *      { "state": "present" | "terminating" | "gone" | "unknown",
  *        "error": { "code": "protected" | "denied" | "invalid" | ..., "message": "for a person" },
  *        "retryAfter": SECONDS }
  *
- *      describe   must give a state. "gone" is final: the machine does not exist and cannot come back. A
- *                 command that does not know the machine must be sure that it looked in the right place
- *                 before it says so, else "unknown". What is shut off but may be started again is
- *                 "present".
- *      terminate  without "error": accepted, or there was nothing to end. Not before describe says "gone"
- *                 is the node removed.
+ *      describe   must give a state. "gone" is final, and believed at once: the machine does not exist and cannot come
+ *                 back. A command that does not know the machine must be sure that it looked in the right place before
+ *                 it says so, else "unknown". "terminating" is final, too: on its way out, and cannot come back. What is
+ *                 shut off but may be started again is "present".
+ *      terminate  without "error": accepted, or there was nothing to end; {} says all of that. The node is removed when
+ *                 an answer, this one or that of a later describe, says "gone" or "terminating". Until then describe is
+ *                 asked with growing pauses, and after a minute terminate again, with the same opId.
  *
  * Exit status 0: answered (also with "error"). 75 (EX_TEMPFAIL): not now, ask again; output as above, or
  * none. Anything else: failed; the last line of standard error becomes the message, and it is tried again
- * slowly. "error" without one of the three codes is tried again like 75.
+ * slowly. "error" without one of the three codes is tried again like 75. What is wrong stands in the Node's condition
+ * vesper.sh/TerminationBlocked.
  *
  * A run may take 60 seconds; then its process group is killed. At most 16 run at a time, the others wait in
  * order; a turn (cloud_turn()) keeps one of the 16 places for its terminate, at most 12 do so at a time. The

@@ -146,7 +146,7 @@ def one_node_world(pods, keeps_connections=False):
     """A node with its instance and its metadata service, and so many pods on it."""
     node = json.loads(json.dumps(node_template()).replace("%i", "000000"))
     return {
-        "objects": [_namespace("team-000000"), node], "instances": [{"id": INSTANCE, "zone": ZONE, "keepsConnections": keeps_connections}],
+        "objects": [_namespace("team-000000"), node], "instances": [{"id": INSTANCE, "zone": ZONE, "node": NODE, "keepsConnections": keeps_connections}],
         "many": [{"count": pods, "per": PODS_PER_NAMESPACE, "among": 1, "object": pod_template()}]
     }
 
@@ -177,7 +177,7 @@ def many_world(nodes, pods, with_pool=True):
     namespaces = -(-pods // PODS_PER_NAMESPACE)
     return {
         "objects": [_namespace("vesper-system")] + ([pool()] if with_pool else []), "manyInstances": {
-            "count": nodes, "zone": ZONE
+            "count": nodes, "zone": ZONE, "node": "node-"
         }, "many": [{"count": nodes, "object": node_template()},
                     {"count": namespaces, "object": _namespace("team-%i")},
                     {"count": namespaces, "object": _budget()},

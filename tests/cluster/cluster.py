@@ -501,7 +501,7 @@ current-context: test
 
     def create_nodes(self, count=1, prefix="node", instances=None, labels=None, kwok=True, change=None):
         """Nodes that are Ready from the start; their names. instances: ids for the providerID, in their
-        order. change: called with each Node before it is sent."""
+        order, which get the tag vesper.sh/node. change: called with each Node before it is sent."""
         names, calls = [], []
         for i in range(count):
             name = f"{prefix}-{i}"
@@ -509,6 +509,8 @@ current-context: test
             node = _node(name, instance, {**(labels or {}), **({KWOK_LABEL: "kwok"} if kwok else {})})
             if change:
                 change(node)
+            if instance:
+                self.ec2.tag_node(instance, name)
             names.append(name)
             calls.append(("POST", "/api/v1/nodes", node))
         self.client().bulk(calls)

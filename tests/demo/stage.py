@@ -102,7 +102,8 @@ class FakeStage(Stage):
                 {
                     "objects": [{
                         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}
-                    }], "instances": [{"id": i, "zone": ZONE} for i in self._instances], "identities": [{
+                    }], "instances": [{"id": i, "zone": ZONE, "node": f"node-{n}"}
+                                          for n, i in enumerate(self._instances, 1)], "identities": [{
                         "name": "coordinator", "identity": f"CN={COORDINATOR}"
                     }], "allow": permissions()
                 }, f)
@@ -247,6 +248,11 @@ class RealStage(Stage):
 
     def stop(self):
         self._cluster.stop()
+
+    def create_nodes(self, names, instances, labels):
+        for name, instance in zip(names, instances):
+            self._cluster.ec2.tag_node(instance, name)
+        super().create_nodes(names, instances, labels)
 
     def instances(self):
         return list(self._instances)

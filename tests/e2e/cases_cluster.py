@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deleted nodes: two coordinators with their ServiceAccount, moto or a command as the cloud."""
 
+import json
+import os
 import time
 
 from daemons import LIMIT
-from world import COORDINATOR, LEASE, PDBS, FewestReady, WhenGone
+from world import COORDINATOR, LEASE, PDBS, POOLS, FewestReady, WhenGone
 
 RUNS = 5
 HOLD_SEC = 60
@@ -183,12 +185,79 @@ def empty_node(world, figures):
     assert sorted(ended) == sorted(f"metal___rack_{pool}-{i}" for i in range(RUNS)), ended
 
 
+def _play(world, name, body):
+    """A provider's command, put in the place of the one that answers at once; the lines that it writes to `calls`."""
+    path = world.path(name)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(body.format(calls=world.path(f"{name}.calls")))
+    os.chmod(path, 0o700)
+    return path, world.path(f"{name}.calls")
+
+
+_ACCEPTS = """#!/bin/sh
+# Accepts, says no more than that, and takes its time.
+read -r request
+echo "$1 $(date +%s) $request" >>{calls}
+case $1 in
+terminate) echo '{{}}' ;;
+*) if [ "$(grep -c ^describe {calls})" -lt 3 ]; then echo '{{"state":"present"}}'; else echo '{{"state":"gone"}}'; fi ;;
+esac
+"""
+
+
+def accepting_provider(world, figures):
+    """a command whose terminate answers {}: asked for the machine until it is gone, ended once; a node without providerID"""
+    command, calls = _play(world, "accepting-provider", _ACCEPTS)
+    pool = world.pool(world.unique("accepts"))
+    node, _ = world.node(pool, "")
+    with world.coordinators(provider="exec", command=command) as (leader, _):
+        world.wait_adopted(node)
+        claim = world.claims(node)[0]
+        begin = time.monotonic()
+        world.delete_node(node)
+        leader.wait_line("NODE_DRAINED", node=node)
+        world.wait_gone(node)
+        took = time.monotonic() - begin
+        world.cluster.wait_for(lambda: not world.claims(node), LIMIT, "the end of the claim")
+    assert claim["spec"]["providerID"] == f"exec://{node}", claim["spec"]
+    with open(calls, encoding="utf-8") as f:
+        lines = [line.split(" ", 2) for line in f]
+    requests = [json.loads(line[2]) for line in lines]
+    assert [line[0] for line in lines] == ["terminate", "describe", "describe", "describe"], lines
+    assert all(r["node"]["name"] == node and r["providerID"] == f"exec://{node}" for r in requests), requests
+    assert {a["type"] for a in requests[0]["node"]["addresses"]} >= {"Hostname"}, requests[0]
+    figures.add(f"accepted, then asked {len(lines) - 1} times in {took:.1f} s")
+
+
+def another_machine(world, figures):
+    """a Node that names another's instance: drained, and that instance goes on, until its pool believes it"""
+    pool = world.pool(world.unique("liar"))
+    victim = world.ec2.create_instance()
+    node, _ = world.node(pool, f"aws:///us-east-1a/{victim}")
+    with world.coordinators():
+        world.wait_adopted(node)
+        world.delete_node(node)
+        blocked = world.wait_condition(node, "vesper.sh/TerminationBlocked")
+        assert blocked["reason"] == "IdentityUnproved" and victim in blocked["message"], blocked
+        claim = world.claims(node)[0]
+        told = next(c for c in claim["status"]["conditions"] if c["type"] == "vesper.sh/IdentityProved")
+        assert told["status"] == "False" and "identity" not in claim["status"], claim["status"]
+        assert "IdentityUnproved" in world.events(node), world.events(node).keys()
+        assert world.ec2.state(victim) == "running"
+        world.admin.patch(f"{POOLS}/{pool}", {"spec": {"provider": {"identity": "ProviderID"}}})
+        world.wait_gone(node)
+        world.cluster.wait_for(lambda: not world.claims(node), LIMIT, "the end of the claim")
+    assert world.ec2.state(victim) in ("shutting-down", "terminated")
+    figures.add(f'"{blocked["message"]}"')
+
+
 def wrong_region(world, figures):
     """wrong region at EC2: the node stays, and its condition names the region; the right one ends it"""
     pool = world.pool(world.unique("region"))
     zoned, zoned_instance = world.node(pool)
     bare_instance = world.ec2.create_instance()
     bare, _ = world.node(pool, f"aws:////{bare_instance}")
+    world.ec2.tag_node(bare_instance, bare)
     with world.coordinators(region="eu-west-1"):
         world.wait_adopted(zoned, bare)
         world.delete_node(zoned)
@@ -301,6 +370,6 @@ def agent_and_coordinator(world, figures):
 
 
 CASES = [
-    deleted_node, empty_node, budget_holds, leader_killed, wrong_region, termination_protection,
+    deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
     apiserver_away, agent_and_coordinator
 ]

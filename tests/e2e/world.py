@@ -265,7 +265,7 @@ class World:
         os.makedirs(values["Agent.StateDirectory"], exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", values, environment or {})
 
-    def coordinator(self, name, provider="ec2", region=None, **settings):
+    def coordinator(self, name, provider="ec2", region=None, command=None, **settings):
         values = {
             "Kubernetes.Kubeconfig": self._account, "Lease.Identity": self.unique(name),
             "Provider.Name": provider, "Log.Target": "json", **settings
@@ -274,7 +274,7 @@ class World:
             values["Provider.Endpoint"] = self.ec2log.endpoint
             values["Provider.Region"] = region or self.ec2.region
         else:
-            values["Provider.Command"] = self.path("exec-provider")
+            values["Provider.Command"] = command or self.path("exec-provider")
         daemon = self._daemon(f"coordinator-{values['Lease.Identity']}", "vesper-coordinator", values,
                               AWS_KEYS)
         daemon.identity = values["Lease.Identity"] + "_"  # and what each process draws for itself

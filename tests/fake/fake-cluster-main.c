@@ -23,13 +23,14 @@
  *
  *      { "objects": [...],
  *        "many": [{"count": 5000, "object": {...}}],
- *        "instances": [{"id": "i-1", "zone": "us-east-1a"}, {"id": "vm-a", "platform": "gce"}],
- *        "manyInstances": {"count": 5000, "zone": "us-east-1a"},
+ *        "instances": [{"id": "i-1", "zone": "us-east-1a", "node": "a"}, {"id": "vm-a", "platform": "gce"}],
+ *        "manyInstances": {"count": 5000, "zone": "us-east-1a", "node": "node-"},
  *        "identities": [{"name": "coordinator", "identity": "CN=USER,O=GROUP"}],
  *        "allow": [{"subject": "USER", "verbs": "*", "group": "*", "resources": "*"}] }
  *
  * "many" is as fake_load_many() has it. "manyInstances" are i-00000000, i-00000001 and so on; they
- * have no metadata service, and nodes that "many" made no kubeconfig. An instance is EC2's, or what its
+ * have no metadata service; "node" is the Node's name, here before their six digits, and stands in the tag vesper.sh/node;
+ * and nodes that "many" made no kubeconfig. An instance is EC2's, or what its
  * platform says (fake-machines.h, also for its other keys). Groups, queues and the other clouds: fake-clouds.h.
  *
  * Admission webhooks of the world are called by HTTPS at their URLs.
@@ -314,6 +315,7 @@ static int add_instances(Process *p, const cJSON *world) {
                         return fail(-EINVAL, why);
                 if (streq(fake_machine_platform(machine), "ec2")) {
                         fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
+                        fake_ec2_set_node_tag(p->ec2, id, fj_string(o, "node", NULL));
                         fake_control_add_instance(p->control, id);
                 }
                 r = add_metadata(p, id, machine);
@@ -362,13 +364,16 @@ static int add_clouds(Process *p, const cJSON *world) {
 /* After the identities of nodes were made. */
 static int add_many(Process *p, const cJSON *world) {
         int64_t count = fj_int(world, 0, "manyInstances", "count", NULL);
-        const char *zone = fj_string(world, "manyInstances", "zone", NULL);
+        const char *zone = fj_string(world, "manyInstances", "zone", NULL),
+                   *node = fj_string(world, "manyInstances", "node", NULL);
         const cJSON *o;
 
         for (int64_t i = 0; i < count; i++) {
                 _cleanup_free_ char *id = MUST(strf("i-00%06lld", (long long) i));
+                _cleanup_free_ char *name = node ? MUST(strf("%s%06lld", node, (long long) i)) : NULL;
 
                 fake_ec2_run(p->ec2, id, zone ? zone : "us-east-1a");
+                fake_ec2_set_node_tag(p->ec2, id, name);
                 fake_control_add_instance(p->control, id);
         }
         cJSON_ArrayForEach (o, fj_get(world, "many", NULL))

@@ -18,6 +18,13 @@
 #include "string-util.h"
 
 static const CloudMachine rack = { .provider_id = "rack:7" };
+static const CloudAddress addresses[] = { { "InternalIP", "10.0.0.7" }, { "Hostname", "worker-7" } };
+static const CloudMachine whole = { .provider_id = "rack:7",
+                                    .node = "worker-7",
+                                    .system_uuid = "s-1",
+                                    .machine_id = "m-1",
+                                    .addresses = addresses,
+                                    .n_addresses = ELEMENTSOF(addresses) };
 
 /* Real child processes: shell scripts in a folder of their own. */
 typedef struct World {
@@ -139,17 +146,19 @@ static void run_for(World *w, usec_t usec) {
                 assert_return_code(loop_iterate(w->env.loop, 10 * USEC_PER_MSEC), 0);
 }
 
-static void ask(World *w, bool terminate, const char *provider_id) {
-        CloudMachine machine = { .provider_id = provider_id };
-
+static void ask_about(World *w, bool terminate, const CloudMachine *machine) {
         w->n_answers = 0;
         if (terminate)
-                assert_return_code(cloud_turn(w->provider, &machine, on_turn, w, &w->asked), 0);
+                assert_return_code(cloud_turn(w->provider, machine, on_turn, w, &w->asked), 0);
         else
-                assert_return_code(cloud_describe(w->provider, &machine, on_answer, w, &w->asked), 0);
+                assert_return_code(cloud_describe(w->provider, machine, on_answer, w, &w->asked), 0);
         assert_int_equal(w->n_answers, 0); /* never inside the call */
         run(w, 1);
         w->asked = cloud_call_free(w->asked);
+}
+
+static void ask(World *w, bool terminate, const char *provider_id) {
+        ask_about(w, terminate, &(CloudMachine){ .provider_id = provider_id });
 }
 
 /* What the command does, and what comes of it. */
@@ -175,6 +184,8 @@ static void test_answers(void **state) {
                 { "unknown, for a while", false, "echo '{\"state\":\"unknown\",\"retryAfter\":5}'",
                   CLOUD_RETRY, INSTANCE_UNKNOWN, "", "try again", 5 },
                 { "a state that is none", false, "echo '{\"state\":\"absent\"}'", CLOUD_RETRY,
+                  INSTANCE_UNKNOWN, "", "no answer of the protocol", 0 },
+                { "a state of other providers", false, "echo '{\"state\":\"not-found\"}'", CLOUD_RETRY,
                   INSTANCE_UNKNOWN, "", "no answer of the protocol", 0 },
                 { "a state that is a number", false, "echo '{\"state\":1}'", CLOUD_RETRY, INSTANCE_UNKNOWN,
                   "", "no answer of the protocol", 0 },
@@ -268,6 +279,23 @@ static void test_request(void **state) {
         assert_string_equal(input,
                             "{\"version\":1,\"op\":\"terminate\",\"opId\":\"op-7\",\"pool\":\"pool-a\","
                             "\"providerID\":\"rack:7\"}");
+
+        for (size_t i = 0; i < 2; i++) {
+                static const char node[] = "\"node\":{\"name\":\"worker-7\",\"systemUUID\":\"s-1\","
+                                           "\"machineID\":\"m-1\",\"addresses\":[{\"type\":\"InternalIP\",\"address\":"
+                                           "\"10.0.0.7\"},{\"type\":\"Hostname\",\"address\":\"worker-7\"}]}}";
+
+                print_message("%s, and what is known of the Node\n", i ? "terminate" : "describe");
+                free(input);
+                ask_about(w, i == 1, &whole);
+                input = read_back(w, "input");
+                assert_true(strlen(input) > strlen(node));
+                assert_string_equal(input + strlen(input) - strlen(node), node);
+        }
+        free(input);
+        ask_about(w, false, &(CloudMachine){ .provider_id = "rack:7", .node = "worker-7" });
+        input = read_back(w, "input");
+        assert_non_null(strstr(input, "\"providerID\":\"rack:7\",\"node\":{\"name\":\"worker-7\"}}"));
 }
 
 /* What the command is asked about is for the command to say; without a providerID there is nothing to ask.
