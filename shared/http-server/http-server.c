@@ -79,14 +79,15 @@ struct HttpServer {
         Timer *timer;
         http_handler_t handler;
         void *userdata;
-        size_t max_body_bytes;
+        size_t max_body_bytes, max_connections;
         usec_t max_age_usec;
         Timer *age_timer;
         uint16_t port;
         List exchanges;
         List connections; /* oldest first */
         bool running; /* inside the library */
-        bool resumed; /* a connection was, which the library sees only when it runs */
+        bool again; /* a connection was resumed, or one of too many has left: the library sees that only when
+                       it runs */
 };
 
 /* -- driving the library ------------------------------------------------------------------------------ */
@@ -94,12 +95,12 @@ struct HttpServer {
 static void server_run(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG msec;
 
-        s->resumed = false;
+        s->again = false;
         s->running = true;
         (void) MHD_run(s->daemon);
         s->running = false;
 
-        if (s->resumed)
+        if (s->again)
                 timer_arm_in(s->timer, 0);
         else if (MHD_get_timeout(s->daemon, &msec) == MHD_YES)
                 timer_arm_in(s->timer, (usec_t) msec * USEC_PER_MSEC);
@@ -127,7 +128,7 @@ static void exchange_resume(ServerExchange *x) {
         c->suspended = NULL;
         (void) sd_event_source_set_enabled(c->hangup, SD_EVENT_OFF);
         MHD_resume_connection(c->mhd);
-        c->server->resumed = true;
+        c->server->again = true;
         timer_arm_in(c->server->timer, 0);
 }
 
@@ -484,7 +485,12 @@ static ServerConnection *connection_new(HttpServer *s, struct MHD_Connection *mh
         return c;
 }
 
+/* While there are as many as there may be, the library listens no more, and begins to do so again at its
+ * next run: without one that would be never, if all leave together. */
 static void connection_free(ServerConnection *c) {
+        HttpServer *s = c->server;
+
+        s->again |= s->connections.size >= s->max_connections;
         list_remove(&c->server->connections, &c->connections);
         sd_event_source_disable_unref(c->hangup);
         free(c->identity);
@@ -557,14 +563,12 @@ static unsigned idle_timeout_sec(usec_t usec) {
 
 /* The library closes the descriptor: when it stops, and when it fails to start. */
 static int server_start_daemon(HttpServer *s, const HttpServerOptions *o, int fd) {
-        const unsigned max_connections =
-                o->max_connections > 0 ? o->max_connections : DEFAULT_MAX_CONNECTIONS;
         const struct MHD_OptionItem plain[] = {
                 { MHD_OPTION_LISTEN_SOCKET, fd, NULL },
                 { MHD_OPTION_URI_LOG_CALLBACK, (intptr_t) on_request_line, s },
                 { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t) on_completed, s },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, s },
-                { MHD_OPTION_CONNECTION_LIMIT, max_connections, NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t) s->max_connections, NULL },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_per_address, NULL },
                 { MHD_OPTION_CONNECTION_TIMEOUT, idle_timeout_sec(o->idle_timeout_usec), NULL },
                 { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
@@ -629,6 +633,8 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
         s->handler = handler;
         s->userdata = userdata;
         s->max_body_bytes = options->max_body_bytes;
+        s->max_connections =
+                options->max_connections > 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
         s->max_age_usec = options->max_age_usec;
         s->port = port_of(fd);
         r = server_start_daemon(s, options, fd);

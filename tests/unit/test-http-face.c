@@ -159,6 +159,30 @@ static void test_metrics_are_held(void **state) {
         http_server_free(health);
 }
 
+/* All leave in one moment, and nothing else happens there. */
+static void test_all_leave(void **state) {
+        _cleanup_(loop_freep) Loop *l = NULL;
+        (void) state;
+
+        assert_return_code(loop_new(&l), 0);
+        for (HttpFace face = 0; face < _HTTP_FACE_MAX; face++) {
+                size_t max = face == HTTP_FACE_METRICS ? 16 : 32;
+                HttpServer *server = NULL;
+
+                assert_return_code(http_face_new(l, face, ":0", "127.0.0.1", handler, NULL, &server), 0);
+                for (unsigned round = 0; round < 3; round++) {
+                        Crowd crowd = { .n = 0 };
+
+                        crowd_add(&crowd, l, server, 1, max + round); /* some are not even accepted */
+                        run_for(l, 50 * USEC_PER_MSEC);
+                        crowd_done(&crowd);
+                        run_for(l, 200 * USEC_PER_MSEC);
+                        assert_true(probe(l, server, 1, 2 * USEC_PER_SEC));
+                }
+                http_server_free(server);
+        }
+}
+
 /* Those who hold all connections and are never idle. */
 static void test_health_is_held(void **state) {
         _cleanup_(loop_freep) Loop *l = NULL;
@@ -246,6 +270,7 @@ static void test_path(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_metrics_are_held),
+                cmocka_unit_test(test_all_leave),
                 cmocka_unit_test(test_health_is_held),
                 cmocka_unit_test(test_no_address),
                 cmocka_unit_test(test_path),
