@@ -178,7 +178,7 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
                 node_voice_pod_evicted(r->c.voice, pod);
                 break;
         case DRAIN_POD_BLOCKED:
-                node_voice_pod_blocked(r->c.voice, pod, blocker);
+                node_voice_pod_blocked(r->c.voice, pod, blocker, drain_deadline(r));
                 break;
         case DRAIN_POD_DELETED:
                 node_voice_pod_deleted(r->c.voice, pod, drain_deadline(r));

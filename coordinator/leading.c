@@ -2,6 +2,7 @@
 #include "leading.h"
 
 #include "adoption.h"
+#include "claim-status.h"
 #include "coordinator-metrics.h"
 #include "hashmap.h"
 #include "log.h"
@@ -16,11 +17,14 @@
 #define TERMINATIONS_BURST 200u
 #define TERMINATIONS_PER_MINUTE 60u
 /* What is told of very many nodes at once must not hold up their evictions: pods left in the claims' status,
- * an Event on each pod that was evicted, and one of its own on each node that is drained. */
+ * an Event on each pod that was evicted or that a deadline will end, and one of its own on each node that is
+ * drained. */
 #define PROGRESS_BURST 20u
 #define PROGRESS_PER_MINUTE 600u
 #define TALES_BURST 100u
 #define TALES_PER_MINUTE 60u
+#define WARNINGS_BURST 100u
+#define WARNINGS_PER_MINUTE 300u
 #define MILESTONES_BURST 20u
 #define MILESTONES_PER_MINUTE 60u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
@@ -112,12 +116,29 @@ static void set_allowed(Leading *l, const KubePdb *p) {
         int64_t allowed = p->observed_generation >= p->object.meta.generation ? p->disruptions_allowed : 0;
         int r;
 
+        /* What it allows the API server knows, who reads it himself: its pods ask, one after the other. */
+        if (p->object.invalid) {
+                evictor_forget_pdb(l->evictor, p->object.meta.ns, p->object.meta.name);
+                return;
+        }
         r = evictor_set_allowed(l->evictor, p->object.meta.ns, p->object.meta.name, allowed);
         if (r < 0) {
                 log_error_errno(l->env->log, r, "Failed to note what PodDisruptionBudget %s/%s allows: %m",
                                 p->object.meta.ns, p->object.meta.name);
                 start_anew(l, r);
         }
+}
+
+static void tell_of_invalid_pdb(Leading *l, const KubePdb *p) {
+        EventObject o = event_object(&p->object);
+
+        log_warning(l->env->log, "PodDisruptionBudget %s/%s cannot be understood: %s", p->object.meta.ns,
+                    p->object.meta.name, p->object.invalid);
+        event_record(
+                l->o.recorder, &o, EVENT_WARNING, "Invalid",
+                "%s. The evictions of its pods are left to the API server, which reads it itself: they are "
+                "tried one after the other",
+                p->object.invalid);
 }
 
 static void mark_nodes(Leading *l) {
@@ -132,8 +153,11 @@ static void mark_all(Leading *l) {
         const KubeNodePool *pool;
         const KubePdb *pdb;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_pdbs(l->o.view, &it, &pdb);)
+        for (HashmapIterator it = {}; cluster_view_iterate_pdbs(l->o.view, &it, &pdb);) {
+                if (pdb->object.invalid)
+                        tell_of_invalid_pdb(l, pdb);
                 set_allowed(l, pdb);
+        }
         mark_nodes(l);
         for (HashmapIterator it = {}; cluster_view_iterate_claims(l->o.view, &it, &claim);)
                 mark(l, "claim", claim->object.meta.name, 0);
@@ -185,6 +209,7 @@ static int make_rooms(Leading *l) {
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,
                 .tales = &l->o.pace->tales,
+                .warnings = &l->o.pace->warnings,
                 .milestones = &l->o.pace->milestones,
         };
         r = release_new(&l->context, l->queue, l->writes, &l->release);
@@ -204,6 +229,7 @@ void leading_pace_init(LeadingPace *p) {
                 .terminations = { .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE },
                 .progress = { .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE },
                 .tales = { .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE },
+                .warnings = { .burst = WARNINGS_BURST, .per_minute = WARNINGS_PER_MINUTE },
                 .milestones = { .burst = MILESTONES_BURST, .per_minute = MILESTONES_PER_MINUTE },
         };
 }
@@ -345,6 +371,8 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
 }
 
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
+        if (new &&new->object.invalid && !(old && streq_ptr(old->object.invalid, new->object.invalid)))
+                tell_of_invalid_pdb(l, new);
         if (new)
                 set_allowed(l, new);
         else
@@ -503,9 +531,27 @@ static void reconcile_pool(Leading *l, const char *key, const char *name) {
                 release_pool(l->release, pool);
 }
 
+/* The condition is its status' writer's: of its node, or of its removal. */
+static void tell_of_invalid_claim(Leading *l, const KubeNodeClaim *claim) {
+        EventObject o = event_object(&claim->object);
+        Condition c;
+
+        if (!claim->object.invalid || !claim_invalid_condition(claim, &c) || claim_says(claim, &c))
+                return;
+        log_warning(l->env->log, "NodeClaim %s cannot be understood: %s", claim->object.meta.name,
+                    claim->object.invalid);
+        event_record(l->o.recorder, &o, EVENT_WARNING, CLAIM_INVALID,
+                     "%s. Its node is looked after all the same; a terminationGracePeriod that cannot be "
+                     "read ends no "
+                     "wait",
+                     claim->object.invalid);
+}
+
 static void reconcile_claim(Leading *l, const char *name) {
         const KubeNodeClaim *claim = cluster_view_claim(l->o.view, name);
 
+        if (claim)
+                tell_of_invalid_claim(l, claim);
         orphans_reconcile_claim(l->orphans, name, claim);
         if (!claim)
                 object_writes_forget(l->writes, &kube_node_claim_kind, NULL, name);

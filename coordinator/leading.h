@@ -26,7 +26,7 @@ typedef struct Leading Leading;
  * nobody a new burst. */
 typedef struct LeadingPace {
         TokenBucket terminations;
-        TokenBucket progress, tales, milestones; /* of TerminationContext */
+        TokenBucket progress, tales, warnings, milestones; /* of TerminationContext */
 } LeadingPace;
 
 void leading_pace_init(LeadingPace *p); /* all full */

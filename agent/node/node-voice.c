@@ -294,8 +294,8 @@ void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod) {
 }
 
 /* What comes of a pod that is not evicted. */
-static const char *outlook(const Notice *n, const DrainBlocker *b) {
-        if (n->deadline_usec != USEC_INFINITY)
+static const char *outlook(const Notice *n, const DrainBlocker *b, usec_t deadline_usec) {
+        if (deadline_usec != USEC_INFINITY)
                 return " It is deleted when its time is up.";
         if (!streq(b->reason, "Protected"))
                 return "";
@@ -303,7 +303,7 @@ static const char *outlook(const Notice *n, const DrainBlocker *b) {
                                           : " vesper-agent --drain --force goes on all the same.";
 }
 
-void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b) {
+void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
         const char *how = drain_blocker_remedy(b), *detail = isempty(b->detail) ? NULL : b->detail;
         const char *pdb = streq(b->reason, "Protected") ? NULL : detail;
@@ -311,7 +311,7 @@ void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker
         if (!key || !how || !v->notice)
                 return;
         text = strf("Pod %s cannot be evicted yet (%s%s%s): %s.%s%s%s", key, b->reason, detail ? " " : "",
-                    strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b));
+                    strempty(detail), how, isempty(b->message) ? "" : " ", b->message, outlook(v->notice, b, deadline_usec));
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED, key, pdb, NULL, text);
         tell_node(v, EVENT_WARNING, "DrainBlocked", text);
 }

@@ -49,7 +49,8 @@ void node_voice_notice_ignored(NodeVoice *v, const Notice *n, const char *why);
 void node_voice_cordoned(NodeVoice *v, usec_t delay_usec, bool claimed);
 void node_voice_draining(NodeVoice *v, size_t n_pods, usec_t deadline_usec);
 void node_voice_pod_evicted(NodeVoice *v, const KubePod *pod);
-void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b);
+/* deadline_usec: USEC_INFINITY: none that would end it. */
+void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec);
 void node_voice_pod_deleted(NodeVoice *v, const KubePod *pod, usec_t deadline_usec);
 void node_voice_volumes(NodeVoice *v, char *const *names);
 void node_voice_volumes_given_up(NodeVoice *v, char *const *names);

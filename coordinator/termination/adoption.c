@@ -198,7 +198,6 @@ static bool identity_condition(const KubeNodeClaim *c, const IdentityProof *proo
 }
 
 static bool identity_is_right(const KubeNodeClaim *c, const IdentityProof *proof) {
-        const Condition *has = kube_node_claim_condition(c, CLAIM_IDENTITY_PROVED);
         Condition wanted;
 
         if (!identity_condition(c, proof, &wanted))
@@ -207,14 +206,16 @@ static bool identity_is_right(const KubeNodeClaim *c, const IdentityProof *proof
             (!streq_ptr(c->identity.instance_id, proof->instance_id) ||
              !streq_ptr(c->identity.region, proof->region) || !streq_ptr(c->identity.method, proof->method)))
                 return false;
-        return has && has->status == wanted.status && streq_ptr(has->reason, wanted.reason) &&
-               streq_ptr(has->message, wanted.message);
+        return claim_says(c, &wanted);
 }
 
 /* Initialized stays true once a Ready was seen. */
 static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
+        Condition invalid;
+
         if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
-            kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof))
+            kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof) ||
+            (claim_invalid_condition(c, &invalid) && !claim_says(c, &invalid)))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
@@ -238,8 +239,8 @@ static void add_identity(JsonWriter *w, const KubeNodeClaim *c, const IdentityPr
 /* The Node is there. */
 static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
                          usec_t now_usec) {
-        Condition ours[ELEMENTSOF(adopted_conditions) + 1], *identity = ours + ELEMENTSOF(adopted_conditions);
-        bool says_identity = identity_condition(c, proof, identity);
+        Condition ours[ELEMENTSOF(adopted_conditions) + 2];
+        size_t n_ours = ELEMENTSOF(adopted_conditions);
         JsonWriter *w = claim_status_open_patch(c);
 
         if (!w)
@@ -253,16 +254,17 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
                         .status = met ? CONDITION_TRUE : CONDITION_FALSE,
                         .reason = met ? adopted_conditions[i].reason : "NodeNotReady",
                         .message = met ? adopted_conditions[i].message : "The Node has not been Ready yet",
-                        .last_transition_usec = now_usec,
                 };
         }
+        n_ours += identity_condition(c, proof, ours + n_ours);
+        n_ours += claim_invalid_condition(c, ours + n_ours);
+        for (size_t i = 0; i < n_ours; i++)
+                ours[i].last_transition_usec = now_usec;
         json_add_string(w, "phase", "Adopted");
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
         add_identity(w, c, proof);
-        identity->last_transition_usec = now_usec;
-        claim_status_add_conditions(w, c, ours, ELEMENTSOF(adopted_conditions) + says_identity,
-                                    CLAIM_NODE_ABSENT);
+        claim_status_add_conditions(w, c, ours, n_ours, CLAIM_NODE_ABSENT);
         return claim_status_close_patch(w);
 }
 

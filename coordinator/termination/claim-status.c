@@ -2,6 +2,7 @@
 #include "claim-status.h"
 
 #include "late-status.h"
+#include "marks.h"
 #include "string-util.h"
 
 #define BLOCKERS_MAX 20u
@@ -104,6 +105,24 @@ void claim_status_add_conditions(JsonWriter *w, const KubeNodeClaim *claim, cons
                 condition_write(w, &c, 0, 0);
         }
         json_close_array(w);
+}
+
+bool claim_says(const KubeNodeClaim *claim, const Condition *c) {
+        const Condition *said = kube_node_claim_condition(claim, c->type);
+
+        return said && said->status == c->status && streq_ptr(said->reason, c->reason) &&
+               streq(strempty(said->message), strempty(c->message));
+}
+
+bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret) {
+        *ret = claim->object.invalid ? (Condition){ .type = CLAIM_INVALID,
+                                                    .status = CONDITION_TRUE,
+                                                    .reason = "NotUnderstood",
+                                                    .message = claim->object.invalid }
+                                     : (Condition){ .type = CLAIM_INVALID,
+                                                    .status = CONDITION_FALSE,
+                                                    .reason = "Resolved" };
+        return claim->object.invalid || kube_node_claim_condition(claim, CLAIM_INVALID);
 }
 
 char *claim_status_close_patch(JsonWriter *w) {
@@ -213,12 +232,17 @@ void claim_status_set_cloud_error(ClaimStatus *s, const char *message) {
 void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason,
                                 const char *message) {
         const KubeNodeClaim *claim = s->claim_now(s->userdata);
-        const Condition *old = claim ? kube_node_claim_condition(claim, type) : NULL;
+        Condition c = { .type = type, .status = status, .reason = reason, .message = message };
 
-        if (!late_status_condition_is_set(s->late, type) && old && old->status == status &&
-            streq_ptr(old->reason, reason) && streq(strempty(old->message), strempty(message)))
-                return; /* an earlier leader has said so */
-        late_status_set_condition(s->late, type, status, reason, message);
+        if (!claim || late_status_condition_is_set(s->late, type) || !claim_says(claim, &c))
+                late_status_set_condition(s->late, type, status, reason, message);
+}
+
+void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim) {
+        Condition c;
+
+        if (claim_invalid_condition(claim, &c))
+                claim_status_set_condition(s, c.type, c.status, c.reason, c.message);
 }
 
 static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {

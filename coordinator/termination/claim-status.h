@@ -23,6 +23,12 @@ void claim_status_add_conditions(JsonWriter *w, const KubeNodeClaim *claim, cons
                                  const char *dropped);
 char *claim_status_close_patch(JsonWriter *w);
 
+/* What condition Invalid is to say of this claim; false: nothing, for it is understood, and always was. The
+ * message is borrowed; the transition is left 0. */
+bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret);
+/* Does the claim say so already? The time apart. */
+bool claim_says(const KubeNodeClaim *claim, const Condition *c);
+
 /* -- as it changes -------------------------------------------------------------------------------------- */
 
 typedef struct ClaimStatus ClaimStatus;
@@ -44,6 +50,8 @@ void claim_status_set_cloud_error(ClaimStatus *s, const char *message); /* NULL:
 /* type: static (marks.h). transition is now. Setting what is set changes nothing. */
 void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason,
                                 const char *message);
+/* Condition Invalid, as the claim is now. */
+void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim);
 /* Blockers are copied, at most 20. */
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n);
 /* The claim is about to go, and who would read it? What was not told yet is told only if it is still there

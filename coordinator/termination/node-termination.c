@@ -233,7 +233,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         if (r < 0)
                 return r;
 
-        termination_report_started(t->report, claim ? claim->termination_grace_usec : USEC_INFINITY);
+        termination_report_started(t->report, claim);
         *ret = TAKE_PTR(t);
         return 0;
 }
@@ -339,6 +339,12 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
                 t->context->moved(t->context->userdata);
 }
 
+static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata) {
+        NodeTermination *t = userdata;
+
+        return termination_report_due(t->report, pod, at_usec, t->deadline.at_usec);
+}
+
 static DrainRules drain_rules(const NodeTermination *t) {
         return (DrainRules){ .started_usec = t->started_usec,
                              .deadline_usec = t->deadline.at_usec,
@@ -354,6 +360,7 @@ static void begin_drain(NodeTermination *t) {
         };
         NodeDrainHandler h = { .on_changed = on_drain_changed,
                                .on_pod = on_drain_pod,
+                               .on_due = on_drain_due,
                                .pdb_of = on_pdb_of,
                                .iterate = on_iterate,
                                .userdata = t };
@@ -786,6 +793,8 @@ void node_termination_step(NodeTermination *t) {
                 update_deadline(t, n, claim);
                 if (claim)
                         delete_claim(t, claim);
+                if (claim && t->status)
+                        claim_status_note_invalid(t->status, claim);
                 update_stuck(t, n);
                 requeue_at_deadline(t);
                 if (t->machine)

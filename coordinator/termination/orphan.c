@@ -237,6 +237,7 @@ static void say(Orphan *x, const KubeNodeClaim *claim, const char *reason, const
             claim_status_new(o->context->client, o->context->guard, x->name, on_claim_now, x, NULL,
                              &x->status) < 0)
                 return;
+        claim_status_note_invalid(x->status, claim);
         claim_status_set_condition(x->status, CLAIM_NODE_ABSENT, CONDITION_TRUE, reason, message);
         event_record(o->context->recorder, &object, EVENT_WARNING, reason, "%s", message);
 }

@@ -19,7 +19,8 @@ struct TerminationReport {
         const TerminationContext *context;
         Log *log;
         char *node, *uid;
-        bool grace_is_unset, draining_told, rate_told, expired_told;
+        const char *no_deadline; /* a sentence: its claim sets none; NULL: it does */
+        bool draining_told, rate_told, expired_told;
         char *blocked_reason, *blocked_message;
         LateStatus *node_status; /* its conditions */
         Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
@@ -82,16 +83,25 @@ static EventObject node_object(const TerminationReport *r) {
         return (EventObject){ .api_version = "v1", .kind = "Node", .name = r->node, .uid = r->uid };
 }
 
-void termination_report_started(TerminationReport *r, usec_t tgp_usec) {
+/* That its claim sets no deadline, and why; NULL: it does. */
+static const char *no_deadline_of(const KubeNodeClaim *claim) {
+        if (claim && claim->termination_grace_usec != USEC_INFINITY)
+                return NULL;
+        return claim && claim->object.invalid
+                       ? " Its NodeClaim cannot be understood, as its condition Invalid says, so no "
+                         "deadline is "
+                         "known: the node waits for as long as it takes"
+                       : " No terminationGracePeriod is set: the node waits for as long as it takes";
+}
+
+void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim) {
         EventObject o = node_object(r);
 
-        r->grace_is_unset = tgp_usec == USEC_INFINITY;
+        r->no_deadline = no_deadline_of(claim);
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_TERMINATION_STARTED,
                   LOG_FIELDS({ "NODE", r->node }),
-                  "Node %s is being deleted: cordoning, draining and ending its machine%s", r->node,
-                  r->grace_is_unset ? "; no terminationGracePeriod is set, so it waits for its pods for as "
-                                      "long as they take"
-                                    : "");
+                  "Node %s is being deleted: cordoning, draining and ending its machine.%s", r->node,
+                  strempty(r->no_deadline));
         event_record(r->context->recorder, &o, EVENT_NORMAL, "TerminationStarted",
                      "Node is being deleted: it is cordoned and drained, then its machine is ended");
 }
@@ -139,18 +149,22 @@ void termination_report_draining(TerminationReport *r) {
 
 /* -- pods ----------------------------------------------------------------------------------------------- */
 
-static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
+static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const DrainBlocker *b,
+                               usec_t deadline_usec) {
         const char *remedy = drain_blocker_remedy(b);
-        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL;
+        _cleanup_free_ char *name = strf("%s/%s", b->ns, b->name), *text = NULL, *until = NULL;
         EventObject o = node_object(r);
+        char when[RFC3339_MAX];
 
         if (!name)
                 return;
+        if (deadline_usec != USEC_INFINITY) {
+                rfc3339_format(usec_sub(deadline_usec, drain_grace(pod->grace_sec)), when);
+                until = strf(" It is deleted at %s, if it is still there then", when);
+        }
         text = strf("pod %s (%s%s%s)%s%s%s%s.%s", name, b->reason, isempty(b->detail) ? "" : " ", b->detail,
                     isempty(b->message) ? "" : ": ", b->message, remedy ? "; " : "", strempty(remedy),
-                    r->grace_is_unset
-                            ? " No terminationGracePeriod is set: the node waits for as long as it takes"
-                            : "");
+                    until ?: strempty(r->no_deadline));
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_POD_EVICTION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "POD", name }, { "REASON", b->reason },
                              { "PDB", streq(b->reason, "BlockedByPDB") ? b->detail : NULL }),
@@ -159,19 +173,22 @@ static void report_blocked_pod(TerminationReport *r, const DrainBlocker *b) {
                      strempty(text));
 }
 
-/* Whoever looks after the pod should hear it while something can be done. */
-static void report_deletion_ahead(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
-        usec_t grace = pod->grace_sec > 0 ? (usec_t) pod->grace_sec * USEC_PER_SEC : 0;
+bool termination_report_due(TerminationReport *r, const KubePod *pod, usec_t at_usec, usec_t deadline_usec) {
         EventObject o = event_object(&pod->object);
-        char when[RFC3339_MAX];
+        char when[RFC3339_MAX], end[RFC3339_MAX];
+        usec_t at;
 
-        if (deadline_usec == USEC_INFINITY)
-                return;
-        rfc3339_format(usec_sub(deadline_usec, grace), when);
+        if (!token_bucket_take(r->context->warnings, loop_now(r->context->env->loop), &at))
+                return false;
+        rfc3339_format(at_usec, when);
+        rfc3339_format(deadline_usec, end);
         event_record(r->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
-                     "Node %s is being removed: if this pod is still there at %s it is deleted, its "
-                     "PodDisruptionBudget not asked, so that its grace of %" PRIi64 " s fits",
-                     r->node, when, pod->grace_sec);
+                     "Node %s is being removed and goes at %s: if this pod is still there at %s it is "
+                     "deleted, with "
+                     "what is left of its grace of %" PRIi64
+                     " s. No PodDisruptionBudget and no opt-out holds it then",
+                     r->node, end, when, pod->grace_sec);
+        return true;
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {
@@ -217,8 +234,7 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
                 report_evicted_pod(r, pod, report);
                 break;
         case DRAIN_POD_BLOCKED:
-                report_blocked_pod(r, blocker);
-                report_deletion_ahead(r, pod, deadline_usec);
+                report_blocked_pod(r, pod, blocker, deadline_usec);
                 break;
         case DRAIN_POD_DELETED:
                 report_deleted_pod(r, pod, deadline_usec);

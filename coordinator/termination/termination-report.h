@@ -17,14 +17,16 @@ int termination_report_new(const TerminationContext *context, const char *node, 
 TerminationReport *termination_report_free(TerminationReport *r);
 DEFINE_FREEP(TerminationReport, termination_report_free);
 
-/* tgp_usec: USEC_INFINITY: unset. */
-void termination_report_started(TerminationReport *r, usec_t tgp_usec);
+void termination_report_started(TerminationReport *r, const KubeNodeClaim *claim); /* NULL: it has none */
 void termination_report_phase(TerminationReport *r, const char *from, const char *to, const char *why);
 /* wall_usec: USEC_INFINITY: the one there was is over. */
 void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const char *why);
 void termination_report_draining(TerminationReport *r); /* once in each drain; told again it does nothing */
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
                             const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);
+/* Beforehand, on the pod: T (deadline_usec) ends it at at_usec, wall clock. False: too many are told now,
+ * ask again. */
+bool termination_report_due(TerminationReport *r, const KubePod *pod, usec_t at_usec, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s); /* a pod came since */
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left);

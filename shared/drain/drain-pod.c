@@ -10,6 +10,10 @@
 /* A pod that is held for long is named again, but not at each turn of its PDB. */
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
 #define HELD_TELL_USEC (5 * USEC_PER_SEC)
+/* Beforehand: what goes within moments is not told that T would end it, and what is told is told in time. */
+#define DUE_TELL_USEC (5 * USEC_PER_SEC)
+#define DUE_TELL_FIRST_USEC USEC_PER_SEC
+#define DUE_TELL_AGAIN_USEC (3 * USEC_PER_SEC)
 /* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
  * the word of the look just made. */
 #define CONFLICTS_MAX 3u
@@ -291,6 +295,39 @@ static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
         return true;
 }
 
+/* Wall clock: when T ends it, if it is still there then; USEC_INFINITY: T does not, or is doing so now. */
+static usec_t drain_pod_due(const DrainPod *dp, const PodPlan *p, usec_t wall_now) {
+        const KubePod *pod = drain_pod_known(dp);
+        usec_t deadline = dp->drain->rules.deadline_usec, due = USEC_INFINITY;
+
+        if (deadline == USEC_INFINITY)
+                return USEC_INFINITY;
+        if (p->action == POD_ACTION_HOLD || (p->action == POD_ACTION_EVICT && !dp->evicted))
+                due = usec_sub(deadline, drain_grace(pod->grace_sec));
+        else if (p->action == POD_ACTION_WAIT &&
+                 pod->object.meta.deletion_usec > usec_add(deadline, USEC_PER_SEC))
+                due = usec_sub(deadline, USEC_PER_SEC); /* its grace is cut, but not yet: drain-plan.h */
+        return due > wall_now ? due : USEC_INFINITY;
+}
+
+/* Whoever looks after the pod should hear it while something can be done. */
+static void drain_pod_tell_due(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
+        NodeDrain *d = dp->drain;
+        usec_t due = drain_pod_due(dp, p, wall_now), now = loop_now(d->env->loop), at;
+
+        if (!d->handler.on_due || due == USEC_INFINITY || dp->due_told_for == d->rules.deadline_usec)
+                return;
+        at = MIN(usec_add(dp->met_usec, DUE_TELL_USEC),
+                 loop_from_wall(d->env->loop, usec_sub(due, DUE_TELL_USEC)));
+        at = MAX(at, usec_add(dp->met_usec, DUE_TELL_FIRST_USEC));
+        if (now < at)
+                timer_arm_earlier(d->timer, at);
+        else if (d->handler.on_due(d, drain_pod_known(dp), due, d->handler.userdata))
+                dp->due_told_for = d->rules.deadline_usec;
+        else
+                timer_arm_earlier(d->timer, usec_add(now, DUE_TELL_AGAIN_USEC));
+}
+
 bool drain_pod_is_awaited(const DrainPod *dp) {
         if (dp->eviction)
                 return dp->evicted || dp->vanished_usec > 0;
@@ -300,6 +337,7 @@ bool drain_pod_is_awaited(const DrainPod *dp) {
 void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
         if (drain_pod_finish(dp, wall_now))
                 return;
+        drain_pod_tell_due(dp, p, wall_now);
         switch (p->action) {
         case POD_ACTION_NONE:
                 break;

@@ -100,6 +100,7 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                         return -ENOMEM;
                 dp->drain = d;
                 dp->since_usec = loop_wall(d->env->loop);
+                dp->met_usec = loop_now(d->env->loop);
                 dp->delete_backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC,
                                                 .cap_usec = 5 * USEC_PER_SEC,
                                                 .jitter_permille = 200 };

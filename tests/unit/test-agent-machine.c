@@ -117,6 +117,20 @@ static void test_drain_by_hand(void **state) {
         assert_int_equal(fake_power_call_unit(r->power, "CancelDrain"), 0); /* nothing to undo */
 }
 
+/* No time is told to a pod that waits for none. */
+static void test_blocked_without_an_end(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = agent_rig_new();
+
+        agent_rig_add_pods(r, "db", 2);
+        fake_add_pdb(r->cluster, NULL, "db-budget", "db", true, "2");
+        agent_rig_start(r);
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(fake_power_call_unit(r->power, "Drain"), 0);
+        agent_rig_run(r, 60 * USEC_PER_SEC);
+        assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget)"));
+        assert_false(agent_rig_said(r, "time is up"));
+}
+
 /* Cancel undoes what was asked for by hand, and no announcement. */
 static void test_cancel_is_not_for_notices(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
@@ -180,6 +194,7 @@ int main(void) {
                 cmocka_unit_test(test_machine_goes_down),
                 cmocka_unit_test(test_no_bus),
                 cmocka_unit_test(test_drain_by_hand),
+                cmocka_unit_test(test_blocked_without_an_end),
                 cmocka_unit_test(test_cancel_is_not_for_notices),
                 cmocka_unit_test(test_drain_again_after_release),
                 cmocka_unit_test(test_drain_and_shutdown),

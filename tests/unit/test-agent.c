@@ -144,6 +144,7 @@ static void test_blocked_until_deadline(void **state) {
 
         assert_true(agent_rig_has_event(r, "Node", "DrainBlocked"));
         assert_true(agent_rig_said(r, "Pod default/db-0 cannot be evicted yet (BlockedByPDB db-budget)"));
+        assert_true(agent_rig_said(r, "It is deleted when its time is up."));
         agent_rig_run(r, 75 * USEC_PER_SEC); /* 80 s after the notice: 40 s before it, 8 s before T - g */
         assert_int_equal(agent_rig_n_pods(r), 2);
         assert_false(agent_rig_has_event(r, "Node", "PodDeletedAtDeadline"));

@@ -17,6 +17,11 @@ static const char *condition_message(const cJSON *object, const char *type) {
                                   "message", NULL));
 }
 
+static void assert_contains(const char *text, const char *part) {
+        if (!strstr(text, part))
+                fail_msg("'%s' is not in '%s'", part, text);
+}
+
 /* -- claims --------------------------------------------------------------------------------------------- */
 
 static void set_condition_of_another(CoordinatorRig *r, const char *claim, const char *message) {
@@ -57,6 +62,98 @@ static void test_conditions_of_others_stay(void **state) {
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
 }
 
+/* A claim whose terminationGracePeriod cannot be read says so. It is neither unset without a word nor zero:
+ * its node is drained as ever, and no deadline ends the wait. */
+static void test_claim_that_cannot_be_read(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *name = NULL;
+        (void) state;
+
+        rig_begin(r, 1, "10m");
+        name = MUST(strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL)));
+        assert_null(rig_condition(rig_claim(r, "n0"), CLAIM_INVALID));
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'spec':{'terminationGracePeriod':'%s'}}",
+                   "99999999999999999h");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INVALID), "True");
+        assert_contains(condition_message(rig_claim(r, "n0"), CLAIM_INVALID), "spec.terminationGracePeriod");
+        assert_true(rig_event_says(r, name, CLAIM_INVALID, "spec.terminationGracePeriod"));
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INITIALIZED), "True");
+
+        print_message("  it can be read again\n");
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'spec':{'terminationGracePeriod':'10m'}}");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INVALID), "False");
+
+        print_message("  its node is deleted\n");
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'spec':{'terminationGracePeriod':0}}");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web" });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "job", .node = "n0" });
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+        rig_run(r, 2 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, USEC_PER_HOUR);
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "job"));
+        assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "web"));
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INVALID), "True");
+        assert_true(rig_event_says(r, "n0", "DrainBlocked", "Its NodeClaim cannot be understood"));
+        assert_false(rig_event_says(r, "n0", "DrainBlocked", "No terminationGracePeriod is set"));
+
+        print_message("  and T is known once it is mended\n");
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'spec':{'terminationGracePeriod':'61m'}}");
+        assert_true(rig_wait_gone(r, "n0", 3 * USEC_PER_MINUTE));
+}
+
+/* -- PodDisruptionBudgets ------------------------------------------------------------------------------- */
+
+static void on_eviction(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        unsigned *n = userdata;
+
+        if (!streq_ptr(request->subresource, "eviction"))
+                return;
+        (*n)++;
+        ret_fault->status = 429;
+        ret_fault->retry_after_sec = 1;
+}
+
+/* A budget that cannot be read holds nothing back here and lets nothing go: the API server, who reads it
+ * himself, is asked for each eviction. */
+static void test_pdb_that_cannot_be_read(void **state) {
+        (void) state;
+
+        for (unsigned new_leader = 0; new_leader < 2; new_leader++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                unsigned n = 0;
+
+                print_message("  %s\n", new_leader ? "as a new leader finds it" : "as it becomes");
+                rig_begin(r, 1, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "w", .node = "n0", .app = "web" });
+                fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(rig_evictions(r, 0), 0);
+                if (new_leader)
+                        rig_kill(r, 0);
+                fake_api_set_fault(r->api, on_eviction, &n);
+                fake_merge(r->cluster, FAKE_PDBS, "default", "web",
+                           "{'metadata':{'generation':2},'spec':{'selector':{'matchLabels':null,"
+                           "'matchExpressions':[{'key':'app','operator':'Near','values':['web']}]}}}");
+                if (new_leader) {
+                        rig_start(r, 0);
+                        rig_run(r, 30 * USEC_PER_SEC);
+                }
+                rig_run(r, 20 * USEC_PER_SEC);
+                assert_true(rig_event_says(r, "web", "Invalid", "spec.selector"));
+                assert_in_range(n, 1, 60);
+                assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "w"));
+                fake_api_set_fault(r->api, NULL, NULL);
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+                assert_int_equal(rig_evictions(r, 201), 1);
+        }
+}
+
 /* -- pools ---------------------------------------------------------------------------------------------- */
 
 static const cJSON *the_pool(CoordinatorRig *r) {
@@ -71,11 +168,6 @@ static unsigned count_events(CoordinatorRig *r, const char *name, const char *re
                 n += streq_ptr(fj_string(e, "involvedObject", "name", NULL), name) &&
                      streq_ptr(fj_string(e, "reason", NULL), reason);
         return n;
-}
-
-static void assert_contains(const char *text, const char *part) {
-        if (!strstr(text, part))
-                fail_msg("'%s' is not in '%s'", part, text);
 }
 
 /* What is wrong with the Node "odd", which the pool selects, and what is said about it. */
@@ -219,6 +311,8 @@ static void test_fields_that_do_nothing(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_conditions_of_others_stay),
+                cmocka_unit_test(test_claim_that_cannot_be_read),
+                cmocka_unit_test(test_pdb_that_cannot_be_read),
                 cmocka_unit_test(test_nodes_that_cannot_be_adopted),
                 cmocka_unit_test(test_provider_id_comes_late),
                 cmocka_unit_test(test_fields_that_do_nothing),
