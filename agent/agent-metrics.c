@@ -38,7 +38,7 @@ static const char *const error_values[] = {
 static const double cordon_buckets[] = { 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60 };
 static const double drained_buckets[] = { 0.25, 0.5, 1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 300 };
 
-static const MetricFamily families[_AGENT_METRIC_MAX] = {
+const MetricFamily agent_metric_families[_AGENT_METRIC_MAX] = {
         [AGENT_METRIC_NOTICES] = { "vesper_agent_notices_total", METRIC_COUNTER,
                                    "Announcements of this node's end, by kind.", "kind", kind_values, NULL,
                                    0 },
@@ -76,7 +76,7 @@ static const MetricFamily families[_AGENT_METRIC_MAX] = {
 };
 
 int agent_metrics_new(Metrics **ret) {
-        return metrics_new(families, ELEMENTSOF(families), ret);
+        return metrics_new(agent_metric_families, ELEMENTSOF(agent_metric_families), ret);
 }
 
 AgentApiError agent_api_error_kind(const ApiError *e) {

@@ -32,6 +32,8 @@ typedef enum AgentApiError {
 
 AgentApiError agent_api_error_kind(const ApiError *e);
 
+/* As the manual page lists them. */
+extern const MetricFamily agent_metric_families[_AGENT_METRIC_MAX];
 int agent_metrics_new(Metrics **ret);
 
 /* What answers on the socket. */

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent-config.h"
+#include <stdlib.h>
 
-/* Of the build, not installed: the sample configuration and the manual page come from the table that parses.
- */
+#include "agent-config.h"
+#include "agent-metrics.h"
+
+/* Of the build, not installed: the sample configuration and the manual pages come from the tables that the
+ * program works by. PROGRAM conf|man|metrics TEMPLATE */
 int main(int argc, char **argv) {
+        if (argc == 3 && streq(argv[1], "metrics"))
+                return metrics_reference(stdout, argv[2], agent_metric_families, _AGENT_METRIC_MAX) < 0
+                               ? EXIT_FAILURE
+                               : EXIT_SUCCESS;
         return config_reference_main(argc, argv, agent_config_table, agent_config_table_size,
                                      sizeof(AgentConfig));
 }

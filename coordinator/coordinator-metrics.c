@@ -30,7 +30,7 @@ static const double seconds_buckets[] = { 0.3, 1, 3, 10, 30, 60, 180, 600, 1800,
 #define COUNTER(n, h) \
         { .name = "vesper_coordinator_" n, .type = METRIC_COUNTER, .help = h }
 
-static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
+const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
         [METRIC_LEADER] = GAUGE("leader", "1 while this process leads."),
         [METRIC_SYNCED] = GAUGE("synced", "1 once the view of the cluster is complete."),
         [METRIC_NODES] = GAUGE("nodes", "Nodes in view."),
@@ -80,5 +80,5 @@ static const MetricFamily families[_COORDINATOR_METRIC_MAX] = {
 };
 
 int coordinator_metrics_new(Metrics **ret) {
-        return metrics_new(families, ELEMENTSOF(families), ret);
+        return metrics_new(coordinator_metric_families, ELEMENTSOF(coordinator_metric_families), ret);
 }

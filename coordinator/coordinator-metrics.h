@@ -31,4 +31,6 @@ typedef enum CoordinatorMetric {
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 
+/* As the manual page lists them. */
+extern const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX];
 int coordinator_metrics_new(Metrics **ret);

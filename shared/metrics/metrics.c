@@ -36,20 +36,40 @@ static const char *const type_table[] = {
         [METRIC_HISTOGRAM] = "histogram",
 };
 
-static size_t count_values(const MetricFamily *f) {
+size_t metric_labels(const MetricFamily *f, MetricLabel ret[METRIC_LABELS_MAX]) {
         size_t n = 0;
 
-        if (!f->label)
-                return 1;
-        assert(f->values);
-        while (f->values[n])
+        if (f->label)
+                ret[n++] = (MetricLabel){ f->label, f->values };
+        for (const MetricLabel *l = f->more; l && l->name; l++) {
+                assert(n > 0 && n < METRIC_LABELS_MAX);
+                ret[n++] = *l;
+        }
+        return n;
+}
+
+static size_t count_values(const MetricLabel *l) {
+        size_t n = 0;
+
+        assert(l->values);
+        while (l->values[n])
                 n++;
+        return n;
+}
+
+/* One for each combination of values. */
+static size_t count_series(const MetricFamily *f) {
+        MetricLabel labels[METRIC_LABELS_MAX];
+        size_t n_labels = metric_labels(f, labels), n = 1;
+
+        for (size_t i = 0; i < n_labels; i++)
+                n *= count_values(labels + i);
         return n;
 }
 
 static int family_init(Family *f, const MetricFamily *meta) {
         f->meta = meta;
-        f->n_series = count_values(meta);
+        f->n_series = count_series(meta);
         f->series = new0(Series, f->n_series);
         if (!f->series)
                 return -ENOMEM;
@@ -106,6 +126,21 @@ static Series *find_series(const Metrics *m, size_t family, size_t value_index) 
         assert(family < m->n_families);
         assert(value_index < m->families[family].n_series);
         return m->families[family].series + value_index;
+}
+
+size_t metrics_index(const Metrics *m, size_t family, const size_t values[METRIC_LABELS_MAX]) {
+        MetricLabel labels[METRIC_LABELS_MAX];
+        size_t n_labels, index = 0;
+
+        if (!m)
+                return 0;
+        assert(family < m->n_families);
+        n_labels = metric_labels(m->families[family].meta, labels);
+        for (size_t i = 0; i < n_labels; i++) {
+                assert(values[i] < count_values(labels + i));
+                index = index * count_values(labels + i) + values[i];
+        }
+        return index;
 }
 
 void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n) {
@@ -186,17 +221,27 @@ void metrics_add_header(StrBuf *b, const char *name, const char *type, const cha
         strbuf_addf(b, "\n# TYPE %s %s\n", name, type);
 }
 
+/* Of a series, each label with its value. */
+static void add_labels(StrBuf *b, const MetricFamily *f, size_t value_index) {
+        MetricLabel labels[METRIC_LABELS_MAX];
+        size_t n = metric_labels(f, labels), values[METRIC_LABELS_MAX];
+
+        for (size_t i = n; i-- > 0; value_index /= count_values(labels + i))
+                values[i] = value_index % count_values(labels + i);
+        for (size_t i = 0; i < n; i++) {
+                strbuf_addf(b, "%s%s=\"", i > 0 ? "," : "", labels[i].name);
+                add_escaped(b, labels[i].values[values[i]], true);
+                strbuf_add_char(b, '"');
+        }
+}
+
 /* name_suffix{label="value",le="bound"}, as much of it as there is, and a space. bound: NULL for none. */
 static void add_series_name(StrBuf *b, const MetricFamily *f, size_t value_index, const char *suffix,
                             const double *bound) {
         strbuf_addf(b, "%s%s", f->name, suffix);
         if (f->label || bound)
                 strbuf_add_char(b, '{');
-        if (f->label) {
-                strbuf_addf(b, "%s=\"", f->label);
-                add_escaped(b, f->values[value_index], true);
-                strbuf_add_char(b, '"');
-        }
+        add_labels(b, f, value_index);
         if (bound) {
                 strbuf_add(b, f->label ? ",le=\"" : "le=\"");
                 metrics_add_number(b, *bound);

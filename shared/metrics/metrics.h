@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "macro.h"
 #include "string-util.h"
@@ -15,6 +16,13 @@
 typedef struct Metrics Metrics;
 
 typedef enum MetricType { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM } MetricType;
+
+typedef struct MetricLabel {
+        const char *name;
+        const char *const *values; /* NULL-terminated */
+} MetricLabel;
+
+#define METRIC_LABELS_MAX 3u
 
 typedef struct MetricFamily {
         const char *name; /* "vesper_agent_evictions_total" */
@@ -24,6 +32,7 @@ typedef struct MetricFamily {
         const char *const *values; /* of the label, NULL-terminated */
         const double *buckets;     /* histogram: upper bounds, ascending, without +Inf */
         size_t n_buckets;
+        const MetricLabel *more; /* labels beside the first, up to one without a name; NULL: none */
 } MetricFamily;
 
 /* The table must outlive the object; metrics are named by their index in it. */
@@ -31,6 +40,9 @@ int metrics_new(const MetricFamily *families, size_t n_families, Metrics **ret);
 Metrics *metrics_free(Metrics *m);
 DEFINE_FREEP(Metrics, metrics_free);
 
+/* The value_index of a series of a family with several labels: the index of each label's value, in their
+ * order. */
+size_t metrics_index(const Metrics *m, size_t family, const size_t values[METRIC_LABELS_MAX]);
 /* value_index: of the label's value; 0 without label. A NULL Metrics is fine: nothing is counted. */
 void metrics_add(Metrics *m, size_t family, size_t value_index, uint64_t n);
 void metrics_set(Metrics *m, size_t family, size_t value_index, double value);
@@ -38,3 +50,6 @@ void metrics_observe(Metrics *m, size_t family, size_t value_index, double value
 double metrics_value(const Metrics *m, size_t family, size_t value_index); /* a histogram's: its count */
 /* Prometheus text format 0.0.4, the process's own figures (process_*) included. */
 void metrics_format(const Metrics *m, StrBuf *b);
+/* The file at template_path goes to f, and in the place of its line "@METRICS@" the families, in man(7).
+ * -EINVAL: a template without that line. For packaging/meson.build. */
+int metrics_reference(FILE *f, const char *template_path, const MetricFamily *families, size_t n_families);

@@ -181,10 +181,82 @@ static void test_process(void **state) {
         close(fd);
 }
 
+static const char *const verbs[] = { "ask", "end", NULL };
+static const char *const ways[] = { "ok", "failed", "late", NULL };
+static const MetricLabel more_labels[] = { { "verb", verbs }, { "way", ways }, {} };
+static const MetricFamily crossed = {
+        .name = "t_calls_total",
+        .type = METRIC_COUNTER,
+        .help = "Calls - all.",
+        .label = "lane",
+        .values = lanes,
+        .more = more_labels,
+};
+
+static void test_several_labels(void **state) {
+        _cleanup_(metrics_freep) Metrics *m = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t n = 0;
+
+        assert_return_code(metrics_new(&crossed, 1, &m), 0);
+        for (size_t lane = 0; lane < 2; lane++)
+                for (size_t verb = 0; verb < 2; verb++)
+                        for (size_t way = 0; way < 3; way++) {
+                                size_t index = metrics_index(m, 0, (size_t[]){ lane, verb, way });
+
+                                assert_int_equal(index, n++);
+                                metrics_add(m, 0, index, 100 * lane + 10 * verb + way);
+                        }
+        text = format_ours(m);
+        assert_non_null(strstr(text, "\nt_calls_total{lane=\"urgent\",verb=\"ask\",way=\"ok\"} 0\n"));
+        assert_non_null(strstr(text, "\nt_calls_total{lane=\"urgent\",verb=\"end\",way=\"late\"} 12\n"));
+        assert_non_null(strstr(text, "\nt_calls_total{lane=\"bulk\",verb=\"ask\",way=\"failed\"} 101\n"));
+        assert_non_null(strstr(text, "\nt_calls_total{lane=\"bulk\",verb=\"end\",way=\"late\"} 112\n"));
+        assert_int_equal(metrics_index(NULL, 0, (size_t[]){ 1, 1, 1 }), 0);
+}
+
+/* The file at `path` with that text. */
+static void put_file(const char *path, const char *text) {
+        FILE *f = fopen(path, "we");
+
+        assert_non_null(f);
+        assert_true(fputs(text, f) >= 0);
+        assert_int_equal(fclose(f), 0);
+}
+
+static void test_reference(void **state) {
+        char path[] = "/tmp/test-metrics-XXXXXX", *text = NULL;
+        size_t size;
+        FILE *f;
+        int fd = mkstemp(path);
+
+        assert_return_code(fd, errno);
+        close(fd);
+        put_file(path, ".SH A\n@METRICS@\n.SH B\n");
+        f = open_memstream(&text, &size);
+        assert_non_null(f);
+        assert_return_code(metrics_reference(f, path, &crossed, 1), 0);
+        fclose(f);
+        assert_string_equal(text,
+                            ".SH A\n.TP\n.B t_calls_total\nCounter. Calls \\- all.\nLabel\n.BR lane :\n"
+                            "urgent,\nbulk.\nLabel\n.BR verb :\nask,\nend.\nLabel\n.BR way :\nok,\n"
+                            "failed,\nlate.\n.SH B\n");
+        free(text);
+
+        print_message("  no place for them, no file\n");
+        put_file(path, ".SH A\n");
+        f = fopen("/dev/null", "we");
+        assert_int_equal(metrics_reference(f, path, &crossed, 1), -EINVAL);
+        unlink(path);
+        assert_int_equal(metrics_reference(f, path, &crossed, 1), -ENOENT);
+        fclose(f);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_format),      cmocka_unit_test(test_values),
-                cmocka_unit_test(test_gauge_texts), cmocka_unit_test(test_without_metrics),
+                cmocka_unit_test(test_format),         cmocka_unit_test(test_values),
+                cmocka_unit_test(test_gauge_texts),    cmocka_unit_test(test_without_metrics),
+                cmocka_unit_test(test_several_labels), cmocka_unit_test(test_reference),
                 cmocka_unit_test(test_process),
         };
         return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
