@@ -54,9 +54,23 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                          .n_buckets = ELEMENTSOF(seconds_buckets) },
         [METRIC_TERMINATION_TOKENS] =
                 GAUGE("termination_tokens", "Machines that may be ended at once before the rate holds."),
+        [METRIC_BLOCKED] = { .name = "vesper_coordinator_removals_blocked",
+                             .type = METRIC_GAUGE,
+                             .help = "Nodes whose removal waits for something of that kind, now. One that "
+                                     "waits for "
+                                     "several counts for each.",
+                             .label = "reason",
+                             .values = blocked_by_names },
+        [METRIC_BLOCKED_SECONDS] = { .name = "vesper_coordinator_removals_blocked_seconds_total",
+                                     .type = METRIC_COUNTER,
+                                     .help = "Seconds that removals waited so, as they were from one scrape "
+                                             "to the "
+                                             "next.",
+                                     .label = "reason",
+                                     .values = blocked_by_names },
         [METRIC_PROTECTED_SECONDS] =
                 COUNTER("protected_seconds_total",
-                        "Seconds that drains waited for pods which opted out of eviction."),
+                        "Seconds that drains waited for pods which opted out of eviction, so far."),
         [METRIC_EVICTIONS] = { .name = "vesper_coordinator_evictions_total",
                                .type = METRIC_COUNTER,
                                .help = "Answers to evictions.",

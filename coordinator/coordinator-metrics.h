@@ -17,6 +17,8 @@ typedef enum CoordinatorMetric {
         METRIC_TERMINATIONS_FINISHED,
         METRIC_TERMINATION_SECONDS, /* from deletionTimestamp seen to gone */
         METRIC_TERMINATION_TOKENS,  /* left of the rate of terminations */
+        METRIC_BLOCKED,             /* removals, by what they wait for, now */
+        METRIC_BLOCKED_SECONDS,     /* that they did, by reason */
         METRIC_PROTECTED_SECONDS,   /* that drains waited for pods which opted out */
         METRIC_EVICTIONS,           /* by answer */
         METRIC_EVICTIONS_IN_FLIGHT,

@@ -42,7 +42,8 @@ typedef struct Removal {
         char *node;
         NodeTermination *termination;
         NodeTerminationState state; /* as of the last step */
-        usec_t since_usec;          /* of that state, loop_now() */
+        usec_t counted_usec; /* loop_now(): as far as it is counted how long it waits for protected pods */
+        usec_t blocked_usec; /* the same of what blocks it */
         usec_t stepped_usec;        /* the last step, loop_now() */
         usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
 } Removal;
@@ -267,6 +268,8 @@ static void unmeasure(Leading *l) {
                 metrics_set(l->o.metrics, gauges[i], 0, 0);
         for (size_t i = 0; i < _NODE_TERMINATION_STATE_MAX; i++)
                 metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, 0);
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                metrics_set(l->o.metrics, METRIC_BLOCKED, i, 0);
 }
 
 Leading *leading_free(Leading *l) {
@@ -392,17 +395,30 @@ void leading_reconfigured(Leading *l) {
 
 /* -- reconcile ------------------------------------------------------------------------------------------ */
 
+/* Whole seconds; the rest is counted with the next ones. */
+static uint64_t take_seconds(usec_t *since_usec, usec_t now_usec) {
+        uint64_t sec = usec_sub(now_usec, *since_usec) / USEC_PER_SEC;
+
+        *since_usec = usec_add(*since_usec, sec * USEC_PER_SEC);
+        return sec;
+}
+
+/* As it goes, not only when the wait is over: it may last for days. */
+static void count_protected(Leading *l, Removal *x) {
+        if (x->state == NODE_TERMINATION_PROTECTED)
+                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0,
+                            take_seconds(&x->counted_usec, loop_now(l->env->loop)));
+}
+
 static void removal_note_state(Leading *l, Removal *x) {
         NodeTerminationState s = node_termination_state(x->termination);
         usec_t now = loop_now(l->env->loop);
 
         if (s == x->state)
                 return;
-        if (x->state == NODE_TERMINATION_PROTECTED)
-                metrics_add(l->o.metrics, METRIC_PROTECTED_SECONDS, 0,
-                            usec_sub(now, x->since_usec) / USEC_PER_SEC);
+        count_protected(l, x);
         x->state = s;
-        x->since_usec = now;
+        x->counted_usec = now;
         on_moved(l);
 }
 
@@ -436,7 +452,7 @@ static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
 
         if (!x)
                 return -ENOMEM;
-        x->since_usec = loop_now(l->env->loop);
+        x->counted_usec = x->blocked_usec = loop_now(l->env->loop);
         x->deleted_usec = node_termination_begun(n, loop_wall(l->env->loop));
         r = free_and_strdup(&x->node, n->object.meta.name);
         if (r >= 0)
@@ -594,14 +610,31 @@ static void measure_reboots(Leading *l) {
         metrics_set(l->o.metrics, METRIC_REBOOTS_WAITING, 0, (double) waiting);
 }
 
+static void count_blocked(Leading *l, Removal *x, size_t blocked[_BLOCKED_BY_MAX]) {
+        uint64_t sec = take_seconds(&x->blocked_usec, loop_now(l->env->loop));
+        bool by[_BLOCKED_BY_MAX];
+
+        node_termination_blocked_by(x->termination, by);
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++) {
+                blocked[i] += by[i];
+                if (by[i])
+                        metrics_add(l->o.metrics, METRIC_BLOCKED_SECONDS, i, sec);
+        }
+}
+
 void leading_measure(Leading *l) {
-        size_t states[_NODE_TERMINATION_STATE_MAX] = {};
+        size_t states[_NODE_TERMINATION_STATE_MAX] = {}, blocked[_BLOCKED_BY_MAX] = {};
         const TokenBucket *rate = &l->o.pace->terminations;
         double tokens = rate->started ? (double) rate->tokens_micro / 1e6 : TERMINATIONS_BURST;
         Removal *x;
 
-        HASHMAP_FOREACH (x, l->removals)
+        HASHMAP_FOREACH (x, l->removals) {
                 states[x->state]++;
+                count_protected(l, x);
+                count_blocked(l, x, blocked);
+        }
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                metrics_set(l->o.metrics, METRIC_BLOCKED, i, (double) blocked[i]);
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 metrics_set(l->o.metrics, METRIC_TERMINATIONS, i, (double) states[i]);
         metrics_set(l->o.metrics, METRIC_TERMINATION_TOKENS, 0, tokens);

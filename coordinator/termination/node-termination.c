@@ -858,6 +858,22 @@ bool node_termination_awaits_pods(const NodeTermination *t) {
                (!t->drain || node_drain_awaits_pods(t->drain));
 }
 
+void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]) {
+        const char *machine = termination_report_blocked_reason(t->report);
+        const DrainBlocker *b = NULL;
+        size_t n = 0;
+
+        memset(ret, 0, _BLOCKED_BY_MAX * sizeof(bool));
+        if (t->drain)
+                b = node_drain_blockers(t->drain, &n);
+        for (size_t i = 0; i < n; i++)
+                blocked_by_pod(b + i, loop_wall(t->env->loop), ret);
+        if (t->state == NODE_TERMINATION_VOLUMES && t->n_volumes > 0)
+                ret[BLOCKED_BY_VOLUMES_ATTACHED] = true;
+        if (machine)
+                ret[blocked_by_from_reason(machine)] = true;
+}
+
 NodeTerminationState node_termination_state(const NodeTermination *t) {
         return t->state;
 }

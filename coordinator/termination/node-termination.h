@@ -25,6 +25,7 @@
  *   vesper.sh/TerminationBlocked, retried for ever.
  */
 
+#include "blocked-by.h"
 #include "cloud.h"
 #include "cluster-view.h"
 #include "coordinator-config.h"
@@ -91,6 +92,8 @@ bool node_termination_drains(const NodeTermination *t);
 /* Is what its pods do what it waits for? They hold it, or its agent drains them; not while all that are left
  * are held by budgets, nor in the hands of load balancers, of volumes or of its cloud. */
 bool node_termination_awaits_pods(const NodeTermination *t);
+/* What keeps it from going on, now. */
+void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
 /* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that

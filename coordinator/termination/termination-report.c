@@ -386,6 +386,10 @@ void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
                 claim_status_set_cloud_error(s, NULL);
 }
 
+const char *termination_report_blocked_reason(const TerminationReport *r) {
+        return r->blocked_reason;
+}
+
 void termination_report_rate_limited(TerminationReport *r) {
         if (r->rate_told)
                 return;

@@ -37,6 +37,7 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
                                 const char *message);
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s);
+const char *termination_report_blocked_reason(const TerminationReport *r); /* NULL: it is not */
 void termination_report_rate_limited(TerminationReport *r);
 /* Node and claim are about to go: what was not told yet waits to see whether they do. stays: somebody else's
  * finalizer keeps that one, and all of it is told now. */

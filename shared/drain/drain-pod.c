@@ -55,6 +55,7 @@ DrainBlocker drain_pod_blocker(const DrainPod *dp) {
                 .detail = strempty(dp->detail),
                 .message = strempty(dp->message),
                 .since_usec = dp->since_usec,
+                .end_usec = m->deletion_usec,
         };
 }
 

@@ -45,6 +45,7 @@ typedef struct DrainBlocker {
         const char *detail;  /* the PDB's name, the annotation's key, or "" */
         const char *message; /* the server's words, or "" */
         usec_t since_usec;   /* wall clock: when this reason began */
+        usec_t end_usec; /* wall clock: when the grace of one that is terminating is over; 0: it is not */
 } DrainBlocker;
 
 /* What a person can do about it, static, without a full stop; NULL: nothing, it passes by itself. */

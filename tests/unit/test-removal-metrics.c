@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "blocked-by.h"
+#include "coordinator-rig.h"
+#include "marks.h"
+#include "page.h"
+
+/* What the metrics say of removals that do not go on, while they do not. */
+
+static uint64_t scrape(CoordinatorRig *r, const char *family) {
+        _cleanup_page_ Page p =
+                page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return page_sum(&p, family);
+}
+
+static uint64_t blocked(CoordinatorRig *r, const char *reason) {
+        _cleanup_free_ char *family =
+                MUST(strf("vesper_coordinator_removals_blocked{reason=\"%s\"}", reason));
+
+        return scrape(r, family);
+}
+
+static uint64_t blocked_seconds(CoordinatorRig *r, const char *reason) {
+        _cleanup_free_ char *family =
+                MUST(strf("vesper_coordinator_removals_blocked_seconds_total{reason=\"%s\"}", reason));
+
+        return scrape(r, family);
+}
+
+static uint64_t blocked_in_all(CoordinatorRig *r) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                n += blocked(r, blocked_by_names[i]);
+        return n;
+}
+
+static void a_pod(CoordinatorRig *r, const char *annotations, bool stuck) {
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web",
+                                             .node = "n0",
+                                             .app = "web",
+                                             .stop_sec = 1,
+                                             .stuck = stuck,
+                                             .annotations = annotations });
+}
+
+static void protected(CoordinatorRig *r, bool on) {
+        if (on)
+                a_pod(r, "{'vesper.sh/do-not-evict':'true'}", false);
+        else
+                fake_merge(r->cluster, FAKE_PODS, "default", "web",
+                           "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null}}}");
+}
+
+static void budget(CoordinatorRig *r, bool on) {
+        if (on) {
+                a_pod(r, NULL, false);
+                fake_add_pdb(r->cluster, NULL, "one", "web", true, "1");
+        } else
+                fake_remove(r->cluster, FAKE_PDBS, "default", "one");
+}
+
+static void budgets(CoordinatorRig *r, bool on) {
+        if (on) {
+                a_pod(r, NULL, false);
+                fake_add_pdb(r->cluster, NULL, "one", "web", true, "0");
+                fake_add_pdb(r->cluster, NULL, "two", "web", true, "0");
+        } else {
+                fake_remove(r->cluster, FAKE_PDBS, "default", "one");
+                fake_remove(r->cluster, FAKE_PDBS, "default", "two");
+        }
+}
+
+static void stuck(CoordinatorRig *r, bool on) {
+        if (on)
+                a_pod(r, NULL, true);
+        else
+                fake_remove(r->cluster, FAKE_PODS, "default", "web");
+}
+
+static void volume(CoordinatorRig *r, bool on) {
+        if (on)
+                fake_put(r->cluster, FAKE_VOLUMEATTACHMENTS,
+                         fj_parse("{'metadata':{'name':'a'},'spec':{'attacher':'x','nodeName':'n0','source':"
+                                  "{'persistentVolumeName':'pv'}},'status':{'attached':true}}"));
+        else
+                fake_remove(r->cluster, FAKE_VOLUMEATTACHMENTS, NULL, "a");
+}
+
+static void machine_is_protected(CoordinatorRig *r, bool on) {
+        rig_machine(r, "n0")->outcome = on ? CLOUD_PROTECTED : CLOUD_OK;
+}
+
+static void machine_is_denied(CoordinatorRig *r, bool on) {
+        rig_machine(r, "n0")->outcome = on ? CLOUD_DENIED : CLOUD_OK;
+}
+
+static void cloud_is_away(CoordinatorRig *r, bool on) {
+        r->toy.turn_outcome = on ? CLOUD_RETRY : CLOUD_OK;
+}
+
+static void test_each_kind(void **state) {
+        static const struct {
+                const char *reason;
+                void (*hold)(CoordinatorRig *r, bool on);
+                unsigned after_sec; /* it is told */
+        } rows[] = {
+                { "Protected", protected, 2 },           { "BlockedByPDB", budget, 2 },
+                { "SeveralPDBs", budgets, 2 },           { "Terminating", stuck, 100 },
+                { "VolumesAttached", volume, 3 },        { "TerminationProtected", machine_is_protected, 2 },
+                { "CloudDenied", machine_is_denied, 2 }, { "CloudUnavailable", cloud_is_away, 2 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                uint64_t seconds, before;
+
+                print_message("  %s\n", rows[i].reason);
+                rig_begin(r, 2, NULL);
+                rows[i].hold(r, true);
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_int_equal(blocked_in_all(r), 0);
+                rig_delete_node(r, "n0");
+                rig_run(r, rows[i].after_sec * USEC_PER_SEC);
+                assert_int_equal(blocked(r, rows[i].reason), 1);
+                assert_int_equal(blocked_in_all(r), 1);
+
+                print_message("    the seconds are counted while they pass\n");
+                before = blocked_seconds(r, rows[i].reason);
+                for (unsigned k = 0; k < 3; k++) {
+                        rig_run(r, 10 * USEC_PER_SEC);
+                        seconds = blocked_seconds(r, rows[i].reason);
+                        assert_in_range(seconds, before + 9, before + 11);
+                        before = seconds;
+                }
+                if (streq(rows[i].reason, "Protected"))
+                        assert_in_range(scrape(r, "vesper_coordinator_protected_seconds_total"), 30, 33);
+
+                print_message("    and no more when it is over\n");
+                rows[i].hold(r, false);
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_MINUTE));
+                rig_run(r, USEC_PER_SEC);
+                assert_int_equal(blocked_in_all(r), 0);
+                seconds = blocked_seconds(r, rows[i].reason);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(blocked_seconds(r, rows[i].reason), seconds);
+                if (streq(rows[i].reason, "Protected"))
+                        assert_in_range(scrape(r, "vesper_coordinator_protected_seconds_total"), 30, 34);
+        }
+}
+
+/* Whoever does not lead any more knows nothing of it. */
+static void test_standby(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        RigCoordinator *a;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        protected(r, true);
+        rig_run(r, USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(blocked(r, "Protected"), 1);
+        a = rig_leader(r);
+        fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
+                   "{'spec':{'holderIdentity':'another','leaseDurationSeconds':600}}");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_null(rig_leader(r));
+        {
+                _cleanup_page_ Page p = page_ask(coordinator_handle, a->coordinator, HTTP_GET, "/metrics");
+
+                assert_int_equal(page_sum(&p, "vesper_coordinator_removals_blocked{reason=\"Protected\"}"),
+                                 0);
+        }
+}
+
+/* A pod on its way, and one that waits for others, block nothing. */
+static void test_what_goes_on(void **state) {
+        static const char *const reasons[] = { "Waiting", "Evicting", "WaitingForPDB", "WaitingForOthers",
+                                               "WaitingForProtected" };
+        bool by[_BLOCKED_BY_MAX] = {};
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(reasons); i++)
+                blocked_by_pod(&(DrainBlocker){ .reason = reasons[i] }, 1000 * USEC_PER_SEC, by);
+        blocked_by_pod(&(DrainBlocker){ .reason = "Terminating", .end_usec = 940 * USEC_PER_SEC },
+                       1000 * USEC_PER_SEC, by);
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                assert_false(by[i]);
+        blocked_by_pod(&(DrainBlocker){ .reason = "Terminating", .end_usec = 939 * USEC_PER_SEC },
+                       1000 * USEC_PER_SEC, by);
+        assert_true(by[BLOCKED_BY_TERMINATING]);
+        blocked_by_pod(&(DrainBlocker){ .reason = "Unheard" }, 1000 * USEC_PER_SEC, by);
+        assert_true(by[BLOCKED_BY_OTHER]);
+        assert_int_equal(blocked_by_from_reason("Other"), BLOCKED_BY_OTHER);
+
+        print_message("  each answer to an eviction that keeps a pod has its own\n");
+        for (EvictionAnswer a = 0; a < _EVICTION_ANSWER_MAX; a++)
+                if (!eviction_answer_is_final(a))
+                        assert_int_not_equal(blocked_by_from_reason(eviction_answer_to_string(a)),
+                                             BLOCKED_BY_OTHER);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_each_kind),
+                cmocka_unit_test(test_standby),
+                cmocka_unit_test(test_what_goes_on),
+        };
+        return cmocka_run_group_tests_name("removal-metrics", tests, NULL, NULL);
+}
