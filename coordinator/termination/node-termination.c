@@ -9,6 +9,7 @@
 #include "node-deadline.h"
 #include "node-pods.h"
 #include "sibling-look.h"
+#include "staying-volumes.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -17,7 +18,7 @@
 
 /* between looks at the cloud while the Node is not Ready */
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
-/* volumes of DaemonSet pods never detach: not waited for longer */
+/* A driver may hang, and whose volume it is may not be known: not waited for longer. */
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 /* No machine is ended by an older proof that nothing runs there. */
 #define PROOF_MAX_USEC (5 * USEC_PER_SEC)
@@ -42,7 +43,8 @@ struct NodeTermination {
         AgentDrain agent;
         usec_t lb_until_usec;
         usec_t stuck_after_usec; /* of DrainRules */
-        size_t n_volumes;
+        StayingVolumes *staying; /* in VOLUMES, where some are attached */
+        size_t n_volumes;        /* that are waited for */
         usec_t volumes_moved_usec;
         usec_t finishing_usec; /* loop_now(): since when it is */
         bool rate_taken, step_again, stepping;
@@ -98,6 +100,7 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
             to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
                 t->drain = node_drain_free(t->drain);
+        t->staying = staying_volumes_free(t->staying);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
@@ -242,6 +245,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         if (!t)
                 return NULL;
         node_drain_free(t->drain);
+        staying_volumes_free(t->staying);
         machine_end_free(t->machine);
         sibling_look_done(&t->sibling);
         claim_status_free(t->status);
@@ -562,29 +566,56 @@ static void drain_again(NodeTermination *t) {
         node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
 }
 
+static void on_staying_changed(void *userdata) {
+        node_termination_step(userdata);
+}
+
+/* Those that are attached, without those of pods that stay there. */
+static size_t count_volumes(NodeTermination *t, size_t *ret_staying) {
+        const KubeVolumeAttachment *v;
+        size_t n = 0;
+
+        *ret_staying = 0;
+        for (HashmapIterator it = {}; cluster_view_iterate_volumes(t->context->view, t->name, &it, &v);)
+                if (t->staying && staying_volumes_has(t->staying, v->pv_name))
+                        (*ret_staying)++;
+                else
+                        n++;
+        return n;
+}
+
+static void look_for_staying(NodeTermination *t) {
+        DrainRules rules = drain_rules(t);
+
+        if (!t->staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &rules,
+                                               on_staying_changed, t, &t->staying) < 0)
+                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
+}
+
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
-        const KubeVolumeAttachment *v;
-        size_t count = 0;
+        size_t staying, count;
 
         if (pod_came(t)) {
                 drain_again(t);
                 return true;
         }
-        for (HashmapIterator it = {}; cluster_view_iterate_volumes(t->context->view, t->name, &it, &v);)
-                count++;
+        count = count_volumes(t, &staying);
         if (count != t->n_volumes) {
                 t->n_volumes = count;
                 t->volumes_moved_usec = now;
         }
         until = usec_add(t->volumes_moved_usec, VOLUMES_SILENCE_USEC);
         if (count > 0 && now < until && !deadline_passed(t)) {
+                look_for_staying(t);
                 requeue_at(t, until);
                 return false;
         }
-        termination_report_volumes(t->report, t->status, count);
+        termination_report_volumes(t->report, t->status, count, staying);
         node_termination_set_state(t, NODE_TERMINATION_TERMINATING,
-                                   count == 0 ? "no volume is attached" : "its volumes have had their time");
+                                   count > 0     ? "its volumes have had their time"
+                                   : staying > 0 ? "no volume is attached but those of pods that stay"
+                                                 : "no volume is attached");
         return true;
 }
 

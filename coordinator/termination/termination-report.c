@@ -292,19 +292,21 @@ void termination_report_drains_again(TerminationReport *r, ClaimStatus *s) {
                                            "a pod was bound to it after all");
 }
 
-void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left) {
+void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left, size_t staying) {
         if (left > 0)
                 log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED,
                           LOG_FIELDS({ "NODE", r->node }),
-                          "Node %s still has %zu volumes attached, of DaemonSet pods or of a driver that "
-                          "hangs: going on",
+                          "Node %s still has %zu volumes attached that no pod which stays is known to "
+                          "mount; their "
+                          "driver may hang. Ending its machine all the same",
                           r->node, left);
         if (s)
-                claim_status_set_condition(s, CLAIM_VOLUMES_DETACHED,
-                                           left == 0 ? CONDITION_TRUE : CONDITION_FALSE,
-                                           left == 0 ? "Detached" : "WaitEnded",
-                                           left == 0 ? "no volume is attached"
-                                                     : "volumes were still attached when the wait ended");
+                claim_status_set_condition(
+                        s, CLAIM_VOLUMES_DETACHED, left == 0 ? CONDITION_TRUE : CONDITION_FALSE,
+                        left == 0 ? "Detached" : "WaitEnded",
+                        left > 0      ? "volumes were still attached when the wait ended"
+                        : staying > 0 ? "no volume is attached but those of pods that stay"
+                                      : "no volume is attached");
 }
 
 static char *names_left(const NodeDrain *drain) {

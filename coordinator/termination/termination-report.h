@@ -29,7 +29,8 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
 bool termination_report_due(TerminationReport *r, const KubePod *pod, usec_t at_usec, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s); /* a pod came since */
-void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left);
+/* left: that were waited for in vain; staying: of pods that stay. */
+void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left, size_t staying);
 /* T has passed; names what is left. drain NULL: nothing was begun. */
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain);
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);

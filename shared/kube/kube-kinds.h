@@ -95,7 +95,8 @@ typedef struct KubePdb {
 extern const KubeKind kube_pdb_kind;
 bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod); /* same namespace, and the selector says so */
 
-/* -- Lease, VolumeAttachment -------------------------------------------------------------------------------------------- */
+/* -- Lease, VolumeAttachment, PersistentVolumeClaim
+ * -------------------------------------------------------------------------------------------- */
 
 extern const KubeKind kube_lease_kind; /* leader election reads the raw JSON; see leader-elector.h */
 
@@ -107,6 +108,24 @@ typedef struct KubeVolumeAttachment {
 } KubeVolumeAttachment;
 
 extern const KubeKind kube_volume_attachment_kind;
+
+typedef struct KubePersistentVolumeClaim {
+        KubeObject object;
+        char *volume_name; /* spec.volumeName, of the PersistentVolume; NULL: not bound */
+} KubePersistentVolumeClaim;
+
+extern const KubeKind kube_pvc_kind;
+
+/* A PersistentVolumeClaim that a pod mounts. */
+typedef struct PodClaim {
+        char *name;
+        bool ephemeral; /* made for this pod, and controlled by it: one of that name that is not is another's
+                         */
+} PodClaim;
+
+/* Of a Pod as JSON. -EINVAL: its volumes cannot be read; -ENOMEM. */
+int pod_claims_decode(const Json *pod, PodClaim **ret, size_t *ret_n);
+void pod_claims_free(PodClaim *claims, size_t n);
 
 /* -- vesper.sh/v1alpha1 ---------------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "alloc-util.h"
 #include "kube-decode.h"
 #include "kube-protobuf.h"
+#include "string-util.h"
 
 static int volume_attachment_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
@@ -52,3 +53,87 @@ const KubeKind kube_volume_attachment_kind = {
         .done = volume_attachment_done,
         .shape = &attachment_shape,
 };
+
+/* -- claims --------------------------------------------------------------------------------------------- */
+
+static int pvc_decode(KubeObject *o, const Json *json, InternPool *pool) {
+        Decoder d = { .object = o, .pool = pool };
+        KubePersistentVolumeClaim *c = (KubePersistentVolumeClaim *) o;
+
+        decode_string(&d, json_path(json, "spec", "volumeName", NULL), "spec.volumeName", &c->volume_name);
+        return decoder_finish(&d);
+}
+
+static void pvc_done(KubeObject *o, InternPool *pool) {
+        free(((KubePersistentVolumeClaim *) o)->volume_name);
+}
+
+/* Read one by one, as JSON. */
+const KubeKind kube_pvc_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "persistentvolumeclaims",
+        .kind = "PersistentVolumeClaim",
+        .namespaced = true,
+        .size = sizeof(KubePersistentVolumeClaim),
+        .decode = pvc_decode,
+        .done = pvc_done,
+};
+
+/* 1: *ret is the claim of this volume; 0: it has none. */
+static int volume_claim(const Json *volume, const char *pod, PodClaim *ret) {
+        const char *name = json_string_or_null(json_get(volume, "name"));
+        const Json *source = json_get(volume, "persistentVolumeClaim");
+
+        *ret = (PodClaim){};
+        if (json_is_object(source)) {
+                const char *claim = json_string_or_null(json_get(source, "claimName"));
+
+                if (isempty(claim))
+                        return -EINVAL;
+                ret->name = strdup(claim);
+        } else if (json_is_object(json_get(volume, "ephemeral"))) {
+                if (isempty(name) || isempty(pod))
+                        return -EINVAL;
+                ret->name = strf("%s-%s", pod, name);
+                ret->ephemeral = true;
+        } else
+                return json_is_object(volume) ? 0 : -EINVAL;
+        return ret->name ? 1 : -ENOMEM;
+}
+
+int pod_claims_decode(const Json *pod, PodClaim **ret, size_t *ret_n) {
+        const char *name = json_string_or_null(json_path(pod, "metadata", "name", NULL));
+        const Json *volumes = json_path(pod, "spec", "volumes", NULL);
+        PodClaim *claims;
+        size_t n = 0;
+
+        assert(ret && ret_n);
+        *ret = NULL;
+        *ret_n = 0;
+        if (!volumes || json_is_null(volumes))
+                return 0;
+        if (!json_is_array(volumes))
+                return -EINVAL;
+        claims = new0(PodClaim, json_size(volumes) + 1);
+        if (!claims)
+                return -ENOMEM;
+        JSON_FOREACH (v, volumes) {
+                int r = volume_claim(v, name, claims + n);
+
+                if (r < 0) {
+                        pod_claims_free(claims, n);
+                        return r;
+                }
+                n += (size_t) r;
+        }
+        *ret = claims;
+        *ret_n = n;
+        return 0;
+}
+
+void pod_claims_free(PodClaim *claims, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(claims[i].name);
+        free(claims);
+}

@@ -113,6 +113,22 @@ static int do_pdb(void) {
 static int do_volume_attachment(void) {
         return decode(&kube_volume_attachment_kind, fuzz_volume_attachment);
 }
+static int do_pvc(void) {
+        return decode(&kube_pvc_kind, fuzz_pvc);
+}
+static int do_pod_claims(void) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        PodClaim *claims = NULL;
+        size_t n = 0;
+        int r;
+
+        r = json_parse(fuzz_pod, strlen(fuzz_pod), strlen(fuzz_pod), &doc, NULL);
+        if (r >= 0)
+                r = pod_claims_decode(json_root(doc), &claims, &n);
+        assert_true(r < 0 || n == 2);
+        pod_claims_free(claims, n);
+        return r;
+}
 static int do_node_pool(void) {
         return decode(&kube_node_pool_kind, fuzz_node_pool);
 }
@@ -707,6 +723,8 @@ static const struct {
         { "Pod, invalid", do_invalid_pod },
         { "PodDisruptionBudget", do_pdb },
         { "VolumeAttachment", do_volume_attachment },
+        { "PersistentVolumeClaim", do_pvc },
+        { "a pod's claims", do_pod_claims },
         { "NodePool", do_node_pool },
         { "NodeClaim", do_node_claim },
         { "Lease", do_lease },

@@ -21,6 +21,7 @@ static const struct {
         { &kube_pdb_kind, fuzz_pdb },
         { &kube_lease_kind, fuzz_lease },
         { &kube_volume_attachment_kind, fuzz_volume_attachment },
+        { &kube_pvc_kind, fuzz_pvc },
         { &kube_node_pool_kind, fuzz_node_pool },
         { &kube_node_claim_kind, fuzz_node_claim },
 };
@@ -81,9 +82,29 @@ static void check_unread(const KubeKind *kind, const char *data, size_t size, co
         }
 }
 
+/* Which claims it mounts: names, or that they cannot be read, and twice the same. */
+static void check_claims(const char *data, size_t size) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        PodClaim *a = NULL, *b = NULL;
+        size_t n = 0, m = 0;
+        int r;
+
+        if (json_parse(data, size, size, &doc, NULL) < 0)
+                return;
+        r = pod_claims_decode(json_root(doc), &a, &n);
+        assert(r == 0 || (r == -EINVAL && n == 0 && !a));
+        assert(pod_claims_decode(json_root(doc), &b, &m) == r && n == m);
+        for (size_t i = 0; i < n; i++)
+                assert(!isempty(a[i].name) && streq(a[i].name, b[i].name) &&
+                       a[i].ephemeral == b[i].ephemeral);
+        pod_claims_free(a, n);
+        pod_claims_free(b, m);
+}
+
 static void check_as_each_kind(const uint8_t *data, size_t size) {
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
 
+        check_claims((const char *) data, size);
         assert(intern_pool_new(&pool) >= 0);
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
                 KubeObject *o = fuzz_object(kinds[i].kind, (const char *) data, size, pool);
@@ -106,6 +127,7 @@ static void check_bent(Draw *d) {
         KubeObject *a, *b;
 
         assert(intern_pool_new(&pool) >= 0);
+        check_claims(text, strlen(text));
         a = fuzz_object(kinds[i].kind, text, strlen(text), pool);
         b = fuzz_object(kinds[i].kind, text, strlen(text), pool);
         assert(!a == !b);

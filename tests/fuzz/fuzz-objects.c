@@ -65,7 +65,10 @@ const char fuzz_pod[] =
         "\"ownerReferences\":[{\"apiVersion\":\"apps/"
         "v1\",\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":\"u-3\",\"controller\":true}],\"finalizers\":"
         "[\"x/y\"]},"
-        "\"spec\":{\"nodeName\":\"n1\",\"priorityClassName\":\"high\",\"priority\":1000,"
+        "\"spec\":{\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"data-web-1\"}},{"
+        "\"name\":"
+        "\"c\",\"ephemeral\":{\"volumeClaimTemplate\":{}}},{\"name\":\"e\",\"emptyDir\":{}}],"
+        "\"nodeName\":\"n1\",\"priorityClassName\":\"high\",\"priority\":1000,"
         "\"terminationGracePeriodSeconds\":90,"
         "\"tolerations\":[{\"key\":\"node.kubernetes.io/"
         "unschedulable\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"},{\"operator\":\"Exists\"},"
@@ -100,6 +103,13 @@ const char fuzz_volume_attachment[] =
         "\"resourceVersion\":\"11\"},"
         "\"spec\":{\"attacher\":\"ebs.csi.aws.com\",\"nodeName\":\"n1\",\"source\":{"
         "\"persistentVolumeName\":\"pv-1\"}},\"status\":{\"attached\":true}}";
+
+const char fuzz_pvc[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"p-c\","
+        "\"namespace\":"
+        "\"d\",\"uid\":\"u-9\",\"resourceVersion\":\"13\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
+        "\"kind\":"
+        "\"Pod\",\"name\":\"p\",\"uid\":\"u-3\",\"controller\":true}]},\"spec\":{\"volumeName\":\"pv-1\"}}";
 
 const char fuzz_node_pool[] =
         "{\"apiVersion\":\"vesper.sh/"

@@ -6,7 +6,7 @@
 #include "fuzz-draw.h"
 #include "kube-kinds.h"
 
-extern const char fuzz_node[], fuzz_pod[], fuzz_pdb[], fuzz_lease[], fuzz_volume_attachment[],
+extern const char fuzz_node[], fuzz_pod[], fuzz_pdb[], fuzz_lease[], fuzz_volume_attachment[], fuzz_pvc[],
         fuzz_node_pool[], fuzz_node_claim[];
 /* A Node whose request for a reboot is granted. */
 extern const char fuzz_reboot_node[];

@@ -193,6 +193,7 @@ static void allow_coordinators(SimWorld *w) {
         allow(w, "create,patch", "", "events", NULL);
         allow(w, "list,watch", "policy", "poddisruptionbudgets", NULL);
         allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
+        allow(w, "get", "", "persistentvolumeclaims", NULL);
         allow(w, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status", NULL);
         allow(w, "list,watch,patch", "vesper.sh", "nodepools", NULL);

@@ -714,6 +714,55 @@ static void test_lease_and_volume(void **state) {
         assert_false(((KubeVolumeAttachment *) inline_volume)->attached);
 }
 
+static void test_claims_of_pods(void **state) {
+        static const struct {
+                const char *spec, *expected; /* NULL: cannot be read */
+        } rows[] = {
+                { "{}", "" },
+                { "{'volumes':null}", "" },
+                { "{'volumes':[]}", "" },
+                { "{'volumes':[{'name':'a','emptyDir':{}},{'name':'b','configMap':{'name':'c'}}]}", "" },
+                { "{'volumes':[{'name':'a','persistentVolumeClaim':{'claimName':'data'}}]}", "data" },
+                { "{'volumes':[{'name':'a','persistentVolumeClaim':{'claimName':'x'}},{'name':'b','emptyDir'"
+                  ":{}},"
+                  "{'name':'c','ephemeral':{'volumeClaimTemplate':{}}},{'name':'d','persistentVolumeClaim':"
+                  "{'claimName':'y','readOnly':true}}]}",
+                  "x p-c! y" },
+                { "{'volumes':{}}", NULL },
+                { "{'volumes':[7]}", NULL },
+                { "{'volumes':[{'name':'a','persistentVolumeClaim':{}}]}", NULL },
+                { "{'volumes':[{'name':'a','persistentVolumeClaim':{'claimName':7}}]}", NULL },
+                { "{'volumes':[{'ephemeral':{}}]}", NULL },
+        };
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *loose = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{" POD ",'spec':%s}", rows[i].spec);
+                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+                _cleanup_strbuf_ StrBuf b = {};
+                PodClaim *claims = NULL;
+                size_t n = 0;
+                int r;
+
+                print_message("  %s\n", rows[i].spec);
+                for (char *c = text; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+                r = pod_claims_decode(json_root(doc), &claims, &n);
+                for (size_t k = 0; k < n; k++)
+                        strbuf_addf(&b, "%s%s%s", k > 0 ? " " : "", claims[k].name,
+                                    claims[k].ephemeral ? "!" : "");
+                pod_claims_free(claims, n);
+                assert_int_equal(r, rows[i].expected ? 0 : -EINVAL);
+                assert_string_equal(strbuf_str(&b), strempty(rows[i].expected));
+        }
+        o = decode_ok(&kube_pvc_kind, *state,
+                      "{'metadata':{'namespace':'d','name':'c'},'spec':{'volumeName':'pv'}}");
+        assert_string_equal(((KubePersistentVolumeClaim *) o)->volume_name, "pv");
+        loose = decode_ok(&kube_pvc_kind, *state, "{'metadata':{'namespace':'d','name':'c'},'spec':{}}");
+        assert_null(((KubePersistentVolumeClaim *) loose)->volume_name);
+}
+
 static void test_node_pool(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *odd = NULL;
         const KubeNodePool *p;
@@ -847,6 +896,7 @@ int main(void) {
                 TEST(test_pod_tolerations),
                 TEST(test_pdb),
                 TEST(test_lease_and_volume),
+                TEST(test_claims_of_pods),
                 TEST(test_node_pool),
                 TEST(test_node_claim),
                 cmocka_unit_test(test_condition_strings),
