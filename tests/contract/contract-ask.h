@@ -60,6 +60,7 @@ extern const KubeKind contract_namespace_kind, contract_event_kind, contract_ndb
 #define POOL_STATUS(n) ((KubeTarget){ .kind = &kube_node_pool_kind, .name = (n), .subresource = "status" })
 #define NDB(n) ((KubeTarget){ .kind = &contract_ndb_kind, .name = (n) })
 #define NDB_STATUS(n) ((KubeTarget){ .kind = &contract_ndb_kind, .name = (n), .subresource = "status" })
+#define PVC(s, n) ((KubeTarget){ .kind = &kube_pvc_kind, .ns = (s), .name = (n) })
 #define ATTACHMENT(n) ((KubeTarget){ .kind = &kube_volume_attachment_kind, .name = (n) })
 
 Answer rig_get(Rig *r, RigWho who, KubeTarget t);

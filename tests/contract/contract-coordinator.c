@@ -61,6 +61,29 @@ static void it_reads(void **state) {
         }
 }
 
+/* Single ones, by name: what a VolumeAttachment and a pod's claim have in common. */
+static void it_reads_claims_of_volumes(void **state) {
+        Rig *r = *state;
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
+        _cleanup_answer_ Answer made = { 0 }, one = { 0 }, none = { 0 }, list = { 0 };
+
+        made = rig_create(r, RIG_ADMIN, PVC(NS, NULL),
+                          "{'metadata': {'name': 'data'}, 'spec': {'volumeName': 'pv', 'accessModes': "
+                          "['ReadWriteOnce'], 'storageClassName': '', 'resources': {'requests': {'storage': "
+                          "'1Gi'}}}}");
+        assert_answer(made, 201, NULL);
+        one = rig_get(r, RIG_COORDINATOR, PVC(NS, "data"));
+        assert_answer(one, 200, NULL);
+        assert_return_code(kube_object_decode(&kube_pvc_kind, one.json,
+                                              kube_client_pool(rig_client(r, RIG_COORDINATOR)), &o),
+                           0);
+        assert_string_equal(CONTAINER_OF(o, KubePersistentVolumeClaim, object)->volume_name, "pv");
+        none = rig_get(r, RIG_COORDINATOR, PVC(NS, "nothing"));
+        assert_answer(none, 404, "NotFound");
+        list = rig_list(r, RIG_COORDINATOR, PVC(NS, NULL), NULL);
+        assert_answer(list, 403, "Forbidden");
+}
+
 static void it_writes_nodes_and_pods(void **state) {
         Rig *r = *state;
         _cleanup_answer_ Answer pod = rig_get(r, RIG_ADMIN, POD(NS, "evicted"));
@@ -262,10 +285,10 @@ static void a_stranger_may_do_nothing(void **state) {
 }
 
 static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(what_it_works_on),          cmocka_unit_test(it_reads),
-        cmocka_unit_test(it_writes_nodes_and_pods),  cmocka_unit_test(it_writes_claims_and_pools),
-        cmocka_unit_test(it_writes_events),          cmocka_unit_test(its_recorder_is_heard),
-        cmocka_unit_test(it_has_one_lease),          cmocka_unit_test(it_may_do_no_more),
-        cmocka_unit_test(a_stranger_may_do_nothing),
+        cmocka_unit_test(what_it_works_on),           cmocka_unit_test(it_reads),
+        cmocka_unit_test(it_reads_claims_of_volumes), cmocka_unit_test(it_writes_nodes_and_pods),
+        cmocka_unit_test(it_writes_claims_and_pools), cmocka_unit_test(it_writes_events),
+        cmocka_unit_test(its_recorder_is_heard),      cmocka_unit_test(it_has_one_lease),
+        cmocka_unit_test(it_may_do_no_more),          cmocka_unit_test(a_stranger_may_do_nothing),
 };
 CONTRACT_SUITE(coordinator, cases);

@@ -37,6 +37,8 @@ DANGEROUS = [("*", "*", "*", "", "", "")] + [(verb, "", "secrets", "", ns, "") f
     ("delete", "", "events", "", "default", ""), ("patch", "policy", "poddisruptionbudgets", "", "default", ""),
     ("delete", "policy", "poddisruptionbudgets", "", "default", ""),
     ("delete", "storage.k8s.io", "volumeattachments", "", "", ""),
+    ("list", "", "persistentvolumeclaims", "", "default", ""), ("patch", "", "persistentvolumeclaims", "", "default", ""),
+    ("get", "", "persistentvolumes", "", "", ""),
     ("patch", "storage.k8s.io", "volumeattachments", "", "", ""),
     ("patch", "apps", "deployments", "", NAMESPACE, ""), ("delete", "apps", "daemonsets", "", "kube-system", ""),
     ("delete", "vesper.sh", "nodepools", "", "", ""), ("create", "vesper.sh", "nodepools", "", "", ""),
