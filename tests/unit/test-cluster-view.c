@@ -189,6 +189,13 @@ static void test_dirty(void **state) {
         strbuf_truncate(&b.trace, 0);
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'disruptionsAllowed':1}}");
         assert_dirty(&b, " pdb:pdb");
+        for (int pass = 1; pass >= 0; pass--) { /* unready pods begin, or cease, to pass it by */
+                fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb",
+                           "{'status':{'currentHealthy':%d,'desiredHealthy':2}}", pass ? 2 : 1);
+                assert_dirty(&b, " pdb:pdb node:a node:b");
+        }
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'currentHealthy':0}}");
+        assert_dirty(&b, " pdb:pdb");
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb",
                    "{'spec':{'selector':{'matchLabels':{'app':'none'}}}}");
         assert_dirty(&b, " pdb:pdb node:a node:b"); /* those it left, too */
@@ -290,6 +297,24 @@ static void test_provider_ids(void **state) {
                           "'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/i-2'}}"));
         fake_world_run(&b.w, 100 * MSEC);
         assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
+
+        print_message("  ... even where only that one names the node, and the first of two that are alike\n");
+        fake_merge(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-0", "{'status':{'nodeName':'late'}}");
+        put_claim(&b, "nc-3", "i-2", NULL);
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
+
+        print_message("  a claim that names a Node of another machine is of this one all the same\n");
+        fake_merge(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1", "{'status':{'nodeName':'late'}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(
+                cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "a"))->object.meta.name, "nc-1");
+
+        print_message("  a node whose providerID is another one is found by that, and by no other\n");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "late", "{'spec':{'providerID':'aws:///us-east-1a/i-7'}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_null(cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-2", NULL));
+        assert_non_null(cluster_view_node_of_provider_id(b.view, "aws:///us-east-1a/i-7", NULL));
 
         print_message("  two nodes: each its own\n");
         fake_add_node(b.w.cluster, "twin", NULL, "i-1", NULL);
@@ -442,11 +467,38 @@ static void test_health(void **state) {
         bench_done(&b);
 }
 
+static void refuse_pods(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->resource && r->resource->id == FAKE_PODS)
+                fault->status = 503;
+}
+
+/* One watch of six that fails is a view that is not whole, and it is whole again when that stands. */
+static void test_health_of_one(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        bench_start(&b);
+        for (unsigned round = 0; round < 2; round++) {
+                fake_world_run(&b.w, USEC_PER_MINUTE);
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_pods, NULL);
+                fake_api_cut_watches(fake_cluster_api(b.w.cluster));
+                fake_world_run(&b.w, USEC_PER_MINUTE);
+                assert_string_equal(strbuf_str(&b.trace), " health:0");
+                fake_api_set_fault(fake_cluster_api(b.w.cluster), NULL, NULL);
+                fake_world_run(&b.w, 2 * USEC_PER_MINUTE);
+                assert_string_equal(strbuf_str(&b.trace), " health:0 health:1");
+                strbuf_truncate(&b.trace, 0);
+        }
+        bench_done(&b);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
                 cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_health),
+                cmocka_unit_test(test_health_of_one),
         };
         return cmocka_run_group_tests_name("cluster-view", tests, NULL, NULL);
 }

@@ -77,6 +77,10 @@ static void test_stand(void **state) {
                 { "... whose machine ends", ASKED, "", BOOT("b1"), "Draining", REBOOT_STAND_LEAVING, false },
                 { "... whose machine was said to end, until a person overruled it", ASKED, "", BOOT("b1"),
                   "Released", REBOOT_STAND_WAITS, false },
+                { "... whose patience ends in this moment", REQUEST("b1", "reboot", "2027-01-15T08:00:00Z"), "",
+                  BOOT("b1"), NULL, REBOOT_STAND_OVER, false },
+                { "granted until this moment", ASKED "," GRANT("a", "2027-01-15T08:00:00Z"), "", BOOT("b1"), NULL,
+                  REBOOT_STAND_EXPIRED, false },
                 { "granted", ASKED "," GRANT("a", SOON), "", READY BOOT("b1"), NULL, REBOOT_STAND_HOLDS,
                   false },
                 { "granted, and waits no longer: it has begun",
@@ -119,10 +123,40 @@ static void test_stand(void **state) {
                 assert_string_equal(c.node, "n");
                 if (c.stand >= REBOOT_STAND_OVER)
                         assert_string_equal(c.id, "a");
-                if (c.stand == REBOOT_STAND_HOLDS || c.stand == REBOOT_STAND_WAITS)
+                if (c.stand == REBOOT_STAND_HOLDS || c.stand == REBOOT_STAND_WAITS ||
+                    c.stand == REBOOT_STAND_LEAVING)
                         assert_int_equal(reboot_case_next(&c), NOW + 600 * USEC_PER_SEC);
-                else if (c.stand != REBOOT_STAND_LEAVING)
+                else
                         assert_int_equal(reboot_case_next(&c), USEC_INFINITY);
+                reboot_case_done(&c);
+                kube_object_unref(&n->object);
+        }
+}
+
+/* An interruption that ends no machine, or none for good, is no reason to refuse. */
+static void test_interruptions(void **state) {
+        static const struct {
+                const char *action, *phase;
+                RebootStand stand;
+        } rows[] = {
+                { "terminate", "Cordoned", REBOOT_STAND_LEAVING }, { "stop", "Drained", REBOOT_STAND_LEAVING },
+                { "none", "Cordoned", REBOOT_STAND_WAITS },        { "reboot", "Draining", REBOOT_STAND_WAITS },
+                { "terminate", "Released", REBOOT_STAND_WAITS },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *annotations =
+                        strf(ASKED ",'" ANNOTATION_INTERRUPTION "':'{\\'id\\':\\'s\\',\\'action\\':\\'%s\\',\\'phase\\':\\'%s\\'}'",
+                             rows[i].action, rows[i].phase);
+                KubeNode *n = node_of(pool, annotations, "", BOOT("b1"));
+                RebootCase c;
+
+                print_message("  %s, %s\n", rows[i].action, rows[i].phase);
+                assert_return_code(reboot_case_read(n, NOW, &c), 0);
+                assert_int_equal(c.stand, rows[i].stand);
                 reboot_case_done(&c);
                 kube_object_unref(&n->object);
         }
@@ -161,6 +195,7 @@ static void test_patch(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stand),
+                cmocka_unit_test(test_interruptions),
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_patch),
         };
