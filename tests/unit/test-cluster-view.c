@@ -304,6 +304,18 @@ static void test_provider_ids(void **state) {
         fake_world_run(&b.w, 100 * MSEC);
         assert_string_equal(cluster_view_claim_of_node(b.view, n)->object.meta.name, "nc-2");
 
+        print_message("  ... be it the first of them\n");
+        fake_add_node(b.w.cluster, "other", NULL, "i-5", NULL);
+        fake_put(b.w.cluster, FAKE_NODECLAIMS,
+                 fj_parse("{'metadata':{'name':'nc-4','finalizers':['a/"
+                          "b'],'deletionTimestamp':'2026-01-01T00:00:00Z'},"
+                          "'spec':{'nodePool':'p','providerID':'aws:///us-east-1a/i-5'},'status':{'nodeName':'other'}}"));
+        fake_world_run(&b.w, 100 * MSEC);
+        put_claim(&b, "nc-5", "i-5", NULL);
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_string_equal(
+                cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "other"))->object.meta.name, "nc-5");
+
         print_message("  a claim that names a Node of another machine is of this one all the same\n");
         fake_merge(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1", "{'status':{'nodeName':'late'}}");
         fake_world_run(&b.w, 100 * MSEC);
