@@ -292,6 +292,14 @@ static void make_timer(SimMachine *m, const char *what, timer_fn fn, Timer **ret
         assert(r >= 0);
 }
 
+/* Every second one is an hour old: what its cloud does not find is no new machine that is not visible yet. */
+static void make_older(SimWorld *w, const SimMachine *m) {
+        char when[RFC3339_MAX];
+
+        rfc3339_format(usec_sub(sim_world_wall(w), USEC_PER_HOUR), when);
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'metadata':{'creationTimestamp':'%s'}}", when);
+}
+
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         _cleanup_free_ char *daemon = NULL;
         FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
@@ -307,6 +315,8 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
         fake_add_node(w->cluster, m->node, ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
+        if (i % 2 == 1)
+                make_older(w, m);
         set_boot_id(w, m);
         m->imds = fake_imds_new(w->loop, m->instance);
         pod.node = m->node;
