@@ -9,7 +9,7 @@
  * 000, seed 002; design.md section 5). The state lives in the API objects; this object is what one leader
  * knows in between, and is built anew by the next.
  *
- *   CHECKING --instance positively gone, twice, Node not Ready-----------------------------> FINISHING
+ *   CHECKING --its machine is gone (machine-end.h), Node not Ready------------------------> FINISHING
  *      |
  *      v
  *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING
@@ -21,8 +21,8 @@
  *   and DRAINING evicts them with the others.
  *
  *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,
- *   whatever is left. A cloud that cannot say or will not: stays in TERMINATING, with the condition
- *   vesper.sh/TerminationBlocked, retried for ever.
+ *   whatever is left. A cloud that cannot say or will not, a machine that nothing proves to be this Node's, or that
+ *   several Nodes call theirs: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
  */
 
 #include "blocked-by.h"

@@ -8,13 +8,15 @@
  *                           finalizer on it, so that it is drained; node-termination.c does the rest
  *   no Node for 2 min       (on our clock, and only while the view stands) the cloud is asked:
  *                              gone, by proof      finalizer off, claim deleted
- *                              there               claim being deleted: ended, then finalizer off
+ *                              there               claim being deleted: proved to be its Node's, ended, then finalizer
+ *                                                  off
  *                                                  else: a condition and an Event; its kubelet may come back
  *                              it cannot say       asked again, with backoff; nothing is taken off
  *   its Node not Ready for 2 min (likewise) the cloud is asked, too:
  *                              gone, by proof, or on its way    the claim is deleted, as a controller of the
  *                                                  cloud would delete the Node (where there is one)
- *                              there, or it cannot say          asked again, every 10 min or with backoff
+ *                              there, or it cannot say          asked again, every 10 min or with backoff; so it is with
+ *                                                  an instance that was never proved to be this Node's
  */
 
 #include "node-termination.h"
