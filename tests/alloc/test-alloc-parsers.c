@@ -442,7 +442,8 @@ static int do_coordinator_config(void) {
 static const char described[] =
         "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>i-"
         "0123456789abcdef0</instanceId><instanceState><name>running</name>"
-        "</instanceState><placement><availabilityZone>eu-west-1a</availabilityZone></placement></item></"
+        "</instanceState><placement><availabilityZone>eu-west-1a</availabilityZone></placement><privateDnsName>n1</privateDnsName>"
+        "<tagSet><item><key>vesper.sh/node</key><value>n1</value></item></tagSet></item></"
         "instancesSet></item></reservationSet><nextToken>n&amp;1</nextToken></DescribeInstancesResponse>";
 
 static int do_ec2_describe(void) {

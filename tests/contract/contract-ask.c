@@ -576,8 +576,9 @@ void rig_make_claim(Rig *r, const char *name) {
                 rig_create(r, RIG_ADMIN, CLAIM(NULL),
                            "{'apiVersion': 'vesper.sh/v1alpha1', 'kind': 'NodeClaim', 'metadata': "
                            "{'name': '%s'}, 'spec': {'nodePool': 'general', 'providerID': "
-                           "'aws:///us-east-1a/i-%s', 'terminationGracePeriod': '30m'}}",
-                           name, name);
+                           "'aws:///us-east-1a/i-%s', 'terminationGracePeriod': '30m', 'nodeName': '%s', "
+                           "'systemUUID': 's-1', 'machineID': 'm-1'}}",
+                           name, name, name);
 
         assert_answer(a, 201, NULL);
 }

@@ -261,7 +261,7 @@ static void schema_of_claims(void **state) {
         static const SchemaRow rows[] = {
                 { "all there is",
                   "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '1h30m', 'expireAfter': "
-                  "'Never'}",
+                  "'Never', 'nodeName': 'n', 'systemUUID': 's', 'machineID': 'm'}",
                   201 },
                 { "force at once", "{'nodePool': 'a', 'providerID': 'b', 'terminationGracePeriod': '0s'}",
                   201 },
@@ -308,6 +308,10 @@ static void schema_of_pools(void **state) {
                   "['d']}]}}",
                   422 },
                 { "no key", "{'selector': {'matchExpressions': [{'operator': 'Exists'}]}}", 422 },
+                { "machines by what kubelets say",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'provider': {'identity': 'ProviderID'}}", 201 },
+                { "machines by hearsay",
+                  "{'selector': {'matchLabels': {'a': 'b'}}, 'provider': {'identity': 'Trusted'}}", 422 },
                 { "a policy of its own",
                   "{'selector': {'matchLabels': {'a': 'b'}}, 'deletionPolicy': 'Forget'}", 422 },
                 { "no duration",
@@ -346,6 +350,9 @@ static void claims_are_immutable(void **state) {
                 { "the same in other words", "{'spec': {'terminationGracePeriod': '1800s'}}", 422 },
                 { "no grace any more", "{'spec': {'terminationGracePeriod': null}}", 422 },
                 { "another machine", "{'spec': {'providerID': 'other'}}", 422 },
+                { "another node", "{'spec': {'nodeName': 'other'}}", 422 },
+                { "another firmware", "{'spec': {'systemUUID': 'other'}}", 422 },
+                { "another installation", "{'spec': {'machineID': 'other'}}", 422 },
                 { "the same grace", "{'spec': {'terminationGracePeriod': '30m'}}", 200 },
                 { "another pool", "{'spec': {'nodePool': 'other'}}", 200 },
         };

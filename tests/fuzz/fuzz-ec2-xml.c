@@ -4,7 +4,7 @@
 
 #include "aws-error.h"
 #include "aws-keys.h"
-#include "ec2-answer.h"
+#include "ec2-identity.h"
 #include "fuzz-draw.h"
 #include "string-util.h"
 #include "xml-reader.h"
@@ -53,6 +53,16 @@ static void check_reader(const char *data, size_t size) {
                 assert(xml_reader_skip(&x) == r); /* an error sticks */
 }
 
+/* Nothing but the Node's very name proves anything. */
+static void check_identity(const Ec2Instance *i) {
+        const char *method = ec2_identity_method(i, "n1");
+        _cleanup_free_ char *message = ec2_identity_unproved_message(i, "n1");
+
+        assert(!method == (!streq_ptr(i->private_dns_name, "n1") && !streq_ptr(i->node_tag, "n1")));
+        assert(message && strstr(message, i->instance_id));
+        assert(ec2_identity_method(i, i->instance_id) && !ec2_identity_method(i, "") && !ec2_identity_method(i, NULL));
+}
+
 static void check_instances(const Ec2Instances *list, int r) {
         assert(r <= 0);
         for (size_t i = 0; i < list->n_items; i++) {
@@ -60,6 +70,7 @@ static void check_instances(const Ec2Instances *list, int r) {
 
                 assert(ec2_provider_id_parse(list->items[i].instance_id, &id) == 0);
                 assert(ec2_instances_find(list, list->items[i].instance_id));
+                check_identity(&list->items[i]);
         }
 }
 
@@ -69,7 +80,9 @@ static const char describe[] =
         "<item>\n<reservationId>r-1</"
         "reservationId>\n<instancesSet>\n<item>\n<instanceId>i-0123456789abcdef0</instanceId>\n"
         "<instanceState>\n<code>16</code>\n<name>running</name>\n</instanceState>\n<placement>\n"
-        "<availabilityZone>eu-west-1a</availabilityZone>\n</placement>\n</item>\n</instancesSet>\n</"
+        "<availabilityZone>eu-west-1a</availabilityZone>\n</placement>\n<privateDnsName>n1</privateDnsName>\n"
+        "<tagSet>\n<item>\n<key>Name</key>\n<value>n1</value>\n</item>\n<item>\n<key>vesper.sh/node</key>\n"
+        "<value>n1</value>\n</item>\n</tagSet>\n</item>\n</instancesSet>\n</"
         "item>\n</reservationSet>\n"
         "<nextToken>n&amp;1</nextToken>\n</DescribeInstancesResponse>\n";
 static const char terminate[] =
