@@ -242,8 +242,9 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
                 .again = sim_check_is_deleting(old),
         };
 
-        /* Who has the time wrong is early or late for that reason. */
-        e.forced = !knows_deadline(c, m) ||
+        /* Who has the time wrong is early or late for that reason. Of a machine that is gone, and its Node with it, nothing
+         * is left that could be too early: the request was on its way. */
+        e.forced = !knows_deadline(c, m) || (!e.node && m->ended) ||
                    (e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline);
         check_place(c, &e);
         check_kind(c, &e);
