@@ -143,10 +143,21 @@ class Cluster(unittest.TestCase):
         self.addCleanup(end)
         return process
 
-    def agent(self, *more):
-        return (AGENT, "--set", "Kubernetes.Kubeconfig=" + self.path("kubeconfig-node-n1"), "--set",
-                "Kubernetes.NodeName=n1", "--set", "Metadata.Endpoint=" + self.endpoints["metadata"]["i-00000001"], "--set",
-                "Agent.StateDirectory=" + self.path("state"), "--set", "Drain.LoadBalancerWaitSec=0", "--set", "Log.Target=text", *more)
+    def agent(self, *more, without=()):
+        """without: keys that a file says."""
+        return (AGENT, *self.settings({
+            "Kubernetes.Kubeconfig": self.path("kubeconfig-node-n1"), "Kubernetes.NodeName": "n1",
+            "Metadata.Endpoint": self.endpoints["metadata"]["i-00000001"], "Agent.StateDirectory": self.path("state"),
+            "Drain.LoadBalancerWaitSec": "0", "Log.Target": "text"}, without), *more)
+
+    def coordinator(self, *more, without=()):
+        return (COORDINATOR, *self.settings({
+            "Kubernetes.Kubeconfig": self.path("kubeconfig-admin"), "Provider.Region": "us-east-1",
+            "Provider.Endpoint": self.endpoints["ec2"], "Log.Target": "text"}, without), *more)
+
+    @staticmethod
+    def settings(values, without):
+        return [a for key, value in values.items() if key not in without for a in ("--set", f"{key}={value}")]
 
     @contextlib.contextmanager
     def playing(self, name, command, words, **environment):
@@ -190,6 +201,58 @@ class Cluster(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertNotIn("unschedulable", self.node()["spec"])
 
+    def reloads(self, name, process, rounds):
+        """(a change, words of the log after the SIGHUP that follows it), one after the other in the same process."""
+        seen = 0
+        for change, *words in rounds:
+            change()
+            process.send_signal(signal.SIGHUP)
+
+            def said(words=words):
+                return process.poll() is not None or all(w in contents(self.path(name + ".log"))[seen:] for w in words)
+
+            wait_for(words, said)
+            self.assertIsNone(process.poll(), contents(self.path(name + ".log")))
+            seen = len(contents(self.path(name + ".log")))
+
+    def writes(self, path, text):
+        def write():
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+
+        return write
+
+    def test_reload(self):
+        """What a daemon takes, what it names, what it keeps; and that it warns of a token that goes over http://."""
+        credential, conf = self.path("kubeconfig-copy"), self.path("daemon.conf")
+        text = "[Log]\nTarget=text\n"
+        head = f"[Kubernetes]\nKubeconfig={credential}\n"
+        for name, source, make, words, key, left in (
+                ("agent", "kubeconfig-node-n1", self.agent, "Watching over node n1",
+                 "[Shutdown]\nRebootPatienceSec={}\n", "[Metadata]\nPollSec=3s\n"),
+                ("coordinator", "kubeconfig-admin", self.coordinator, "The view of the cluster is complete",
+                 "[Budget]\nRebootSlotSec={}\n", "[Lease]\nName=other\n")):
+            with self.subTest(program=name):
+                kubeconfig, log = contents(self.path(source)), self.path(name + ".log")
+                self.writes(credential, kubeconfig)()
+                self.writes(conf, head + text)()
+                process = self.spawn(name, *make("--config", conf, without=("Kubernetes.Kubeconfig", "Log.Target")))
+                wait_for(words, lambda: process.poll() is not None or words in contents(log))
+                self.assertIn("over http://", contents(log))
+                self.reloads(name, process, (
+                    (lambda: None, "(SIGHUP): it is the same; credential read again: token"),
+                    (self.writes(conf, head + key.format("7min") + text), "Sec=7min (was "),
+                    (self.writes(conf, head + key.format("soon")), conf + ":4: ", "What was in force stays"),
+                    (self.writes(conf, head + key.format("7min") + left + text), "nothing was taken; restart to apply " + left.split()[0]),
+                    (self.writes(credential, kubeconfig.replace("http://", "http://other")), "restart to apply its kubeconfig"),
+                    (self.writes(credential, "nonsense: ["), "cannot be read again", credential),
+                    (self.writes(credential, kubeconfig), "credential read again: token"),
+                    (self.writes(conf, head + key.format("8min") + "[Log]\nTarget=json\n"), "[Log] Target=json (was text)"),
+                ))
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(LIMIT), 0, contents(log))
+                self.assertIn('"msg":"', contents(log), "its last words are no JSON")
+
     def node(self):
         token = contents(self.path("kubeconfig-admin")).partition('token: "')[2].partition('"')[0]
         question = urllib.request.Request(self.endpoints["api"] + "/api/v1/nodes/n1",
@@ -199,9 +262,7 @@ class Cluster(unittest.TestCase):
 
     def test_coordinator_and_ctl(self):
         admin = self.path("kubeconfig-admin")
-        coordinator = (COORDINATOR, "--set", "Kubernetes.Kubeconfig=" + admin, "--set", "Provider.Region=us-east-1", "--set",
-                       "Provider.Endpoint=" + self.endpoints["ec2"], "--set", "Log.Target=text")
-        with self.playing("coordinator", coordinator, "The view of the cluster is complete"):
+        with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):
             pass
         code, out, err = run(CTL, "--kubeconfig", admin, "status")
         self.assertEqual(code, 0, err)
