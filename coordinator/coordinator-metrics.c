@@ -25,6 +25,12 @@ static const char *const verb_values[_KUBE_VERB_MAX + 1] = {
 
 static const double seconds_buckets[] = { 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 21600, 86400 };
 
+static const MetricLabel more_of_cloud_calls[] = {
+        { "operation", cloud_operation_names },
+        { "outcome", cloud_outcome_names },
+        {},
+};
+
 #define GAUGE(n, h) \
         { .name = "vesper_coordinator_" n, .type = METRIC_GAUGE, .help = h }
 #define COUNTER(n, h) \
@@ -84,6 +90,15 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                   .help = "Requests to the API server.",
                                   .label = "verb",
                                   .values = verb_values },
+        [METRIC_CLOUD_CALLS] = { .name = "vesper_coordinator_cloud_calls_total",
+                                 .type = METRIC_COUNTER,
+                                 .help = "Answers of the cloud, or of the provider's command; each outcome "
+                                         "but ok is "
+                                         "an error. A turn is the wait for rate and credentials before a "
+                                         "terminate.",
+                                 .label = "provider",
+                                 .values = cloud_provider_names,
+                                 .more = more_of_cloud_calls },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
         [METRIC_ORPHANS] = GAUGE("orphans", "NodeClaims without a Node."),
         [METRIC_REBOOTS_GRANTED] =

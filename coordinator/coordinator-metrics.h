@@ -25,6 +25,7 @@ typedef enum CoordinatorMetric {
         METRIC_EVICTIONS_WAITING,
         METRIC_EVICTION_WINDOW,
         METRIC_API_REQUESTS, /* by verb */
+        METRIC_CLOUD_CALLS,  /* answers, by provider, operation and outcome */
         METRIC_QUEUE_DEPTH,
         METRIC_ORPHANS, /* claims without node */
         METRIC_REBOOTS_GRANTED,

@@ -176,6 +176,20 @@ static void on_health(bool connected, const char *why, void *userdata) {
 
 /* -- metrics and health over HTTP ----------------------------------------------------------------------- */
 
+static void measure_cloud(Coordinator *c) {
+        size_t provider = cloud_provider_index(c->provider);
+
+        for (size_t i = 0; i < _CLOUD_OPERATION_MAX; i++)
+                for (size_t k = 0; k < _CLOUD_OUTCOME_MAX; k++) {
+                        size_t index =
+                                metrics_index(c->metrics, METRIC_CLOUD_CALLS, (size_t[]){ provider, i, k });
+
+                        metrics_add(c->metrics, METRIC_CLOUD_CALLS, index,
+                                    c->provider->answers[i][k] -
+                                            (uint64_t) metrics_value(c->metrics, METRIC_CLOUD_CALLS, index));
+                }
+}
+
 static void measure(Coordinator *c) {
         for (size_t i = 0; i < _KUBE_VERB_MAX; i++) {
                 uint64_t n = kube_client_requests(c->client, (KubeVerb) i);
@@ -185,6 +199,7 @@ static void measure(Coordinator *c) {
         }
         metrics_set(c->metrics, METRIC_NODES, 0, (double) cluster_view_n_nodes(c->view));
         metrics_set(c->metrics, METRIC_CLAIMS, 0, (double) cluster_view_n_claims(c->view));
+        measure_cloud(c);
         if (c->leading)
                 leading_measure(c->leading);
 }

@@ -116,7 +116,7 @@ static void call_finish(Ec2Call *c, CloudResult result) {
         log_debug(p->env->log, "EC2 %s of %s: %s, %s%s%s", c->terminate ? "terminate" : "describe",
                   c->provider_id, cloud_outcome_to_string(result.outcome),
                   instance_state_to_string(result.state), *result.message ? ": " : "", result.message);
-        c->done(&result, c->userdata);
+        cloud_call_answer(&c->call, &result, c->done, c->userdata);
 }
 
 /* For a message just made; NULL was out of memory. */
@@ -470,7 +470,8 @@ static void on_keys(int error, const AwsIdentity *identity, const char *message,
                 call_move(c, NULL);
                 c->stage = EC2_TURN;
                 p->n_turns++;
-                c->done(&(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->userdata);
+                cloud_call_answer(&c->call, &(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->done,
+                                  c->userdata);
         }
         timer_arm_earlier(p->pump, loop_now(p->env->loop));
 }

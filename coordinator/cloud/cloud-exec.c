@@ -107,7 +107,7 @@ static void call_finish(ExecCall *c, CloudResult result) {
         log_debug(p->env->log, "%s %s of %s: %s, %s%s%s", p->command, operation(c), c->shown_id,
                   cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
                   *result.message ? ": " : "", result.message);
-        c->done(&result, c->userdata);
+        cloud_call_answer(&c->call, &result, c->done, c->userdata);
 }
 
 /* -- the answer ----------------------------------------------------------------------------- */
@@ -337,7 +337,8 @@ static void call_admit(ExecCall *c) {
         if (!c->terminate)
                 return call_run(c);
         call_set_stage(c, EXEC_TURN);
-        c->done(&(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->userdata);
+        cloud_call_answer(&c->call, &(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->done,
+                          c->userdata);
 }
 
 /* The first that may go on; NULL: none. */

@@ -12,9 +12,15 @@ static const char *const state_table[_INSTANCE_STATE_MAX] = {
         [INSTANCE_NOT_FOUND] = "not-found",
 };
 
-static const char *const outcome_table[_CLOUD_OUTCOME_MAX] = {
+const char *const cloud_outcome_names[_CLOUD_OUTCOME_MAX + 1] = {
         [CLOUD_OK] = "ok",         [CLOUD_RETRY] = "retry",     [CLOUD_PROTECTED] = "protected",
         [CLOUD_DENIED] = "denied", [CLOUD_INVALID] = "invalid",
+};
+
+const char *const cloud_operation_names[_CLOUD_OPERATION_MAX + 1] = {
+        [CLOUD_DESCRIBE] = "describe",
+        [CLOUD_TURN] = "turn",
+        [CLOUD_TERMINATE] = "terminate",
 };
 
 enum { PROVIDER_EC2, PROVIDER_EXEC, _PROVIDER_MAX };
@@ -44,7 +50,7 @@ InstanceState instance_state_from_string(const char *s) {
 }
 
 const char *cloud_outcome_to_string(CloudOutcome o) {
-        return (int) o >= 0 && o < _CLOUD_OUTCOME_MAX ? outcome_table[o] : NULL;
+        return (int) o >= 0 && o < _CLOUD_OUTCOME_MAX ? cloud_outcome_names[o] : NULL;
 }
 
 int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret,
@@ -102,21 +108,45 @@ CloudMachine *cloud_machine_free(CloudMachine *m) {
         return NULL;
 }
 
+size_t cloud_provider_index(const CloudProvider *p) {
+        for (size_t i = 0; i < _PROVIDER_MAX; i++)
+                if (streq(p->ops->name, cloud_provider_names[i]))
+                        return i;
+        assert(false && "a provider without a name");
+        return 0;
+}
+
+void cloud_call_answer(CloudCall *c, const CloudResult *result, cloud_done_t done, void *userdata) {
+        c->provider->answers[c->operation][result->outcome]++;
+        done(result, userdata);
+}
+
 int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                    CloudCall **ret) {
+        int r;
+
         assert(p && machine && machine->provider_id);
-        return p->ops->describe(p, machine, done, userdata, ret);
+        r = p->ops->describe(p, machine, done, userdata, ret);
+        if (r >= 0)
+                (*ret)->operation = CLOUD_DESCRIBE;
+        return r;
 }
 
 int cloud_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
                CloudCall **ret) {
+        int r;
+
         assert(p && machine && machine->provider_id);
-        return p->ops->turn(p, machine, done, userdata, ret);
+        r = p->ops->turn(p, machine, done, userdata, ret);
+        if (r >= 0)
+                (*ret)->operation = CLOUD_TURN;
+        return r;
 }
 
 int cloud_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
                     cloud_done_t done, void *userdata) {
         assert(turn);
+        turn->operation = CLOUD_TERMINATE;
         return turn->provider->ops->terminate(turn, op_id, pool, guard, done, userdata);
 }
 

@@ -48,7 +48,17 @@ typedef enum CloudOutcome {
         _CLOUD_OUTCOME_MAX,
 } CloudOutcome;
 
+extern const char *const cloud_outcome_names[_CLOUD_OUTCOME_MAX + 1]; /* NULL behind the last */
 const char *cloud_outcome_to_string(CloudOutcome o);
+
+typedef enum CloudOperation {
+        CLOUD_DESCRIBE,
+        CLOUD_TURN,
+        CLOUD_TERMINATE,
+        _CLOUD_OPERATION_MAX
+} CloudOperation;
+
+extern const char *const cloud_operation_names[_CLOUD_OPERATION_MAX + 1];
 
 /* What Node and NodeClaim know of a machine. Borrowed for the call. */
 typedef struct CloudAddress {
@@ -115,10 +125,15 @@ typedef struct CloudProviderOps {
 
 struct CloudProvider {
         const CloudProviderOps *ops;
+        uint64_t answers[_CLOUD_OPERATION_MAX][_CLOUD_OUTCOME_MAX]; /* since it was made */
 };
 struct CloudCall {
         CloudProvider *provider;
+        CloudOperation operation; /* set by who starts it, below */
 };
+
+/* How a provider answers: counted, then told. The call may be freed inside. */
+void cloud_call_answer(CloudCall *c, const CloudResult *result, cloud_done_t done, void *userdata);
 
 typedef struct CloudConfig {
         const char *name;     /* one of cloud_provider_names */
@@ -133,6 +148,8 @@ typedef struct CloudConfig {
 
 /* NULL-terminated: the choices of [Provider] Name=. */
 extern const char *const cloud_provider_names[];
+/* Its index there. */
+size_t cloud_provider_index(const CloudProvider *p);
 
 /* -EINVAL with *reterr_message (static or owned by nobody: print it at once) for a configuration that cannot work. */
 int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);

@@ -93,7 +93,7 @@ static void on_toy_timer(Timer *t, void *userdata) {
                 result = (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         else
                 result = toy_answer(x);
-        x->done(&result, x->userdata);
+        cloud_call_answer(&x->call, &result, x->done, x->userdata);
 }
 
 static ToyCall *toy_call_new(CloudProvider *p, const CloudMachine *machine, cloud_done_t done,

@@ -471,6 +471,10 @@ static void test_turns(void **state) {
         run(w, 2 + ELEMENTSOF(looks));
         assert_int_equal(n_turns, 19);
         assert_int_equal(n_late, 0);
+        assert_int_equal(w->provider->answers[CLOUD_TURN][CLOUD_OK], 19);
+        assert_int_equal(w->provider->answers[CLOUD_DESCRIBE][CLOUD_OK], ELEMENTSOF(looks));
+        assert_int_equal(w->provider->answers[CLOUD_TERMINATE][CLOUD_OK], 1);
+        assert_int_equal(w->provider->answers[CLOUD_TERMINATE][CLOUD_RETRY], 1);
         for (size_t i = 0; i < ELEMENTSOF(turns); i++)
                 cloud_call_free(turns[i]);
         for (size_t i = 0; i < ELEMENTSOF(looks); i++)

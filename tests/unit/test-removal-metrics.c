@@ -210,10 +210,74 @@ static void test_what_goes_on(void **state) {
                                              BLOCKED_BY_OTHER);
 }
 
+static uint64_t cloud_calls(CoordinatorRig *r, const char *operation, const char *outcome) {
+        _cleanup_free_ char *family = MUST(strf(
+                "vesper_coordinator_cloud_calls_total{provider=\"ec2\",operation=\"%s\",outcome=\"%s\"}",
+                operation, outcome));
+
+        return scrape(r, family);
+}
+
+/* Each answer of the cloud counts once, by what was asked and what came of it. */
+static void test_cloud_calls(void **state) {
+        static const struct {
+                CloudOutcome outcome;
+                const char *name;
+        } rows[] = {
+                { CLOUD_PROTECTED, "protected" },
+                { CLOUD_DENIED, "denied" },
+                { CLOUD_RETRY, "retry" },
+                { CLOUD_INVALID, "invalid" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                uint64_t described;
+                ToyMachine *m;
+
+                print_message("  %s\n", rows[i].name);
+                rig_begin(r, 1, NULL);
+                m = rig_machine(r, "n0");
+                described = cloud_calls(r, "describe", "ok") - m->n_described; /* its adoption's */
+                assert_int_equal(described, 1);
+                assert_int_equal(cloud_calls(r, "terminate", "ok"), 0);
+                m->outcome = rows[i].outcome;
+                rig_delete_node(r, "n0");
+                rig_run(r, 40 * USEC_PER_SEC);
+                assert_true(m->n_terminated > 0);
+                assert_int_equal(cloud_calls(r, "terminate", rows[i].name), m->n_terminated);
+                assert_int_equal(cloud_calls(r, "terminate", "ok"), 0);
+                assert_int_equal(cloud_calls(r, "turn", "ok"), m->n_terminated);
+                m->outcome = CLOUD_OK;
+                assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_MINUTE));
+                assert_int_equal(cloud_calls(r, "terminate", "ok"), 1);
+                assert_int_equal(cloud_calls(r, "terminate", rows[i].name), m->n_terminated - 1);
+                assert_int_equal(cloud_calls(r, "describe", "ok"), described + m->n_described);
+        }
+}
+
+/* The real provider, asked by a whole removal. */
+static void test_cloud_calls_of_ec2(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        uint64_t described;
+        (void) state;
+
+        r->use_ec2 = true;
+        rig_begin(r, 1, NULL);
+        rig_run(r, USEC_PER_MINUTE);
+        described = cloud_calls(r, "describe", "ok");
+        rig_delete_node(r, "n0");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(cloud_calls(r, "turn", "ok"), 1);
+        assert_int_equal(cloud_calls(r, "terminate", "ok"), 1);
+        assert_true(cloud_calls(r, "describe", "ok") >= described);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_each_kind),
-                cmocka_unit_test(test_standby),
+                cmocka_unit_test(test_each_kind),    cmocka_unit_test(test_standby),
+                cmocka_unit_test(test_cloud_calls),  cmocka_unit_test(test_cloud_calls_of_ec2),
                 cmocka_unit_test(test_what_goes_on),
         };
         return cmocka_run_group_tests_name("removal-metrics", tests, NULL, NULL);
