@@ -232,6 +232,34 @@ def _pairs(calls):
     return {(c.verb, c.resource) for c in calls}
 
 
+ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
+
+
+def _daemon_with_volume(bed, node, name):
+    """A DaemonSet's pod on that node, and a volume of it that is attached there and stays so. What to delete afterwards."""
+    labels = {"e2e": name}
+    bed.admin.create("/api/v1/persistentvolumes", {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+            "csi": {"driver": "e2e.vesper.sh", "volumeHandle": name}, "claimRef": {"namespace": "default", "name": name}}})
+    bed.admin.create("/api/v1/namespaces/default/persistentvolumeclaims", {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": name,
+            "resources": {"requests": {"storage": "1Gi"}}}})
+    bed.admin.create("/apis/apps/v1/namespaces/default/daemonsets", {
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": {
+            "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node}, "containers": [{"name": "main", "image": "test"}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]}}}})
+    bed.cluster.wait_pods(lambda pods: any(p["metadata"]["labels"].get("e2e") == name and p["status"].get("phase") == "Running"
+                                           for p in pods), node, LIMIT, f"the pod of DaemonSet {name}")
+    bed.admin.create(ATTACHMENTS, {
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name}, "spec": {
+            "attacher": "e2e.vesper.sh", "nodeName": node, "source": {"persistentVolumeName": name}}})
+    return [f"{ATTACHMENTS}/{name}", f"/apis/apps/v1/namespaces/default/daemonsets/{name}",
+            f"/api/v1/namespaces/default/persistentvolumeclaims/{name}", f"/api/v1/persistentvolumes/{name}"]
+
+
 def coordinator_pod(bed, figures):
     """the coordinator as the chart runs it, from its image: its permissions suffice for a node's whole life, and none is idle"""
     world, pool = bed.world, "chart"
@@ -257,12 +285,19 @@ def coordinator_pod(bed, figures):
             assert probe["port"] == "health", probe
             bed.probe(ports["health"], probe["path"])
         bed.probe(ports["metrics"], "/metrics")
-        # A node that somebody deletes, with a budget; its claim follows it. What takes no second is not told in its conditions.
+        made = _daemon_with_volume(bed, node, "stays")
+        # A node that somebody deletes, with a budget, and with the volume of a pod that stays, which nobody waits for; its claim
+        # follows it. What takes no second is not told in its conditions.
         stuck, = bed.cluster.create_pods(node, 1, prefix="stuck", stop="never")
         world.delete_node(node)
         world.wait_condition(node, "DrainInProgress", timeout=LIMIT)
+        begun = time.monotonic()
         bed.admin.delete(f"/api/v1/namespaces/default/pods/{stuck}", {"gracePeriodSeconds": 0})
         world.wait_gone(node)
+        assert time.monotonic() - begun < 60, "the volume of a pod that stays was waited for"
+        assert bed.admin.find(made[0]), "its volume was detached"
+        for path in made:
+            bed.admin.delete(path)
         # A claim with a deadline that has come: a pod is deleted, not evicted.
         world.cluster.create_pods(forced, 1, prefix="slow", grace=7200)
         bed.admin.delete(f"/apis/vesper.sh/v1alpha1/nodeclaims/{world.claims(forced)[0]['metadata']['name']}")
