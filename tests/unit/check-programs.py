@@ -101,9 +101,24 @@ class Credentials(unittest.TestCase):
                     self.assertEqual(code, 1)
                     self.assertIn(path, err)
         self.assertEqual(run(COORDINATOR)[0], 1)
+        code, _, err = run(COORDINATOR, KUBERNETES_SERVICE_HOST="127.0.0.1")
+        self.assertEqual(code, 1)
+        self.assertIn("ServiceAccount", err)
         self.assertEqual(run(CTL, "status")[0], 1)
         self.assertEqual(run(CTL, "status", KUBECONFIG="/a:/b")[0], 1)
         self.assertEqual(run(CTL, "status", KUBERNETES_SERVICE_HOST="127.0.0.1")[0], 1)
+
+    def test_at_its_usual_place(self):
+        """~/.kube/config; and what it names is not there."""
+        with tempfile.TemporaryDirectory() as home:
+            os.mkdir(home + "/.kube")
+            with open(home + "/.kube/config", "w", encoding="utf-8") as f:
+                f.write("current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+                        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+                        "users: [{name: u, user: {tokenFile: /nonexistent/token}}]\n")
+            code, _, err = run(CTL, "status", HOME=home)
+            self.assertEqual(code, 1)
+            self.assertIn("/nonexistent/token", err)
 
     def test_boot_id(self):
         code, _, err = run(AGENT, VESPER_BOOT_ID="nonsense")
