@@ -40,11 +40,12 @@ def _wait_reload(world, daemon, count):
     return _reloads(daemon)[count - 1].text
 
 
-def _plays(world, daemon, path, takes, leaves, wrong):
-    """Three reloads of a daemon that has read the empty file at path: (text of the file, words of the line that follows) each."""
+def _plays(world, daemon, path, begun, takes, leaves, wrong):
+    """Three reloads of a daemon that has read the empty file at path: (text of the file, words of the line that follows) each. begun:
+    what it has said before the first."""
     with _manager(world, daemon) as until, daemon:
         until("READY=1")
-        daemon.wait_line("READY")
+        daemon.wait_line(begun)
         pid = daemon.pid
         for count, (text, words) in enumerate((takes, leaves, wrong), 1):
             _write(path, text)
@@ -67,7 +68,7 @@ def agent_reload(world, figures):
     with world.metadata() as metadata:
         daemon = world.agent(node, metadata)
         daemon.argv += ["--config", path]
-        _plays(world, daemon, path,
+        _plays(world, daemon, path, "READY",
                ("[Log]\nLevel=debug\n", ["took [Log] Level=debug (was info)", "credential read again: client certificate"]),
                ("[Log]\nLevel=debug\n[Drain]\nLoadBalancerWaitSec=7s\n[Shutdown]\nDrain=no\n",
                 ["took [Drain] LoadBalancerWaitSec=7s (was 30s); restart to apply [Shutdown] Drain=no (was yes)"]),
@@ -80,7 +81,7 @@ def coordinator_reload(world, figures):
     _write(path, "")
     daemon = world.coordinator("reload")
     daemon.argv += ["--config", path]
-    _plays(world, daemon, path,
+    _plays(world, daemon, path, "LEASE_ACQUIRED",
            ("[Log]\nLevel=debug\n", ["took [Log] Level=debug (was info)", "credential read again: "]),
            ("[Log]\nLevel=debug\n[Drain]\nProtected=others\n[Lease]\nName=other\n",
             ["took [Drain] Protected=others (was wait); restart to apply [Lease] Name=other (was vesper-coordinator)"]),

@@ -68,6 +68,30 @@ def restarts(bed, node, figures):
     _untouched(bed, node, mark, names)
 
 
+def reloaded(bed, node, figures):
+    """systemctl reload vesper-agent: the same process takes what changed, refuses what is wrong, and keeps its inhibitor"""
+    names = node.create_pods(2, "stay")
+    wait_for(lambda: "vesper-agent" in node.inhibitors(), 20, "logind has the agent's inhibitor")
+    mark, before, path = bed.audit.mark(), node.agent_pid(), "/etc/vesper/agent.conf.d/99-reload.conf"
+    with InhibitorWatch(node) as watch:
+        for text, message, words in (("[Log]\nLevel=debug\n", "CONFIGURATION_RELOADED", "took [Log] Level=debug (was info)"),
+                                     ("[Log]\nLevel=loud\n", "CONFIGURATION_KEPT", "What was in force stays"),
+                                     (None, "CONFIGURATION_RELOADED", "took [Log] Level=info (was debug)")):
+            if text is None:
+                os.remove(node.at(path))
+            else:
+                node.write(path, text)
+            since = time.time()
+            code, said = node.status("systemctl", "reload", "vesper-agent")
+            assert code == 0, f"systemctl reload: status {code}: {said}\n{node.explained(since)}"
+            line = node.wait_said(message, since)
+            assert words in line.text, f"'{words}' is not in: {line.text}"
+    assert node.show("vesper-agent", "ActiveState") == "active", "a reload has ended it"
+    assert node.agent_pid() == before, "it is another process"
+    assert watch.missed == 0, f"the inhibitor was missing at {watch.missed} of {watch.samples} looks"
+    _untouched(bed, node, mark, names)
+
+
 def stopped_units(bed, node, figures):
     """vesper-agent stopped and started, killed; kubelet and containerd restarted: nothing is drained"""
     names = node.create_pods(2, "stay")
@@ -173,4 +197,4 @@ def cancelled(bed, node, figures):
     figures.add("pods evicted: 0")
 
 
-CASES = [restarts, stopped_units, killed_holds, by_hand, held_by_a_pod, cancelled]
+CASES = [restarts, reloaded, stopped_units, killed_holds, by_hand, held_by_a_pod, cancelled]
