@@ -241,14 +241,17 @@ static void check_end(SimCheck *c, const SimMachine *m, const cJSON *old, const 
                 .eviction = c->world->request->subresource,
                 .again = sim_check_is_deleting(old),
         };
+        bool too_late;
 
         /* Who has the time wrong is early or late for that reason. Of a machine that is gone, and its Node with it, nothing
-         * is left that could be too early: the request was on its way. */
-        e.forced = !knows_deadline(c, m) || (!e.node && m->ended) ||
+         * is left that could have more time: the request was on its way. */
+        too_late = !e.node && m->ended;
+        e.forced = !knows_deadline(c, m) || too_late ||
                    (e.deadline != USEC_INFINITY && e.now + own_usec + SIM_SLACK_USEC >= e.deadline);
         check_place(c, &e);
         check_kind(c, &e);
-        check_grace(c, &e);
+        if (!too_late)
+                check_grace(c, &e);
         note_going(c, &e);
 }
 
