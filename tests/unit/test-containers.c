@@ -143,6 +143,55 @@ static void test_ended(void **state) {
                 assert_false(ended(r, "late"));
                 containers_stop(r->containers);
                 assert_false(ended(r, "a"));
+                run(r, 3 * USEC_PER_SEC); /* nothing of it is left on the way */
+                assert_int_equal(r->n_told, 1);
+        }
+}
+
+/* In whatever moment between two looks somebody asks: half a second later it is known. */
+static void test_asked_at_any_time(void **state) {
+        for (unsigned at = 0; at <= 1000; at += 50) {
+                _cleanup_(rig_freep) Rig *r = rig();
+
+                fake_power_set_unit_signals(r->power, false);
+                add(r, "a", 0, false);
+                run(r, 100 * MS);
+                containers_start(r->containers);
+                run(r, 100 * MS);
+                (void) fake_delete(r->world.cluster, FAKE_PODS, "default", "a", -1);
+                run(r, 1200 * MS + at * MS);
+                assert_false(ended(r, "a"));
+                run(r, 490 * MS);
+                assert_false(ended(r, "a"));
+                run(r, 20 * MS);
+                assert_true(ended(r, "a"));
+                assert_int_equal(r->n_told, 1);
+        }
+}
+
+/* It had ended, and runs once more: it has not ended, until it ends again. */
+static void test_runs_once_more(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig();
+        char uid[64];
+
+        fake_cluster_set_kubelet(r->world.cluster, "n1", false);
+        add(r, "a", 20, false);
+        run(r, 100 * MS);
+        (void) snprintf(
+                uid, sizeof(uid), "%s",
+                fj_string(fake_get(r->world.cluster, FAKE_PODS, "default", "a"), "metadata", "uid", NULL));
+        containers_start(r->containers);
+        run(r, 100 * MS);
+        for (unsigned round = 1; round <= 2; round++) {
+                fake_merge(r->world.cluster, FAKE_PODS, "default", "a", "{'status':{'phase':'Pending'}}");
+                assert_false(containers_have_ended(r->containers, uid));
+                run(r, 2 * USEC_PER_SEC);
+                assert_true(containers_have_ended(r->containers, uid));
+                assert_int_equal(r->n_told, round);
+                fake_merge(r->world.cluster, FAKE_PODS, "default", "a", "{'status':{'phase':'Running'}}");
+                run(r, 2 * USEC_PER_SEC);
+                assert_false(containers_have_ended(r->containers, uid));
+                assert_int_equal(r->n_told, round);
         }
 }
 
@@ -266,6 +315,7 @@ static void test_unknown(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cgroups),    cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_asked_at_any_time), cmocka_unit_test(test_runs_once_more),
                 cmocka_unit_test(test_asked_late), cmocka_unit_test(test_started_again),
                 cmocka_unit_test(test_silent),     cmocka_unit_test(test_silent_at_first),
                 cmocka_unit_test(test_unknown),

@@ -36,6 +36,7 @@ typedef struct Lookout {
         usec_t answered_usec, at_usec, gap_usec;
         char warning[512];
         bool refused; /* nobody listens there */
+        usec_t reply_delay_usec;
 } Lookout;
 
 static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
@@ -76,6 +77,7 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         const Lookout *l = userdata;
 
         ret_fault->refuse = l->refused;
+        ret_fault->reply_delay_usec = l->reply_delay_usec;
 }
 
 static Lookout *lookout_new(void) {
@@ -247,6 +249,7 @@ static void test_notice(void **state) {
         assert_int_equal(l->notice->kind, NOTICE_SPOT);
         assert_int_equal(l->notice->certainty, NOTICE_CERTAIN);
         assert_true(l->notice->deadline_usec == end);
+        assert_int_equal(l->notice->announced_usec, 0); /* the same */
         assert_true(l->answered_usec == l->at_usec);
         assert_string_equal(l->warning, "");
 
@@ -342,6 +345,119 @@ static void test_clock_is_set(void **state) {
         }
 }
 
+/* What stands there is another time, another action, or the same again after nothing stood there: judged anew, each. */
+static void test_next_notice(void **state) {
+        static const struct {
+                const char *what;
+                const char *first, *second;
+                int64_t first_sec, second_sec; /* from when each begins to stand there */
+                bool same_time;                /* the second has the first's */
+                bool none;                     /* nothing stands there in between */
+                int64_t deadline_sec;          /* of the second, from when it began */
+        } rows[] = {
+                { "another time, which no clock of ours agrees with", "stop", "stop", 110, 7200, false, false, 120 },
+                { "a time that agreed, then one long past", "stop", "stop", 110, -600, false, false, 30 },
+                { "hibernation becomes a stop", "hibernate", "stop", 100, 0, true, false, 80 },
+                { "a stop becomes hibernation", "stop", "hibernate", 100, 0, true, false, 10 },
+                { "an old one, withdrawn and there again", "stop", "stop", -600, 0, true, true, 30 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+                usec_t first = loop_wall(l->loop) + (usec_t) (rows[i].first_sec * (int64_t) USEC_PER_SEC), now;
+
+                print_message("%s\n", rows[i].what);
+                fake_imds_set_action(l->imds, rows[i].first, first);
+                run(l, 10 * USEC_PER_SEC);
+                if (rows[i].none)
+                        fake_imds_clear_action(l->imds);
+                run(l, 10 * USEC_PER_SEC);
+                now = loop_wall(l->loop);
+                fake_imds_set_action(l->imds, rows[i].second,
+                                     rows[i].same_time
+                                             ? first
+                                             : now + (usec_t) (rows[i].second_sec * (int64_t) USEC_PER_SEC));
+                run(l, POLL_USEC);
+                assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+                assert_in_range(l->notice->deadline_usec, now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC,
+                                now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC + POLL_USEC);
+        }
+}
+
+/* A clock that is put right bit by bit, each less than a step: so much time is left as was thought. */
+static void test_clock_creeps(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t began, end;
+
+        loop_virtual_step_wall(l->loop, -7200 * (int64_t) USEC_PER_SEC);
+        began = loop_now(l->loop);
+        fake_imds_set_action(l->imds, "stop", usec_add(loop_wall(l->loop), 7300 * USEC_PER_SEC));
+        run(l, POLL_USEC);
+        for (unsigned i = 0; i < 20; i++) {
+                loop_virtual_step_wall(l->loop, USEC_PER_SEC);
+                run(l, POLL_USEC);
+        }
+        end = usec_sub(loop_from_wall(l->loop, l->notice->deadline_usec), began);
+        assert_in_range(end, 117 * USEC_PER_SEC, 125 * USEC_PER_SEC);
+}
+
+/* Answers that take their time do not slow the looks down, and one that takes longer than a poll is not made good. */
+static void test_slow_answers(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t looks, tokens;
+
+        l->reply_delay_usec = 1500 * USEC_PER_MSEC;
+        run(l, 3 * POLL_USEC);
+        looks = l->n_all;
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->n_all, looks + 20);
+        assert_int_equal(l->gap_usec, POLL_USEC);
+        assert_int_equal(l->answered_usec, l->at_usec);
+
+        /* 401, a token, the question again: 4.5 s. */
+        fake_imds_revoke(l->imds);
+        looks = l->n_all;
+        while (l->n_all == looks)
+                run(l, 10 * USEC_PER_MSEC);
+        l->reply_delay_usec = 0;
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        looks = l->n_all;
+        run(l, POLL_USEC - 20 * USEC_PER_MSEC);
+        assert_in_range(l->n_all - looks, 0, 1);
+
+        /* A token's life counts from when it was asked for. */
+        fake_imds_set_max_ttl(l->imds, 20);
+        fake_imds_revoke(l->imds);
+        run(l, 10 * POLL_USEC);
+        l->reply_delay_usec = 900 * USEC_PER_MSEC;
+        run(l, 10 * POLL_USEC);
+        tokens = fake_imds_n_tokens(l->imds);
+        run(l, 120 * USEC_PER_SEC);
+        assert_in_range(fake_imds_n_tokens(l->imds) - tokens, 11, 13);
+}
+
+/* A look that ended before it knew who had said 404 says nothing to the next one, which finds a notice. */
+static void test_stranger_then_notice(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        size_t none, gets = fake_imds_n_gets(l->imds);
+
+        fake_imds_revoke(l->imds);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(fake_imds_n_gets(l->imds), gets + 3); /* 401, 404, who are you */
+
+        fake_imds_revoke(l->imds);
+        fake_imds_set_instance_id(l->imds, NULL);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        none = l->n_looks[NOTICE_LOOK_NONE];
+        fake_imds_set_instance_id(l->imds, INSTANCE);
+        fake_imds_set_action(l->imds, "terminate", usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC));
+        run(l, 3 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_NONE], none);
+}
+
 /* Each answer and what it means. */
 static void test_answers(void **state) {
         static const struct {
@@ -426,6 +542,12 @@ static void test_revoked(void **state) {
         assert_int_equal(l->look, NOTICE_LOOK_NONE);
         assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 1);
 
+        /* And the next time. */
+        fake_imds_revoke(l->imds);
+        run(l, POLL_USEC);
+        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 2);
+
         fake_imds_garble(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX, "not-a-token-of-theirs");
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
@@ -446,7 +568,11 @@ static void test_token_life(void **state) {
 
         /* A renewal that fails costs nothing while the old one is good, and is tried again. */
         fake_imds_fail(l->imds, FAKE_IMDS_TOKEN, 5, 503);
-        run(l, 21600 / 2 * USEC_PER_SEC + 10 * USEC_PER_MINUTE);
+        run(l, 21600 / 2 * USEC_PER_SEC - 60 * USEC_PER_SEC);
+        assert_int_equal(fake_imds_n_tokens(l->imds), 2);
+        run(l, 100 * USEC_PER_SEC);
+        assert_in_range(fake_imds_n_tokens(l->imds), 2 + 1, 2 + 2); /* once a minute */
+        run(l, 10 * USEC_PER_MINUTE);
         assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
         assert_int_equal(fake_imds_n_tokens(l->imds), 2 + 5 + 1);
 
@@ -516,6 +642,7 @@ static void test_stranger(void **state) {
 static void test_backoff(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
         usec_t longest = 0;
+        size_t looks;
 
         fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
         for (unsigned i = 0; i < 60; i++) {
@@ -535,9 +662,36 @@ static void test_backoff(void **state) {
         run(l, POLL_USEC);
         assert_int_equal(l->gap_usec, POLL_USEC);
         /* Without a backoff a kick changes nothing. */
+        looks = l->n_all;
         l->source->ops->kick(l->source);
-        run(l, POLL_USEC);
+        run(l, POLL_USEC - 1);
+        assert_int_equal(l->n_all, looks);
+        run(l, 1);
         assert_int_equal(l->gap_usec, POLL_USEC);
+
+        /* What failed before says nothing of the next failure; and after a kick nor does that. */
+        fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        looks = l->n_all;
+        run(l, POLL_USEC * 12 / 10);
+        assert_int_equal(l->n_all, looks + 1);
+        run(l, 60 * POLL_USEC);
+        l->source->ops->kick(l->source);
+        run(l, 0);
+        looks = l->n_all;
+        run(l, POLL_USEC * 12 / 10);
+        assert_int_equal(l->n_all, looks + 1);
+
+        /* One look at a time, be it kicked. */
+        fake_imds_fail(l->imds, 0, 0, 0);
+        fake_imds_hang(l->imds, FAKE_IMDS_ALL, UINT32_MAX);
+        l->source->ops->kick(l->source);
+        run(l, 10 * USEC_PER_MSEC);
+        looks = fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds);
+        l->source->ops->kick(l->source);
+        run(l, 10 * USEC_PER_MSEC);
+        assert_int_equal(fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds), looks);
 }
 
 /* Two that start together do not look together. */
@@ -576,7 +730,9 @@ int main(void) {
                 cmocka_unit_test(test_deadline),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
                 cmocka_unit_test(test_notice),        cmocka_unit_test(test_clock),
-                cmocka_unit_test(test_clock_is_set),  cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_clock_is_set),  cmocka_unit_test(test_next_notice),
+                cmocka_unit_test(test_clock_creeps),  cmocka_unit_test(test_slow_answers),
+                cmocka_unit_test(test_stranger_then_notice), cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_token_trouble), cmocka_unit_test(test_revoked),
                 cmocka_unit_test(test_token_life),    cmocka_unit_test(test_stranger),
                 cmocka_unit_test(test_short_tokens),  cmocka_unit_test(test_nobody_listens),
