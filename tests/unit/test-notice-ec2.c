@@ -684,14 +684,26 @@ static void test_backoff(void **state) {
         assert_int_equal(l->n_all, looks + 1);
 
         /* One look at a time, be it kicked. */
+        run(l, 60 * POLL_USEC);
         fake_imds_fail(l->imds, 0, 0, 0);
         fake_imds_hang(l->imds, FAKE_IMDS_ALL, UINT32_MAX);
-        l->source->ops->kick(l->source);
-        run(l, 10 * USEC_PER_MSEC);
         looks = fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds);
+        while (fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds) == looks)
+                run(l, USEC_PER_MSEC);
         l->source->ops->kick(l->source);
         run(l, 10 * USEC_PER_MSEC);
-        assert_int_equal(fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds), looks);
+        assert_int_equal(fake_imds_n_gets(l->imds) + fake_imds_n_tokens(l->imds), looks + 1);
+
+        /* It comes back by itself: what failed before says nothing of the next failure. */
+        fake_imds_hang(l->imds, 0, 0);
+        run(l, 20 * POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
+        run(l, POLL_USEC);
+        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        looks = l->n_all;
+        run(l, POLL_USEC * 12 / 10);
+        assert_int_equal(l->n_all, looks + 1);
 }
 
 /* Two that start together do not look together. */
