@@ -381,6 +381,286 @@ static void test_kick(void **state) {
         assert_false(agent_rig_unschedulable(b.rig));
 }
 
+/* -- deadlines that come and go ------------------------------------------------------------------------------ */
+
+#define SEC USEC_PER_SEC
+
+static usec_t wall(Bench *b) {
+        return loop_wall(b->rig->loop);
+}
+
+static size_t n_deletes(Bench *b) {
+        return fake_api_count_status(fake_cluster_api(b->rig->cluster), FAKE_DELETE, FAKE_PODS, NULL, 200);
+}
+
+/* In a drain that a budget holds up: its pods have 30 s of grace, and are deleted so long before the deadline, two seconds of
+ * which are kept. */
+static void begin_blocked(Bench *b, usec_t lead_usec) {
+        bench_init(b);
+        fake_add_pdb(b->rig->cluster, NULL, "budget", "web", true, "3");
+        begin(b, lead_usec, 0);
+        agent_rig_run(b->rig, SEC);
+        assert_int_equal(reflex_state(b->reflex), REFLEX_DRAINING);
+        assert_int_equal(n_evictions(b), 0);
+}
+
+/* Runs until the first delete; how long from `from` on the wall clock. */
+static usec_t deleted_after(Bench *b, usec_t from, usec_t at_most_usec) {
+        for (usec_t t = 0; t < at_most_usec && n_deletes(b) == 0; t += SEC / 2)
+                agent_rig_run(b->rig, SEC / 2);
+        return n_deletes(b) > 0 ? wall(b) - from : USEC_INFINITY;
+}
+
+/* A machine that goes down first has less time than the notice says; when it stays after all, the pods have theirs again. */
+static void test_shutdown_comes_and_goes(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t start, notice;
+
+        begin_blocked(&b, 10 * USEC_PER_MINUTE);
+        start = wall(&b);
+        notice = reflex_deadline(b.reflex);
+        assert_in_range(notice - start, 9 * USEC_PER_MINUTE, 10 * USEC_PER_MINUTE);
+        reflex_machine_ends(b.reflex, start + 120 * SEC);
+        assert_int_equal(reflex_deadline(b.reflex), start + 118 * SEC);
+        reflex_machine_ends(b.reflex, start + 200 * SEC); /* it has been said by when */
+        assert_int_equal(reflex_deadline(b.reflex), start + 118 * SEC);
+        agent_rig_run(b.rig, 60 * SEC);
+        assert_int_equal(n_deletes(&b), 0);
+        reflex_machine_stays(b.reflex);
+        assert_int_equal(reflex_deadline(b.reflex), notice);
+        assert_in_range(deleted_after(&b, start, 10 * USEC_PER_MINUTE), 8 * USEC_PER_MINUTE, 10 * USEC_PER_MINUTE);
+
+        print_message("once more, and that one is for real\n");
+        {
+                _cleanup_bench_ Bench c;
+
+                begin_blocked(&c, 20 * USEC_PER_MINUTE);
+                start = wall(&c);
+                reflex_machine_ends(c.reflex, start + 120 * SEC);
+                reflex_machine_stays(c.reflex);
+                agent_rig_run(c.rig, 120 * SEC);
+                assert_int_equal(n_deletes(&c), 0);
+                start = wall(&c);
+                reflex_machine_ends(c.reflex, start + 10 * USEC_PER_MINUTE);
+                reflex_machine_ends(c.reflex, start + 120 * SEC); /* nearer */
+                assert_int_equal(reflex_deadline(c.reflex), start + 118 * SEC);
+                assert_in_range(deleted_after(&c, start, 10 * USEC_PER_MINUTE), 80 * SEC, 92 * SEC);
+        }
+}
+
+/* It goes down by so much of its own time, whatever the wall clock is set to. */
+static void test_clock_is_set_in_a_shutdown(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t start;
+
+        begin_blocked(&b, 10 * USEC_PER_HOUR);
+        start = loop_now(b.rig->loop);
+        reflex_machine_ends(b.reflex, wall(&b) + 120 * SEC);
+        agent_rig_run(b.rig, 10 * SEC);
+        loop_virtual_step_wall(b.rig->loop, (int64_t) USEC_PER_HOUR);
+        reflex_follow_clock(b.reflex);
+        agent_rig_run(b.rig, 60 * SEC);
+        assert_int_equal(n_deletes(&b), 0);
+        (void) deleted_after(&b, 0, 10 * USEC_PER_MINUTE);
+        assert_in_range(loop_now(b.rig->loop) - start, 80 * SEC, 92 * SEC);
+}
+
+/* Another's word of when the machine goes down is no notice. */
+static void test_shutdown_is_no_nearer_notice(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t before;
+        Notice n = { .id = (char *) (uintptr_t) "shutdown-1",
+                     .kind = NOTICE_SHUTDOWN,
+                     .source = (char *) (uintptr_t) "logind" };
+
+        begin_blocked(&b, 10 * USEC_PER_MINUTE);
+        n.deadline_usec = wall(&b) + USEC_PER_MINUTE;
+        before = reflex_deadline(b.reflex);
+        reflex_notice(b.reflex, &n);
+        assert_int_equal(reflex_deadline(b.reflex), before);
+}
+
+static void set_claim_deadline(Bench *b, usec_t at) {
+        char text[RFC3339_MAX];
+
+        rfc3339_format(at, text);
+        if (at > 0)
+                fake_merge(b->rig->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'metadata':{'annotations':{'vesper.sh/deadline':'%s'}}}", text);
+        else
+                fake_merge(b->rig->cluster, FAKE_NODES, NULL, RIG_NODE,
+                           "{'metadata':{'annotations':{'vesper.sh/deadline':null}}}");
+        agent_rig_run(b->rig, 100 * USEC_PER_MSEC);
+}
+
+/* The coordinator's T: known from the first moment, taken back, set again, and not the next interruption's. */
+static void test_claim_deadline(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t start, claim, notice;
+
+        bench_init(&b);
+        fake_add_pdb(b.rig->cluster, NULL, "budget", "web", true, "3");
+        start = wall(&b);
+        claim = (start / SEC + 200) * SEC;
+        set_claim_deadline(&b, claim);
+        begin(&b, 10 * USEC_PER_MINUTE, 0);
+        assert_in_range(reflex_deadline(b.reflex), claim - 2 * SEC, claim);
+        agent_rig_run(b.rig, SEC);
+        set_claim_deadline(&b, 0);
+        notice = reflex_deadline(b.reflex);
+        assert_true(notice > start + 9 * USEC_PER_MINUTE);
+        set_claim_deadline(&b, claim);
+        assert_in_range(reflex_deadline(b.reflex), claim - 2 * SEC, claim);
+        set_claim_deadline(&b, claim + 60 * SEC); /* later than before */
+        assert_in_range(reflex_deadline(b.reflex), claim + 58 * SEC, claim + 60 * SEC);
+
+        reflex_cancel(b.reflex, "it was withdrawn");
+        agent_rig_run(b.rig, 2 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_IDLE);
+        assert_null(reflex_notice_now(b.reflex));
+        assert_int_equal(reflex_deadline(b.reflex), USEC_INFINITY);
+        set_claim_deadline(&b, 0);
+        start = wall(&b);
+        begin(&b, 10 * USEC_PER_MINUTE, 0);
+        assert_true(reflex_deadline(b.reflex) > start + 9 * USEC_PER_MINUTE);
+}
+
+/* -- the next interruption ------------------------------------------------------------------------------------ */
+
+static unsigned n_said(Bench *b, const char *part) {
+        unsigned n = 0;
+
+        for (const char *p = strbuf_str(&b->rig->lines); (p = strstr(p, part)); p++)
+                n++;
+        return n;
+}
+
+/* What the first one did, knew and said is over. A budget that gives way afterwards lets nobody go. */
+static void test_next_interruption(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t first, second;
+
+        begin_blocked(&b, 10 * USEC_PER_MINUTE);
+        first = intent_log_find(b.intents, NOTICE_ID)->since_usec;
+        assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_PODS_LEFT, 0), 3);
+        reflex_cancel(b.reflex, "it was withdrawn");
+        assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_PODS_LEFT, 0), 0);
+        agent_rig_run(b.rig, 20 * SEC);
+        assert_null(reflex_notice_now(b.reflex));
+        fake_remove(b.rig->cluster, FAKE_PDBS, "default", "budget");
+        agent_rig_run(b.rig, 60 * SEC);
+        assert_int_equal(n_evictions(&b), 0);
+        assert_int_equal(agent_rig_n_pods(b.rig), 3);
+
+        fake_add_pdb(b.rig->cluster, NULL, "budget", "web", true, "3");
+        begin(&b, 10 * USEC_PER_MINUTE, 30 * SEC);
+        agent_rig_run(b.rig, SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_LB_WAIT);
+        assert_int_equal(intent_log_find(b.intents, NOTICE_ID)->phase, INTENT_CORDONED);
+        agent_rig_run(b.rig, 31 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+        assert_int_equal(intent_log_find(b.intents, NOTICE_ID)->phase, INTENT_DRAINING);
+        second = intent_log_find(b.intents, NOTICE_ID)->since_usec;
+        assert_true(second > first + 100 * SEC);
+}
+
+/* Its time is up with a pod that does not go: said once, and once more by the next. */
+static void test_expires_again(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        fake_add_pod(b.rig->cluster,
+                     &(FakePod){ .name = "stuck", .node = RIG_NODE, .stuck = true, .grace_sec = 1 });
+        agent_rig_run(b.rig, SEC);
+        for (unsigned round = 1; round <= 2; round++) {
+                begin(&b, 20 * SEC, 0);
+                agent_rig_run(b.rig, 30 * SEC);
+                assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+                for (unsigned i = 0; i < 5; i++) {
+                        fake_merge(b.rig->cluster, FAKE_PODS, "default", "stuck",
+                                   "{'metadata':{'labels':{'x':'%u'}}}", 10 * round + i);
+                        agent_rig_run(b.rig, SEC);
+                }
+                assert_int_equal(n_said(&b, " is up with "), round);
+                reflex_cancel(b.reflex, "it was withdrawn");
+                agent_rig_run(b.rig, 5 * SEC);
+                assert_int_equal(reflex_state(b.reflex), REFLEX_IDLE);
+        }
+}
+
+/* -- volumes ---------------------------------------------------------------------------------------------------- */
+
+/* They are waited for while they move: thirty seconds from the last move, whatever else is written on the Node; and never
+ * beyond the deadline. */
+static void test_volumes(void **state) {
+        _cleanup_bench_ Bench b, c;
+
+        bench_init(&b);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'status':{'volumesInUse':['csi/disk-1','csi/disk-2']}}");
+        begin(&b, 10 * USEC_PER_MINUTE, 0);
+        agent_rig_run(b.rig, 10 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_VOLUMES);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-2']}}");
+        for (unsigned i = 0; i < 29; i++) {
+                agent_rig_run(b.rig, SEC);
+                fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'labels':{'beat':'%u'}}}", i);
+        }
+        assert_int_equal(reflex_state(b.reflex), REFLEX_VOLUMES);
+        agent_rig_run(b.rig, 2 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
+
+        bench_init(&c);
+        fake_merge(c.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'volumesInUse':['csi/disk-1']}}");
+        begin(&c, 20 * SEC, 0);
+        agent_rig_run(c.rig, 17 * SEC);
+        assert_int_equal(reflex_state(c.reflex), REFLEX_VOLUMES);
+        agent_rig_run(c.rig, 2 * SEC);
+        assert_int_equal(reflex_state(c.reflex), REFLEX_DRAINED);
+}
+
+/* -- a restart ---------------------------------------------------------------------------------------------------- */
+
+/* What was known before is known: since when it drains, by when the coordinator wants it, and what a clock that was set since
+ * makes of its deadline. */
+static void test_resume(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t start, claim;
+        Notice n = { .id = (char *) (uintptr_t) NOTICE_ID,
+                     .kind = NOTICE_MAINTENANCE,
+                     .source = (char *) (uintptr_t) "test",
+                     .action = (char *) (uintptr_t) "reboot" };
+
+        bench_init(&b);
+        start = wall(&b);
+        agent_rig_run(b.rig, 10 * SEC);
+        /* Made after the drain began, on a node whose cordon it tolerates: nobody waits for it. */
+        fake_add_pod(b.rig->cluster, &(FakePod){ .name = "again", .node = RIG_NODE, .app = "again" });
+        fake_merge(b.rig->cluster, FAKE_PODS, "default", "again", "{'spec':{'tolerations':[{'operator':'Exists'}]}}");
+        claim = (start / SEC + 300) * SEC;
+        set_claim_deadline(&b, claim);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':true}}");
+        agent_rig_run(b.rig, 10 * SEC);
+        n.deadline_usec = wall(&b) + 10 * USEC_PER_MINUTE;
+        assert_return_code(reflex_resume(b.reflex, &n, INTENT_DRAINING, start), 0);
+        assert_in_range(reflex_deadline(b.reflex), claim - 2 * SEC, claim);
+        agent_rig_run(b.rig, 20 * SEC);
+        assert_int_equal(n_evictions(&b), 3);
+        assert_int_equal(agent_rig_n_pods(b.rig), 1);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
+
+        {
+                _cleanup_bench_ Bench c;
+
+                bench_init(&c);
+                n.deadline_usec = wall(&c) + 10 * USEC_PER_MINUTE;
+                n.booted_usec = loop_to_wall(c.rig->loop, 0) - USEC_PER_HOUR; /* set an hour ahead since */
+                assert_return_code(reflex_resume(c.reflex, &n, INTENT_CORDONED, 0), 0);
+                assert_in_range(reflex_deadline(c.reflex), wall(&c) + USEC_PER_HOUR + 9 * USEC_PER_MINUTE,
+                                wall(&c) + USEC_PER_HOUR + 10 * USEC_PER_MINUTE);
+        }
+}
+
 static void test_names(void **state) {
         for (ReflexState s = 0; s < _REFLEX_STATE_MAX; s++)
                 assert_non_null(reflex_state_to_string(s));
@@ -399,6 +679,14 @@ int main(void) {
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_told_only),
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
+                cmocka_unit_test(test_shutdown_comes_and_goes),
+                cmocka_unit_test(test_clock_is_set_in_a_shutdown),
+                cmocka_unit_test(test_shutdown_is_no_nearer_notice),
+                cmocka_unit_test(test_claim_deadline),
+                cmocka_unit_test(test_next_interruption),
+                cmocka_unit_test(test_expires_again),
+                cmocka_unit_test(test_volumes),
+                cmocka_unit_test(test_resume),
                 cmocka_unit_test(test_names),
         };
         return cmocka_run_group_tests_name("reflex", tests, NULL, NULL);
