@@ -237,6 +237,7 @@ static void test_lb_wait_cut_short(void **state) {
                 agent_rig_run(b.rig, USEC_PER_SEC);
                 assert_int_equal(n_evictions(&b), rows[i].drains ? 3 : 0);
                 assert_string_equal(reflex_notice_now(b.reflex)->id, NOTICE_ID);
+                assert_int_equal(agent_rig_said(b.rig, "came nearer"), rows[i].lead_usec < 10 * USEC_PER_MINUTE);
         }
 }
 
@@ -448,6 +449,18 @@ static void test_shutdown_comes_and_goes(void **state) {
         }
 }
 
+/* It says so once, in the middle of a drain. */
+static void test_shutdown_in_a_drain(void **state) {
+        _cleanup_bench_ Bench b;
+        usec_t start;
+
+        begin_blocked(&b, 10 * USEC_PER_MINUTE);
+        agent_rig_run(b.rig, 20 * SEC);
+        start = wall(&b);
+        reflex_machine_ends(b.reflex, start + 120 * SEC);
+        assert_in_range(deleted_after(&b, start, 10 * USEC_PER_MINUTE), 80 * SEC, 92 * SEC);
+}
+
 /* It goes down by so much of its own time, whatever the wall clock is set to. */
 static void test_clock_is_set_in_a_shutdown(void **state) {
         _cleanup_bench_ Bench b;
@@ -525,6 +538,59 @@ static void test_claim_deadline(void **state) {
         assert_true(reflex_deadline(b.reflex) > start + 9 * USEC_PER_MINUTE);
 }
 
+/* It cuts the wait for load balancers short, too. */
+static void test_claim_deadline_while_load_balancers_let_go(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        begin(&b, USEC_PER_HOUR, 30 * SEC);
+        agent_rig_run(b.rig, SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_LB_WAIT);
+        set_claim_deadline(&b, wall(&b) + 20 * USEC_PER_MINUTE);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_LB_WAIT);
+        set_claim_deadline(&b, wall(&b) + 120 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
+}
+
+/* What is seen before our cordon is answered are the marks of an earlier boot, on a node that was opened since: nobody has
+ * overruled this one. */
+static void test_marks_of_before(void **state) {
+        _cleanup_bench_ Bench b;
+
+        bench_init(&b);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE,
+                   "{'metadata':{'annotations':{'vesper.sh/cordoned-by-agent':'{\\'bootID\\':\\'old\\'}'}}}");
+        agent_rig_run(b.rig, SEC);
+        b.rig->request_delay_usec = 500 * USEC_PER_MSEC;
+        begin(&b, 10 * USEC_PER_MINUTE, 0);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'labels':{'x':'y'}}}");
+        agent_rig_run(b.rig, 100 * USEC_PER_MSEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_PLANNED);
+        agent_rig_run(b.rig, 30 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
+        assert_true(agent_rig_unschedulable(b.rig));
+}
+
+/* A pod that comes and goes while the proof is asked for: it is asked for again. */
+static void test_pod_during_the_proof(void **state) {
+        _cleanup_bench_ Bench b;
+        size_t lists;
+
+        bench_init(&b);
+        begin(&b, 10 * USEC_PER_MINUTE, 0);
+        agent_rig_run(b.rig, SEC);
+        lists = fake_api_count(fake_cluster_api(b.rig->cluster), FAKE_LIST, FAKE_PODS, NULL);
+        b.rig->request_delay_usec = 500 * USEC_PER_MSEC;
+        while (reflex_pods_left(b.reflex) > 0)
+                agent_rig_run(b.rig, 10 * USEC_PER_MSEC);
+        agent_rig_run(b.rig, 50 * USEC_PER_MSEC);
+        fake_add_pod(b.rig->cluster, &(FakePod){ .name = "brief", .node = RIG_NODE });
+        fake_remove(b.rig->cluster, FAKE_PODS, "default", "brief");
+        agent_rig_run(b.rig, 10 * SEC);
+        assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
+        assert_int_equal(fake_api_count(fake_cluster_api(b.rig->cluster), FAKE_LIST, FAKE_PODS, NULL), lists + 2);
+}
+
 /* -- the next interruption ------------------------------------------------------------------------------------ */
 
 static unsigned n_said(Bench *b, const char *part) {
@@ -571,16 +637,16 @@ static void test_expires_again(void **state) {
         bench_init(&b);
         fake_add_pod(b.rig->cluster,
                      &(FakePod){ .name = "stuck", .node = RIG_NODE, .stuck = true, .grace_sec = 1 });
-        agent_rig_run(b.rig, SEC);
         for (unsigned round = 1; round <= 2; round++) {
+                fake_add_pod(b.rig->cluster,
+                             &(FakePod){ .name = "late", .node = RIG_NODE, .stuck = true, .grace_sec = 1 });
+                agent_rig_run(b.rig, SEC);
                 begin(&b, 20 * SEC, 0);
                 agent_rig_run(b.rig, 30 * SEC);
                 assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
-                for (unsigned i = 0; i < 5; i++) {
-                        fake_merge(b.rig->cluster, FAKE_PODS, "default", "stuck",
-                                   "{'metadata':{'labels':{'x':'%u'}}}", 10 * round + i);
-                        agent_rig_run(b.rig, SEC);
-                }
+                fake_remove(b.rig->cluster, FAKE_PODS, "default", "late"); /* news, but no other end */
+                agent_rig_run(b.rig, 2 * SEC);
+                assert_int_equal(reflex_pods_left(b.reflex), 1);
                 assert_int_equal(n_said(&b, " is up with "), round);
                 reflex_cancel(b.reflex, "it was withdrawn");
                 agent_rig_run(b.rig, 5 * SEC);
@@ -682,7 +748,11 @@ int main(void) {
                 cmocka_unit_test(test_shutdown_comes_and_goes),
                 cmocka_unit_test(test_clock_is_set_in_a_shutdown),
                 cmocka_unit_test(test_shutdown_is_no_nearer_notice),
+                cmocka_unit_test(test_shutdown_in_a_drain),
                 cmocka_unit_test(test_claim_deadline),
+                cmocka_unit_test(test_claim_deadline_while_load_balancers_let_go),
+                cmocka_unit_test(test_marks_of_before),
+                cmocka_unit_test(test_pod_during_the_proof),
                 cmocka_unit_test(test_next_interruption),
                 cmocka_unit_test(test_expires_again),
                 cmocka_unit_test(test_volumes),
