@@ -271,12 +271,120 @@ static void test_reading(void **state) {
         }
 }
 
+#define SAYS(kind, phase, boot) \
+        "'vesper.sh/interruption':'{\\\"id\\\":\\\"x\\\",\\\"kind\\\":\\\"" kind "\\\",\\\"source\\\":\\\"ec2\\\",\\\"phase\\\":\\\"" phase \
+        "\\\",\\\"bootID\\\":\\\"" boot "\\\"}'"
+#define OTHER_BOOT "ffffffffffffffffffffffffffffffff"
+
+/* What stands there, of this boot or another, overruled or not. */
+static void test_interruptions(void **state) {
+        static const struct {
+                const char *what, *annotations;
+                bool marks, marked, released;
+        } rows[] = {
+                { "none", "'a':'b'", false, false, false },
+                { "of this boot", SAYS("spot", "Draining", BOOT), true, true, false },
+                { "of another boot", SAYS("spot", "Draining", OTHER_BOOT), true, false, false },
+                { "overruled", SAYS("spot", "Released", BOOT), false, false, true },
+                { "overruled in another boot", SAYS("spot", "Released", OTHER_BOOT), false, false, false },
+                { "overruled, and our cordon is left", SAYS("spot", "Released", BOOT) "," MARK, true, false, true },
+                { "garbled", INTERRUPTION, true, false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = strf("{" META ",'annotations':{%s}}}", rows[i].annotations);
+                _cleanup_fixture_ Fixture f = { 0 };
+                KubeNode *n = decode(&f, text);
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_has_marks(n), rows[i].marks);
+                assert_int_equal(node_was_uncordoned(n), rows[i].marks);
+                assert_int_equal(node_is_marked_with(n, "x", BOOT), rows[i].marked);
+                assert_false(node_is_marked_with(n, "y", BOOT));
+                assert_int_equal(node_is_released(n, "x", BOOT), rows[i].released);
+                assert_int_equal(node_is_released(n, NULL, BOOT), rows[i].released);
+                assert_false(node_is_released(n, "y", BOOT));
+        }
+}
+
+/* A person overruled us: our marks go, the cordon is whoever's it is now, and what was overruled stays to be known; but not a
+ * shutdown, and nothing is written twice. */
+static void test_release(void **state) {
+        static const struct {
+                const char *what, *node;
+                bool patch, says_released, takes_interruption;
+        } rows[] = {
+                { "nothing of ours", "{" META "},'spec':{'unschedulable':true}}", false, false, false },
+                { "a spot notice, and the node is open",
+                  "{" META ",'annotations':{" MARK "," SAYS("spot", "Draining", BOOT) "}," LABEL "}}", true, true, false },
+                { "and closed again by a person since",
+                  "{" META ",'annotations':{" MARK "," SAYS("spot", "Draining", BOOT) "}},'spec':{'unschedulable':true}}", true,
+                  true, false },
+                { "a shutdown", "{" META ",'annotations':{" MARK "," SAYS("shutdown", "Draining", BOOT) "}}}", true, false,
+                  true },
+                { "garbled", "{" META ",'annotations':{" MARK "," INTERRUPTION "}}}", true, false, true },
+                { "it says so, and a cordon of ours is left",
+                  "{" META ",'annotations':{" MARK "," SAYS("spot", "Released", BOOT) "}}}", true, false, false },
+                { "it says so already", "{" META ",'annotations':{" SAYS("spot", "Released", BOOT) "}}}", false, false,
+                  false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_fixture_ Fixture f = { 0 };
+                _cleanup_free_ char *patch = NULL;
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_patch_release(decode(&f, rows[i].node), &patch), rows[i].patch);
+                if (!rows[i].patch)
+                        continue;
+                assert_null(strstr(patch, "unschedulable")); /* never ours to open or close */
+                assert_int_equal(strstr(patch, "Released") != NULL, rows[i].says_released);
+                assert_int_equal(strstr(patch, "\"vesper.sh/interruption\":null") != NULL, rows[i].takes_interruption);
+                assert_non_null(strstr(patch, "\"vesper.sh/cordoned-by-agent\":null"));
+        }
+}
+
+/* One condition after the other, as the drain goes on: since when each holds, and that no older word is left. */
+static void test_conditions_change(void **state) {
+        static const struct {
+                const char *what, *conditions;
+                NodeConditions have, wanted;
+                const char *patch;
+        } rows[] = {
+                { "drained at last: since now", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING,
+                  NODE_CONDITIONS_DRAINED,
+                  "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'False',"
+                  "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                  "'lastTransitionTime':'2027-01-15T08:00:00Z'},{'type':'Drained','status':'True','reason':'VesperAgent',"
+                  "'message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z','lastTransitionTime':'2027-01-15T08:00:00Z'}]}}" },
+                { "drained before, and draining again", OWN("DrainInProgress", "False") "," OWN("Drained", "True"),
+                  NODE_CONDITIONS_DRAINED, NODE_CONDITIONS_DRAINING,
+                  "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'True',"
+                  "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                  "'lastTransitionTime':'2027-01-15T08:00:00Z'},{'type':'Drained','$patch':'delete'}]}}" },
+                { "a word of ours that is not true any more is one", OWN("Drained", "False"), NODE_CONDITIONS_DRAINING,
+                  NODE_CONDITIONS_NONE,
+                  "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'Drained','$patch':'delete'}]}}" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *node = strf("{" META "},'status':{'conditions':[%s]}}", rows[i].conditions);
+                _cleanup_fixture_ Fixture f = { 0 };
+                KubeNode *n = decode(&f, node);
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_conditions(n), rows[i].have);
+                assert_json(node_patch_conditions(n, rows[i].wanted, "m", NOW), rows[i].patch);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_mark),       cmocka_unit_test(test_undo),
                 cmocka_unit_test(test_conditions), cmocka_unit_test(test_conditions_patch),
                 cmocka_unit_test(test_boot_id),    cmocka_unit_test(test_boot_of_marks),
-                cmocka_unit_test(test_reading),
+                cmocka_unit_test(test_reading),    cmocka_unit_test(test_interruptions),
+                cmocka_unit_test(test_release),    cmocka_unit_test(test_conditions_change),
         };
         return cmocka_run_group_tests_name("node-marks", tests, NULL, NULL);
 }
