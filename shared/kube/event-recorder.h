@@ -5,7 +5,7 @@
  * core/v1 Events (the kubelet's credential may not write events.k8s.io). Repeats of the same (object, reason, message) within
  * 10 minutes become a count on the first one by PATCH, at most once a minute; over all, a burst of 25 per object and then one per
  * 5 minutes, as client-go's spam filter. Events are told in the background on the bulk lane: a lost Event changes nothing, and
- * none is ever waited for. What is remembered is bounded: 1,024 Events and as many objects, 256 writes waiting, 4 under way.
+ * none is ever waited for. What is remembered is bounded: 1,024 Events and as many objects, 256 writes waiting, 4 under way, 100 a second.
  */
 
 #include "kube-client.h"

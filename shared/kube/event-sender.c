@@ -9,8 +9,12 @@
 #include "list.h"
 #include "log.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 #define IN_FLIGHT_MAX 4u
+/* Thousands of pods that go at one deadline are told of one by one: an API server that answers at once would be busy
+ * with Events alone. */
+#define PER_SECOND 100u
 #define QUEUE_MAX 256u
 #define RETRIES_MAX 3u
 #define BACKOFF_BASE_USEC USEC_PER_SEC
@@ -47,6 +51,7 @@ struct EventSender {
         List in_flight;
         List lost;    /* pushed out; their outcome is told from the loop */
         Timer *timer; /* the earliest due of those that wait */
+        TokenBucket rate;
 };
 
 static void event_sender_pump(EventSender *s);
@@ -119,7 +124,7 @@ static int post_start(EventPost *p) {
 }
 
 static void event_sender_pump(EventSender *s) {
-        usec_t now = loop_now(s->loop), next = USEC_INFINITY;
+        usec_t now = loop_now(s->loop), next = USEC_INFINITY, at;
 
         LIST_FOREACH (p, &s->waiting, EventPost, posts) {
                 if (s->in_flight.size >= IN_FLIGHT_MAX) {
@@ -130,6 +135,10 @@ static void event_sender_pump(EventSender *s) {
                 if (p->due_usec > now) {
                         next = MIN(next, p->due_usec);
                         continue;
+                }
+                if (!token_bucket_take(&s->rate, now, &at)) {
+                        next = MIN(next, at);
+                        break;
                 }
 
                 list_remove(&s->waiting, &p->posts);
@@ -167,6 +176,7 @@ int event_sender_new(KubeClient *c, event_outcome_t on_outcome, void *userdata, 
         s->log = env->log;
         s->on_outcome = on_outcome;
         s->userdata = userdata;
+        s->rate = (TokenBucket){ .burst = PER_SECOND, .per_minute = PER_SECOND * 60 };
         r = timer_new(s->loop, "event-sender", on_timer, s, &s->timer);
         if (r < 0)
                 return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Carries the event recorder's writes to the API server in the background: bulk lane, at most 4 under way, at most 256 waiting
- * (the oldest is lost then). Transport errors, 5xx and 429 are tried again up to three times; any other answer is final.
+ * Carries the event recorder's writes to the API server in the background: bulk lane, at most 4 under way and 100 a second beyond
+ * a burst of 100, at most 256 waiting (the oldest is lost then). Transport errors, 5xx and 429 are tried again up to three times; any other answer is final.
  */
 
 #include "kube-client.h"

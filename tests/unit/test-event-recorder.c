@@ -413,6 +413,29 @@ static void test_bounds(void **state) {
         assert_body(r, r->n_requests - 1, "count", NULL, "1");
 }
 
+/* However fast the API server is, 100 a second beyond a burst of 100. */
+static void test_rate(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(event_recorder_freep) EventRecorder *e = recorder_new(r);
+        (void) state;
+
+        answer_times(r, 400, 201);
+        for (unsigned i = 0; i < 250; i++) {
+                _cleanup_free_ char *name = strf("p%u", i);
+                EventObject o = {
+                        .api_version = "v1", .kind = "Pod", .ns = "web", .name = name, .uid = name
+                };
+
+                event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
+        }
+        rig_run_for(r, 0);
+        assert_int_equal(r->n_requests, 100);
+        rig_run_for(r, SEC);
+        assert_in_range(r->n_requests, 199, 201);
+        rig_run_for(r, SEC);
+        assert_int_equal(r->n_requests, 250);
+}
+
 /* What is pushed out begins anew when it is seen again. */
 static void test_pushed_out(void **state) {
         _cleanup_(rig_freep) Rig *r = rig_new();
@@ -429,7 +452,7 @@ static void test_pushed_out(void **state) {
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
         }
         answer_times(r, 300, 201);
-        rig_run_for(r, SEC);
+        rig_run_for(r, 3 * SEC);
         assert_int_equal(r->n_requests, 256);
         event_record(e, &first, EVENT_NORMAL, "Evicted", "off it goes");
         rig_run_for(r, SEC);
@@ -455,7 +478,7 @@ static void test_memory_is_of_the_latest(void **state) {
                 };
 
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
-                rig_run_for(r, 0);
+                rig_run_for(r, SEC / 100);
                 if (i == 900) {
                         /* Counted, and refused: heard of, both. */
                         event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 0u);
@@ -470,7 +493,7 @@ static void test_memory_is_of_the_latest(void **state) {
                 };
 
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
-                rig_run_for(r, 0);
+                rig_run_for(r, SEC / 100);
         }
         assert_int_equal(r->n_requests, 25 + 1010 + 30);
         event_record(e, &pod, EVENT_NORMAL, "Spam", "number %u", 0u); /* known: counted */
@@ -513,7 +536,7 @@ static void test_speakers_are_bounded(void **state) {
                 };
 
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
-                rig_run_for(r, 0);
+                rig_run_for(r, SEC / 100);
         }
         assert_int_equal(r->n_requests, 25 + 1024);
         event_record(e, &pod, EVENT_NORMAL, "Spam", "again");
@@ -535,7 +558,7 @@ static void test_memory_is_bounded(void **state) {
                 };
 
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
-                rig_run_for(r, 0);
+                rig_run_for(r, SEC / 100);
         }
         assert_int_equal(r->n_requests, 1025);
         for (unsigned i = 0; i < 2; i++) {
@@ -546,7 +569,7 @@ static void test_memory_is_bounded(void **state) {
                 };
 
                 event_record(e, &o, EVENT_NORMAL, "Evicted", "off it goes");
-                rig_run_for(r, 0);
+                rig_run_for(r, SEC / 100);
                 assert_int_equal(r->n_requests, 1025 + i);
         }
 }
@@ -686,6 +709,7 @@ int main(void) {
                 cmocka_unit_test(test_spam_of_one_object),
                 cmocka_unit_test(test_count_waits_for_its_turn),
                 cmocka_unit_test(test_bounds),
+                cmocka_unit_test(test_rate),
                 cmocka_unit_test(test_pushed_out),
                 cmocka_unit_test(test_memory_is_of_the_latest),
                 cmocka_unit_test(test_spam_of_old_events),
