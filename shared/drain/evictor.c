@@ -635,12 +635,12 @@ static int wish_send(Eviction *w) {
         return 0;
 }
 
-/* Cordons have their part of it: they come first, and what is under way is bounded with them. They do not
- * stop evictions, whose answers let the next ones go. */
+/* Cordons and what ends drained nodes have their part of it: they come first, and what is under way is bounded
+ * with them. They do not stop evictions, whose answers let the next ones go. */
 static bool window_is_open(const Evictor *e) {
         size_t n = e->stats.in_flight;
 
-        return n < WINDOW_MIN ? n < e->window : kube_client_writes_under_way(e->client) < e->window;
+        return n < WINDOW_MIN ? n < e->window : kube_client_under_way(e->client) < e->window;
 }
 
 static void on_pump(Timer *t, void *userdata) {

@@ -16,7 +16,7 @@
  * What a status allows is counted down by each eviction; used up by that count alone, with no status since, the
  * queue asks for one more after 5 s.
  *
- * The window of requests in flight is 160, with the other writes of this client that do not give way (KubeRank); it
+ * The window of requests in flight is 160, with the other calls of this client that do not give way (KubeRank); it
  * shrinks on flow control and when answers get slow, and grows back with each answer; a token bucket allows 500 a
  * second. Answers other than final ones are retried here for as long as the wish stands.
  */

@@ -318,7 +318,6 @@ static void on_proof(const KubeReply *reply, void *userdata) {
 }
 
 static void node_drain_prove(NodeDrain *d) {
-        /* The evictions of others come first. */
         KubeRank rank = d->rules.deadline_usec == USEC_INFINITY ? KUBE_RANK_FOLLOWS : KUBE_RANK_FIRST;
         usec_t now = loop_now(d->env->loop);
 
@@ -452,7 +451,7 @@ void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec) {
         if (wall_usec == d->rules.deadline_usec)
                 return;
         d->rules.deadline_usec = wall_usec;
-        d->proof = kube_call_free(d->proof); /* it may be giving way: anew, at once */
+        d->proof = kube_call_free(d->proof); /* it may wait for its turn: anew, at once */
         node_drain_act_at_once(d);
 }
 

@@ -20,7 +20,7 @@
 /* An API server begins to answer a watch at once. Priority and fairness may let it wait for 15 s before that,
  * a cache that is behind for 3 s more. */
 #define WATCH_ANSWER_USEC (19 * USEC_PER_SEC)
-/* So many writes at once are what the API server is busy with: each call beside them makes one of them
+/* So many calls at once are what the API server is busy with: each call beside them makes one of them
  * later. */
 #define CROWD 16u
 /* It serves no more of them sooner, and each is 20 kB of libcurl's. */
@@ -28,27 +28,18 @@
 /* So long a crowd is let pass; most are gone by then. */
 #define PATIENCE_USEC (10 * USEC_PER_SEC)
 
-static bool is_crowd(const KubeClient *c, KubeRank rank) {
-        size_t ahead = c->n_under_way[KUBE_RANK_FIRST];
-
-        if (rank == KUBE_RANK_TELLS)
-                ahead += c->n_under_way[KUBE_RANK_FOLLOWS] + c->waiting[KUBE_RANK_FOLLOWS].size;
-        return ahead >= CROWD;
-}
-
 /* After each change of what is under way or waits. */
-static void note_crowds(KubeClient *c) {
-        usec_t now = loop_now(c->env->loop);
+static void note_crowd(KubeClient *c) {
+        size_t ahead = kube_client_under_way(c) + c->waiting[KUBE_RANK_FOLLOWS].size;
 
-        for (KubeRank rank = KUBE_RANK_FOLLOWS; rank < _KUBE_RANK_MAX; rank++)
-                c->crowd_usec[rank] = !is_crowd(c, rank) ? USEC_INFINITY : MIN(c->crowd_usec[rank], now);
+        c->crowd_usec = ahead < CROWD ? USEC_INFINITY : MIN(c->crowd_usec, loop_now(c->env->loop));
 }
 
 /* When the next call of that rank may go, as things are; USEC_INFINITY: one of them must end first. */
 static usec_t turn_comes(const KubeClient *c, KubeRank rank) {
-        if (c->crowd_usec[rank] == USEC_INFINITY)
+        if (rank != KUBE_RANK_TELLS || c->crowd_usec == USEC_INFINITY)
                 return c->n_under_way[rank] < TOGETHER_MAX ? 0 : USEC_INFINITY;
-        return c->n_under_way[rank] == 0 ? usec_add(c->crowd_usec[rank], PATIENCE_USEC) : USEC_INFINITY;
+        return c->n_under_way[rank] == 0 ? usec_add(c->crowd_usec, PATIENCE_USEC) : USEC_INFINITY;
 }
 
 static void plan_turns(KubeClient *c) {
@@ -75,7 +66,7 @@ static void call_count(KubeCall *c) {
                 list_append(&client->waiting[rank], &c->waits);
         else if (call_counts(c))
                 client->n_under_way[rank]++;
-        note_crowds(client);
+        note_crowd(client);
         plan_turns(client);
 }
 
@@ -88,7 +79,7 @@ static void call_uncount(KubeCall *c) {
                 list_remove(&client->waiting[rank], &c->waits);
         else if (call_counts(c))
                 client->n_under_way[rank]--;
-        note_crowds(client);
+        note_crowd(client);
         plan_turns(client);
 }
 
@@ -376,7 +367,7 @@ static KubeCall *take_turn(KubeClient *client) {
                 list_remove(&client->waiting[rank], &c->waits);
                 c->waiting = false;
                 client->n_under_way[rank]++;
-                note_crowds(client);
+                note_crowd(client);
                 return c;
         }
         return NULL;

@@ -47,9 +47,9 @@ struct KubeClient {
         char *server, *field_manager, *user_agent;
         InternPool *pool;
         List calls;
-        List waiting[_KUBE_RANK_MAX];       /* calls that give way, not yet sent */
+        List waiting[_KUBE_RANK_MAX];       /* calls of the later ranks, not yet sent */
         size_t n_under_way[_KUBE_RANK_MAX]; /* sent or held, not yet ended; of the first rank only writes */
-        usec_t crowd_usec[_KUBE_RANK_MAX];  /* since when a crowd stands before that rank; USEC_INFINITY: none does */
+        usec_t crowd_usec;                  /* since when a crowd stands; USEC_INFINITY: none does */
         Timer *turn;
         KubeWarmth warm[_HTTP_LANE_MAX];
         uint64_t n_requests[_KUBE_VERB_MAX];
@@ -79,7 +79,7 @@ struct KubeCall {
         HttpCall *http;
         Timer *hold; /* made when it is first held */
         bool held;   /* until the credential comes */
-        bool waiting; /* gives way */
+        bool waiting; /* for its turn */
         int hold_error;
         bool detached; /* nobody else will free it */
         bool in_event;

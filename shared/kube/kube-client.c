@@ -47,8 +47,7 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
                 n--;
         c->server = memdup_str(server, n);
         c->field_manager = strdup(field_manager);
-        for (KubeRank rank = 0; rank < _KUBE_RANK_MAX; rank++)
-                c->crowd_usec[rank] = USEC_INFINITY;
+        c->crowd_usec = USEC_INFINITY;
         c->user_agent = strf("%s/%s", field_manager, env->version ? env->version : VESPER_VERSION);
         r = intern_pool_new(&c->pool);
         if (r >= 0)
@@ -95,8 +94,8 @@ Env *kube_client_env(KubeClient *c) {
         return c->env;
 }
 
-size_t kube_client_writes_under_way(const KubeClient *c) {
-        return c->n_under_way[KUBE_RANK_FIRST];
+size_t kube_client_under_way(const KubeClient *c) {
+        return c->n_under_way[KUBE_RANK_FIRST] + c->n_under_way[KUBE_RANK_FOLLOWS];
 }
 
 uint64_t kube_client_requests(const KubeClient *c, KubeVerb v) {

@@ -32,17 +32,19 @@ typedef struct KubeReply {
 
 typedef void (*kube_done_t)(const KubeReply *reply, void *userdata);
 
-/* Who gives way to whom where the API server has much to do. Its crowd is 16 or more writes of the first
- * rank under way (a Lease is none): evictions above all, cordons. The calls of each later rank let a crowd
- * pass. One that stands for 10 s they no longer wait for: they go out one at a time beside it, in their
- * order, so that none of them starves: at 100 ms a call these are ten a second, where the four that end a
- * node may come for one node a second (the rate of terminations). Without a crowd, 32 of each rank are under
- * way together. What follows is itself the crowd of what tells. A call that waits has not begun: its
- * time-out counts from its turn on. */
+/* Who gives way to whom where the API server has much to do.
+ *
+ * What people read lets a crowd pass: 16 or more calls of the ranks before it, of the first rank writes (a Lease is
+ * none). A crowd that stands for 10 s it no longer waits for: it goes out one at a time beside it, in its order, so
+ * that nothing starves. Without a crowd 32 of it are under way together, and never more of what follows a drain,
+ * which waits for nothing else: a node that is empty is to go while others still drain, and the evictor counts these
+ * calls into its window (kube_client_under_way()).
+ *
+ * A call that waits has not begun: its time-out counts from its turn on. */
 typedef enum KubeRank {
         KUBE_RANK_FIRST,   /* at once; all that has a deadline */
-        KUBE_RANK_FOLLOWS, /* nobody is helped by it sooner: a claim's deletion, a drained node's proof,
-                              finalizers */
+        KUBE_RANK_FOLLOWS, /* what ends nodes, of which many may come together: a claim's deletion, a drained node's
+                              proof, finalizers */
         KUBE_RANK_TELLS,   /* for people: an Event, a condition */
         _KUBE_RANK_MAX,
 } KubeRank;
@@ -130,8 +132,9 @@ typedef struct KubeWatchOptions {
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,
                void *userdata, KubeCall **ret);
 
-/* Writes of KUBE_RANK_FIRST that were sent, or wait for a credential, and are not answered; Leases are none. */
-size_t kube_client_writes_under_way(const KubeClient *c);
+/* Writes of KUBE_RANK_FIRST, and calls of KUBE_RANK_FOLLOWS, that were sent, or wait for a credential, and are not
+ * answered; Leases are none. */
+size_t kube_client_under_way(const KubeClient *c);
 
 /* Keeps a connection of this lane open by a small request (GET /version) whenever it was quiet for interval_usec. */
 int kube_client_keep_warm(KubeClient *c, HttpLane lane, usec_t interval_usec);
