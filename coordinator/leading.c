@@ -374,12 +374,16 @@ void leading_on_pod(Leading *l, const char *node, const KubePod *old, const Kube
 }
 
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
-        if (new &&new->object.invalid && !(old && streq_ptr(old->object.invalid, new->object.invalid)))
+        const ObjectMeta *m = new ? &new->object.meta : &old->object.meta;
+
+        if (new && new->object.invalid && !(old && streq_ptr(old->object.invalid, new->object.invalid)))
                 tell_of_invalid_pdb(l, new);
         if (new)
                 set_allowed(l, new);
         else
-                evictor_forget_pdb(l->evictor, old->object.meta.ns, old->object.meta.name);
+                evictor_forget_pdb(l->evictor, m->ns, m->name);
+        if (!old || !new || old->object.meta.generation != m->generation)
+                evictor_pdb_edited(l->evictor, m->ns);
 }
 
 void leading_view_health(Leading *l, bool stands) {

@@ -32,6 +32,7 @@ void *drain_pod_free(void *p) {
 
         eviction_free(dp->eviction);
         kube_call_free(dp->delete_call);
+        evictor_admission_end(dp->admission, NULL);
         kube_object_unref(&dp->pod->object);
         drain_pod_forget_fresh(dp);
         free(dp->sent_version);
@@ -217,6 +218,7 @@ static void on_deleted(const KubeReply *reply, void *userdata) {
         NodeDrain *d = dp->drain;
 
         dp->delete_call = kube_call_free(dp->delete_call);
+        dp->admission = evictor_admission_end(dp->admission, reply);
         if (!reply->error || reply->error->http == 404) {
                 drain_pod_note_deleted(dp);
                 if (!reply->error && !dp->ended)
@@ -242,6 +244,25 @@ static const char *delete_precondition(const DrainPod *dp, int64_t grace_sec) {
         return drain_pod_known(dp)->object.meta.resource_version;
 }
 
+/* The plan is made anew: what is left until T has become less meanwhile. */
+static void on_admitted(EvictorAdmission *a, void *userdata) {
+        DrainPod *dp = userdata;
+
+        node_drain_act_at_once(dp->drain);
+}
+
+/* Has it a place for its delete? If not, it asks for one. */
+static bool drain_pod_is_admitted(DrainPod *dp) {
+        NodeDrain *d = dp->drain;
+
+        dp->wants_admission = true;
+        if (dp->admission)
+                return evictor_admission_is_given(dp->admission);
+        if (evictor_admit(d->evictor, on_admitted, dp, &dp->admission) < 0)
+                timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
+        return false;
+}
+
 static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         NodeDrain *d = dp->drain;
         const ObjectMeta *m = &drain_pod_known(dp)->object.meta;
@@ -263,12 +284,14 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
                 timer_arm_earlier(d->timer, dp->delete_retry_usec);
                 return;
         }
-        if (!evictor_has_permit(d->evictor))
+        if (!evictor_has_permit(d->evictor) || !drain_pod_is_admitted(dp))
                 return; /* whoever gives it wakes us */
         dp->sent_blindly = !options.resource_version;
         if (free_and_strdup(&dp->sent_version, m->resource_version) < 0 ||
-            kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0)
+            kube_delete(d->client, &target, &options, &call, on_deleted, dp, &dp->delete_call) < 0) {
+                dp->wants_admission = false;
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
+        }
 }
 
 static void drain_pod_hold(DrainPod *dp, const PodPlan *p) {
@@ -335,10 +358,7 @@ bool drain_pod_is_awaited(const DrainPod *dp) {
         return !streq_ptr(dp->reason, "WaitingForOthers");
 }
 
-void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
-        if (drain_pod_finish(dp, wall_now))
-                return;
-        drain_pod_tell_due(dp, p, wall_now);
+static void drain_pod_follow_plan(DrainPod *dp, const PodPlan *p) {
         switch (p->action) {
         case POD_ACTION_NONE:
                 break;
@@ -360,4 +380,14 @@ void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
         case _POD_ACTION_MAX:
                 assert(false && "a plan without an action");
         }
+}
+
+void drain_pod_act(DrainPod *dp, const PodPlan *p, usec_t wall_now) {
+        dp->wants_admission = dp->delete_call;
+        if (!drain_pod_finish(dp, wall_now)) {
+                drain_pod_tell_due(dp, p, wall_now);
+                drain_pod_follow_plan(dp, p);
+        }
+        if (!dp->wants_admission)
+                dp->admission = evictor_admission_end(dp->admission, NULL);
 }

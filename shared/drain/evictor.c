@@ -8,15 +8,19 @@
 #include "token-bucket.h"
 
 /*
- * A wish is in exactly one place:
+ * The life of a wish; wish_set_state() is its only writer, wish_edges has the legal steps:
  *
+ *      LOOSE ---> QUEUED ---its PDB's turn---> READY ---window, rate---> IN_FLIGHT ---answer---> LOOSE
+ *
+ *   LOOSE      in no place: just made, answered, or moved between PDBs; never left so
  *   READY      in the evictor's ready list: goes out as soon as the window and the rate allow
  *   QUEUED     in its PDB's queue, behind others or behind a closed gate
  *   IN_FLIGHT  a request is under way
- *   SLEEPING   its timer runs
+ *   RESTING    its timer runs; then it is READY, or QUEUED behind the others of its PDB
  *   DONE       finally answered; kept only because its slot is
  *
- * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or SLEEPING as the queue's probe.
+ * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or RESTING as the queue's probe. A wish with
+ * trouble of its own (no answer, 5xx, not allowed) rests beside its queue, which goes on without it.
  */
 
 /* A busy API server serves evictions beside what follows from each (kubelets, controllers): on two cores
@@ -38,9 +42,28 @@
 #define SLOW_USEC (2 * USEC_PER_SEC)
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC) /* an eviction may take 10 s inside the API server */
 #define FLOW_CONTROL_USEC USEC_PER_SEC
-#define PERMANENT_BASE_USEC (5 * USEC_PER_SEC)
+#define REFUSED_USEC (5 * USEC_PER_SEC)
+/* Until somebody edits nothing helps; this is for an edit that nobody has told us of. */
+#define SEVERAL_PDBS_USEC (5 * USEC_PER_MINUTE)
 
-typedef enum WishState { WISH_READY, WISH_QUEUED, WISH_IN_FLIGHT, WISH_SLEEPING, WISH_DONE } WishState;
+typedef enum WishState {
+        WISH_LOOSE,
+        WISH_READY,
+        WISH_QUEUED,
+        WISH_IN_FLIGHT,
+        WISH_RESTING,
+        WISH_DONE,
+        _WISH_STATE_MAX,
+} WishState;
+
+#define TO(state) (1u << (state))
+static const unsigned wish_edges[_WISH_STATE_MAX] = {
+        [WISH_LOOSE] = TO(WISH_READY) | TO(WISH_QUEUED) | TO(WISH_RESTING) | TO(WISH_DONE),
+        [WISH_READY] = TO(WISH_IN_FLIGHT) | TO(WISH_QUEUED) | TO(WISH_RESTING) | TO(WISH_LOOSE),
+        [WISH_QUEUED] = TO(WISH_READY) | TO(WISH_RESTING) | TO(WISH_LOOSE),
+        [WISH_IN_FLIGHT] = TO(WISH_LOOSE),
+        [WISH_RESTING] = TO(WISH_READY) | TO(WISH_QUEUED) | TO(WISH_LOOSE),
+};
 
 typedef struct PdbQueue {
         Evictor *evictor;
@@ -65,7 +88,7 @@ struct Eviction {
         unsigned attempts;
         EvictionAnswer last;
         int64_t allowed_at_send; /* of its queue, gated */
-        bool waits_for_room;     /* sleeping: our own count says that its PDB is used up, no status did */
+        bool waits_for_room;     /* resting: our own count says that its PDB is used up, no status did */
         bool counted;            /* a status that came since shows this eviction already */
         bool released;           /* nobody's any more: freed when its call is answered */
         Backoff backoff;
@@ -75,14 +98,26 @@ struct Eviction {
         void *userdata;
 };
 
+struct EvictorAdmission {
+        Evictor *evictor;
+        ListNode node; /* in evictor->asking, until it is given */
+        bool given;
+        evictor_admitted_t on_admitted;
+        void *userdata;
+};
+
 struct Evictor {
         KubeClient *client;
         Env *env;
         HttpGuard guard;
         EvictorPermit permit;
-        List ready, all;
+        List ready, all; /* wishes */
+        List asking;     /* admissions that are not given yet */
+        size_t n_admitted;
+        bool is_crowd;
         Hashmap *queues;
-        TokenBucket bucket;
+        TokenBucket bucket;    /* of all that leaves */
+        TokenBucket evictions; /* of evictions, besides */
         unsigned window, window_max;
         usec_t not_before_usec; /* flow control: nothing leaves earlier */
         usec_t last_shrink_usec;
@@ -107,7 +142,8 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
         e->env = kube_client_env(c);
         e->window = o && o->window_start ? o->window_start : WINDOW_START;
         e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
-        e->bucket =
+        e->bucket = (TokenBucket){ .burst = PER_SECOND / 3, .per_minute = (uint64_t) PER_SECOND * 60 };
+        e->evictions =
                 (TokenBucket){ .burst = MAX(per_second / 3, 1u), .per_minute = (uint64_t) per_second * 60 };
         if (o) {
                 e->guard = o->guard;
@@ -136,6 +172,7 @@ static void *pdb_queue_free(void *p) {
 Evictor *evictor_free(Evictor *e) {
         if (!e)
                 return NULL;
+        assert(e->asking.size == 0 && e->n_admitted == 0);
         LIST_FOREACH (w, &e->all, Eviction, all_node) {
                 assert(w->released);
                 eviction_free(w);
@@ -147,17 +184,90 @@ Evictor *evictor_free(Evictor *e) {
 }
 
 static void evictor_pump(Evictor *e) {
-        if (e->ready.size > 0)
+        if (e->ready.size > 0 || e->asking.size > 0)
                 timer_arm_earlier(e->pump, e->not_before_usec);
 }
 
-static void evictor_count(Evictor *e, int change) {
-        bool was_crowd = e->stats.in_flight >= CROWD, is_crowd;
+/* After each change of what is under way. */
+static void evictor_set_pace(Evictor *e) {
+        bool is_crowd = e->stats.in_flight + e->n_admitted >= CROWD;
 
-        e->stats.in_flight += (size_t) change;
-        is_crowd = e->stats.in_flight >= CROWD;
-        if (is_crowd != was_crowd)
-                loop_stretch_pace(e->env->loop, is_crowd ? CROWD_STRETCH : 1);
+        if (is_crowd == e->is_crowd)
+                return;
+        e->is_crowd = is_crowd;
+        loop_stretch_pace(e->env->loop, is_crowd ? CROWD_STRETCH : 1);
+}
+
+/* -- the place of a wish -------------------------------------------------------------------------------- */
+
+static void wish_leave_place(Eviction *w) {
+        Evictor *e = w->evictor;
+
+        switch (w->state) {
+        case WISH_READY:
+                list_remove(&e->ready, &w->node);
+                break;
+        case WISH_QUEUED:
+                list_remove(&w->queue->waiting, &w->node);
+                break;
+        case WISH_IN_FLIGHT:
+                w->call = kube_call_free(w->call);
+                e->stats.in_flight--;
+                evictor_set_pace(e);
+                evictor_pump(e);
+                break;
+        case WISH_RESTING:
+                timer_disarm(w->timer);
+                w->waits_for_room = false;
+                break;
+        case WISH_LOOSE:
+        case WISH_DONE:
+                break;
+        case _WISH_STATE_MAX:
+                assert(false && "a wish without a state");
+        }
+}
+
+/* The last of its list; of RESTING the caller sets the timer, of IN_FLIGHT the call. */
+static void wish_set_state(Eviction *w, WishState to) {
+        Evictor *e = w->evictor;
+
+        assert(wish_edges[w->state] & TO(to));
+        wish_leave_place(w);
+        w->state = to;
+        switch (to) {
+        case WISH_READY:
+                list_append(&e->ready, &w->node);
+                evictor_pump(e);
+                break;
+        case WISH_QUEUED:
+                list_append(&w->queue->waiting, &w->node);
+                break;
+        case WISH_IN_FLIGHT:
+                e->stats.in_flight++;
+                evictor_set_pace(e);
+                break;
+        case WISH_RESTING:
+        case WISH_LOOSE:
+        case WISH_DONE:
+                break;
+        case _WISH_STATE_MAX:
+                assert(false && "a wish without a state");
+        }
+}
+
+static void wish_rest(Eviction *w, usec_t delay_usec) {
+        wish_set_state(w, WISH_RESTING);
+        timer_arm_in(w->timer, delay_usec);
+}
+
+/* Before the others of its list, which had it first. */
+static void wish_go_first(Eviction *w) {
+        List *l = w->state == WISH_READY ? &w->evictor->ready : &w->queue->waiting;
+
+        assert(w->state == WISH_READY || w->state == WISH_QUEUED);
+        list_remove(l, &w->node);
+        list_prepend(l, &w->node);
 }
 
 /* -- one PDB's queue ------------------------------------------------------------------------------------ */
@@ -197,18 +307,6 @@ static void queue_collect(PdbQueue *q) {
         pdb_queue_free(q);
 }
 
-static void wish_set_ready(Eviction *w) {
-        w->waits_for_room = false;
-        w->state = WISH_READY;
-        list_append(&w->evictor->ready, &w->node);
-        evictor_pump(w->evictor);
-}
-
-static void wish_sleep(Eviction *w, usec_t delay_usec) {
-        w->state = WISH_SLEEPING;
-        timer_arm_in(w->timer, delay_usec);
-}
-
 /* Lets the next wish of this PDB go, if its gate is open and none is under way. */
 static void queue_promote(PdbQueue *q) {
         Eviction *w;
@@ -218,23 +316,29 @@ static void queue_promote(PdbQueue *q) {
         w = LIST_ENTRY(q->waiting.first, Eviction, node);
         if (!w)
                 return;
-        list_remove(&q->waiting, &w->node);
         q->active = w;
         if (q->gated && q->allowed <= 0) {
+                wish_rest(w, ROOM_USEC);
                 w->waits_for_room = true;
-                wish_sleep(w, ROOM_USEC);
         } else
-                wish_set_ready(w);
+                wish_set_state(w, WISH_READY);
 }
 
 static void wish_enqueue(Eviction *w) {
         if (!w->queue) {
-                wish_set_ready(w);
+                wish_set_state(w, WISH_READY);
                 return;
         }
-        w->state = WISH_QUEUED;
-        list_append(&w->queue->waiting, &w->node);
+        wish_set_state(w, WISH_QUEUED);
         queue_promote(w->queue);
+}
+
+/* It has rested. */
+static void wish_wake(Eviction *w) {
+        if (w->queue && w->queue->active == w)
+                wish_set_state(w, WISH_READY);
+        else
+                wish_enqueue(w);
 }
 
 static bool answer_is_of_pdb(EvictionAnswer a) {
@@ -247,68 +351,34 @@ static void queue_call_back(PdbQueue *q) {
 
         if (!w || w->state == WISH_IN_FLIGHT)
                 return;
-        if (w->state == WISH_READY)
-                list_remove(&w->evictor->ready, &w->node);
-        else
-                timer_disarm(w->timer);
         q->active = NULL;
-        w->waits_for_room = false;
-        w->state = WISH_QUEUED;
-        list_prepend(&q->waiting, &w->node);
+        wish_set_state(w, WISH_QUEUED);
+        wish_go_first(w);
 }
 
-/* Takes the wish out of wherever it is, its call included. */
-static void wish_detach(Eviction *w) {
-        PdbQueue *q = w->queue;
-
-        switch (w->state) {
-        case WISH_READY:
-                list_remove(&w->evictor->ready, &w->node);
-                break;
-        case WISH_QUEUED:
-                list_remove(&q->waiting, &w->node);
-                break;
-        case WISH_IN_FLIGHT:
-                w->call = kube_call_free(w->call);
-                evictor_count(w->evictor, -1);
-                evictor_pump(w->evictor);
-                break;
-        case WISH_SLEEPING:
-                timer_disarm(w->timer);
-                break;
-        case WISH_DONE:
-                break;
-        }
-        w->state = WISH_DONE;
-        if (q && q->active == w)
-                q->active = NULL;
-}
-
-static void wish_leave_queue(Eviction *w) {
-        PdbQueue *q = TAKE_PTR(w->queue);
-
-        if (!q)
+/* The others of its PDB need not wait for it any more. */
+static void wish_step_out(Eviction *w) {
+        if (!w->queue || w->queue->active != w)
                 return;
-        if (q->active == w)
-                q->active = NULL;
-        q->n_wishes--;
-        queue_promote(q);
-        queue_collect(q);
+        w->queue->active = NULL;
+        queue_promote(w->queue);
 }
 
-static int wish_join_queue(Eviction *w, const char *pdb) {
-        PdbQueue *q;
-        int r;
+/* Between two places: LOOSE. q NULL: no PDB. */
+static void wish_set_queue(Eviction *w, PdbQueue *q) {
+        PdbQueue *old = w->queue;
 
-        r = evictor_queue(w->evictor, w->ns, pdb, &q);
-        if (r < 0)
-                return r;
-        if (q == w->queue)
-                return 0;
-        wish_leave_queue(w);
+        assert(w->state == WISH_LOOSE || w->state == WISH_DONE);
+        if (q == old)
+                return;
+        wish_step_out(w);
         w->queue = q;
-        q->n_wishes++;
-        return 0;
+        if (q)
+                q->n_wishes++;
+        if (old) {
+                old->n_wishes--;
+                queue_collect(old);
+        }
 }
 
 /* -- wishes --------------------------------------------------------------------------------------------- */
@@ -326,7 +396,6 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
                 return -ENOMEM;
 
         w->evictor = e;
-        w->state = WISH_DONE;
         w->last = _EVICTION_ANSWER_INVALID;
         w->grace_sec = grace_sec;
         w->report = report;
@@ -342,9 +411,12 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
         if (r < 0)
                 return r;
         if (pdb) {
-                r = wish_join_queue(w, pdb);
+                PdbQueue *q;
+
+                r = evictor_queue(e, w->ns, pdb, &q);
                 if (r < 0)
                         return r;
+                wish_set_queue(w, q);
         }
 
         wish_enqueue(w);
@@ -355,8 +427,9 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
 Eviction *eviction_free(Eviction *w) {
         if (!w)
                 return NULL;
-        wish_detach(w);
-        wish_leave_queue(w);
+        if (w->state != WISH_LOOSE && w->state != WISH_DONE)
+                wish_set_state(w, WISH_LOOSE);
+        wish_set_queue(w, NULL);
         list_remove(&w->evictor->all, &w->all_node);
         timer_free(w->timer);
         free(w->ns);
@@ -386,33 +459,42 @@ bool eviction_is_held(const Eviction *w) {
 }
 
 int eviction_set_pdb(Eviction *w, const char *pdb) {
-        _cleanup_free_ char *key = NULL;
+        PdbQueue *q = NULL;
+        int r;
 
         if (w->state == WISH_DONE || w->state == WISH_IN_FLIGHT)
                 return 0; /* its answer will say where it belongs */
-        if (!pdb && !w->queue)
-                return 0;
         if (pdb) {
-                key = strf("%s/%s", w->ns, pdb);
-                if (!key)
-                        return -ENOMEM;
-                if (w->queue && streq(w->queue->key, key))
-                        return 0;
-        }
-        wish_detach(w);
-        if (pdb) {
-                int r = wish_join_queue(w, pdb);
+                r = evictor_queue(w->evictor, w->ns, pdb, &q);
                 if (r < 0)
-                        return r;
-        } else
-                wish_leave_queue(w);
+                        return r; /* it stays where it is */
+        }
+        if (q == w->queue)
+                return 0;
+        wish_set_state(w, WISH_LOOSE);
+        wish_set_queue(w, q);
         /* Told that no PDB is asked where the API server has just asked one: the two may go on
          * disagreeing. */
-        if (!pdb && answer_is_of_pdb(w->last))
-                wish_sleep(w, backoff_next(&w->backoff, w->evictor->env->random));
+        if (!q && answer_is_of_pdb(w->last))
+                wish_rest(w, backoff_next(&w->backoff, w->evictor->env->random));
         else
                 wish_enqueue(w);
         return 0;
+}
+
+static bool wish_waits_for_edit(const Eviction *w) {
+        return w->state == WISH_RESTING && w->last == EVICTION_SEVERAL_PDBS;
+}
+
+void eviction_pod_edited(Eviction *w) {
+        if (wish_waits_for_edit(w))
+                wish_wake(w);
+}
+
+void evictor_pdb_edited(Evictor *e, const char *ns) {
+        LIST_FOREACH (w, &e->all, Eviction, all_node)
+                if (wish_waits_for_edit(w) && streq(w->ns, ns))
+                        wish_wake(w);
 }
 
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed) {
@@ -429,11 +511,9 @@ int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t all
                 q->active->counted = true;
         if (allowed <= 0)
                 queue_call_back(q);
-        else if (q->active && q->active->state == WISH_SLEEPING &&
-                 (q->active->waits_for_room || answer_is_of_pdb(q->active->last))) {
-                timer_disarm(q->active->timer);
-                wish_set_ready(q->active);
-        }
+        else if (q->active && q->active->state == WISH_RESTING &&
+                 (q->active->waits_for_room || answer_is_of_pdb(q->active->last)))
+                wish_wake(q->active);
         queue_promote(q);
         return 0;
 }
@@ -451,14 +531,10 @@ void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb) {
 
 void evictor_kick(Evictor *e) {
         LIST_FOREACH (w, &e->all, Eviction, all_node) {
-                if (w->state != WISH_SLEEPING || w->last != EVICTION_NO_ANSWER)
+                if (w->state != WISH_RESTING || w->last != EVICTION_NO_ANSWER)
                         continue;
-                timer_disarm(w->timer);
                 backoff_reset(&w->backoff);
-                if (w->queue && w->queue->active != w)
-                        wish_enqueue(w);
-                else
-                        wish_set_ready(w);
+                wish_wake(w);
         }
 }
 
@@ -471,12 +547,7 @@ void evictor_go_on(Evictor *e) {
 }
 
 static void on_wake(Timer *t, void *userdata) {
-        Eviction *w = userdata;
-
-        if (w->queue && w->queue->active != w)
-                wish_enqueue(w);
-        else
-                wish_set_ready(w);
+        wish_wake(userdata);
 }
 
 /* -- answers -------------------------------------------------------------------------------------------- */
@@ -490,24 +561,34 @@ static void evictor_shrink(Evictor *e, unsigned numerator, unsigned denominator)
         e->window = MAX(e->window * numerator / denominator, MIN(e->window_max, WINDOW_MIN));
 }
 
-static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec) {
-        if (a == EVICTION_FLOW_CONTROL)
+static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec, usec_t retry_after_usec) {
+        if (a == EVICTION_FLOW_CONTROL) {
                 evictor_shrink(e, 1, 2);
-        else if (took_usec > SLOW_USEC)
+                e->not_before_usec =
+                        usec_add(loop_now(e->env->loop), MAX(retry_after_usec, FLOW_CONTROL_USEC));
+        } else if (took_usec > SLOW_USEC)
                 evictor_shrink(e, 3, 4);
         else if (e->stats.in_flight + 1 >= e->window && e->window < e->window_max)
                 e->window++;
 }
 
-/* The PDB said no: it waits in its queue, as probe or behind the gate. */
-static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) {
-        PdbQueue *q;
+/* A failure of this pod's own: it steps out, and comes back behind the others of its PDB. */
+static void wish_rest_alone(Eviction *w, usec_t at_least_usec) {
+        usec_t delay = backoff_next(&w->backoff, w->evictor->env->random);
 
-        if ((pdb || !w->queue) && wish_join_queue(w, strempty(pdb)) < 0) {
-                wish_sleep(w, PERMANENT_BASE_USEC);
+        wish_rest(w, MAX(delay, at_least_usec));
+        wish_step_out(w);
+}
+
+/* The PDB said no: the wish waits in its queue, as probe or behind the gate. */
+static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) {
+        PdbQueue *q = w->queue;
+
+        if ((pdb || !q) && evictor_queue(w->evictor, w->ns, strempty(pdb), &q) < 0) {
+                wish_rest_alone(w, REFUSED_USEC);
                 return;
         }
-        q = w->queue;
+        wish_set_queue(w, q);
         if (q->active && q->active != w) {
                 wish_enqueue(w);
                 return;
@@ -515,43 +596,29 @@ static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) 
         if (q->gated && q->reported <= 0) {
                 q->active = NULL;
                 q->allowed = 0;
-                w->state = WISH_QUEUED;
-                list_prepend(&q->waiting, &w->node);
+                wish_set_state(w, WISH_QUEUED);
+                wish_go_first(w);
                 return;
         }
         /* Nobody watches it, or its status says yes while the API server says no: ask again later, one at a
          * time. */
         q->active = w;
-        wish_sleep(w, MAX(backoff_next(&q->backoff, w->evictor->env->random), retry_after_usec));
-}
-
-/* A failure of this pod's own: others of its PDB go on. */
-static void wish_failed_alone(Eviction *w, usec_t retry_after_usec) {
-        usec_t delay = MAX(backoff_next(&w->backoff, w->evictor->env->random), retry_after_usec);
-
-        if (w->queue && w->queue->active == w) {
-                w->queue->active = NULL;
-                queue_promote(w->queue);
-        }
-        wish_sleep(w, MAX(delay, PERMANENT_BASE_USEC));
+        wish_rest(w, MAX(backoff_next(&q->backoff, w->evictor->env->random), retry_after_usec));
 }
 
 static void wish_done(Eviction *w, EvictionAnswer a) {
         PdbQueue *q = w->queue;
 
-        w->state = WISH_DONE;
+        wish_set_state(w, WISH_DONE);
         if (q && a == EVICTION_ACCEPTED) {
                 if (q->allowed > 0 && !w->counted)
                         q->allowed--;
                 backoff_reset(&q->backoff);
         }
-        wish_leave_queue(w);
+        wish_set_queue(w, NULL);
 }
 
-static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, const ApiError *error) {
-        usec_t retry_after = error ? error->retry_after_usec : 0;
-        Evictor *e = w->evictor;
-
+static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, usec_t retry_after_usec) {
         switch (a) {
         case EVICTION_ACCEPTED:
         case EVICTION_GONE:
@@ -560,23 +627,23 @@ static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, const Ap
                 break;
         case EVICTION_BLOCKED_BY_PDB:
         case EVICTION_PDB_NOT_OBSERVED:
-                wish_blocked(w, pdb, retry_after);
+                wish_blocked(w, pdb, retry_after_usec);
                 break;
         case EVICTION_FLOW_CONTROL:
-                e->not_before_usec = usec_add(loop_now(e->env->loop), MAX(retry_after, FLOW_CONTROL_USEC));
-                timer_arm(e->pump, e->not_before_usec);
-                w->state = WISH_READY;
-                list_prepend(&e->ready, &w->node);
+                wish_set_state(w, WISH_READY);
+                wish_go_first(w);
                 break;
         case EVICTION_SEVERAL_PDBS:
+                wish_rest_alone(w, MAX(retry_after_usec, SEVERAL_PDBS_USEC));
+                break;
         case EVICTION_NAMESPACE_TERMINATING:
         case EVICTION_FORBIDDEN:
         case EVICTION_REFUSED_FOR_GOOD:
-                wish_failed_alone(w, retry_after);
+                wish_rest_alone(w, MAX(retry_after_usec, REFUSED_USEC));
                 break;
         case EVICTION_SERVER_BUSY:
         case EVICTION_NO_ANSWER:
-                wish_sleep(w, MAX(backoff_next(&w->backoff, e->env->random), retry_after));
+                wish_rest_alone(w, retry_after_usec);
                 break;
         case _EVICTION_ANSWER_MAX:
         case _EVICTION_ANSWER_INVALID:
@@ -587,18 +654,17 @@ static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, const Ap
 static void on_answer(const KubeReply *reply, void *userdata) {
         Eviction *w = userdata;
         Evictor *e = w->evictor;
+        usec_t retry_after = reply->error ? reply->error->retry_after_usec : 0;
         _cleanup_free_ char *pdb = NULL;
         EvictionReport report = {};
         EvictionAnswer a;
 
         a = eviction_classify(reply->error, &pdb);
-        w->call = kube_call_free(w->call);
+        wish_set_state(w, WISH_LOOSE);
         w->last = a;
-        evictor_count(e, -1);
         e->stats.answers[a]++;
-        evictor_learn(e, a, usec_sub(reply->finished_usec, reply->started_usec));
-        wish_handle(w, a, pdb, reply->error);
-        evictor_pump(e);
+        evictor_learn(e, a, usec_sub(reply->finished_usec, reply->started_usec), retry_after);
+        wish_handle(w, a, pdb, retry_after);
         if (w->released) {
                 eviction_free(w);
                 return;
@@ -626,13 +692,73 @@ static int wish_send(Eviction *w) {
         r = kube_evict(e->client, w->ns, w->name, w->uid, w->grace_sec, &o, on_answer, w, &w->call);
         if (r < 0)
                 return r;
-        w->state = WISH_IN_FLIGHT;
+        wish_set_state(w, WISH_IN_FLIGHT);
         w->attempts++;
         w->counted = false;
         w->allowed_at_send = w->queue ? w->queue->allowed : 0;
-        evictor_count(e, 1);
         e->stats.sent++;
         return 0;
+}
+
+/* -- what else ends pods -------------------------------------------------------------------------------- */
+
+int evictor_admit(Evictor *e, evictor_admitted_t on_admitted, void *userdata, EvictorAdmission **ret) {
+        EvictorAdmission *a = new0(EvictorAdmission, 1);
+
+        assert(e && on_admitted && ret);
+        if (!a)
+                return -ENOMEM;
+        a->evictor = e;
+        a->on_admitted = on_admitted;
+        a->userdata = userdata;
+        list_append(&e->asking, &a->node);
+        evictor_pump(e);
+        *ret = a;
+        return 0;
+}
+
+bool evictor_admission_is_given(const EvictorAdmission *a) {
+        return a->given;
+}
+
+EvictorAdmission *evictor_admission_end(EvictorAdmission *a, const KubeReply *reply) {
+        Evictor *e;
+
+        if (!a)
+                return NULL;
+        e = a->evictor;
+        if (a->given) {
+                e->n_admitted--;
+                evictor_set_pace(e);
+        } else
+                list_remove(&e->asking, &a->node);
+        if (reply)
+                evictor_learn(e, eviction_classify(reply->error, NULL),
+                              usec_sub(reply->finished_usec, reply->started_usec),
+                              reply->error ? reply->error->retry_after_usec : 0);
+        evictor_pump(e);
+        return mfree(a);
+}
+
+/* -- what leaves now ------------------------------------------------------------------------------------ */
+
+/* What must be gone by its time has places of its own, and the rate first. */
+static void evictor_give_admissions(Evictor *e, usec_t now) {
+        usec_t at;
+
+        while (e->asking.size > 0 && e->n_admitted < e->window) {
+                EvictorAdmission *a = LIST_ENTRY(e->asking.first, EvictorAdmission, node);
+
+                if (!token_bucket_take(&e->bucket, now, &at)) {
+                        timer_arm_earlier(e->pump, at);
+                        return;
+                }
+                list_remove(&e->asking, &a->node);
+                a->given = true;
+                e->n_admitted++;
+                evictor_set_pace(e);
+                a->on_admitted(a, a->userdata);
+        }
 }
 
 /* Cordons and what ends drained nodes have their part of it: they come first, and what is under way is bounded
@@ -643,27 +769,32 @@ static bool window_is_open(const Evictor *e) {
         return n < WINDOW_MIN ? n < e->window : kube_client_under_way(e->client) < e->window;
 }
 
+static bool evictor_takes_rate(Evictor *e, usec_t now) {
+        usec_t at;
+
+        if (token_bucket_has(&e->evictions, 1, now, &at) && token_bucket_take(&e->bucket, now, &at))
+                return token_bucket_take(&e->evictions, now, &at);
+        timer_arm_earlier(e->pump, at);
+        return false;
+}
+
 static void on_pump(Timer *t, void *userdata) {
         Evictor *e = userdata;
-        usec_t now = loop_now(e->env->loop), at;
+        usec_t now = loop_now(e->env->loop);
 
         if (now < e->not_before_usec) {
                 evictor_pump(e);
                 return;
         }
-        if (e->ready.size > 0 && !evictor_has_permit(e))
+        if ((e->ready.size > 0 || e->asking.size > 0) && !evictor_has_permit(e))
                 return;
-        while (e->ready.size > 0 && window_is_open(e)) {
+        evictor_give_admissions(e, now);
+        while (e->ready.size > 0 && window_is_open(e) && evictor_takes_rate(e, now)) {
                 Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
 
-                if (!token_bucket_take(&e->bucket, now, &at)) {
-                        timer_arm_earlier(e->pump, at);
-                        return;
-                }
-                list_remove(&e->ready, &w->node);
                 /* out of memory: this one rests, so that others may end and give some back */
                 if (wish_send(w) < 0)
-                        wish_sleep(w, USEC_PER_SEC);
+                        wish_rest(w, USEC_PER_SEC);
         }
 }
 

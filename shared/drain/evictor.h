@@ -16,9 +16,15 @@
  * What a status allows is counted down by each eviction; used up by that count alone, with no status since, the
  * queue asks for one more after 5 s.
  *
+ * Answers other than final ones are retried here for as long as the wish stands. What is not the PDB's word (no
+ * answer, 5xx, not allowed) is the pod's own trouble: it steps out of its queue, which goes on, and comes back by a
+ * backoff of its own, behind the others. Where several PDBs select it no eviction works until somebody edits: it is
+ * asked again when a PDB of its namespace is edited (evictor_pdb_edited()) or the pod is (eviction_pod_edited()), and
+ * every 5 minutes.
+ *
  * The window of requests in flight is 160, with the other calls of this client that do not give way (KubeRank); it
  * shrinks on flow control and when answers get slow, and grows back with each answer; a token bucket allows 500 a
- * second. Answers other than final ones are retried here for as long as the wish stands.
+ * second, together with what is admitted beside evictions (evictor_admit()): deletes at a deadline.
  */
 
 #include "eviction.h"
@@ -50,7 +56,7 @@ typedef struct EvictorPermit {
 
 typedef struct EvictorOptions {
         unsigned window_start, window_max; /* 0: 160 */
-        unsigned per_second;               /* 0: 500 */
+        unsigned per_second;               /* of evictions; 0: 500 */
         HttpGuard guard;                   /* each request */
         EvictorPermit permit;
 } EvictorOptions;
@@ -76,6 +82,11 @@ bool eviction_is_held(const Eviction *e);
 /* The PDB that matches it now (NULL: none): moves the wish between queues. */
 int eviction_set_pdb(Eviction *e, const char *pdb);
 
+/* Its labels have changed: other PDBs may select it. */
+void eviction_pod_edited(Eviction *e);
+
+/* A PDB of that namespace came, went, or selects other pods. */
+void evictor_pdb_edited(Evictor *e, const char *ns);
 /* What the PDB's status says: evictions that may go out now. Gates the queue of this PDB from here on;
  * allowed > 0 wakes it. */
 int evictor_set_allowed(Evictor *e, const char *ns, const char *pdb, int64_t allowed);
@@ -84,6 +95,17 @@ void evictor_forget_pdb(Evictor *e, const char *ns, const char *pdb);
 
 /* For what else ends pods beside evictions. */
 bool evictor_has_permit(const Evictor *e);
+
+/* A place for a request that ends a pod in another way: as many at once as the window has, beside the evictions, and
+ * of the same rate, before them. on_admitted comes once, from the loop, when the permit is given, too; it may end the
+ * admission. Hold it until the answer is there. */
+typedef struct EvictorAdmission EvictorAdmission;
+typedef void (*evictor_admitted_t)(EvictorAdmission *a, void *userdata);
+int evictor_admit(Evictor *e, evictor_admitted_t on_admitted, void *userdata, EvictorAdmission **ret);
+bool evictor_admission_is_given(const EvictorAdmission *a);
+/* reply: what came of the request, for the window; NULL: it was not sent, or its answer is not waited for. Returns
+ * NULL; NULL is fine. */
+EvictorAdmission *evictor_admission_end(EvictorAdmission *a, const KubeReply *reply);
 /* What the permit depends on has changed: what waits for it goes. */
 void evictor_go_on(Evictor *e);
 

@@ -24,6 +24,8 @@ typedef struct DrainPod {
         bool refused;          /* an eviction was refused at least once */
         bool ended;            /* its containers have: it is taken off the API, and nobody hears of that */
         usec_t vanished_usec;  /* an eviction said that it is gone, loop_now(); 0: none did */
+        EvictorAdmission *admission; /* for a delete: asked for, given, or held by delete_call */
+        bool wants_admission;        /* as of its last plan */
         KubeCall *delete_call;
         char *sent_version;    /* resourceVersion that our delete was decided on */
         char *deleted_version; /* the same of one that was accepted */

@@ -8,6 +8,9 @@
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
 /* What calls for no act of ours is told so often. */
 #define TELL_USEC (500 * USEC_PER_MSEC)
+/* Of very many pods that are deleted at T together each waits for its place (evictor_admit()), at the most so long
+ * beyond T: after that it is left to its machine's end. */
+#define ADMITTED_WITHIN_USEC (10 * USEC_PER_SEC)
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 
@@ -120,6 +123,9 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                         return r;
                 if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version))
                         drain_pod_forget_fresh(dp);
+                if (dp->eviction &&
+                    !key_values_are_same(&pod->object.meta.labels, &dp->pod->object.meta.labels))
+                        eviction_pod_edited(dp->eviction);
                 kube_object_ref((KubeObject *) &pod->object);
                 kube_object_unref(&dp->pod->object);
                 dp->pod = (KubePod *) pod;
@@ -173,11 +179,13 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
         return next;
 }
 
-static bool node_drain_deletes_under_way(const NodeDrain *d) {
+/* Deletes that wait for their place are awaited, too, but not for ever. */
+static bool node_drain_deletes_under_way(const NodeDrain *d, usec_t wall_now) {
+        bool may_wait = wall_now < usec_add(d->rules.deadline_usec, ADMITTED_WITHIN_USEC);
         DrainPod *dp;
 
         HASHMAP_FOREACH (dp, d->pods)
-                if (dp->delete_call)
+                if (dp->delete_call || (dp->admission && may_wait))
                         return true;
         return false;
 }
@@ -360,8 +368,12 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
         if (d->proof) /* a pod came in between: one that is made anew as fast as it goes costs no list each time */
                 node_drain_prove_later(d);
         d->proof = kube_call_free(d->proof);
-        node_drain_set_state(d, expired && !node_drain_deletes_under_way(d) ? NODE_DRAIN_EXPIRED
-                                                                            : NODE_DRAIN_DRAINING);
+        if (expired && node_drain_deletes_under_way(d, wall_now)) {
+                expired = false;
+                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, usec_add(d->rules.deadline_usec,
+                                                                                  ADMITTED_WITHIN_USEC)));
+        }
+        node_drain_set_state(d, expired ? NODE_DRAIN_EXPIRED : NODE_DRAIN_DRAINING);
 }
 
 const char *drain_blocker_remedy(const DrainBlocker *b) {

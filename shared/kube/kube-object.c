@@ -246,7 +246,7 @@ char *kube_object_key(const KubeObject *o) {
 }
 
 /* Interned by one pool: the same text is the same pointer. */
-static bool key_values_are_same(const KeyValues *a, const KeyValues *b) {
+bool key_values_are_same(const KeyValues *a, const KeyValues *b) {
         if (a->n_items != b->n_items)
                 return false;
         for (size_t i = 0; i < a->n_items; i++)

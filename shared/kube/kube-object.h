@@ -30,6 +30,7 @@ typedef struct KeyValues {
 } KeyValues;
 
 const char *key_values_get(const KeyValues *kv, const char *key); /* NULL if absent */
+bool key_values_are_same(const KeyValues *a, const KeyValues *b); /* of objects of one pool, in the same order */
 
 typedef struct OwnerRef {
         const char *api_version, *kind, *name; /* interned */

@@ -37,7 +37,9 @@ typedef struct Bench {
         VirtualTime *time;
         RigHost *host;
         Evictor *evictor;
-        Answer now; /* to every eviction that arrives */
+        Answer now; /* to every eviction that arrives, */
+        size_t troubled; /* but that of this pod: */
+        Answer trouble;
         usec_t latency_usec;
         unsigned in_flight, peak, n_requests;
         usec_t at_usec[4096]; /* when each arrived, since the start */
@@ -45,6 +47,8 @@ typedef struct Bench {
         char *last_body;
 
         Eviction *wishes[WISHES_MAX];
+        EvictorAdmission *admissions[WISHES_MAX];
+        size_t n_admitted;
         EvictionReport reports[WISHES_MAX]; /* the last of each wish; texts are gone */
         unsigned n_reports[WISHES_MAX];
         bool drop_when_told;
@@ -55,9 +59,17 @@ typedef struct Bench {
 static void on_gone(HttpExchange *x, void *userdata) {
 }
 
+static const Answer *answer_to(const Bench *b, const char *path) {
+        char of_troubled[64];
+
+        snprintf(of_troubled, sizeof(of_troubled), "/web-%zu/", b->troubled);
+        return strstr(path, of_troubled) ? &b->trouble : &b->now;
+}
+
 static void on_exchange(HttpExchange *x, void *userdata) {
         Bench *b = userdata;
         HttpHeader h[2] = { { "Content-Type", "application/json" } };
+        const Answer *a = answer_to(b, x->path);
         size_t n = 1;
 
         if (x->method == HTTP_PATCH) {
@@ -69,13 +81,13 @@ static void on_exchange(HttpExchange *x, void *userdata) {
         snprintf(b->last_path, sizeof(b->last_path), "%s", x->path);
         free(b->last_body);
         b->last_body = memdup_str(x->body, x->body_size);
-        if (b->now.lost) {
+        if (a->lost) {
                 x->on_gone = on_gone;
                 return;
         }
-        if (b->now.retry_after)
-                h[n++] = (HttpHeader){ "Retry-After", b->now.retry_after };
-        x->ops->reply(x, b->now.status, h, n, b->now.body, strlen(b->now.body));
+        if (a->retry_after)
+                h[n++] = (HttpHeader){ "Retry-After", a->retry_after };
+        x->ops->reply(x, a->status, h, n, a->body, strlen(a->body));
 }
 
 /* Answers take their time, so that several are under way together. */
@@ -93,6 +105,7 @@ static Bench *bench_new(const EvictorOptions *o) {
 
         assert_non_null(b);
         b->now = (Answer){ 201, CREATED, NULL, false };
+        b->troubled = SIZE_MAX;
         b->latency_usec = ANSWER_USEC;
         assert_return_code(virtual_time_new(RIG_START_WALL, &b->time), 0);
         b->start_usec = virtual_time_now(b->time);
@@ -104,6 +117,8 @@ static Bench *bench_new(const EvictorOptions *o) {
 static Bench *bench_free(Bench *b) {
         for (size_t i = 0; i < ELEMENTSOF(b->wishes); i++)
                 eviction_free(b->wishes[i]);
+        for (size_t i = 0; i < ELEMENTSOF(b->admissions); i++)
+                evictor_admission_end(b->admissions[i], NULL);
         for (size_t i = 0; i < ELEMENTSOF(b->patches); i++)
                 kube_call_free(b->patches[i]);
         evictor_free(b->evictor);
@@ -353,11 +368,6 @@ static void test_errors_are_tried_again(void **state) {
                 EvictionAnswer expected;
                 unsigned min, max; /* requests in a minute */
         } rows[] = {
-                { "several PDBs: slowly, somebody must edit",
-                  { 500, SEVERAL, NULL, false },
-                  EVICTION_SEVERAL_PDBS,
-                  6,
-                  13 },
                 { "not allowed: slowly", { 403, "{}", NULL, false }, EVICTION_FORBIDDEN, 6, 13 },
                 { "a busy server: with backoff", { 503, "{}", NULL, false }, EVICTION_SERVER_BUSY, 9, 14 },
                 { "a busy server that says when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, 3, 4 },
@@ -574,22 +584,99 @@ static void test_status_ends_a_rest(void **state) {
         assert_int_equal(n_accepted(b), 1);
 }
 
-/* One pod's own trouble lets the next of its PDB go, and comes back behind it. */
+/* One pod's own trouble lets the next of its PDB go, whoever watches that PDB; and the pod comes back. */
 static void test_own_trouble(void **state) {
+        static const struct {
+                const char *what;
+                Answer answer;
+                EvictionAnswer expected;
+                usec_t after_usec; /* its answer, or its end without one */
+        } rows[] = {
+                { "not allowed", { 403, "{}", NULL, false }, EVICTION_FORBIDDEN, ANSWER_USEC },
+                { "a webhook fails", { 500, "{}", NULL, false }, EVICTION_SERVER_BUSY, ANSWER_USEC },
+                { "busy, and says until when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, ANSWER_USEC },
+                { "no answer", { .lost = true }, EVICTION_NO_ANSWER, 30 * USEC_PER_SEC },
+                { "several PDBs", { 500, SEVERAL, NULL, false }, EVICTION_SEVERAL_PDBS, ANSWER_USEC },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < 2 * ELEMENTSOF(rows); i++) {
+                _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+                bool watched = i % 2;
+
+                print_message("  %s, the PDB %s\n", rows[i / 2].what, watched ? "watched" : "not");
+                b->troubled = 0;
+                b->trouble = rows[i / 2].answer;
+                if (watched)
+                        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 9), 0);
+                for (size_t k = 0; k < 4; k++)
+                        wish(b, k, "web");
+                run_for(b, rows[i / 2].after_usec + 3 * ANSWER_USEC + MSEC);
+                assert_int_equal(b->reports[0].answer, rows[i / 2].expected);
+                assert_int_equal(n_accepted(b), 3);
+                b->trouble = (Answer){ 201, CREATED, NULL, false };
+                run_for(b, 6 * USEC_PER_MINUTE);
+                assert_int_equal(n_accepted(b), 4);
+        }
+}
+
+/* The same behind each other: who comes back has the others of its PDB before it, and one at a time leaves. */
+static void test_trouble_comes_back(void **state) {
         _cleanup_(bench_freep) Bench *b = bench_new(NULL);
         (void) state;
 
-        b->now = (Answer){ 403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}", NULL,
-                           false };
-        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 2), 0);
-        wish(b, 0, "web");
-        wish(b, 1, "web");
-        run_for(b, ANSWER_USEC + MSEC);
-        assert_int_equal(b->reports[0].answer, EVICTION_FORBIDDEN);
-        assert_int_equal(b->n_requests, 2); /* the other one left at once */
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 300), 0);
+        b->troubled = 0;
+        b->trouble = (Answer){ 503, "{}", NULL, false };
+        for (size_t i = 0; i < 200; i++)
+                wish(b, i, "web");
+        run_for(b, 8 * USEC_PER_SEC);
+        assert_in_range(b->n_reports[0], 1, 1); /* its backoff is long over: 100 of 200 have gone */
+        run_for(b, 9 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 199);
+        assert_int_equal(b->peak, 1);
+        assert_true(b->n_reports[0] > 1);
+}
+
+/* An eviction that cannot work until somebody edits. */
+static void test_several_pdbs(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 500, SEVERAL, NULL, false };
+        wish(b, 0, NULL);
+        run_for(b, 299 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 1);
+        run_for(b, 2 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  an edit elsewhere, a status, a path that comes back: none of these helps\n");
+        evictor_pdb_edited(b->evictor, "elsewhere");
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        evictor_kick(b->evictor);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 2);
+
+        print_message("  an edit, in vain; and one more\n");
+        evictor_pdb_edited(b->evictor, "shop");
+        run_for(b, 200 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 3);
+        eviction_pod_edited(b->wishes[0]);
+        run_for(b, 299 * USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 4);
         b->now = (Answer){ 201, CREATED, NULL, false };
-        run_for(b, USEC_PER_MINUTE);
-        assert_int_equal(n_accepted(b), 2);
+        evictor_pdb_edited(b->evictor, "shop");
+        run_for(b, ANSWER_USEC + MSEC);
+        assert_int_equal(n_accepted(b), 1);
+
+        print_message("  what rests for another reason is not woken\n");
+        b->now = (Answer){ 403, "{}", NULL, false };
+        wish(b, 1, NULL);
+        run_for(b, USEC_PER_SEC);
+        eviction_pod_edited(b->wishes[1]);
+        evictor_pdb_edited(b->evictor, "shop");
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, 6);
 }
 
 /* The pod is seen gone while its eviction is under way, and then the process ends. */
@@ -759,6 +846,153 @@ static void test_permit(void **state) {
                 assert_true(b->at_usec[i] < 62 * USEC_PER_SEC);
 }
 
+/* -- what lets the next one go -------------------------------------------------------------------------- */
+
+/* In each row one wish is left that waits for one thing, and nothing else happens. */
+static void test_one_cause(void **state) {
+        static const struct {
+                const char *what;
+                const char *pdb; /* of the two before it */
+                bool freed;      /* those two; else: answered, and nobody waits for them */
+        } rows[] = {
+                { "all under way are withdrawn", NULL, true },
+                { "all under way of PDBs are withdrawn", "web", true },
+                { "all under way are answered", NULL, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(bench_freep) Bench *b =
+                        bench_new(&(EvictorOptions){ .window_start = 2, .window_max = 2 });
+
+                print_message("  %s\n", rows[i].what);
+                b->now.lost = rows[i].freed;
+                wish(b, 0, rows[i].pdb);
+                wish(b, 1, rows[i].pdb ? "api" : NULL);
+                wish(b, 2, NULL);
+                run_for(b, MSEC);
+                assert_int_equal(b->n_requests, 2);
+                b->now.lost = false;
+                for (size_t k = 0; k < 2; k++)
+                        b->wishes[k] = rows[i].freed ? eviction_free(b->wishes[k])
+                                                     : eviction_release(b->wishes[k]);
+                run_for(b, 2 * ANSWER_USEC + MSEC);
+                assert_int_equal(b->n_reports[2], 1);
+                assert_int_equal(b->reports[2].answer, EVICTION_ACCEPTED);
+        }
+}
+
+/* -- what else ends pods -------------------------------------------------------------------------------- */
+
+static void on_admitted(EvictorAdmission *a, void *userdata) {
+        Bench *b = userdata;
+
+        b->n_admitted++;
+}
+
+static void admit(Bench *b, size_t begin, size_t end) {
+        for (size_t i = begin; i < end; i++)
+                assert_return_code(evictor_admit(b->evictor, on_admitted, b, &b->admissions[i]), 0);
+}
+
+/* So many that were given end, as the answer says. */
+static void end_admissions(Bench *b, size_t n, const KubeReply *reply) {
+        for (size_t i = 0; n > 0 && i < ELEMENTSOF(b->admissions); i++)
+                if (b->admissions[i] && evictor_admission_is_given(b->admissions[i])) {
+                        b->admissions[i] = evictor_admission_end(b->admissions[i], reply);
+                        n--;
+                }
+        assert_int_equal(n, 0);
+}
+
+static void test_admissions(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .window_start = 3, .window_max = 3 });
+        (void) state;
+
+        admit(b, 0, 5);
+        assert_int_equal(b->n_admitted, 0); /* never inside */
+        run_for(b, MSEC);
+        assert_int_equal(b->n_admitted, 3);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_admitted, 3);
+
+        print_message("  evictions take none of their places\n");
+        b->now.lost = true;
+        for (size_t i = 0; i < 5; i++)
+                wish(b, i, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_requests, 3);
+        end_admissions(b, 1, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_admitted, 4);
+
+        print_message("  one that waits is withdrawn: its place in the list is the next one's\n");
+        admit(b, 5, 7);
+        b->admissions[4] = evictor_admission_end(b->admissions[4], NULL);
+        end_admissions(b, 3, NULL);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_admitted, 6);
+}
+
+static void test_admissions_and_rate(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        Loop *l = kube_client_env(b->host->client)->loop;
+        (void) state;
+
+        loop_set_pace(l, 50, 20 * MSEC);
+        for (size_t i = 0; i < 100; i++)
+                wish(b, i, NULL);
+        admit(b, 0, 140);
+        run_for(b, MSEC);
+        print_message("  they are first, and what is left of the rate is the evictions'\n");
+        assert_int_equal(b->n_admitted, 140);
+        assert_int_equal(b->n_requests, 166 - 140);
+        assert_int_equal(loop_pace(l), 60 * MSEC);
+        run_for(b, 50 * MSEC);
+        assert_in_range(b->n_requests, 166 - 140 + 24, 166 - 140 + 26);
+        end_admissions(b, 140, NULL);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 100);
+        assert_int_equal(loop_pace(l), 20 * MSEC);
+}
+
+/* 429 without a budget's name says the same to whatever leaves. */
+static void test_admissions_and_flow_control(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        const ApiError busy = { .http = 429, .retry_after_usec = 3 * USEC_PER_SEC };
+        const KubeReply refused = { .error = &busy }, deleted = {};
+        (void) state;
+
+        admit(b, 0, 1);
+        run_for(b, MSEC);
+        end_admissions(b, 1, &refused);
+        assert_int_equal(evictor_stats(b->evictor).window, 80);
+        admit(b, 1, 2);
+        wish(b, 0, NULL);
+        run_for(b, 2900 * MSEC);
+        assert_int_equal(b->n_admitted, 1);
+        assert_int_equal(b->n_requests, 0);
+        run_for(b, 200 * MSEC);
+        assert_int_equal(b->n_admitted, 2);
+        assert_int_equal(n_accepted(b), 1);
+        end_admissions(b, 1, &deleted);
+        assert_int_equal(evictor_stats(b->evictor).window, 80);
+}
+
+static void test_admissions_and_permit(void **state) {
+        bool given = false;
+        _cleanup_(bench_freep) Bench *b = bench_new(&(EvictorOptions){ .permit = { is_true, &given } });
+        (void) state;
+
+        admit(b, 0, 1);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->n_admitted, 0);
+        given = true;
+        evictor_go_on(b->evictor);
+        run_for(b, MSEC);
+        assert_int_equal(b->n_admitted, 1);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_together),
@@ -780,12 +1014,19 @@ int main(void) {
                 cmocka_unit_test(test_moving_between_pdbs),
                 cmocka_unit_test(test_status_ends_a_rest),
                 cmocka_unit_test(test_own_trouble),
+                cmocka_unit_test(test_trouble_comes_back),
+                cmocka_unit_test(test_several_pdbs),
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_freed_before_an_answer),
                 cmocka_unit_test(test_dropping),
                 cmocka_unit_test(test_grace),
                 cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_permit),
+                cmocka_unit_test(test_one_cause),
+                cmocka_unit_test(test_admissions),
+                cmocka_unit_test(test_admissions_and_rate),
+                cmocka_unit_test(test_admissions_and_flow_control),
+                cmocka_unit_test(test_admissions_and_permit),
         };
         return cmocka_run_group_tests_name("evictor", tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "drain-bench.h"
 
 /* -- the plain way -------------------------------------------------------------------------------------- */
@@ -235,7 +237,18 @@ static void test_two_pdbs(void **state) {
         begin(&b, 0, PROTECTED_WAIT, false);
         run_for(&b, USEC_PER_MINUTE);
         assert_trace(&b, "blocked web SeveralPDBs");
-        fake_remove(b.w.cluster, FAKE_PDBS, "default", "two");
+        assert_int_equal(evictor_stats(b.evictor).sent, 1);
+
+        print_message("  a change that makes no difference to PDBs\n");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'metadata':{'annotations':{'a':'b'}}}");
+        run_for(&b, USEC_PER_SEC);
+        assert_int_equal(evictor_stats(b.evictor).sent, 1);
+        print_message("  one that might\n");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'metadata':{'labels':{'tier':'front'}}}");
+        run_for(&b, USEC_PER_SEC);
+        assert_int_equal(evictor_stats(b.evictor).sent, 2);
+        print_message("  one that does\n");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "web", "{'metadata':{'labels':{'app':'none'}}}");
         run_for(&b, 20 * USEC_PER_SEC);
         assert_state(&b, NODE_DRAIN_DRAINED);
         bench_done(&b);
@@ -281,6 +294,19 @@ static void test_deadline(void **state) {
         bench_done(&b);
 }
 
+static void delay_deletes(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->verb == FAKE_DELETE)
+                fault->delay_usec = 800 * MSEC;
+}
+
+static void refuse_evictions(const FakeRequest *r, FakeApiFault *fault, void *userdata) {
+        if (r->subresource && streq(r->subresource, "eviction"))
+                fault->status = 500;
+}
+
+static void on_other_admitted(EvictorAdmission *a, void *userdata) {
+}
+
 static void test_expired(void **state) {
         Bench b;
         (void) state;
@@ -302,6 +328,77 @@ static void test_expired(void **state) {
         assert_blockers(&b, "stuck Terminating");
         run_for(&b, USEC_PER_MINUTE);
         /* of the protected one; nothing is won by repeating the other's */
+        assert_int_equal(n_deletes(&b), 1);
+        bench_done(&b);
+}
+
+/* Of many pods that are deleted at their deadline so many are under way as the window has; each with what is left
+ * when it leaves, not when it was planned. */
+static void test_deadline_of_many(void **state) {
+        enum { PODS = 12, WINDOW = 3 };
+        const EvictorOptions narrow = { .window_start = WINDOW, .window_max = WINDOW };
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        evictor_free(b.evictor);
+        assert_return_code(evictor_new(b.client, &narrow, &b.evictor), 0);
+        for (unsigned i = 0; i < PODS; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "p%02u", i);
+                fake_add_pod(b.w.cluster,
+                             &(FakePod){ .name = name, .node = NODE, .grace_sec = 500, .stop_sec = 400 });
+        }
+        run_for(&b, USEC_PER_SEC);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), delay_deletes, NULL);
+        begin(&b, 100, PROTECTED_WAIT, false);
+        for (unsigned n = WINDOW; n <= PODS; n += WINDOW) {
+                run_for(&b, n == WINDOW ? 850 * MSEC : 800 * MSEC);
+                assert_int_equal(n_deletes(&b), n);
+        }
+        run_for(&b, 10 * USEC_PER_SEC);
+        assert_int_equal(n_deletes(&b), PODS);
+        assert_in_range(seconds_to_live(&b, "p00"), 86, 87);
+        assert_in_range(seconds_to_live(&b, "p11"), 86, 87);
+        bench_done(&b);
+}
+
+/* A delete that waits for its place holds the end of its node up, but not for ever. */
+static void test_deadline_without_a_place(void **state) {
+        const EvictorOptions narrow = { .window_start = 1, .window_max = 1 };
+        EvictorAdmission *others;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        evictor_free(b.evictor);
+        assert_return_code(evictor_new(b.client, &narrow, &b.evictor), 0);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .grace_sec = 5, .stop_sec = 1 });
+        fake_add_pdb(b.w.cluster, NULL, "web", NULL, true, "1");
+        run_for(&b, USEC_PER_SEC);
+        assert_return_code(evictor_admit(b.evictor, on_other_admitted, NULL, &others), 0);
+        fake_api_set_fault(fake_cluster_api(b.w.cluster), refuse_evictions, NULL);
+        begin(&b, 60, PROTECTED_WAIT, false);
+        run_for(&b, 69 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_DRAINING);
+        assert_int_equal(n_deletes(&b), 0);
+        run_for(&b, 2 * USEC_PER_SEC);
+        assert_state(&b, NODE_DRAIN_EXPIRED);
+
+        print_message("  the deadline is put off: it asks for no place any more\n");
+        node_drain_set_deadline(b.drain, loop_wall(b.w.loop) + USEC_PER_MINUTE);
+        run_for(&b, USEC_PER_SEC);
+        evictor_admission_end(others, NULL);
+        assert_return_code(evictor_admit(b.evictor, on_other_admitted, NULL, &others), 0);
+        run_for(&b, USEC_PER_SEC);
+        assert_true(evictor_admission_is_given(others));
+        assert_int_equal(n_deletes(&b), 0);
+
+        print_message("  when there is one, it leaves even late\n");
+        run_for(&b, 61 * USEC_PER_SEC);
+        evictor_admission_end(others, NULL);
+        run_for(&b, USEC_PER_SEC);
         assert_int_equal(n_deletes(&b), 1);
         bench_done(&b);
 }
@@ -851,6 +948,8 @@ int main(void) {
                 cmocka_unit_test(test_two_pdbs),
                 cmocka_unit_test(test_deadline),
                 cmocka_unit_test(test_expired),
+                cmocka_unit_test(test_deadline_of_many),
+                cmocka_unit_test(test_deadline_without_a_place),
                 cmocka_unit_test(test_terminating_beyond),
                 cmocka_unit_test(test_evict_first),
                 cmocka_unit_test(test_bound_during_proof),

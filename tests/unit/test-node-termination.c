@@ -369,6 +369,46 @@ static void test_pdb_that_allows_none(void **state) {
         assert_int_equal(rig_evictions(r, 201), 20);
 }
 
+/* A pod that two PDBs select is asked again when one of them is edited, whichever the view takes for its own. */
+static void test_two_pdbs(void **state) {
+        static const struct {
+                const char *what;
+                bool edited, one, two; /* edited: else removed */
+        } rows[] = { { "the first is edited", true, true, false },
+                     { "the second is edited", true, false, true },
+                     { "both are edited", true, true, true },
+                     { "the first goes", false, true, false },
+                     { "both go", false, true, true } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web" });
+                fake_add_pdb(r->cluster, NULL, "one", "web", true, "0");
+                fake_add_pdb(r->cluster, NULL, "two", "web", true, "0");
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(rig_evictions(r, 0), 1);
+                for (unsigned k = 0; k < 2; k++) {
+                        const char *name = k ? "two" : "one";
+
+                        if (k ? !rows[i].two : !rows[i].one)
+                                continue;
+                        if (rows[i].edited)
+                                fake_merge(r->cluster, FAKE_PDBS, "default", name,
+                                           "{'spec':{'selector':{'matchLabels':{'app':'other'}}}}");
+                        else
+                                fake_remove(r->cluster, FAKE_PDBS, "default", name);
+                }
+                rig_run(r, 2 * USEC_PER_SEC);
+                assert_int_equal(rig_evictions(r, 201), 1);
+        }
+}
+
 static void test_pdb_over_several_nodes(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -1167,6 +1207,7 @@ int main(void) {
                 cmocka_unit_test(test_foreign_finalizer_of_claim),
                 cmocka_unit_test(test_pdb_that_allows_none),
                 cmocka_unit_test(test_pdb_over_several_nodes),
+                cmocka_unit_test(test_two_pdbs),
                 cmocka_unit_test(test_protected),
                 cmocka_unit_test(test_protected_reconfigured),
                 cmocka_unit_test(test_grace_period),
