@@ -321,6 +321,31 @@ static void test_deadline(void **state) {
         }
 }
 
+/* All pods of several nodes have more grace than there is time: each is deleted at once, and told of. */
+static void test_many_at_a_deadline(void **state) {
+        SimOptions o = usual;
+        (void) state;
+
+        o.n_nodes = 8;
+        o.n_pods = 640;
+        o.pdb_min = 0;
+        o.tgp_sec = 60;
+        o.grace_sec = 200;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                o.evictions_at_once = (unsigned) (seed % 3) * 4; /* 0: as shipped */
+                w = settled_world(seed, &o);
+                for (size_t i = 0; i < 4; i++)
+                        sim_world_delete_node(w, i);
+                for (size_t i = 0; i < 4; i++)
+                        require_within(w, 75, is_gone, i);
+                for (size_t i = 0; i < 4; i++)
+                        require_within(w, 40, claim_is_released, i);
+                require_runs(w, 30 * SEC);
+        }
+}
+
 /* The cloud takes a machine without a word, and no controller of its own deletes the Node. */
 static void test_machine_taken(void **state) {
         (void) state;
@@ -371,6 +396,7 @@ int main(void) {
                 cmocka_unit_test(test_answers_lost),  cmocka_unit_test(test_errors_sprinkled),
                 cmocka_unit_test(test_deadline),      cmocka_unit_test(test_late_pod_before_the_end),
                 cmocka_unit_test(test_machine_taken), cmocka_unit_test(test_kubelet_silent),
+                cmocka_unit_test(test_many_at_a_deadline),
         };
         return cmocka_run_group_tests_name("sim-delete", tests, NULL, NULL);
 }
