@@ -54,6 +54,9 @@ from procs import StartError  # noqa: E402,F401
 
 STAGES = os.path.join(HERE, "stages")
 KWOK_LABEL = "test.vesper.sh/kubelet"
+# Each node has a kubelet of its own: so many pods may begin or end at the same time. With fewer the last of 3,000 evicted pods
+# waits for kwok, long after it was evicted.
+KUBELETS_AT_ONCE = 200
 _TEMPORARY = "vesper-cluster-"
 
 
@@ -327,7 +330,7 @@ class Cluster:
         place of those in stages/. Returns at once: nodes and pods show when it works."""
         stages = stages or sorted(os.path.join(STAGES, f) for f in os.listdir(STAGES) if f.endswith(".yaml"))
         settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": {
-            "podPlayStageParallelism": 16, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8}}
+            "podPlayStageParallelism": KUBELETS_AT_ONCE, "nodePlayStageParallelism": 16, "nodeLeaseParallelism": 8}}
         documents = [json.dumps(settings)]
         for stage in stages:
             with open(stage, encoding="utf-8") as f:
