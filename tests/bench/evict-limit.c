@@ -10,7 +10,8 @@
  *                  --connections N --streams N [--http1] < lines "NAMESPACE/POD" to evict, "NODE" to delete
  *
  * One thread and one libcurl multi per connection (HTTP/2, so many streams each; the server may grant
- * fewer), or one multi with so many connections (--http1). All connections stand before the clock starts. A
+ * fewer), or one multi with so many connections (--http1). So many calls are under way together as connections times
+ * streams, until the last of them have left: 4 x 40 is a client held to vesper's own window. All connections stand before the clock starts. A
  * refusal (429, or a 500 for a conflict) is sent again at once, behind the others. Prints one JSON object;
  * "began" is the wall clock's time of the first request.
  */

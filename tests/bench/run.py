@@ -43,7 +43,7 @@ DEFAULTS = {
     "shared/http-client/http-curl.c": ("MAX_CONNECTIONS_BULK", "MAX_CONNECTIONS_URGENT",
                                        "MAX_CONCURRENT_STREAMS", "REST_BURST", "REST_BYTES_MAX"),
     "shared/kube/kube-call.c": ("CROWD", "TOGETHER_MAX", "PATIENCE_USEC"),
-    "shared/kube/event-sender.c": ("IN_FLIGHT_MAX", "QUEUE_MAX"),
+    "shared/kube/event-sender.c": ("IN_FLIGHT_MAX", "PER_SECOND", "QUEUE_MAX"),
     "shared/kube/event-recorder.c": ("SPAM_BURST", "SPAM_PER_MINUTE"),
     "shared/kube/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",
                                      "RETRY_DEFAULT_USEC"),

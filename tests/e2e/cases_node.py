@@ -104,7 +104,7 @@ def interrupted_node(world, figures):
     figures.median_time("metadata reply -> cordon patch leaves",
                    [int(r.cordoned["cordon_delay_usec"]) / 1000 for r in runs], 20, "ms", 2)
     figures.median_time("cordon -> last of 30 evictions answered", [r.last_eviction for r in runs], 0.25, "s", 3)
-    figures.median("agent, anonymous memory", [r.memory["Anonymous"] for r in runs], 3 * 1024, "kB")
+    figures.median("agent, anonymous memory", [r.memory["Anonymous"] for r in runs], 4 * 1024, "kB")
     figures.median("agent, Pss", [r.memory["Pss"] for r in runs], 12 * 1024, "kB")
     figures.add("agent, RSS: " + " ".join(str(r.memory["Rss"]) for r in runs) + " kB")
     figures.add(
