@@ -55,6 +55,7 @@ struct NodeDrain {
         unsigned generation;
         usec_t acted_usec; /* loop_now() of the last look at all pods; 0: none yet */
         size_t n_gone;     /* of `pods`, since then */
+        usec_t admitted_until_usec; /* loop_now(): so long deletes wait for their place; 0: T has not passed */
         bool any_held;     /* of `pods`, then */
         Timer *timer;
         DrainBlocker *blockers;

@@ -9,7 +9,8 @@
 /* What calls for no act of ours is told so often. */
 #define TELL_USEC (500 * USEC_PER_MSEC)
 /* Of very many pods that are deleted at T together each waits for its place (evictor_admit()), at the most so long
- * beyond T: after that it is left to its machine's end. */
+ * from when this drain finds T passed (one that begins after T has deletes to send, too): after that it is left to its
+ * machine's end. */
 #define ADMITTED_WITHIN_USEC (10 * USEC_PER_SEC)
 #define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
@@ -180,8 +181,8 @@ static usec_t node_drain_act(NodeDrain *d, usec_t wall_now) {
 }
 
 /* Deletes that wait for their place are awaited, too, but not for ever. */
-static bool node_drain_deletes_under_way(const NodeDrain *d, usec_t wall_now) {
-        bool may_wait = wall_now < usec_add(d->rules.deadline_usec, ADMITTED_WITHIN_USEC);
+static bool node_drain_deletes_under_way(const NodeDrain *d) {
+        bool may_wait = loop_now(d->env->loop) < d->admitted_until_usec;
         DrainPod *dp;
 
         HASHMAP_FOREACH (dp, d->pods)
@@ -368,10 +369,14 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
         if (d->proof) /* a pod came in between: one that is made anew as fast as it goes costs no list each time */
                 node_drain_prove_later(d);
         d->proof = kube_call_free(d->proof);
-        if (expired && node_drain_deletes_under_way(d, wall_now)) {
+        if (!expired)
+                d->admitted_until_usec = 0;
+        else if (d->admitted_until_usec == 0)
+                d->admitted_until_usec = usec_add(loop_now(d->env->loop), ADMITTED_WITHIN_USEC);
+        if (expired && node_drain_deletes_under_way(d)) {
                 expired = false;
-                timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, usec_add(d->rules.deadline_usec,
-                                                                                  ADMITTED_WITHIN_USEC)));
+                if (loop_now(d->env->loop) < d->admitted_until_usec)
+                        timer_arm_earlier(d->timer, d->admitted_until_usec);
         }
         node_drain_set_state(d, expired ? NODE_DRAIN_EXPIRED : NODE_DRAIN_DRAINING);
 }
