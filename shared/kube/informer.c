@@ -19,7 +19,7 @@
  *
  * An etcd that is restored from a backup has not reached the versions that were seen before. A list, or the next
  * page of one, is told so (ResourceVersionTooLarge); a watch from there is not: it hears nothing, no bookmark
- * either. So a watch that fell silent without having brought anything is followed by a list.
+ * either. So where watches have stood for long, and brought nothing, a list follows.
  */
 #include "informer.h"
 
@@ -35,6 +35,7 @@
 
 #define PAGE_SIZE_DEFAULT 500u
 #define STALL_DEFAULT_USEC (150 * USEC_PER_SEC)
+#define MUTE_STALLS 2u /* for so long watches bring nothing until a list asks why */
 #define WATCH_TIMEOUT_DEFAULT_USEC (8 * USEC_PER_MINUTE)
 #define WATCH_TIMEOUT_JITTER_PERMILLE 250u
 #define LIST_TIMEOUT_USEC (60 * USEC_PER_SEC)
@@ -95,6 +96,7 @@ struct Informer {
         bool nameless; /* the list had an item that could be anything: delete nothing */
 
         bool watch_heard; /* it brought something */
+        usec_t mute_usec; /* so long watches have stood since then, or since the list, and brought nothing */
         bool has_watch_status;
         ApiError watch_status; /* an ERROR event */
 
@@ -119,7 +121,7 @@ static const unsigned edges[_INFORMER_STATE_MAX] = {
         [INFORMER_LIST_WAIT] = 1u << INFORMER_LISTING | 1u << INFORMER_LIST_WAIT,
         [INFORMER_WATCHING] = 1u << INFORMER_LISTING | 1u << INFORMER_LIST_WAIT | 1u << INFORMER_WATCHING |
                               1u << INFORMER_WATCH_WAIT,
-        [INFORMER_WATCH_WAIT] = 1u << INFORMER_WATCHING | 1u << INFORMER_WATCH_WAIT,
+        [INFORMER_WATCH_WAIT] = 1u << INFORMER_WATCHING | 1u << INFORMER_WATCH_WAIT | 1u << INFORMER_LISTING,
 };
 
 static void informer_list(Informer *i, const char *why);
@@ -462,6 +464,7 @@ static void list_finish(Informer *i) {
         list_sweep(i);
         free(i->resource_version);
         i->resource_version = TAKE_PTR(i->list_version);
+        i->mute_usec = 0;
         set_health(i, HEALTH_CONNECTED, "");
         if (!i->synced) {
                 i->synced = true;
@@ -585,6 +588,7 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
 
         if (!i->watch_heard) {
                 i->watch_heard = true;
+                i->mute_usec = 0;
                 watch_stands(i);
         }
         if (streq(type, "ADDED") || streq(type, "MODIFIED"))
@@ -611,14 +615,11 @@ static void watch_failed(Informer *i, const ApiError *error) {
 
         if (is_gone(error))
                 informer_relist(i, strempty(why));
-        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec) {
+        else if (error->http == 0 && error->error == -ETIMEDOUT && lasted >= i->stall_usec)
                 /* Of a kind that never changes there may be no bookmark either: silence alone is no bad
                  * news. The next request tells whether the server is there. */
-                if (i->watch_heard)
-                        informer_watch(i, "the last one fell silent");
-                else
-                        informer_list(i, "the last watch told nothing");
-        } else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
+                informer_watch(i, "the last one fell silent");
+        else if (!is_transient(error) || error->error == -EBADMSG || error->error == -EMSGSIZE ||
                  is_future(error))
                 /* What cannot be asked or read from here will not do so next time. */
                 informer_wait(i, INFORMER_LIST_WAIT, error->retry_after_usec, strempty(why));
@@ -631,18 +632,21 @@ static void on_watch_done(const KubeReply *reply, void *userdata) {
         _cleanup_(kube_call_freep) _unused_ KubeCall *call = TAKE_PTR(i->call);
         _cleanup_(api_error_done) ApiError status = i->watch_status;
         bool has_status = i->has_watch_status;
+        usec_t lasted = usec_sub(loop_now(i->loop), i->call_usec);
         _cleanup_free_ char *why = NULL;
 
         i->watch_status = (ApiError){ 0 };
         i->has_watch_status = false;
         timer_disarm(i->settle_timer);
+        if (!i->watch_heard && lasted >= SETTLE_USEC)
+                i->mute_usec = usec_add(i->mute_usec, lasted);
 
         if (has_status)
                 watch_failed(i, &status);
         else if (reply->error) {
                 note_protobuf(i, reply->protobuf, reply->error->error);
                 watch_failed(i, reply->error);
-        } else if (!i->watch_heard && loop_now(i->loop) < i->call_usec + SHORT_WATCH_USEC) {
+        } else if (!i->watch_heard && lasted < SHORT_WATCH_USEC) {
                 why = strf("The watch of %s ended as soon as it began", i->kind->plural);
                 informer_wait(i, INFORMER_WATCH_WAIT, 0, strempty(why));
         } else
@@ -665,6 +669,10 @@ static void informer_watch(Informer *i, const char *why) {
         int r;
 
         assert(!i->call && i->resource_version);
+        if (i->mute_usec >= MUTE_STALLS * i->stall_usec) {
+                informer_list(i, "watches tell nothing");
+                return;
+        }
         informer_set_state(i, INFORMER_WATCHING, why);
         i->call_usec = loop_now(i->loop);
         i->watch_heard = false;

@@ -9,7 +9,8 @@
  *         +---410, or failing------+      a relist sends DELETED for everything that is no longer there
  *
  * Pages are 500 objects at resourceVersion "0"-less consistent reads, half as many whenever one is larger than 64 MiB; bookmarks are asked for; a watch without a byte for
- * stall_usec (bookmarks come every minute) is cut and begun again, one that nobody begins to answer after 19 s; errors back off with jitter, a path that came back
+ * stall_usec (bookmarks come every minute) is cut and begun again, one that nobody begins to answer after 19 s; where watches have
+ * stood for twice that together without bringing anything, a list comes first (a restored etcd has not reached their version yet); errors back off with jitter, a path that came back
  * (informer_kick) tries at once, but a Retry-After of the server is always waited for. Events of one informer come in order; old
  * and new are borrowed for the callback (take a reference to keep one). Until the first list is complete on_event gets ADDED for
  * each object, then on_synced once.

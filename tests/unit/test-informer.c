@@ -579,8 +579,9 @@ static void test_restored_in_silence(void **state) {
         rig_say(r, BOOKMARK("11"));
         rig_stream(r, "");
         rig_end(r, true);
-        rig_run_for(r, 150 * USEC_PER_SEC - 1);
-        assert_trace(r, "watch@11");
+        rig_stream(r, "");
+        rig_run_for(r, 300 * USEC_PER_SEC - 1);
+        assert_trace(r, "watch@11 watch@11");
         rig_answer(r, 200, LIST("4", OBJECT("a", "3")));
         rig_stream(r, BOOKMARK("4"));
         rig_run_for(r, 1);
@@ -590,6 +591,36 @@ static void test_restored_in_silence(void **state) {
         rig_stream(r, "");
         rig_run_for(r, 150 * USEC_PER_SEC);
         assert_trace(r, "watch@4");
+}
+
+/* Something on the way breaks each connection on which nothing comes; an API server that is away breaks them, too. */
+static void test_restored_in_pieces(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) _unused_ Informer *i = informer_standing(r);
+        (void) state;
+
+        for (unsigned k = 0; k < 4; k++) {
+                rig_run_for(r, USEC_PER_MINUTE);
+                rig_stream(r, "");
+                rig_end(r, false);
+                rig_run_for(r, USEC_PER_SEC);
+                assert_trace(r, k == 0 ? "down watch@10" : "up down watch@10");
+        }
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_answer(r, 200, LIST("4", OBJECT("a", "3")));
+        rig_stream(r, BOOKMARK("4"));
+        rig_end(r, false);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "up down list ~a@1>3 -b@2 up watch@4");
+
+        print_message("one that is away has said nothing either\n");
+        rig_end(r, false);
+        for (unsigned k = 0; k < 40; k++)
+                rig_answer(r, 503, "{}");
+        rig_stream(r, "");
+        rig_run_for(r, 10 * USEC_PER_MINUTE);
+        assert_null(strstr(strbuf_str(&r->trace), "list"));
+        strbuf_truncate(&r->trace, 0);
 }
 
 /* The next page of a list is of that future, too: no such page will ever come. */
@@ -1033,6 +1064,7 @@ static void test_watch_timeout(void **state) {
                 differ |= k > 0 && sec != first;
                 first = sec;
                 rig_run_for(r, USEC_PER_MINUTE);
+                rig_say(r, BOOKMARK("10"));
                 rig_stream(r, "");
                 rig_end(r, true);
                 rig_run_for(r, USEC_PER_SEC);
@@ -1080,6 +1112,7 @@ int main(void) {
                 cmocka_unit_test(test_stall),
                 cmocka_unit_test(test_restored),
                 cmocka_unit_test(test_restored_in_silence),
+                cmocka_unit_test(test_restored_in_pieces),
                 cmocka_unit_test(test_restored_between_pages),
                 cmocka_unit_test(test_watch_fails),
                 cmocka_unit_test(test_watch_refused_for_good),
