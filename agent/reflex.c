@@ -320,6 +320,15 @@ static void reflex_enter_drained(Reflex *r) {
 
 /* -- the beginning ------------------------------------------------------------------------------ */
 
+static void go_on(Reflex *r) {
+        if (!r->held)
+                return;
+        r->held = false;
+        evictor_go_on(r->c.evictor);
+        if (r->drain)
+                node_drain_wake(r->drain);
+}
+
 static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void *userdata) {
         Reflex *r = userdata;
         usec_t now = loop_now(r->c.env->loop), delay = USEC_INFINITY;
@@ -327,8 +336,9 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
         if (r->answered_usec != USEC_INFINITY && sent_usec > 0)
                 delay = usec_sub(sent_usec, r->answered_usec);
         if (r->state != REFLEX_PLANNED) {
-                /* The Node was made anew. */
+                /* The Node was made anew, or etcd restored. */
                 node_voice_cordoned(r->c.voice, USEC_INFINITY, claimed);
+                go_on(r);
                 return;
         }
         reflex_set_state(r, REFLEX_CORDONED, "acknowledged");
@@ -622,20 +632,14 @@ static void on_api(NodeReport *report, const ApiError *error, bool first, void *
 
 bool reflex_may_end_pods(Reflex *r) {
         /* Of a machine that goes down it does not matter who opens the node. */
-        if (!can_stop(r) || node_report_is_fresh(r->report, NODE_FRESH_USEC))
+        if (!can_stop(r))
+                return true;
+        if (!node_report_is_fresh(r->report, NODE_FRESH_USEC))
+                node_report_read(r->report);
+        else if (node_report_is_cordoned(r->report)) /* else that comes first, again */
                 return true;
         r->held = true;
-        node_report_read(r->report);
         return false;
-}
-
-static void go_on(Reflex *r) {
-        if (!r->held)
-                return;
-        r->held = false;
-        evictor_go_on(r->c.evictor);
-        if (r->drain)
-                node_drain_wake(r->drain);
 }
 
 static void set_machine_end(Reflex *r, usec_t deadline_usec) {

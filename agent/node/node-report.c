@@ -139,6 +139,12 @@ static void forget_said(NodeReport *r) {
         r->acked = (ReportText){ 0 };
 }
 
+/* What was said there is there no more, nor does it say that a person took it back: etcd was restored from a
+ * backup. */
+static bool marks_are_lost(const NodeReport *r, const KubeNode *n) {
+        return r->goal == GOAL_MARK && r->cordoned && !node_has_marks(n);
+}
+
 static void set_view(NodeReport *r, KubeNode *n) {
         bool other = r->view && !streq_ptr(r->view->object.meta.uid, n->object.meta.uid);
 
@@ -146,13 +152,17 @@ static void set_view(NodeReport *r, KubeNode *n) {
         forget_view(r);
         r->view = n;
         r->stale = false;
-        if (other)
+        if (other || marks_are_lost(r, n))
                 forget_said(r);
 }
 
 static void take_view(NodeReport *r, KubeNode *n) {
         if (r->view != n && !(r->view && is_older(n, r->view)))
                 set_view(r, n);
+}
+
+bool node_report_is_cordoned(const NodeReport *r) {
+        return r->cordoned || !r->view;
 }
 
 bool node_report_is_fresh(const NodeReport *r, usec_t max_age_usec) {

@@ -57,6 +57,8 @@ void node_report_see(NodeReport *r, const KubeNode *node);
 /* The newest Node known, from the informer or an answer; borrowed, NULL if there is none. */
 const KubeNode *node_report_view(const NodeReport *r);
 
+/* What is to be said there has been, and stood on the newest Node known; or there is none. */
+bool node_report_is_cordoned(const NodeReport *r);
 /* The API server has answered about the Node what was asked so lately, or there is none: a watch may have
  * been silent since then. */
 bool node_report_is_fresh(const NodeReport *r, usec_t max_age_usec);

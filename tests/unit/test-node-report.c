@@ -112,6 +112,35 @@ static void test_node_made_anew(void **state) {
         assert_true(agent_rig_unschedulable(b.rig));
 }
 
+/* etcd is restored from a backup of before the notice: what stood there is said again. That a person un-cordoned is
+ * told by marks that are still there. */
+static void test_etcd_restored(void **state) {
+        _cleanup_bench_ Bench b;
+        _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+
+        bench_init(&b);
+        backup = fake_store_backup(fake_cluster_store(b.rig->cluster));
+        mark(&b, "Cordoned");
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(b.n_cordoned, 1);
+        assert_true(node_report_is_cordoned(b.report));
+
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        see(&b);
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(b.n_cordoned, 1);
+        assert_false(agent_rig_unschedulable(b.rig));
+
+        fake_cluster_restore(b.rig->cluster, backup, 0, USEC_PER_SEC);
+        assert_false(agent_rig_unschedulable(b.rig));
+        agent_rig_run(b.rig, 2 * USEC_PER_SEC);
+        node_report_read(b.report); /* its version is below what was seen: so it is asked for */
+        agent_rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_int_equal(b.n_cordoned, 2);
+        assert_true(agent_rig_unschedulable(b.rig));
+        assert_true(node_report_is_cordoned(b.report));
+}
+
 /* At a patch of the Node. */
 typedef struct Meddling {
         AgentRig *rig;
@@ -205,6 +234,7 @@ static void test_uncordoned_before_the_answer(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_node_made_anew),
+                cmocka_unit_test(test_etcd_restored),
                 cmocka_unit_test(test_node_goes),
                 cmocka_unit_test(test_due_in_a_wait),
                 cmocka_unit_test(test_uncordoned_before_the_answer),
