@@ -11,6 +11,10 @@
  * moment. */
 #define CONFLICT_USEC (500 * USEC_PER_MSEC)
 
+/* What was done, and is not seen after so long, is not there any more, as after etcd was restored from a backup: no watch
+ * is that late. */
+#define SEEN_USEC (10 * USEC_PER_MINUTE)
+
 /* A new installation adopts all nodes at once: three writes for each, as the server answers them, and not in
  * one heap. (libcurl, too, walks all handles for each that ends.) */
 #define IN_FLIGHT_MAX 32u
@@ -34,7 +38,8 @@ typedef struct Write {
         object_written_t written;
         void *userdata;
         KubeCall *call;
-        bool done;   /* succeeded, on `state` */
+        bool done;   /* succeeded, on `state`: */
+        usec_t done_usec;
         bool gone;   /* the object is: nothing is to be remembered */
         bool urgent; /* remembered when it fails, too: */
         Backoff backoff;
@@ -143,8 +148,12 @@ bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
         if (!x)
                 return true;
         same = streq(x->state, o->state);
-        if (x->call || (same && x->done))
+        if (x->call)
                 return false;
+        if (same && x->done && loop_now(w->env->loop) < usec_add(x->done_usec, SEEN_USEC)) {
+                (void) work_queue_add_at(w->queue, o->reconcile_key, usec_add(x->done_usec, SEEN_USEC));
+                return false;
+        }
         if (loop_now(w->env->loop) >= x->not_before_usec || (x->moved_on && !same))
                 return true;
         (void) work_queue_add_at(w->queue, o->reconcile_key, x->not_before_usec);
@@ -202,6 +211,7 @@ static bool is_fine(const Write *x, const ApiError *error) {
 
 static void succeeded(ObjectWrites *w, Write *x, const char *reconcile_key) {
         x->done = true;
+        x->done_usec = loop_now(w->env->loop);
         backoff_reset(&x->backoff);
         work_queue_forget(w->queue, reconcile_key);
         (void) work_queue_add(w->queue, reconcile_key);

@@ -3,8 +3,8 @@
 
 /*
  * Writes on API objects that a reconcile starts and does not wait for: at most one under way per key, and
- * none again on the very state on which one has already succeeded, since then the view only has not caught
- * up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
+ * none again for ten minutes on the very state on which one has already succeeded, since then the view only has
+ * not caught up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
  * after a failure. No more than 32 are under way together; what finds no room is not sent, and its key is
  * dirty again when there is. Urgent ones (a node is being removed) need no room, have a backoff of their own
  * (100 ms to 10 s) however often their key gets dirty, and tell of their failures in the log.

@@ -21,6 +21,10 @@
  * somebody deletes in between. */
 #define LOOKED_USEC (2 * USEC_PER_SEC)
 
+/* An end that was accepted, and is not seen after so long, was lost, as when etcd was restored from a backup: no watch is
+ * that late. */
+#define LOST_USEC (10 * USEC_PER_MINUTE)
+
 void drain_pod_forget_fresh(DrainPod *dp) {
         if (dp->fresh)
                 kube_object_unref(&dp->fresh->object);
@@ -113,6 +117,7 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
 
         if (report->answer == EVICTION_ACCEPTED) {
                 dp->evicted = true;
+                dp->accepted_usec = loop_now(dp->drain->env->loop);
                 (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
                 drain_pod_tell(dp, DRAIN_POD_EVICTED, report);
                 node_drain_tell_later(dp->drain);
@@ -151,12 +156,28 @@ static void drain_pod_note_held(DrainPod *dp, const char *pdb) {
         drain_pod_tell(dp, DRAIN_POD_BLOCKED, NULL);
 }
 
+/* What it was asked for has been accepted, and is still to be seen. */
+static bool drain_pod_end_is_accepted(DrainPod *dp) {
+        usec_t lost = usec_add(dp->accepted_usec, LOST_USEC);
+
+        if (!dp->evicted && !streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
+                return false;
+        if (loop_now(dp->drain->env->loop) < lost) {
+                timer_arm_earlier(dp->drain->timer, lost);
+                return true;
+        }
+        dp->evicted = false;
+        dp->deleted_version = mfree(dp->deleted_version);
+        dp->eviction = eviction_free(dp->eviction);
+        return false;
+}
+
 static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
         NodeDrain *d = dp->drain;
         const char *pdb = d->handler.pdb_of ? d->handler.pdb_of(dp->pod, d->handler.userdata) : NULL;
         int r;
 
-        if (dp->evicted || streq_ptr(dp->deleted_version, drain_pod_known(dp)->object.meta.resource_version))
+        if (drain_pod_end_is_accepted(dp))
                 return;
         if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_looked_at(dp)) {
                 if (dp->eviction && !eviction_is_under_way(dp->eviction))
@@ -197,6 +218,7 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
 void drain_pod_note_deleted(DrainPod *dp) {
         free(dp->deleted_version);
         dp->deleted_version = TAKE_PTR(dp->sent_version);
+        dp->accepted_usec = loop_now(dp->drain->env->loop);
         dp->n_conflicts = 0;
         backoff_reset(&dp->delete_backoff);
         (void) drain_pod_set_reason(dp, "Terminating", NULL, NULL);
@@ -274,7 +296,8 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
         usec_t now = loop_now(d->env->loop);
 
         dp->eviction = eviction_free(dp->eviction);
-        if (dp->delete_call || streq_ptr(dp->deleted_version, m->resource_version))
+        if (dp->delete_call ||
+            (streq_ptr(dp->deleted_version, m->resource_version) && drain_pod_end_is_accepted(dp)))
                 return; /* under way, or done and not yet in view */
         if (dp->look != LOOK_NONE && !is_last_call(d)) {
                 drain_pod_await_look(dp);

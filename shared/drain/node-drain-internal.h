@@ -19,7 +19,8 @@ typedef struct DrainPod {
         KubePod *fresh;      /* as a look found it, newer than the view; NULL once the view moves on */
         unsigned generation; /* of the wake that saw it last */
         Eviction *eviction;
-        bool evicted;          /* accepted */
+        bool evicted;          /* accepted: */
+        usec_t accepted_usec;  /* when, loop_now(); or the delete of deleted_version */
         usec_t held_told_usec; /* loop_now(): when it was said that its PDB allows nothing; 0: not yet */
         bool refused;          /* an eviction was refused at least once */
         bool ended;            /* its containers have: it is taken off the API, and nobody hears of that */

@@ -897,6 +897,35 @@ static void deny_once(const FakeRequest *r, FakeApiFault *fault, void *userdata)
                 fault->status = 409;
 }
 
+/* etcd is restored from a backup: what was accepted has never been. */
+static void test_accepted_and_lost(void **state) {
+        (void) state;
+
+        for (int deadline = 0; deadline < 2; deadline++) {
+                _cleanup_(fake_backup_freep) FakeBackup *backup = NULL;
+                Bench b;
+
+                print_message("  its %s\n", deadline ? "delete" : "eviction");
+                bench_init(&b);
+                fake_add_pod(b.w.cluster,
+                             &(FakePod){ .name = "back", .node = NODE, .grace_sec = 1600, .stop_sec = 1500 });
+                run_for(&b, USEC_PER_SEC);
+                begin(&b, deadline ? 1500 : 0, PROTECTED_WAIT, false);
+                backup = fake_store_backup(fake_cluster_store(b.w.cluster));
+                run_for(&b, USEC_PER_SEC);
+                assert_trace(&b, deadline ? "deleted back" : "evicted back");
+                assert_true(seconds_to_live(&b, "back") > 400);
+                fake_cluster_restore(b.w.cluster, backup, 1000000000, USEC_PER_SEC);
+                run_for(&b, 590 * USEC_PER_SEC);
+                assert_trace(&b, "");
+                assert_int_equal(seconds_to_live(&b, "back"), -1);
+                run_for(&b, 15 * USEC_PER_SEC);
+                assert_trace(&b, deadline ? "deleted back" : "evicted back");
+                assert_true(seconds_to_live(&b, "back") > 100);
+                bench_done(&b);
+        }
+}
+
 static void test_wrongly_gone(void **state) {
         unsigned n = 0;
         Bench b;
@@ -966,6 +995,7 @@ int main(void) {
                 cmocka_unit_test(test_replaced),
                 cmocka_unit_test(test_conflict_without_cause),
                 cmocka_unit_test(test_ended_on_the_node),
+                cmocka_unit_test(test_accepted_and_lost),
                 cmocka_unit_test(test_wrongly_gone),
                 cmocka_unit_test(test_freed_in_between),
         };

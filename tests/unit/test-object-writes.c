@@ -80,6 +80,30 @@ static void test_once_on_a_state(void **state) {
         }
 }
 
+/* What was done was lost with the etcd that knew of it: the view never shows it, on whatever state. */
+static void test_done_and_never_seen(void **state) {
+        unsigned looked;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        rig_answer(b.rig, 200, "{}");
+        rig_answer(b.rig, 200, "{}");
+        assert_int_equal(patch(&b, "uid", false), 1);
+        rig_run_for(b.rig, USEC_PER_SEC);
+        assert_int_equal(patch(&b, "uid", false), 0);
+        looked = b.n_looked;
+        rig_run_for(b.rig, 598 * USEC_PER_SEC);
+        assert_int_equal(b.n_looked, looked);
+        assert_int_equal(patch(&b, "uid", false), 0);
+        rig_run_for(b.rig, 2 * USEC_PER_SEC);
+        assert_int_equal(b.n_looked, looked + 1); /* its key is dirty then */
+        assert_int_equal(patch(&b, "uid", false), 1);
+        rig_run_for(b.rig, USEC_PER_SEC);
+        assert_int_equal(patch(&b, "uid", false), 0);
+        bench_done(&b);
+}
+
 /* However often its key gets dirty, what fails is tried with backoff, on other states as well. */
 static void test_urgent_backoff(void **state) {
         ObjectWrite w = write_on("n", "1", true);
@@ -164,6 +188,7 @@ static void test_room(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_once_on_a_state),
+                cmocka_unit_test(test_done_and_never_seen),
                 cmocka_unit_test(test_urgent_backoff),
                 cmocka_unit_test(test_conflict),
                 cmocka_unit_test(test_room),
