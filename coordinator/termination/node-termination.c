@@ -779,10 +779,14 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
 
 /* The Node has left. Its claim goes, too, if its machine has; else claim and machine are orphan.c's. */
 static void step_without_node(NodeTermination *t) {
+        const KubeNodeClaim *claim = claim_of(t);
+        /* Its deletion was seen before the Node's finalizer went: etcd was restored from a backup. */
+        bool undeleted = claim && claim->object.meta.deletion_usec == 0;
+
         termination_report_node_gone(t->report);
         if (t->state == NODE_TERMINATION_FINISHING)
                 finish_claim(t);
-        if (t->state != NODE_TERMINATION_FINISHING ||
+        if (t->state != NODE_TERMINATION_FINISHING || undeleted ||
             ((!claim_of(t) || !object_meta_has_finalizer(&claim_of(t)->object.meta, FINALIZER_TERMINATION)) &&
              last_word_is_told(t)))
                 node_termination_set_state(t, NODE_TERMINATION_DONE, "its Node is gone");
