@@ -39,10 +39,16 @@ static void observe(FakeCluster *c, FakeQueue *q, const FakeChange *change) {
 }
 
 static void resync(FakeCluster *c, FakeQueue *q) {
-        const cJSON *pod;
+        const cJSON *pod, *va;
 
         FAKE_STORE_FOREACH (pod, c->store, FAKE_PODS, NULL)
                 mark(q, pod);
+        FAKE_STORE_FOREACH (va, c->store, FAKE_VOLUMEATTACHMENTS, NULL) {
+                _cleanup_free_ char *key = MUST(strf("%s/%s", strempty(fj_string(va, "spec", "nodeName", NULL)),
+                                                     strempty(fj_string(va, "spec", "source", "persistentVolumeName", NULL))));
+
+                fake_queue_add(q, key);
+        }
 }
 
 static bool is_needed(FakeCluster *c, const char *node, const char *claim) {

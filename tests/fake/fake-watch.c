@@ -386,7 +386,7 @@ static FakeWatch *watch_new(FakeApi *a, const FakeRequest *r, HttpExchange *x, u
         w->resource = r->resource;
         w->ns = r->ns && r->resource->namespaced ? MUST(strdup(r->ns)) : NULL;
         w->user = MUST(strdup(r->user.name));
-        w->rv = rv > 0 && disordered(a) ? rewind_start(a, r->resource->id, rv) : rv;
+        w->rv = rv > 0 && rv <= fake_store_rv(a->store) && disordered(a) ? rewind_start(a, r->resource->id, rv) : rv;
         w->known_rv = rv;
         w->initial = rv == 0;
         w->protobuf = r->protobuf;

@@ -21,6 +21,7 @@ typedef struct SimSeen {
         usec_t noticed_usec;  /* since when the notice stands; 0: none does */
         usec_t deleted_usec;  /* since when its Node is being deleted; 0: it is not */
         usec_t deadline_usec; /* wall clock, as deadline_of() gave it last, and since when */
+        usec_t restored_deadline_usec; /* what sim_check_deadline() was when etcd was restored: a daemon may know it; 0: none */
         usec_t deadline_since_usec;
         usec_t said_usec, copied_usec; /* when the deadlines that stand on its Node were written: the agent's, and T */
         usec_t announced_usec; /* since when its Node tells of an end for good; 0: it does not */
@@ -60,6 +61,7 @@ struct SimCheck {
         FakeContainerWatch containers;
         Hashmap *opted;      /* usec_t: since when its opt-out is as it is, by uid of the pod */
         SimSeen *seen;       /* by machine */
+        usec_t restored_usec; /* when etcd was restored last; 0: never */
         usec_t kept_usec;    /* when coordinators are looked at next for what they keep */
         usec_t deleted_usec; /* the last time that a Node or NodeClaim was being deleted, or left */
         usec_t lease_end_usec;
@@ -92,6 +94,8 @@ static inline bool sim_check_was_rebooted(const SimMachine *m) {
         return !m->noticed && m->noticed_boot > 0 && m->n_boots > m->noticed_boot;
 }
 
+/* etcd was restored, and this is as long as nobody can know. */
+bool sim_check_is_just_restored(const SimCheck *c, usec_t usec);
 /* sim-check-calls.c: as of who is handled in this step; zeroed if it asked for nothing. */
 SimAsked sim_check_asked(const SimCheck *c, const char *what);
 /* sim-check-pods.c */

@@ -137,7 +137,7 @@ bool sim_check_is_deleting(const cJSON *o) {
         return fj_get(o, "metadata", "deletionTimestamp", NULL);
 }
 
-usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
+static usec_t deadline_now(const SimCheck *c, const SimMachine *m) {
         const cJSON *claim = sim_world_claim(c->world, sim_check_index(c, m));
         const char *deleted = fj_string(claim, "metadata", "deletionTimestamp", NULL);
         usec_t at;
@@ -146,6 +146,31 @@ usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
             rfc3339_parse(deleted, &at) < 0)
                 return m->deadline_usec;
         return MIN(m->deadline_usec, at + c->world->options.tgp_sec * USEC_PER_SEC);
+}
+
+usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
+        usec_t known = c->seen[sim_check_index(c, m)].restored_deadline_usec, now = deadline_now(c, m);
+
+        return known > 0 ? MIN(known, now) : now;
+}
+
+void sim_check_restoring(SimCheck *c) {
+        void *told;
+
+        for (size_t i = 0; i < c->world->n_machines; i++) {
+                usec_t at = sim_check_deadline(c, &c->world->machines[i]);
+
+                c->seen[i].restored_deadline_usec = at == USEC_INFINITY ? 0 : at;
+                c->seen[i].drained = mfree(c->seen[i].drained);
+        }
+        HASHMAP_FOREACH (told, c->told)
+                free(told);
+        hashmap_clear(c->told);
+        c->restored_usec = sim_world_now(c->world);
+}
+
+bool sim_check_is_just_restored(const SimCheck *c, usec_t usec) {
+        return c->restored_usec > 0 && sim_world_now(c->world) < usec_add(c->restored_usec, usec);
 }
 
 /* -- what is in the way ------------------------------------------------------------------------ */
@@ -237,6 +262,8 @@ static void on_change(const FakeChange *change, void *userdata) {
                 note_pdb(c, new);
         /* A pod that goes at once was marked before; one whose grace is 0 from the start never had a node.
          */
+        if (change->resource->id == FAKE_PODS && new && !old) /* restored, its kubelet runs it anew */
+                free(hashmap_remove(c->ended, strempty(fj_string(new, "metadata", "uid", NULL))));
         if (change->resource->id == FAKE_PODS && new)
                 sim_check_pod(c, old, new);
         else if (change->resource->id == FAKE_PODS)

@@ -73,6 +73,10 @@ DEFINE_FREEP(SimCheck, sim_check_free);
 
 /* NULL: all is well. The first one stays. */
 const char *sim_check_violation(const SimCheck *c);
+/* etcd is about to be what it was: what the check knew of objects that come back, and of what was done to them, is over.
+ * What cannot be known of that before one has asked is passed over for as long as it takes to ask: who leads, and a
+ * node that was seen empty. */
+void sim_check_restoring(SimCheck *c);
 /* Of the run itself. */
 void sim_check_fail(SimCheck *c, const char *fmt, ...) _printf_(2, 3);
 

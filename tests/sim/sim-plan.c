@@ -11,6 +11,7 @@
 #include "sim-check.h"
 #include "sim-load.h"
 #include "sim-process.h"
+#include "sim-restore.h"
 #include "sim-shrink.h"
 
 #define SEC USEC_PER_SEC
@@ -20,6 +21,7 @@
 #define UNHEARD 4u /* in one of six, others */
 #define LATE 3u    /* in one of four, others */
 #define OPENED 2u  /* in one of six, others */
+#define RESTORED 8u /* one of so many */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
@@ -30,6 +32,9 @@
 /* Late misdeeds, after nothing is left to do; and what is mended only later: a claim that a new leader made
  * from an old look at a node has no node for two minutes, then it goes. */
 #define AFTERMATH_USEC (240 * SEC)
+/* Of what was done before etcd was restored to where it has to be done again, a coordinator thinks for ten minutes that
+ * its view only lies behind. */
+#define RESTORED_USEC (15 * 60 * SEC)
 /* A spot notice that is not told any more counts as taken back so long after its deadline, not before. */
 #define CANCEL_USEC (10 * 60 * SEC)
 
@@ -228,6 +233,8 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_late_answers(p->schedule, seed, i, LOAD_USEC);
         for (unsigned i = 0; i < OPENED && hash64(&seed, sizeof(seed)) / 360 % 6 == 0; i++)
                 sim_schedule_add_open_once_read(p->schedule, seed, i, LOAD_USEC);
+        if (hash64(&seed, sizeof(seed)) / 2160 % RESTORED == 0)
+                sim_schedule_add_restore(p->schedule, seed, LOAD_USEC);
         narrow(p);
         crowd(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
@@ -314,6 +321,7 @@ static bool all_serve_again(SimWorld *w, void *userdata) {
 static void stop_faults(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
 
+        sim_restore_now(w);
         sim_faults_stop(w->faults);
         sim_faults_set_latency(w->faults, (SimLatency) MIN(w->options.latency, (unsigned) SIM_LATENCY_MEDIUM));
         fake_api_disorder_watches(api, 0);
@@ -405,7 +413,7 @@ static bool live(const SimPlan *p, SimWorld *w, SimOutcome *o) {
                 return false;
 
         o->where = "nothing goes on";
-        return sim_world_run(w, AFTERMATH_USEC) && sim_check_quiet(w->check, requests_allowed(w));
+        return sim_world_run(w, w->was_restored ? RESTORED_USEC : AFTERMATH_USEC) && sim_check_quiet(w->check, requests_allowed(w));
 }
 
 /* -- the planted violation --------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "sim-check.h"
 #include "sim-load.h"
 #include "sim-process.h"
+#include "sim-restore.h"
 
 /* After what was in the way everybody may need so long to find back. */
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
@@ -21,6 +22,7 @@
 #define SILENCE_SEED UINT64_C(0x6b7562656c657400)
 #define LATE_SEED UINT64_C(0x6c617465616e7377)
 #define OPENED_SEED UINT64_C(0x6f70656e6c617465)
+#define RESTORE_SEED UINT64_C(0x657463647574696c)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -525,6 +527,20 @@ static void play_late_answers(const Play *p) {
         add_window(p, SIM_FAULT_LATE_ANSWER, p->v[1], sec(p->v[2]), msec(p->v[0]), NULL);
 }
 
+static void close_budgets(const Play *p) {
+        for (unsigned i = 0; i < p->w->options.n_workloads; i++)
+                play_budget(&(Play){ p->w, p->entry, { i, 0, 0 } });
+}
+
+/* Since that backup a machine is told of its end, and budgets hold its pods until its time comes. */
+static void play_restore(const Play *p) {
+        sim_restore_plan(p->w, (SimRestoreKind) p->v[0], sec(p->v[1]));
+        if (!is_in_service(p->w, p->v[2]) || sim_world_unschedulable(p->w, p->v[2]))
+                return;
+        close_budgets(p);
+        play_notice(&(Play){ p->w, p->entry, { p->v[2], NOTICE_MAX_SEC } });
+}
+
 /* A machine is to end, and budgets hold its pods. A person opens its node just when its agent has read that, whose
  * answer takes almost as long as it waits; no watch tells. */
 static void play_open_once_read(const Play *p) {
@@ -534,8 +550,7 @@ static void play_open_once_read(const Play *p) {
         if (!is_in_service(w, m) || !w->machines[m].agent)
                 return;
         play_notice(&(Play){ w, p->entry, { m, NOTICE_MAX_SEC } });
-        for (unsigned i = 0; i < w->options.n_workloads; i++)
-                play_budget(&(Play){ w, p->entry, { i, 0, 0 } });
+        close_budgets(p);
         add_window(p, SIM_FAULT_LATE_ANSWER, 1000, sec(p->v[2]), msec(p->v[1]), w->machines[m].agent);
         sim_world_open_once_read(w, m, sec(p->v[2]));
 }
@@ -597,6 +612,7 @@ static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
                                             "nodeclaims", "nodepools", "volumeattachments" };
+static const char *const restore_choices[] = { "plainly", "with a bump", "and all restart" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
                                              "lost requests", "lost answers", "cloud faults" };
 
@@ -657,6 +673,7 @@ static const Act acts[] = {
         { "delete nodes", 0, play_rush, { MACHINE, NUMBER("and as many of the next as", 1, 5) } }, /* and this */
         { "answers are late", 0, play_late_answers, { MILLISECONDS("up to", 4000, 14500), PERMILLE(200, 1000), SECONDS("for", 20, 90) } }, /* and this */
         { "opened once read", 0, play_open_once_read, { MACHINE, MILLISECONDS("reads take up to", 3000, 4900), SECONDS("for", 30, 90) } }, /* and this */
+        { "etcd is restored", 0, play_restore, { CHOICE(restore_choices), SECONDS("from a backup of now in", 1, 60), { .kind = ARG_MACHINE, .label = "which does not tell of the end of" } } }, /* and this */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
@@ -743,6 +760,10 @@ void sim_schedule_add_late_answers(SimSchedule *s, uint64_t seed, unsigned n, us
 
 void sim_schedule_add_open_once_read(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         add_apart(s, play_open_once_read, (seed ^ OPENED_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_restore(SimSchedule *s, uint64_t seed, usec_t length_usec) {
+        add_apart(s, play_restore, seed ^ RESTORE_SEED, length_usec);
 }
 
 void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {

@@ -8,6 +8,7 @@
 #include "sim-check.h"
 #include "sim-power.h"
 #include "sim-process.h"
+#include "sim-restore.h"
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define ZONE "us-east-1a"
@@ -424,6 +425,7 @@ SimWorld *sim_world_free(SimWorld *w) {
         for (size_t i = 0; i < w->n_processes; i++)
                 sim_process_free(w->processes[i]);
         free(w->processes);
+        sim_restore_forget(w);
         free_machines(w);
         fake_cluster_free(w->cluster);
         fake_ec2_free(w->ec2);

@@ -29,6 +29,7 @@
 
 typedef struct SimProcess SimProcess;
 typedef struct SimCheck SimCheck;
+typedef struct SimRestore SimRestore;
 
 /* A node and its machine, with what only the world knows of them. */
 typedef struct SimMachine {
@@ -100,6 +101,8 @@ struct SimWorld {
         size_t n_machines;
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
+        SimRestore *restore; /* NULL: none is planned */
+        bool was_restored;
         List corpses;        /* SimLife: what they sent may still arrive */
         bool cloud_was_blind; /* it has shown no machine, once */
         SimRequest *request; /* NULL: none in this step */
