@@ -215,6 +215,58 @@ static void test_arming(void **state) {
         }
 }
 
+/* What is wished for again, no earlier, keeps its place among those of its instant. */
+static void test_wished_again(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Teller t[5];
+                Story story = { 0 };
+                World w;
+                usec_t now;
+
+                world_init(&w, is_virtual);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                        teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+                now = loop_now(w.loop);
+                timer_arm(t[0].timer, now);
+                timer_arm(t[1].timer, now);
+                timer_arm_earlier(t[0].timer, now - 5 * S);
+                timer_arm(t[2].timer, now + 10 * MS);
+                timer_arm(t[3].timer, now + 10 * MS);
+                timer_arm_earlier(t[2].timer, now + 10 * MS);
+                timer_arm(t[4].timer, now + 20 * MS);
+                t[4].exits = true;
+                assert_int_equal(loop_run(w.loop), 7);
+                assert_string_equal(story.text, "abcde");
+                tellers_done(t, ELEMENTSOF(t));
+                world_done(&w);
+        }
+}
+
+/* After it has left, a loop runs nothing, not even what was due in the same moment; the first word stands. */
+static void test_exit(void **state) {
+        for (int is_virtual = 0; is_virtual <= 1; is_virtual++) {
+                Teller t[3];
+                Story story = { 0 };
+                int code = 0;
+                World w;
+
+                world_init(&w, is_virtual);
+                for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+                        teller_init(&t[i], w.loop, &story, (char) ('a' + i));
+                        timer_arm(t[i].timer, loop_now(w.loop));
+                }
+                t[1].exits = true;
+                assert_false(loop_has_exited(w.loop, &code));
+                assert_int_equal(loop_run(w.loop), 7);
+                assert_string_equal(story.text, "ab");
+                loop_exit(w.loop, 8);
+                assert_true(loop_has_exited(w.loop, &code));
+                assert_int_equal(code, 7);
+                tellers_done(t, ELEMENTSOF(t));
+                world_done(&w);
+        }
+}
+
 /* Many timers, armed, moved and freed at random, run in the order of their times. */
 static void on_crowd(Timer *t, void *userdata) {
         unsigned *n_ran = userdata;
@@ -748,6 +800,8 @@ int main(void) {
                 cmocka_unit_test(test_arming_in_callback),
                 cmocka_unit_test(test_freeing_and_disarming_in_callback),
                 cmocka_unit_test(test_arming),
+                cmocka_unit_test(test_wished_again),
+                cmocka_unit_test(test_exit),
                 cmocka_unit_test(test_crowd),
                 cmocka_unit_test(test_io_is_not_starved),
                 cmocka_unit_test(test_event_arms_earlier),

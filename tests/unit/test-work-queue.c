@@ -221,6 +221,109 @@ static void test_retry_backs_off(void **state) {
         world_done(&w);
 }
 
+/* When the only key is run next, from now. */
+static usec_t world_next(World *w) {
+        usec_t before = loop_now(w->loop);
+        unsigned n = w->n_runs;
+
+        while (w->n_runs == n)
+                assert_int_equal(virtual_time_step(w->time, USEC_INFINITY), 1);
+        return loop_now(w->loop) - before;
+}
+
+/* Failures are remembered through a run that says neither, until it is said that all is well. */
+static void test_failures_are_remembered(void **state) {
+        World w;
+
+        world_init(&w);
+        for (unsigned i = 0; i < 3; i++) {
+                assert_return_code(work_queue_retry(w.queue, "a"), 0);
+                (void) world_next(&w);
+        }
+        assert_int_equal(virtual_time_step(w.time, USEC_INFINITY), 0);
+        assert_return_code(work_queue_add(w.queue, "a"), 0); /* something happens */
+        assert_int_equal(world_next(&w), 0);
+        assert_return_code(work_queue_add_at(w.queue, "a", loop_now(w.loop) + 5 * S), 0);
+        assert_int_equal(world_next(&w), 5 * S);
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_in_range(world_next(&w), 8 * S / 5 * 4, 8 * S / 5 * 6);
+
+        print_message("while it waits\n");
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        work_queue_forget(w.queue, "a");
+        assert_in_range(world_next(&w), 16 * S / 5 * 4, 16 * S / 5 * 6);
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_in_range(world_next(&w), S / 5 * 4, S / 5 * 6);
+        world_done(&w);
+}
+
+static void mark_for_ever(World *w, const char *key) {
+        if (streq(key, "a") && w->n_runs < w->n_runs_limit)
+                assert_return_code(work_queue_add(w->queue, key), 0);
+}
+
+/* A key that marks itself at once leaves the turn to timers, although it has a drain for itself. */
+static void test_one_leaves_its_turn(void **state) {
+        Timer *other = NULL;
+        World w;
+
+        world_init(&w);
+        assert_return_code(timer_new(w.loop, "other", on_other_timer, &w, &other), 0);
+        w.also = mark_for_ever;
+        w.n_runs_limit = 4;
+        assert_return_code(work_queue_add(w.queue, "a"), 0);
+        timer_arm(other, loop_now(w.loop));
+        world_run(&w, USEC_INFINITY);
+        expect(&w, "a | a a a ");
+
+        print_message("nor has a second one to wait for it\n");
+        w.n_runs = 0;
+        assert_return_code(work_queue_add(w.queue, "a"), 0);
+        assert_return_code(work_queue_add(w.queue, "b"), 0);
+        timer_arm(other, loop_now(w.loop));
+        world_run(&w, USEC_INFINITY);
+        expect(&w, "a b | a a ");
+        timer_free(other);
+        world_done(&w);
+}
+
+static void remove_itself(World *w, const char *key) {
+        if (w->n_runs == w->n_runs_limit)
+                work_queue_remove(w->queue, key);
+}
+
+/* What is removed is forgotten, wherever it stands. */
+static void test_removed_is_forgotten(void **state) {
+        World w;
+
+        world_init(&w);
+        w.also = remove_itself;
+        w.n_runs_limit = 4;
+        for (unsigned i = 0; i < 4; i++) {
+                assert_return_code(work_queue_retry(w.queue, "a"), 0);
+                (void) world_next(&w);
+        }
+        print_message("in its run\n");
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_in_range(world_next(&w), S / 5 * 4, S / 5 * 6);
+
+        print_message("between two\n");
+        work_queue_remove(w.queue, "a");
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_in_range(world_next(&w), S / 5 * 4, S / 5 * 6);
+
+        print_message("waiting; with its wish for later\n");
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_return_code(work_queue_add(w.queue, "a"), 0);
+        work_queue_remove(w.queue, "a");
+        w.n_runs = 0;
+        world_run(&w, USEC_INFINITY);
+        assert_int_equal(w.n_runs, 0);
+        assert_return_code(work_queue_retry(w.queue, "a"), 0);
+        assert_in_range(world_next(&w), S / 5 * 4, S / 5 * 6);
+        world_done(&w);
+}
+
 static void remove_both(World *w, const char *key) {
         work_queue_remove(w->queue, "a");
         work_queue_remove(w->queue, "b");
@@ -278,6 +381,9 @@ int main(void) {
                 cmocka_unit_test(test_later),
                 cmocka_unit_test(test_wish_of_the_run_itself_counts),
                 cmocka_unit_test(test_retry_backs_off),
+                cmocka_unit_test(test_failures_are_remembered),
+                cmocka_unit_test(test_one_leaves_its_turn),
+                cmocka_unit_test(test_removed_is_forgotten),
                 cmocka_unit_test(test_remove),
                 cmocka_unit_test(test_freed_by_its_own_work),
         };
