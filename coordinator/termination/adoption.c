@@ -188,7 +188,7 @@ static bool identity_condition(const KubeNodeClaim *c, const IdentityProof *proo
         if (method) {
                 ret->status = CONDITION_TRUE;
                 ret->reason = method;
-                ret->message = "The instance was proved to be this Node's";
+                ret->message = "The instance belongs to this Node, as was proved";
         } else if (proof->state == IDENTITY_PROOF_UNPROVED) {
                 ret->status = CONDITION_FALSE;
                 ret->reason = proof->reason;
