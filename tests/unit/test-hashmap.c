@@ -68,6 +68,10 @@ static void test_put_get_remove(void **state) {
         assert_int_equal(hashmap_size(m), 0);
         assert_return_code(hashmap_put(m, "a", number(5)), 0);
         assert_ptr_equal(hashmap_get(m, "a"), number(5));
+        assert_ptr_equal(hashmap_first(m, &first), number(5)); /* after one whose first had gone */
+        assert_string_equal(first, "a");
+        assert_ptr_equal(hashmap_remove(m, "a"), number(5));
+        assert_null(hashmap_first(m, NULL));
 }
 
 static void test_keys_are_copied(void **state) {
@@ -201,6 +205,32 @@ static void test_insertion_during_walk(void **state) {
         assert_int_equal(hashmap_size(m), 500);
 }
 
+/* What is packed away in the middle of a walk leaves no gap that the walk would jump over. */
+static void test_packing_during_walk(void **state) {
+        for (unsigned n_gone = 1; n_gone < 400; n_gone += 7) {
+                _cleanup_(hashmap_freep) Hashmap *m = NULL;
+                HashmapIterator it = { 0 };
+                unsigned seen = 0, added = 1000;
+                char k[16];
+                void *v;
+
+                assert_return_code(hashmap_new(0, &m), 0);
+                for (unsigned i = 0; i < 1000; i++)
+                        assert_return_code(hashmap_put(m, key(i, k), number(i + 1)), 0);
+                while (hashmap_iterate(m, &it, NULL, &v) && seen < 1000) {
+                        assert_ptr_equal(v, number(seen + 1));
+                        seen++;
+                        if (seen != 500)
+                                continue;
+                        for (unsigned i = 0; i < n_gone; i++) /* behind it, but not the first */
+                                assert_non_null(hashmap_remove(m, key(1 + i, k)));
+                        for (unsigned i = 0; i < 50; i++, added++) /* it is full, and grows */
+                                assert_return_code(hashmap_put(m, key(added, k), number(added + 1)), 0);
+                }
+                assert_int_equal(seen, 1000);
+        }
+}
+
 /* A queue in a map: the oldest goes, a new one comes. */
 static void test_first_stays_quick(void **state) {
         _cleanup_(hashmap_freep) Hashmap *m = NULL;
@@ -310,6 +340,7 @@ int main(void) {
                 cmocka_unit_test(test_order_is_that_of_insertion),
                 cmocka_unit_test(test_removal_during_walk),
                 cmocka_unit_test(test_insertion_during_walk),
+                cmocka_unit_test(test_packing_during_walk),
                 cmocka_unit_test(test_first_stays_quick),
                 cmocka_unit_test(test_free_with),
                 cmocka_unit_test(test_out_of_memory),

@@ -491,7 +491,7 @@ static void test_routes(void **state) {
 /* What http_call_start() itself refuses, whatever the transport. */
 static void test_bad_requests(void **state) {
         static const HttpHeader bad_headers[] = {
-                { "A", "b\r\nC: d" }, { "A b", "c" }, { "", "c" }, { "A", NULL }
+                { "A", "b\r\nC: d" }, { "A b", "c" }, { "", "c" }, { "A", NULL }, { "A", "b\rC: d" }, { "A", "b\nC: d" }
         };
         static const struct {
                 const char *what, *url;
@@ -510,6 +510,7 @@ static void test_bad_requests(void **state) {
                 { "a line break", "http://a/\r\nHost: b", 1, 0, false, 1 },
                 { "a fragment", "http://a/#b", 1, 0, false, 1 },
                 { "credentials", "http://me:secret@a/", 1, 0, false, 1 },
+                { "credentials without a password", "https://me@a?x", 1, 0, false, 1 },
                 { "no time-out", "http://a/", 0, 0, false, 1 },
                 { "for ever, without a stream", "http://a/", USEC_INFINITY, 1, false, 1 },
                 { "a stream for ever, without a limit", "http://a/", USEC_INFINITY, 0, true, 1 },
@@ -519,6 +520,8 @@ static void test_bad_requests(void **state) {
                 { "a header name of two words", "http://a/", 1, 0, false, 1, 0, bad_headers + 1 },
                 { "a header without a name", "http://a/", 1, 0, false, 1, 0, bad_headers + 2 },
                 { "a header without a value", "http://a/", 1, 0, false, 1, 0, bad_headers + 3 },
+                { "a header that returns", "http://a/", 1, 0, false, 1, 0, bad_headers + 4 },
+                { "a header of two lines", "http://a/", 1, 0, false, 1, 0, bad_headers + 5 },
                 { "no such lane", "http://a/", 1, 0, false, 1, 0, NULL, _HTTP_LANE_MAX },
                 { "no such method", "http://a/", 1, 0, false, 1, 0, NULL, 0, _HTTP_METHOD_MAX },
         };
@@ -542,6 +545,24 @@ static void test_bad_requests(void **state) {
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(http_call_start(w->transport, &q, on_done, w, &w->call), -EINVAL);
                 assert_null(w->call);
+        }
+}
+
+/* What is meant by none of them: an @ behind the host, a stream that may last but not fall silent. */
+static void test_good_requests(void **state) {
+        static const char *const urls[] = { "http://api:8/x@y", "http://api:8/?x=a@b", "http://api:8?a@b" };
+        _cleanup_(world_freep) World *w = world_new();
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(urls); i++) {
+                HttpRequest q = { .url = urls[i],
+                                  .timeout_usec = USEC_INFINITY,
+                                  .stall_usec = USEC_PER_SEC,
+                                  .on_data = on_data };
+
+                print_message("%s\n", urls[i]);
+                assert_return_code(http_call_start(w->transport, &q, on_done, w, &w->call), 0);
+                w->call = http_call_free(w->call);
         }
 }
 
@@ -610,8 +631,11 @@ static void test_tls(void **state) {
         (void) state;
 
         assert_int_equal(http_tls_new(&config, &a), -EINVAL); /* a certificate without its key */
+        config.client_cert_pem = NULL;
         config.client_key_pem = "key";
         config.client_key_pem_size = 3;
+        assert_int_equal(http_tls_new(&config, &a), -EINVAL); /* a key without its certificate */
+        config.client_cert_pem = "cert";
         assert_return_code(http_tls_new(&config, &a), 0);
         assert_ptr_equal(http_tls_ref(a), a);
         assert_null(http_tls_unref(a));
@@ -644,6 +668,7 @@ int main(void) {
                 cmocka_unit_test(test_without_slot),
                 cmocka_unit_test(test_routes),
                 cmocka_unit_test(test_bad_requests),
+                cmocka_unit_test(test_good_requests),
                 cmocka_unit_test(test_retry_after),
                 cmocka_unit_test(test_date),
                 cmocka_unit_test(test_tls),

@@ -86,6 +86,10 @@ static void test_read(void **state) {
                 { "fractions are passed over", BYTES("\x3a\x08\x08\x80\xa4\xa7\xda\x06\x10\x05"),
                   "{\"t\":\"2027-01-15T08:00:00Z\"}" },
                 { "1970", BYTES("\x3a\x02\x08\x00"), "{\"t\":\"1970-01-01T00:00:00Z\"}" },
+                { "the last second of a year of four digits", BYTES("\x3a\x07\x08\xff\x82\xd1\xff\xaf\x07"),
+                  "{\"t\":\"9999-12-31T23:59:59Z\"}" },
+                { "the next one", BYTES("\x3a\x07\x08\x80\x83\xd1\xff\xaf\x07"),
+                  "{\"t\":\"@253402300800\"}" },
                 { "no time", BYTES("\x3a\x00"), "{\"t\":null}" },
                 { "a time without a year", BYTES("\x3a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
                   "{\"t\":\"@-1\"}" },
@@ -296,6 +300,18 @@ static void test_depth(void **state) {
         }
 }
 
+/* Beside each other they may be as many as they like. */
+static void test_width(void **state) {
+        static unsigned char bytes[5 * 10 * JSON_MAX_DEPTH];
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        (void) state;
+
+        for (size_t i = 0; i < sizeof(bytes); i += 5)
+                memcpy(bytes + i, "\x4a\x03\x0a\x01x", 5);
+        assert_return_code(json_from_protobuf(bytes, sizeof(bytes), sizeof(bytes), &shape, &doc, NULL), 0);
+        assert_int_equal(json_size(json_get(json_root(doc), "ms")), 10 * JSON_MAX_DEPTH);
+}
+
 /* What json_parse() makes is asked in the same way. */
 static void test_document(void **state) {
         static const char bytes[] = "\x0a\x01"
@@ -320,7 +336,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_read),      cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_too_large), cmocka_unit_test(test_large_map),
-                cmocka_unit_test(test_depth),     cmocka_unit_test(test_document),
+                cmocka_unit_test(test_depth),     cmocka_unit_test(test_width),
+                cmocka_unit_test(test_document),
         };
 
         return cmocka_run_group_tests_name("json-protobuf", tests, NULL, NULL);

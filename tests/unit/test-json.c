@@ -142,6 +142,10 @@ static void test_refused(void **state) {
                   "3 expected a value" },
                 { "duplicate keys", TEXT("{\"a\":1,\"b\":2,\"a\":3}"), "13 duplicate key" },
                 { "duplicate keys further in", TEXT("[{},{\"x\":{\"a\":1,\"a\":1}}]"), "16 duplicate key" },
+                { "duplicate keys in the second of two", TEXT("[{\"a\":[1]},{\"a\":[1],\"a\":1}]"),
+                  "20 duplicate key" },
+                { "duplicate keys behind an inner object", TEXT("[{\"a\":{\"b\":[1]},\"c\":{\"d\":1,\"d\":2}}]"),
+                  "27 duplicate key" },
                 { "duplicate keys, one escaped", TEXT("{\"a\":1,\"\\u0061\":3}"), "7 duplicate key" },
                 { "an empty key twice", TEXT("{\"\":1,\"\":3}"), "6 duplicate key" },
                 { "a key twice by \\u0000", TEXT("{\"a\\u0000\":1,\"a\\ufffd\":1}"), "13 duplicate key" },
@@ -170,6 +174,9 @@ static void test_refused(void **state) {
                 { "invalid UTF-8: in a key", TEXT("{\"\xff\":1}"), "2 invalid UTF-8" },
                 { "a high surrogate alone", TEXT("\"\\ud83d\""), "1 lone surrogate" },
                 { "a high surrogate and a letter", TEXT("\"\\ud83d\\u0041\""), "1 lone surrogate" },
+                { "a high surrogate and what is above the low", TEXT("\"\\ud83d\\ue000\""),
+                  "1 lone surrogate" },
+                { "two high ones", TEXT("\"\\ud83d\\ud83d\""), "1 lone surrogate" },
                 { "a low surrogate first", TEXT("\"\\ude00\\ud83d\""), "1 lone surrogate" },
                 /* and what is plainly broken */
                 { "nothing", TEXT(""), "0 unexpected end" },
@@ -204,6 +211,11 @@ static void test_refused(void **state) {
         }
 }
 
+static int count_item(const char *item, size_t size, void *userdata) {
+        (*(unsigned *) userdata)++;
+        return 0;
+}
+
 static char *nested(unsigned depth) {
         StrBuf b = { 0 };
         char *s;
@@ -216,6 +228,20 @@ static char *nested(unsigned depth) {
         s = strbuf_steal(&b);
         assert_non_null(s);
         return s;
+}
+
+/* The list of a page is one level, and each of its items may be as deep as is left. */
+static void test_split_depth(void **state) {
+        for (unsigned depth = JSON_MAX_DEPTH - 3; depth <= JSON_MAX_DEPTH; depth++) {
+                _cleanup_free_ char *inner = nested(depth), *text = strf("{\"items\":[1,%s,%s]}", inner, inner);
+                _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+                unsigned n = 0;
+
+                assert_int_equal(
+                        json_split_items(text, strlen(text), MAX_BYTES, count_item, &n, &rest, NULL),
+                        depth + 2 <= JSON_MAX_DEPTH ? 0 : -EBADMSG);
+                assert_int_equal(n, depth + 2 <= JSON_MAX_DEPTH ? 3 : 0);
+        }
 }
 
 static void test_limits(void **state) {
@@ -245,7 +271,7 @@ static void test_limits(void **state) {
 /* More members than are compared each with each. */
 static void test_many_keys(void **state) {
         for (unsigned n = 2; n <= 200; n += 9)
-                for (unsigned twin = 0; twin < n; twin += n / 2) {
+                for (unsigned twin = 0; twin < n; twin += n < 40 ? 1 : n / 2) {
                         _cleanup_free_ char *text = NULL, *result = NULL, *expected = NULL;
                         StrBuf b = { 0 };
                         size_t offset;
@@ -720,7 +746,8 @@ int main(void) {
                 cmocka_unit_test(test_many_keys),   cmocka_unit_test(test_lookup),
                 cmocka_unit_test(test_without),     cmocka_unit_test(test_without_refused),
                 cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_split),
-                cmocka_unit_test(test_split_stops), cmocka_unit_test(test_writer),
+                cmocka_unit_test(test_split_stops), cmocka_unit_test(test_split_depth),
+                cmocka_unit_test(test_writer),
                 cmocka_unit_test(test_page),
         };
         return cmocka_run_group_tests_name("json", tests, NULL, NULL);

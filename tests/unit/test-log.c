@@ -82,6 +82,12 @@ static void test_text(void **state) {
                   { { "NODE", "a\nb\xc2\x9b"
                               "c\xc3\xa4" } },
                   " warning x (NODE=a?b?c\xc3\xa4)\n" },
+                { "of those, the first and the last, and what follows them",
+                  "a\xc2\x80"
+                  "b\xc2\x9f"
+                  "c\xc2\xa0",
+                  { { 0 } },
+                  " warning a?b?c\xc2\xa0\n" },
                 { "no secret in a message",
                   "Authorization: Bearer abc.def",
                   { { 0 } },
@@ -312,7 +318,7 @@ static void test_names(void **state) {
 
 static void test_target_auto(void **state) {
         char line[10], variable[100];
-        LogTarget unset, right, other, broken;
+        LogTarget unset, right, other, elsewhere, broken;
         struct stat st;
         Capture c;
 
@@ -326,6 +332,9 @@ static void test_target_auto(void **state) {
         sprintf(variable, "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino + 1);
         setenv("JOURNAL_STREAM", variable, 1);
         other = log_target_auto();
+        sprintf(variable, "%ju:%ju", (uintmax_t) st.st_dev + 1, (uintmax_t) st.st_ino);
+        setenv("JOURNAL_STREAM", variable, 1);
+        elsewhere = log_target_auto();
         setenv("JOURNAL_STREAM", "17", 1);
         broken = log_target_auto();
         unsetenv("JOURNAL_STREAM");
@@ -334,6 +343,7 @@ static void test_target_auto(void **state) {
         assert_int_equal(unset, LOG_TARGET_JSON);
         assert_int_equal(right, LOG_TARGET_JOURNAL);
         assert_int_equal(other, LOG_TARGET_JSON);
+        assert_int_equal(elsewhere, LOG_TARGET_JSON); /* the same number on another device */
         assert_int_equal(broken, LOG_TARGET_JSON);
 }
 
@@ -370,7 +380,9 @@ static void test_full_pipe(void **state) {
         log_info(l, "the first");
         log_info(l, "the second");
         log_info(l, "%s", large);
+        log_info(l, "nothing of this is taken");
         after = drain(c.read_fd);
+        log_info(l, "the last but one");
         log_info(l, "the last");
         end = drain(c.read_fd);
         capture_end(c, (char[2]){ 0 }, 2);
@@ -391,7 +403,9 @@ static void test_full_pipe(void **state) {
         assert_true(after[strlen(after) - 1] == 'x');
         /* What was cut is ended, and lost. */
         assert_true(end[0] == '\n');
-        assert_non_null(strstr(end, " warning 1 messages of this log were lost here"));
+        assert_non_null(strstr(end, " warning 2 messages of this log were lost here"));
+        assert_non_null(strstr(end, "the last but one\n"));
+        assert_null(strstr(end, "\n\n")); /* only once */
         assert_non_null(strstr(end, "the last"));
 }
 
@@ -588,7 +602,17 @@ static int hanging_journal_child(void) {
         datagram[n > 0 ? n : 0] = 0;
         if (strncmp(datagram, "MESSAGE=1 messages", strlen("MESSAGE=1 messages")) != 0)
                 return EXIT_FAILURE;
-        return recv(fd, datagram, sizeof(datagram), 0) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        if (recv(fd, datagram, sizeof(datagram), 0) <= 0)
+                return EXIT_FAILURE;
+
+        /* Begun anew between two messages, it misses none. */
+        closep(&fd);
+        unlink("/run/systemd/journal/socket");
+        fd = journal_bind();
+        log_info(l, "to a third");
+        n = recv(fd, datagram, sizeof(datagram) - 1, 0);
+        datagram[n > 0 ? n : 0] = 0;
+        return startswith(datagram, "MESSAGE=to a third\n") ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* send() is this: the next so many fail. */

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,10 +165,35 @@ static double figure(const char *name) {
         return strtod(at + strlen(line), NULL);
 }
 
+/* Of both kinds; what is told is counted in ticks. */
+static double cpu_spent(void) {
+        struct rusage u;
+
+        assert_return_code(getrusage(RUSAGE_SELF, &u), errno);
+        return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+               (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static unsigned n_descriptors(void) {
+        struct stat st;
+        unsigned n = 0;
+
+        for (int fd = 0; fd < 1024; fd++)
+                n += fstat(fd, &st) >= 0;
+        return n;
+}
+
 static void test_process(void **state) {
-        double before, now = (double) time(NULL);
+        double before, spent, now = (double) time(NULL);
+        struct rusage u;
         int fd;
 
+        do /* until both kinds tell */
+                assert_return_code(getrusage(RUSAGE_SELF, &u), errno);
+        while (u.ru_stime.tv_sec == 0 && u.ru_stime.tv_usec < 60000);
+        spent = cpu_spent();
+        assert_true(figure("process_cpu_seconds_total") >= spent - 0.025);
+        assert_true(figure("process_cpu_seconds_total") <= cpu_spent() + 0.025);
         assert_true(figure("process_cpu_seconds_total") >= 0 && figure("process_cpu_seconds_total") < 600);
         assert_true(figure("process_resident_memory_bytes") > 100e3);
         assert_true(figure("process_virtual_memory_bytes") >= figure("process_resident_memory_bytes"));
@@ -178,6 +205,7 @@ static void test_process(void **state) {
         fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         assert_return_code(fd, errno);
         assert_true(figure("process_open_fds") == before + 1);
+        assert_true(figure("process_open_fds") == n_descriptors());
         close(fd);
 }
 

@@ -9,7 +9,10 @@
 
 #include "json.h"
 #include "kube-rig.h"
+#include "marks.h"
+#include "node-marks.h"
 #include "node-report.h"
+#include "string-util.h"
 
 /*
  * A report against a scripted API server: what counts from when a request left, what an answer that comes late finds changed,
@@ -229,6 +232,110 @@ static void test_pods_left(void **state) {
         assert_trace(b.rig, "P P P P P P");
         for (size_t i = b.rig->n_requests - 5; i < b.rig->n_requests; i++)
                 assert_in_range(gap(&b, i), 10 * SEC, 11 * SEC);
+}
+
+/* Each alone is a reason to write, and until it is written the report is not done. */
+static void test_one_of_the_text(void **state) {
+        _cleanup_bench_ Bench b;
+        (void) state;
+
+        bench_init(&b);
+        b.notice.announced_usec = RIG_START_WALL;
+        see(&b, PLAIN("10"));
+        rig_answer(b.rig, 200, CORDONED("11"));
+        for (unsigned i = 0; i < 5; i++)
+                rig_answer(b.rig, 200, CORDONED("20"));
+        mark(&b, "Cordoned");
+        rig_run_for(b.rig, SEC);
+        assert_trace(b.rig, "P");
+
+        print_message("the deadline\n");
+        b.notice.deadline_usec -= USEC_PER_MINUTE;
+        mark(&b, "Cordoned");
+        assert_false(node_report_is_done(b.report));
+        rig_run_for(b.rig, 0);
+        assert_trace(b.rig, "P");
+        assert_true(node_report_is_done(b.report));
+
+        print_message("when it was announced\n");
+        b.notice.announced_usec += USEC_PER_MINUTE;
+        mark(&b, "Cordoned");
+        rig_run_for(b.rig, 0);
+        assert_trace(b.rig, "P");
+
+        print_message("the action\n");
+        b.notice.action = (char *) "stop";
+        mark(&b, "Cordoned");
+        rig_run_for(b.rig, 0);
+        assert_trace(b.rig, "P");
+
+        print_message("the pods left, which waits\n");
+        mark_left(&b, "Cordoned", 7);
+        rig_run_for(b.rig, SEC);
+        assert_trace(b.rig, "");
+        assert_false(node_report_is_done(b.report));
+        rig_run_for(b.rig, 10 * SEC);
+        assert_trace(b.rig, "P");
+        assert_true(node_report_is_done(b.report));
+}
+
+/* A Node as one that ran before has left it; `pods_left` below zero: it did not say. */
+static char *node_left(Bench *b, const char *phase, int pods_left) {
+        _cleanup_free_ char *text = interruption_format(&b->notice, phase, (size_t) MAX(pods_left, 0), BOOT);
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        char *node, *end;
+
+        assert_non_null(text);
+        if (pods_left < 0) {
+                end = strstr(text, ",\"podsLeft\":0");
+                assert_non_null(end);
+                memmove(end, end + strlen(",\"podsLeft\":0"), strlen(end + strlen(",\"podsLeft\":0")) + 1);
+        }
+        assert_return_code(json_writer_new(&w), 0);
+        json_open_object(w, NULL);
+        json_add_string(w, ANNOTATION_INTERRUPTION, text);
+        json_close_object(w);
+        end = json_writer_steal(w, NULL);
+        node = strf("{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\","
+                    "\"resourceVersion\":\"10\",\"annotations\":%s},\"spec\":{" TAINTED "}}",
+                    end);
+        free(end);
+        assert_non_null(node);
+        return node;
+}
+
+/* Of what stands there, nothing is written again; what is missing is: at once, or the pods left after a while. */
+static void test_resume(void **state) {
+        static const struct {
+                const char *what, *phase;
+                int pods_left;
+                const char *at_once, *later;
+        } rows[] = {
+                { "all stands there", "Draining", 3, "", "" },
+                { "another phase", "Cordoned", 3, "P", "" },
+                { "other pods left", "Draining", 4, "", "P" },
+                { "no pods left were said", "Draining", -1, "P", "" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_bench_ Bench b;
+                _cleanup_free_ char *node = NULL;
+                const NodeWish wish = { .notice = &b.notice, .phase = "Draining", .pods_left = 3 };
+
+                print_message("%s\n", rows[i].what);
+                bench_init(&b);
+                node = node_left(&b, rows[i].phase, rows[i].pods_left);
+                see(&b, node);
+                rig_answer(b.rig, 200, CORDONED("11"));
+                assert_return_code(node_report_resume(b.report, &wish), 0);
+                rig_run_for(b.rig, 5 * SEC);
+                assert_trace(b.rig, rows[i].at_once);
+                assert_int_equal(node_report_is_done(b.report), rows[i].later[0] == 0);
+                rig_run_for(b.rig, 6 * SEC);
+                assert_trace(b.rig, rows[i].later);
+                assert_true(node_report_is_done(b.report));
+        }
 }
 
 /* -- failures, and the next ones --------------------------------------------------------------------------- */
@@ -530,6 +637,8 @@ int main(void) {
                 cmocka_unit_test(test_fresh_from_the_question),
                 cmocka_unit_test(test_news_during_a_write),
                 cmocka_unit_test(test_pods_left),
+                cmocka_unit_test(test_one_of_the_text),
+                cmocka_unit_test(test_resume),
                 cmocka_unit_test(test_fails_again),
                 cmocka_unit_test(test_conflicts_again),
                 cmocka_unit_test(test_conflict_with_news),

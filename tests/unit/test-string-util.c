@@ -169,6 +169,29 @@ static void test_strbuf(void **state) {
         assert_string_equal(empty, "");
 }
 
+/* Of each size, so that some text fills what was allocated to the last byte. */
+static void test_formatted_sizes(void **state) {
+        char digits[600];
+
+        for (size_t size = 0; size < sizeof(digits); size++) {
+                _cleanup_strbuf_ StrBuf first = { 0 }, behind = { 0 };
+                _cleanup_free_ char *s = NULL;
+
+                memset(digits, '7', size);
+                digits[size] = 0;
+                s = strf("%s", digits);
+                assert_string_equal(s, digits);
+                strbuf_addf(&first, "%s", digits);
+                assert_string_equal(strbuf_str(&first), digits);
+                strbuf_add(&behind, "ab");
+                strbuf_addf(&behind, "%s|", digits);
+                strbuf_addf(&behind, "%s", "c");
+                assert_int_equal(behind.size, size + 4);
+                assert_int_equal(strlen(behind.data), size + 4);
+                assert_string_equal(behind.data + size + 2, "|c");
+        }
+}
+
 static void test_strbuf_failure_sticks(void **state) {
         StrBuf b = { 0 };
 
@@ -246,8 +269,9 @@ static void test_base64(void **state) {
 }
 
 static void test_strv(void **state) {
-        _cleanup_strv_free_ char **l = NULL, **copy = NULL, **parts = NULL, **none = NULL;
-        _cleanup_free_ char *joined = NULL, *nothing = NULL;
+        _cleanup_strv_free_ char **l = NULL, **copy = NULL, **parts = NULL, **none = NULL,
+                             **empty = NULL;
+        _cleanup_free_ char *joined = NULL, *nothing = NULL, *blanks = NULL;
 
         assert_int_equal(strv_length(NULL), 0);
         assert_return_code(strv_extend(&l, "one"), 0);
@@ -259,6 +283,11 @@ static void test_strv(void **state) {
         assert_false(strv_contains(NULL, "three"));
         joined = strv_join(copy, ", ");
         assert_string_equal(joined, "one, two");
+        assert_return_code(strv_extend(&empty, ""), 0);
+        assert_return_code(strv_extend(&empty, ""), 0);
+        assert_return_code(strv_extend(&empty, "x"), 0);
+        blanks = strv_join(empty, ",");
+        assert_string_equal(blanks, ",,x");
         nothing = strv_join(NULL, ", ");
         assert_string_equal(nothing, "");
 
@@ -355,6 +384,7 @@ int main(void) {
                 cmocka_unit_test(test_dns1123),
                 cmocka_unit_test(test_sanitize),
                 cmocka_unit_test(test_strbuf),
+                cmocka_unit_test(test_formatted_sizes),
                 cmocka_unit_test(test_strbuf_failure_sticks),
                 cmocka_unit_test(test_encodings),
                 cmocka_unit_test(test_base64),

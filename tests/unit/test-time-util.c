@@ -127,6 +127,10 @@ static void test_http_date(void **state) {
                 { "Sun, 06 Nov 1994 08:49:37 GMT", 0, 784111777 * S },
                 { "Thu, 01 Jan 1970 00:00:00 GMT", 0, 0 },
                 { "Mon, 06 Nov 1994 08:49:37 GMT", -EINVAL, 0 }, /* it was a Sunday */
+                { "Sat, 05 Nov 1994 08:49:37 GMT", 0, 784025377 * S },
+                { "Fri, 05 Nov 1994 08:49:37 GMT", -EINVAL, 0 },
+                { "Sat, 31 Dec 2016 23:59:60 GMT", 0, 1483228800 * S - 1 }, /* a leap second */
+                { "Sat, 31 Dec 2016 23:59:61 GMT", -EINVAL, 0 },
                 { "Sun, 6 Nov 1994 08:49:37 GMT", -EINVAL, 0 },
                 { "Sun, 06 Nov 1994 08:49:37 UTC", -EINVAL, 0 },
                 { "Sun, 06 Nov 1994 08:49:37 GMT ", -EINVAL, 0 },
@@ -187,6 +191,7 @@ static void test_duration_parse_go(void **state) {
                 { "9223372036854775807ns", 0, INT64_MAX / 1000 },
                 { "9223372036854775808ns", -ERANGE, 0 },
                 { "99999999999999999999999999h", -ERANGE, 0 },
+                { "99999999999999999999999999h1s", -ERANGE, 0 },
                 { "99999999999999999999999999x", -EINVAL, 0 },
                 { "", -EINVAL, 0 },
                 { "3", -EINVAL, 0 },
@@ -232,6 +237,7 @@ static void test_duration_parse(void **state) {
                 { "18446744073709s 551614us", 0, USEC_INFINITY - 1 },
                 { "18446744073709s 551615us", -ERANGE, 0 },
                 { "99999999999999999999w", -ERANGE, 0 },
+                { "99999999999999999999w 1s", -ERANGE, 0 },
                 { "", -EINVAL, 0 },
                 { "  ", -EINVAL, 0 },
                 { "s", -EINVAL, 0 },
