@@ -386,13 +386,19 @@ static void two_lead(SimWorld *w) {
 
 /* Long after a person's word. */
 static void end_opened(SimWorld *w) {
+        _cleanup_free_ char *url =
+                MUST(strf(SIM_API "/api/v1/namespaces/default/pods/%s/eviction", pod_on(w, "n0")));
+        HttpRequest request = { .method = HTTP_POST, .url = url, .body = "{}", .body_size = 2 };
+        SimProcess *agent = sim_world_agent(w, 0);
+
         w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
         close_node(w);
         fake_merge(w->cluster, FAKE_NODES, NULL, "n0",
                    "{'metadata':{'annotations':{'vesper.sh/interruption':'{}'}}}");
         sim_world_admin_uncordon(w, 0);
         (void) sim_world_run(w, 30 * SEC);
-        end_pod(w, "eviction", -1);
+        sim_process_start(agent); /* it has not done a thing yet */
+        sim_check_sent(w->check, agent->life, &request, "api", true);
 }
 
 static void mark(SimWorld *w, const char *phase) {
@@ -549,7 +555,7 @@ static void test_checks_find(void **state) {
                 { "a DaemonSet's or static one", evict_daemon },
                 { "somebody takes the Lease", take_lease },
                 { "says that it leads", two_lead },
-                { "which a person opened 30 s ago", end_opened },
+                { "which a person opened 30000 ms ago", end_opened },
                 { "without having listed", say_drained },
                 { "its last list of the pods there had 2", say_drained_too_soon },
                 { "for a notice it was drained for", drain_twice },
