@@ -260,6 +260,7 @@ void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, 
                 put_finalizer(queue, writes, pool, key);
         /* Decided on nothing but what it says: the same again needs no write. We alone write it. */
         w.state = body;
+        w.state_is_body = true;
         w.reconcile_key = key;
         if (!body)
                 (void) work_queue_retry(queue, key);
