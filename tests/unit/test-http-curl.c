@@ -57,6 +57,13 @@ static void run_for(World *w, usec_t usec) {
                 assert_true(loop_iterate(w->loop, end - now) >= 0);
 }
 
+static void run_until_quiet(World *w) {
+        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
+
+        while (loop_iterate(w->loop, 100 * USEC_PER_MSEC) > 0)
+                assert_true(loop_now(w->loop) < deadline);
+}
+
 /* Until the request to "/hold" is there. */
 static void run_until_held(World *w) {
         usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
@@ -435,6 +442,8 @@ static void test_bad_peers(void **state) {
                 { "has something to say first", "http",
                   "HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
                   "200:hi " },
+                { "dies in the headers behind that", "http",
+                  "\2HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Le", "ECONNRESET? " },
                 { "has nothing to say", "http", "HTTP/1.1 204 No Content\r\n\r\n", "204: " },
         };
         (void) state;
@@ -455,6 +464,142 @@ static void test_bad_peers(void **state) {
                 assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
                 assert_int_equal(raw->n_requests, 1);
         }
+}
+
+static void on_done_with_headers(const HttpResponse *r, void *userdata) {
+        World *w = userdata;
+
+        for (size_t i = 0; i < r->n_headers; i++)
+                strbuf_addf(&w->seen, "<%s=%s>", r->headers[i].name, r->headers[i].value);
+        on_done(r, userdata);
+}
+
+/* Of the answer itself, not of what came before it; and nothing of the answer before. */
+static void test_headers_of_the_last(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+        _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+        HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
+        (void) state;
+
+        raw->answers[0] = "HTTP/1.1 103 Early Hints\r\nX-A: early\r\nX-B: early\r\n\r\n"
+                          "HTTP/1.1 200 OK\r\nX-C:  c \r\nContent-Length: 2\r\n\r\nhi";
+        raw->answers[1] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nX-D:\r\n\r\n";
+        raw->answers[2] = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+        for (unsigned i = 0; i < 3; i++) {
+                assert_return_code(http_call_start(w->transport, &q, on_done_with_headers, w, &w->call), 0);
+                run_until(w, &w->n_done, i + 1);
+                w->call = http_call_free(w->call);
+        }
+        assert_string_equal(strbuf_str(&w->seen), "<X-C=c><Content-Length=2>200:hi "
+                                                  "<Content-Length=0><X-D=>404: "
+                                                  "<Content-Length=1>200:x ");
+}
+
+/* A request that waited for its connection began when it left. */
+static void test_begins_when_it_leaves(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        _cleanup_free_ char *hold = url_of(w, "http", "/hold"), *plain = url_of(w, "http", "/plain");
+        HttpRequest q = { .url = hold,
+                          .lane = HTTP_LANE_BULK,
+                          .timeout_usec = PATIENCE_USEC,
+                          .max_response_bytes = 100 };
+        usec_t answered;
+        (void) state;
+
+        assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        run_until_held(w);
+        q.url = plain;
+        assert_return_code(http_call_start(w->transport, &q, on_done, w, NULL), 0);
+        run_for(w, 50 * USEC_PER_MSEC);
+        answered = loop_now(w->loop);
+        reply_text(TAKE_PTR(w->held), 200, "late");
+        run_until(w, &w->n_done, 1);
+        assert_true(w->started_usec < answered && w->finished_usec >= answered);
+        run_until(w, &w->n_done, 2);
+        assert_string_equal(strbuf_str(&w->seen), "200:late 200:hello ");
+        assert_true(w->started_usec >= answered);
+}
+
+/* Pieces that come one by one: the headers are told once, and who wants no more ends it then, whatever else is wrong. */
+static void test_stream_in_pieces(void **state) {
+        static const struct {
+                const char *what, *begin, *more;
+                int data_result;
+                const char *seen;
+        } rows[] = {
+                { "two pieces", "HTTP/1.1 200 OK\r\nX-Server: here\r\nContent-Length: 6\r\n\r\none", "two", 0,
+                  "<here>[one][two]200: " },
+                { "refused while more is to come", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none", NULL, -ECANCELED,
+                  "<>[one]ECANCELED? " },
+                { "refused, and broken too", "\2HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none", NULL, -ECANCELED,
+                  "<>[one]ECANCELED? " },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(world_freep) World *w = world_new();
+                _cleanup_(raw_server_freep) RawServer *raw = raw_server_new(w);
+                _cleanup_free_ char *url = strf("http://127.0.0.1:%u/", raw->port);
+                HttpRequest q = { .url = url,
+                                  .timeout_usec = PATIENCE_USEC,
+                                  .on_data = on_data,
+                                  .on_headers = on_headers };
+                usec_t began = loop_now(w->loop);
+
+                print_message("%s\n", rows[i].what);
+                raw->answers[0] = rows[i].begin;
+                w->data_result = rows[i].data_result;
+                start(w, &q);
+                run_until(w, &w->n_data, 1);
+                if (rows[i].more)
+                        assert_int_equal(send(raw->clients[0].fd, rows[i].more, 3, MSG_NOSIGNAL), 3);
+                run_until(w, &w->n_done, 1);
+                assert_string_equal(strbuf_str(&w->seen), rows[i].seen);
+                assert_in_range(w->finished_usec, began, loop_now(w->loop));
+        }
+}
+
+/* It is the sum of the pieces that may not be larger. */
+static void test_large_in_pieces(void **state) {
+        _cleanup_(world_freep) World *w = world_new_with_server();
+        (void) state;
+
+        assert_string_equal(call(w, (HttpRequest){ .max_response_bytes = 299999 }, "http", "/big"), "EMSGSIZE? ");
+        w->call = http_call_free(w->call);
+        (void) call(w, (HttpRequest){ .max_response_bytes = 300000 }, "http", "/big");
+        assert_int_equal(w->seen.size, strlen("200: ") + 300000);
+}
+
+#define N_AGAIN 50u
+
+static void on_done_again(const HttpResponse *r, void *userdata) {
+        const HttpRequest q = { .url = "http://127.0.0.1:1/",
+                                .timeout_usec = PATIENCE_USEC,
+                                .max_response_bytes = 1,
+                                .guard = { may_send, userdata } };
+        World *w = userdata;
+
+        assert_int_equal(r->error, -ESTALE);
+        if (++w->n_done < N_AGAIN)
+                assert_return_code(http_call_start(w->transport, &q, on_done_again, w, NULL), 0);
+}
+
+/* Who asks again at each failure does so to the end, and the loop gets its turn in between. */
+static void test_again_at_each_failure(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        const HttpRequest q = { .url = "http://127.0.0.1:1/",
+                                .timeout_usec = PATIENCE_USEC,
+                                .max_response_bytes = 1,
+                                .guard = { may_send, w } };
+        (void) state;
+
+        assert_return_code(http_call_start(w->transport, &q, on_done_again, w, NULL), 0);
+        assert_true(loop_iterate(w->loop, PATIENCE_USEC) >= 0);
+        assert_in_range(w->n_done, 1, N_AGAIN / 2);
+        run_until(w, &w->n_done, N_AGAIN);
+        run_until_quiet(w);
+        assert_int_equal(w->n_done, N_AGAIN);
 }
 
 static void test_refused(void **state) {
@@ -538,13 +683,6 @@ static unsigned count_watched(World *w) {
         for (const char *p = text; (p = strstr(p, "tfd:")); p++)
                 n++;
         return n;
-}
-
-static void run_until_quiet(World *w) {
-        usec_t deadline = loop_now(w->loop) + PATIENCE_USEC;
-
-        while (loop_iterate(w->loop, 100 * USEC_PER_MSEC) > 0)
-                assert_true(loop_now(w->loop) < deadline);
 }
 
 /* A connection without a call stays watched: the next call costs nothing there, what is said unasked does
@@ -1338,6 +1476,11 @@ int main(void) {
                 cmocka_unit_test(test_calls),
                 cmocka_unit_test(test_headers_of_streams),
                 cmocka_unit_test(test_bad_peers),
+                cmocka_unit_test(test_headers_of_the_last),
+                cmocka_unit_test(test_begins_when_it_leaves),
+                cmocka_unit_test(test_stream_in_pieces),
+                cmocka_unit_test(test_large_in_pieces),
+                cmocka_unit_test(test_again_at_each_failure),
                 cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_large_headers),
                 cmocka_unit_test(test_connection_is_kept),
