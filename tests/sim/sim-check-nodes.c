@@ -175,7 +175,7 @@ static void check_interruption(SimCheck *c, const SimMachine *m, const cJSON *ol
         was = interruption_of(old);
         is = interruption_of(new);
         phase = strempty(fj_string(is, "phase", NULL));
-        if (was && !is)
+        if (was && !is && !streq_ptr(fj_string(was, "kind", NULL), "shutdown"))
                 check_cancelled(c, m, was);
         if (is && (!streq_ptr(fj_string(was, "phase", NULL), phase) ||
                    !streq_ptr(fj_string(was, "bootID", NULL), fj_string(is, "bootID", NULL)))) {
@@ -219,25 +219,40 @@ static bool holds_slot(SimCheck *c, const cJSON *node) {
         return holds;
 }
 
+/* On a slot that has not run out its agent told it to reboot, and it is not back: whatever its Node says. */
+static bool goes_on_slot(SimCheck *c, const cJSON *node) {
+        SimMachine *m = sim_world_machine_of(c->world, fj_string(node, "metadata", "name", NULL));
+
+        if (m && m->slot_until_usec > 0 && m->told_boot != m->n_boots && fake_condition_is(node, "Ready", "True"))
+                m->slot_until_usec = 0;
+        return m && m->slot_until_usec > sim_world_wall(c->world);
+}
+
 static void check_slots(SimCheck *c, const cJSON *old, const cJSON *new) {
         unsigned held = 0, max = MAX(c->world->options.max_reboots, 1u);
         const cJSON *node;
 
+        (void) goes_on_slot(c, new); /* not any more, if it is back */
         if (!holds_slot(c, new) || holds_slot(c, old))
                 return;
         FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
-                held += holds_slot(c, node);
+                held += holds_slot(c, node) || goes_on_slot(c, node);
         if (held > max)
                 sim_check_broken(c, "slots", "%s gets a slot to reboot, and now %u nodes have one of %u",
                                  fj_string(new, "metadata", "name", NULL), held, max);
 }
 
-void sim_check_told_to_reboot(SimCheck *c, const SimMachine *m) {
+void sim_check_told_to_reboot(SimCheck *c, SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m));
+        cJSON *granted = node ? parsed(node, "vesper.sh/shutdown-granted") : NULL;
 
         if (!node || !holds_slot(c, node))
                 sim_check_broken(c, "slots", "%s is told to reboot, and does not hold a slot (any more)",
                                  m->node);
+        if (rfc3339_parse(strempty(fj_string(granted, "until", NULL)), &m->slot_until_usec) < 0)
+                m->slot_until_usec = 0;
+        m->told_boot = m->n_boots;
+        cJSON_Delete(granted);
 }
 
 /* -- deadlines that are told --------------------------------------------------------------------- */

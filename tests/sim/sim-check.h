@@ -43,8 +43,9 @@
  *   marks       when all is over no mark and no cordon of ours is left                   design 3
  *   kept        when no Node or NodeClaim is being deleted no coordinator says, in its metrics, that it
  *               removes one, or has evictions to send
- *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=, and no agent reboots
- *               its machine but on a slot that its node holds then: so no more begin to at once   design 4
+ *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=, counted those whose agents
+ *               have told them to reboot on one and that are not back, and no agent reboots its machine but on a
+ *               slot that its node holds then: so no more begin to at once               design 4
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life
  *               calls for                                                                design 7
@@ -91,7 +92,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
 /* who: "USER NODE": this user was answered a consistent list of that node's pods, so many of them to wait for. */
 void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
 /* Its agent tells this machine to reboot: on a slot, that is. */
-void sim_check_told_to_reboot(SimCheck *c, const SimMachine *m);
+void sim_check_told_to_reboot(SimCheck *c, SimMachine *m);
 /* The request of this step is carried out, and answered with a failure. */
 void sim_check_note_lie(SimCheck *c);
 void sim_check_handle_ec2(HttpExchange *x, void *world);

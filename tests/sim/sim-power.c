@@ -174,8 +174,10 @@ bool sim_power_cancel(SimWorld *w, size_t machine) {
         if (!fake_power_cancel(p->fake))
                 return false;
         sim_trace_add(w->trace, "world", "the shutdown of %s is cancelled", p->machine->node);
-        p->machine->noticed = false;
-        p->machine->deadline_usec = USEC_INFINITY;
+        /* What the cloud has announced stands. */
+        p->machine->noticed = p->machine->spot_usec != USEC_INFINITY;
+        p->machine->deadline_usec = p->machine->spot_usec;
+        p->machine->slot_until_usec = 0;
         p->machine->cancelled_usec = sim_world_now(w);
         return true;
 }

@@ -50,6 +50,36 @@ static void test_all_at_once(void **state) {
         }
 }
 
+/* Each drain takes more than a minute, in the middle of which the agent dies, and the leader with it: so long the slot
+ * is its own. */
+static void test_slow_drains(void **state) {
+        (void) state;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                SimOptions o = sim_reboots_options;
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+
+                o.stop_sec = 70;
+                o.grace_sec = 90;
+                w = world(seed, &o);
+                for (size_t i = 0; i < 3; i++)
+                        require(w, sim_reboots_ask(w, i, "RequestReboot"));
+                for (unsigned i = 0; i < 3; i++) {
+                        require_run(w, 150 * SEC);
+                        if (seed % 2 && sim_world_leader(w))
+                                sim_process_kill(sim_world_leader(w), 5 * SEC);
+                        for (size_t m = 0; m < 3; m++)
+                                if (fake_power_phase(sim_power_machine(w, m)) == FAKE_POWER_DELAY &&
+                                    sim_world_agent(w, m)->life)
+                                        sim_process_kill(sim_world_agent(w, m), (1 + seed) * SEC);
+                }
+                require_run(w, 15 * USEC_PER_MINUTE);
+                for (size_t i = 0; i < 3; i++)
+                        require(w, sim_power_n_off(w, i) == 1);
+                require(w, sim_reboots_none(w));
+                require(w, pods_are_back(w, NULL));
+        }
+}
+
 /* The leader dies at each moment around a grant, and the other one goes by what stands on the Nodes. */
 static void test_leader_dies(void **state) {
         (void) state;
@@ -167,7 +197,7 @@ static void test_random(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_at_once),    cmocka_unit_test(test_leader_dies),
+                cmocka_unit_test(test_all_at_once),    cmocka_unit_test(test_slow_drains), cmocka_unit_test(test_leader_dies),
                 cmocka_unit_test(test_nobody_grants),  cmocka_unit_test(test_lost_on_the_way),
                 cmocka_unit_test(test_heard_too_late), cmocka_unit_test(test_wrong_clock),
                 cmocka_unit_test(test_random),

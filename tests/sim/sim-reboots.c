@@ -7,6 +7,7 @@
 
 #define SEC USEC_PER_SEC
 #define N_ACTS 30u
+#define SLOW_SEED UINT64_C(0x736c6f7764726169)
 /* It comes before those who asked earlier. */
 #define IMPATIENT 3u
 
@@ -125,16 +126,24 @@ static void leader_dies_unheard(SimWorld *w) {
                                                           .restart_usec = (60 + draw(w, 60)) * SEC });
 }
 
+/* In a quarter of the worlds a drain takes longer than a machine that was told to reboot, and is still there without
+ * one, is believed to. No clock is wrong there: an agent compares by it the times that the API server gives pods. */
+static bool has_slow_drains(uint64_t seed) {
+        return (hash64((uint64_t[2]){ SLOW_SEED, seed }, 2 * sizeof(uint64_t)) >> 16) % 4 == 0;
+}
+
 /* In every second world also the clocks of machines that are up are wrong: a slot's end, and how long a
  * request waits, are times of the day. */
 static bool has_wrong_clocks(const SimWorld *w) {
-        return hash64(&w->seed, sizeof(w->seed)) >> 20 & 1;
+        return !has_slow_drains(w->seed) && hash64(&w->seed, sizeof(w->seed)) >> 20 & 1;
 }
 
 /* Somebody sets the clock of a machine that goes down, or of any. Drawn apart. */
 static void set_clocks(SimWorld *w, unsigned act) {
         static const int64_t off_sec[] = { 5, -5, 70, -70, 7200, -7200 };
 
+        if (has_slow_drains(w->seed))
+                return;
         for (size_t i = 0; i < w->n_machines; i++) {
                 uint64_t h = hash64((uint64_t[3]){ w->seed, act, i }, 3 * sizeof(uint64_t)) >> 20;
                 bool ends = fake_power_phase(sim_power_machine(w, i)) != FAKE_POWER_UP;
@@ -218,6 +227,64 @@ static void disturb(SimWorld *w) {
         }
 }
 
+/* -- called off beside a notice ---------------------------------------------------------------- */
+
+#define BESIDE_SEED UINT64_C(0x6265736964656974)
+#define BESIDE_EVERY 12u /* acts */
+#define NOTICE_SEC 120u
+/* The metadata service is asked each two seconds. */
+#define HEARD_USEC (5 * SEC)
+
+/* In a quarter of the worlds. */
+static bool has_notices(const SimWorld *w) {
+        return (hash64((uint64_t[2]){ BESIDE_SEED, w->seed }, 2 * sizeof(uint64_t)) >> 16) % 4 == 0;
+}
+
+static bool is_calm(SimWorld *w, size_t machine) {
+        const SimProcess *p = sim_world_agent(w, machine);
+
+        return p->life && p->life->ready && !sim_faults_by_chance(w->faults) && sim_process_knows_time(p) &&
+               fake_power_phase(sim_power_machine(w, machine)) == FAKE_POWER_UP && !timer_is_armed(w->machines[machine].boot);
+}
+
+/* It stands; what its Node says is of it, and of nothing else. */
+static void check_notice_stands(SimWorld *w, size_t machine) {
+        const char *text = sim_world_annotation(w, machine, "vesper.sh/interruption");
+
+        if (!text || !strstr(text, "\"spot\"") || !sim_world_unschedulable(w, machine))
+                sim_check_fail(w->check, "notice: the shutdown of %s is called off, and its spot notice stands: its node says '%s'",
+                               w->machines[machine].node, strempty(text));
+}
+
+/* A machine begins to go down, and is called off; before that, meanwhile or later its cloud announces its end. Budgets
+ * hold its pods all that time: what of it they have the notice alone says. Then it reboots. */
+static void called_off_beside_notice(SimWorld *w, unsigned act) {
+        uint64_t h = hash64((uint64_t[3]){ BESIDE_SEED, w->seed, act }, 3 * sizeof(uint64_t)) >> 16;
+        size_t machine = h % w->n_machines;
+        usec_t on = (1 + h / 16 % 70) * SEC;
+        unsigned when = (unsigned) (h / 2048 % 3);
+
+        if (!is_calm(w, machine) || w->machines[machine].noticed || sim_world_annotation(w, machine, "vesper.sh/interruption"))
+                return;
+        sim_world_set_pdb_min(w, w->options.n_pods);
+        if (when == 0)
+                sim_world_notice(w, machine, NOTICE_SEC);
+        if (!sim_power_run(w, h / 8192 % 4 * SEC) || !sim_power_shutdown(w, machine, "reboot", true))
+                return;
+        if (when == 1 && sim_power_run(w, on / 2))
+                sim_world_notice(w, machine, NOTICE_SEC);
+        if (!sim_power_run(w, when == 1 ? on / 2 : on) || !sim_power_cancel(w, machine))
+                return;
+        if (when == 2 && sim_power_run(w, h / 32768 % 20 * SEC))
+                sim_world_notice(w, machine, NOTICE_SEC);
+        if (!sim_power_run(w, HEARD_USEC))
+                return;
+        if (is_calm(w, machine))
+                check_notice_stands(w, machine);
+        if (sim_power_run(w, NOTICE_SEC * SEC))
+                (void) sim_power_shutdown(w, machine, "reboot", true);
+}
+
 /* -- a life ------------------------------------------------------------------------------------ */
 
 /* Watches and Leases by the minute, and a few writes for each pod and reboot. */
@@ -234,6 +301,10 @@ static bool live(SimWorld *w, SimOutcome *o) {
         for (; o->n_entries < N_ACTS; o->n_entries++) {
                 disturb(w);
                 set_clocks(w, o->n_entries);
+                if (has_notices(w) && o->n_entries % BESIDE_EVERY == BESIDE_EVERY / 2) {
+                        called_off_beside_notice(w, (unsigned) o->n_entries);
+                        sim_world_set_pdb_min(w, w->options.pdb_min);
+                }
                 if (sim_world_violation(w) || !sim_power_run(w, draw(w, 30000) * USEC_PER_MSEC))
                         return false;
         }
@@ -254,6 +325,10 @@ void sim_reboots_play(uint64_t seed, bool report, bool trace, SimOutcome *ret) {
         _cleanup_(sim_world_freep) SimWorld *w = NULL;
         SimOptions options = sim_reboots_options;
 
+        if (has_slow_drains(seed)) {
+                options.stop_sec = 70;
+                options.grace_sec = 90;
+        }
         options.max_reboots = (unsigned) (1 + seed % 3 / 2);
         options.encoding = sim_world_draw_encoding(seed);
         options.latency = sim_world_draw_latency(seed);

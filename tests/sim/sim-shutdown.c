@@ -139,6 +139,42 @@ static void test_cancelled(void **state) {
         }
 }
 
+/* ... while the cloud announces the end of the machine, before, meanwhile or later: that stands, with all its time. */
+static void test_cancelled_beside_a_notice(void **state) {
+        static const char *const when[] = { "before", "meanwhile", "later" };
+
+        (void) state;
+        for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
+                SimOptions o = three;
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+                unsigned at = seed % ELEMENTSOF(when);
+
+                print_message("a notice %s\n", when[at]);
+                o.grace_sec = 20;
+                o.pdb_min = o.n_pods; /* its pods have to wait for the end */
+                w = world(seed, &o, &(SimPowerOptions){ .max_usec = 60 * SEC });
+                if (at == 0)
+                        sim_world_notice(w, 1, 120);
+                require_run(w, 3 * SEC);
+                require(w, sim_power_shutdown(w, 1, "poweroff", true));
+                require_run(w, 15 * SEC);
+                if (at == 1)
+                        sim_world_notice(w, 1, 120);
+                require_run(w, seed * SEC);
+                require(w, sim_power_cancel(w, 1));
+                require_run(w, 5 * SEC);
+                if (at == 2)
+                        sim_world_notice(w, 1, 120);
+                require_run(w, 5 * SEC);
+                require(w, is_cordoned(w, machine_arg(1)));
+                require(w, strstr(strempty(sim_world_annotation(w, 1, "vesper.sh/interruption")), "\"spot\""));
+                require_run(w, 50 * SEC);
+                require(w, sim_world_pods_going(w, 1) == 0 && sim_world_pods_on(w, 1) > 0);
+                require_run(w, 60 * SEC);
+                require(w, is_empty(w, machine_arg(1)));
+        }
+}
+
 /* Killed again and again in the window: the inhibitor stays, and no time is won. */
 static void test_crashes(void **state) {
         const SimPowerOptions o = { .max_usec = 90 * SEC };
@@ -316,6 +352,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_each_way),      cmocka_unit_test(test_rolling),
                 cmocka_unit_test(test_all_at_once),   cmocka_unit_test(test_cancelled),
+                cmocka_unit_test(test_cancelled_beside_a_notice),
                 cmocka_unit_test(test_crashes),       cmocka_unit_test(test_api_away),
                 cmocka_unit_test(test_two_layers),    cmocka_unit_test(test_restarts_drain_nothing),
                 cmocka_unit_test(test_slow_kubelets), cmocka_unit_test(test_random),

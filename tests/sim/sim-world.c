@@ -312,7 +312,7 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         make_timer(m, "sim-taken", on_taken, &m->taken);
         make_timer(m, "sim-deleted", on_deleted, &m->deleted);
         m->node = MUST(strf("n%zu", i));
-        m->deadline_usec = USEC_INFINITY;
+        m->deadline_usec = m->spot_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
         fake_add_node(w->cluster, m->node, ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
@@ -466,13 +466,15 @@ SimProcess *sim_world_leader(SimWorld *w) {
 void sim_world_notice(SimWorld *w, size_t machine, unsigned in_sec) {
         SimMachine *m = &w->machines[machine];
 
-        m->noticed = true;
         m->noticed_boot = m->n_boots;
         m->opened_by_admin = false; /* that was about something else */
-        m->deadline_usec = m->told_usec[0] = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+        m->told_usec[0] = m->spot_usec = sim_world_wall(w) + in_sec * USEC_PER_SEC;
+        /* A shutdown that is on may end it sooner. */
+        m->deadline_usec = m->power && m->noticed ? MIN(m->deadline_usec, m->spot_usec) : m->spot_usec;
         m->n_told = 1;
+        m->noticed = true;
         sim_trace_add(w->trace, "world", "%s is to end in %u s", m->node, in_sec);
-        fake_imds_set_action(m->imds, "terminate", m->deadline_usec);
+        fake_imds_set_action(m->imds, "terminate", m->spot_usec);
 }
 
 /* Of the times that the notice has named, the earliest that stood on the Node. */
@@ -497,7 +499,7 @@ void sim_world_move_notice(SimWorld *w, size_t machine, unsigned in_sec) {
 
         sim_trace_add(w->trace, "world", "%s is to end in %u s instead", m->node, in_sec);
         fake_imds_set_action(m->imds, "terminate", at);
-        m->deadline_usec = at;
+        m->deadline_usec = m->spot_usec = at;
         if (rfc3339_parse(strempty(fj_string(said, "deadline", NULL)), &deadline) >= 0)
                 sim_world_note_said(w, machine, deadline);
         cJSON_Delete(said);
@@ -510,6 +512,7 @@ void sim_world_withdraw(SimWorld *w, size_t machine) {
         SimMachine *m = &w->machines[machine];
 
         m->noticed = false;
+        m->spot_usec = USEC_INFINITY;
         if (!m->ended) {
                 timer_disarm(m->taken);
                 timer_disarm(m->deleted);

@@ -35,13 +35,15 @@ typedef struct SimRestore SimRestore;
 typedef struct SimMachine {
         char *node, *instance;
         char boot_id[33];
-        unsigned n_boots, noticed_boot;
+        unsigned n_boots, noticed_boot, told_boot;
         FakeImds *imds;
         usec_t deadline_usec; /* wall clock: of a notice that was given; USEC_INFINITY: none ever was */
         usec_t told_usec[8];  /* all times that this notice has named, the last one included */
         size_t n_told;
-        bool noticed;         /* it stands */
+        bool noticed;         /* it stands, or its shutdown is on */
+        usec_t spot_usec;     /* deadline_usec of the cloud's alone; USEC_INFINITY: it announces nothing */
         usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
+        usec_t slot_until_usec; /* wall clock: of the slot on which its agent told it to reboot, until it is back; 0: none */
         usec_t off_usec;       /* when a shutdown of it was over last; 0: never */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
