@@ -100,6 +100,7 @@ build_san() { configure "$build-san" -Db_sanitize=address,undefined -Db_lundef=f
 
 suite_tidy() {
     check "include rule, unique file names" python3 tests/check-includes.py
+    check "the bench knows this build's rates" python3 tests/bench/run.py --defaults
     # Warnings are errors here; whatever the compiler of the day adds is seen.
     check "gcc, no warning" bash -c "rm -rf '$build-gcc' && CC=gcc meson setup '$build-gcc' -Dwerror=true && ninja -C '$build-gcc'"
     check "clang, no warning" bash -c "rm -rf '$build-clang' && CC=clang meson setup '$build-clang' -Dwerror=true -Dfuzzers=true && ninja -C '$build-clang'"

@@ -4,6 +4,7 @@
 
     tests/bench/run.py [NAME...]     only those whose name has one of these in it
     tests/bench/run.py --list        names, and what they measure
+    tests/bench/run.py --defaults    the rates and windows of this build
     --all                            also those that take too long for every day (ten minutes of an idle agent)
     --runs N                         so many runs of each (default: 3 of the heavy ones, 5 of the light ones)
     --markdown FILE                  the figures as a table in Markdown, as README has it
@@ -47,15 +48,13 @@ DEFAULTS = {
     "shared/kube/event-recorder.c": ("SPAM_BURST", "SPAM_PER_MINUTE"),
     "shared/kube/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",
                                      "RETRY_DEFAULT_USEC"),
-    "coordinator/kube-process.c": ("CONNECTIONS", "BULK_STREAMS", "REST_USEC"),
-    "coordinator/coordinator-main.c": ("WAKEUPS_BURST", "WAKEUP_USEC"),
+    "coordinator/coordinator-main.c": ("WAKEUPS_BURST", "WAKEUP_USEC", "CONNECTIONS", "BULK_STREAMS", "REST_USEC"),
     "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "TOGETHER_USEC",
                               "OURS_TOGETHER_USEC", "POOL_STATUS_USEC", "PROGRESS_BURST",
                               "PROGRESS_PER_MINUTE", "TALES_BURST", "TALES_PER_MINUTE", "MILESTONES_BURST",
                               "MILESTONES_PER_MINUTE", "HURRY_USEC"),
     "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
-    "coordinator/termination/claim-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
-    "coordinator/termination/node-conditions.c": ("SETTLE_USEC", "HOLD_USEC"),
+    "coordinator/termination/late-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
     "coordinator/termination/machine-end.c": ("TURN_USEC", ),
     "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_TURNS_MAX"),
 }
@@ -231,6 +230,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Runs the benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a benchmark's name")
     parser.add_argument("--list", action="store_true", help="names, and what they measure")
+    parser.add_argument("--defaults", action="store_true", help="the rates and windows of this build")
     parser.add_argument("--all", action="store_true", help="also those that take long")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="so many runs of each")
     parser.add_argument("--markdown", metavar="FILE", help="write the figures there as a table")
@@ -241,6 +241,9 @@ def main():
     procs.exit_on_signals()
     options = parse_arguments()
     benches = load()
+    if options.defaults:
+        print("\n".join(defaults()))
+        return 0
     if options.list:
         for name, description, _ in benches:
             print(f"{name:24} {description}")
