@@ -23,6 +23,9 @@
 /* Who leads asks for his Lease each two seconds, and another one waits until it has run out. */
 #define LEASE_USEC (17 * USEC_PER_SEC)
 
+/* Watches from before etcd was restored are followed by a list after five minutes. */
+#define REHEARD_USEC (7 * USEC_PER_MINUTE)
+
 #define UID_SIZE 40
 
 /* What one life of a process was told about one thing it asked for. */
@@ -460,11 +463,54 @@ static size_t pods_left(const SimCheck *c, const SimProcess *p, const SimMachine
         return left;
 }
 
+/* A second Node of this machine is news for so long where watches are slow, and may be unheard for a watch's silence. */
+#define TWIN_USEC (5 * USEC_PER_SEC)
+#define TWIN_UNHEARD_USEC (150 * USEC_PER_SEC)
+
+unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m) {
+        _cleanup_free_ char *id = NULL;
+        const cJSON *node;
+        unsigned n = 0;
+
+        if (m->twin_usec == 0)
+                return sim_world_node(c->world, sim_check_index(c, m)) ? 1 : 0;
+        id = MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
+        FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
+                n += streq_ptr(fj_string(node, "spec", "providerID", NULL), id);
+        return n;
+}
+
+static bool twin_stays(SimCheck *c, const SimMachine *m) {
+        _cleanup_free_ char *id = MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
+        const cJSON *node;
+
+        FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
+                if (streq_ptr(fj_string(node, "spec", "providerID", NULL), id) && !sim_check_is_deleting(node))
+                        return true;
+        return false;
+}
+
+/* It is one of them at most, and nobody can tell whose pods it would take; but where all of them are to go. */
+static void check_twins(SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        _cleanup_free_ char *key = p ? MUST(strf("%s %s", p->user, m->instance)) : NULL;
+        const SimAsked *asked = key ? hashmap_get(c->asked, key) : NULL;
+        usec_t known = m->twin_usec + (sim_check_was_calm(c, TWIN_USEC) ? TWIN_USEC : TWIN_UNHEARD_USEC);
+
+        if (m->twin_usec > 0 && asked && asked->sent_usec > known && sim_check_nodes_of(c, m) > 1 && twin_stays(c, m))
+                sim_check_broken(c, "ended", "%s ends %s, and several Nodes say that they are that machine", p->user,
+                                 m->instance);
+}
+
+/* Its Node had gone before etcd was restored: that it is back is not told by a watch from before. */
+static bool is_unheard(const SimCheck *c, const SimMachine *m) {
+        return m->restored_usec > 0 && sim_world_now(c->world) < m->restored_usec + REHEARD_USEC;
+}
+
 /* An instance was told to end. */
 static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
         const cJSON *node = sim_world_node(c->world, sim_check_index(c, m)),
                     *claim = sim_world_claim(c->world, sim_check_index(c, m));
-        bool early = ends_early(c, p, m);
+        bool early = ends_early(c, p, m) && !is_unheard(c, m);
         size_t left = pods_left(c, p, m);
 
         if (node && !sim_check_is_deleting(node))
@@ -474,6 +520,7 @@ static void check_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
                                  m->instance);
         if (node && p && early)
                 check_looked(c, p, m);
+        check_twins(c, p, m);
         if (left > 0 && early)
                 sim_check_broken(c, "ended", "%s is ended with %zu pods left on %s", m->instance, left, m->node);
         if (node && early)

@@ -28,6 +28,7 @@ typedef struct SimSeen {
         usec_t told_usec;      /* the last time it was seen to */
         usec_t interrupted_usec; /* the last time its Node told of an end, for good or not, of the boot it is of */
         usec_t opened_usec; /* since when a person's un-cordon stands */
+        usec_t shared_usec; /* the last time that several Nodes were seen to say that they are it */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
         size_t n_volumes;
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
@@ -112,6 +113,8 @@ bool sim_check_tells_of_end(const cJSON *node);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */
+/* Nodes that say that they are this machine. */
+unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m);
 void sim_check_lease_written(SimCheck *c, const cJSON *old, const cJSON *new);
 void sim_check_leaders(SimCheck *c);
 void sim_check_answered(SimCheck *c, unsigned status);

@@ -85,6 +85,8 @@ static void learn(SimCheck *c, size_t i, usec_t now) {
         note_since(&seen->announced_usec, announced, now);
         if (announced)
                 seen->told_usec = now;
+        if (sim_check_nodes_of(c, m) > 1)
+                seen->shared_usec = now;
         note_since(&seen->deleted_usec, sim_check_is_deleting(sim_world_node(c->world, i)), now);
         if (deadline != seen->deadline_usec) {
                 seen->deadline_usec = deadline;
@@ -165,7 +167,7 @@ static usec_t time_to_end(const SimCheck *c) {
         return T_USEC + (rate > 0 ? c->world->n_machines * USEC_PER_MINUTE / rate : 0);
 }
 
-/* "At T the node goes, whatever is left." */
+/* "At T the node goes, whatever is left"; but for its machine where that is another's, too. */
 static void check_deadline(SimCheck *c, size_t i, usec_t now) {
         const SimMachine *m = &c->world->machines[i];
         const SimSeen *seen = &c->seen[i];
@@ -173,7 +175,8 @@ static void check_deadline(SimCheck *c, size_t i, usec_t now) {
 
         if (seen->deleted_usec > 0 && now > seen->deleted_usec + in && somebody_leads(c) &&
             seen->deadline_usec != USEC_INFINITY && sim_world_wall(c->world) > seen->deadline_usec + in &&
-            now > seen->deadline_since_usec + in && sim_check_was_calm(c, in) &&
+            now > seen->deadline_since_usec + in && (seen->shared_usec == 0 || now > seen->shared_usec + in) &&
+            sim_check_was_calm(c, in) &&
             sim_check_instance_alive(c, m->instance))
                 sim_check_broken(c, "late", "T of %s passed %" PRIu64 " s ago, and its instance has not been told to end",
                                  m->node, (sim_world_wall(c->world) - seen->deadline_usec) / USEC_PER_SEC);
@@ -197,12 +200,16 @@ static double kept_by(const SimProcess *p, const char **ret_family) {
 }
 
 static void check_kept(SimCheck *c, usec_t now) {
+        const cJSON *node;
+
         if (now < c->kept_usec || !sim_check_was_calm(c, KEPT_USEC))
                 return;
         c->kept_usec = now + KEPT_LOOK_USEC;
+        FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
+                if (sim_check_is_deleting(node))
+                        c->deleted_usec = now;
         for (size_t i = 0; i < c->world->n_machines; i++)
-                if (sim_check_is_deleting(sim_world_node(c->world, i)) ||
-                    sim_check_is_deleting(sim_world_claim(c->world, i)))
+                if (sim_check_is_deleting(sim_world_claim(c->world, i)))
                         c->deleted_usec = now;
         for (size_t i = 0; i < c->world->n_processes && now >= c->deleted_usec + KEPT_USEC; i++) {
                 const SimProcess *p = c->world->processes[i];

@@ -13,6 +13,7 @@
  *               pod that a drain waits for is on it, as whoever ends it has seen by a consistent list of his
  *               own, a few seconds old when the request leaves, and no volume is attached that moved in the last two minutes
  *                                                                                        seed 000, design 5
+ *               and while several Nodes say that they are that instance, for none of them        design 3
  *   chosen      a coordinator deletes a claim only where its Node is being deleted or tells of its end, or
  *               its instance is gone, and a Node only where its claim is being deleted   design 3, 5
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still

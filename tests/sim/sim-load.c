@@ -142,6 +142,38 @@ void sim_load_tear_node(SimWorld *w, size_t machine) {
                 fake_delete(w->cluster, FAKE_NODES, NULL, m->node, -1);
 }
 
+static char *twin_of(SimWorld *w, size_t machine) {
+        return MUST(strf("twin-%s", w->machines[machine].node));
+}
+
+void sim_load_add_twin(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *name = twin_of(w, machine);
+
+        if (fake_get(w->cluster, FAKE_NODES, NULL, name))
+                return;
+        sim_trace_add(w->trace, "world", "Node %s says that it is %s", name, w->machines[machine].instance);
+        fake_add_node(w->cluster, name, SIM_ZONE, w->machines[machine].instance, SIM_POOL);
+        fake_merge(w->cluster, FAKE_NODES, NULL, name,
+                   "{'metadata':{'finalizers':['vesper.sh/termination']},'spec':{'unschedulable':true}}");
+        w->machines[machine].twin_usec = sim_world_now(w);
+}
+
+void sim_load_delete_twin(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *name = twin_of(w, machine);
+
+        sim_trace_add(w->trace, "world", "node %s is deleted", name);
+        (void) fake_delete(w->cluster, FAKE_NODES, NULL, name, -1);
+}
+
+void sim_load_remove_twins(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                _cleanup_free_ char *name = twin_of(w, i);
+
+                if (fake_remove(w->cluster, FAKE_NODES, NULL, name))
+                        sim_trace_add(w->trace, "world", "a person removes Node %s with its finalizers", name);
+        }
+}
+
 void sim_load_all_come_back(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 SimMachine *m = &w->machines[i];

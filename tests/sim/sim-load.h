@@ -23,6 +23,12 @@ void sim_load_stop_kubelet(SimWorld *w, size_t machine, usec_t away_usec);
 void sim_load_take(SimWorld *w, size_t machine, usec_t in_usec);
 /* The notice that stands is told with another time. */
 void sim_load_delete_claim(SimWorld *w, size_t machine);
+/* Another Node says that it is this machine, and has the finalizer: one that was taken over under a new name. Whoever is
+ * to find out which is right closes it. */
+void sim_load_add_twin(SimWorld *w, size_t machine);
+void sim_load_delete_twin(SimWorld *w, size_t machine);
+/* People take away, past all finalizers, those that are wrong. */
+void sim_load_remove_twins(SimWorld *w);
 /* It has crashed for good, and its Node is removed past all finalizers. */
 void sim_load_tear_node(SimWorld *w, size_t machine);
 /* Nobody is away any more but those that are so for good. */

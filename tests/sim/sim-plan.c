@@ -22,6 +22,7 @@
 #define LATE 3u    /* in one of four, others */
 #define OPENED 2u  /* in one of six, others */
 #define RESTORED 8u /* one of so many */
+#define TWINS 3u   /* in one of eight, others */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
@@ -235,6 +236,8 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_open_once_read(p->schedule, seed, i, LOAD_USEC);
         if (hash64(&seed, sizeof(seed)) / 2160 % RESTORED == 0)
                 sim_schedule_add_restore(p->schedule, seed, LOAD_USEC);
+        for (unsigned i = 0; i < TWINS && hash64(&seed, sizeof(seed)) / 17280 % 8 == 0; i++)
+                sim_schedule_add_twins(p->schedule, seed, i, LOAD_USEC);
         narrow(p);
         crowd(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
@@ -327,6 +330,7 @@ static void stop_faults(SimWorld *w) {
         fake_api_disorder_watches(api, 0);
         for (size_t i = 0; i < w->n_machines; i++)
                 sim_world_open_once_read(w, i, 0);
+        sim_load_remove_twins(w);
         sim_load_all_come_back(w);
         for (size_t i = 0; i < w->n_processes; i++) {
                 SimProcess *p = w->processes[i];

@@ -3,6 +3,7 @@
 
 #include "fake-controllers.h"
 #include "sim-check.h"
+#include "sim-load.h"
 #include "sim-process.h"
 
 #define BUSY_WRITES 1000000u
@@ -17,6 +18,11 @@
 typedef struct Known {
         bool cordoned_by_admin, opened_by_admin;
 } Known;
+
+/* Of a machine, just before it is restored. */
+typedef struct Before {
+        bool there, goes, claim_goes;
+} Before;
 
 struct SimRestore {
         SimWorld *world;
@@ -47,15 +53,19 @@ static void tell_machine(SimWorld *w, size_t i) {
 }
 
 /* What people had done is undone, and who had deleted a node does so again. */
-static void tell_people(SimRestore *r, size_t i, bool was_deleting) {
+static void tell_people(SimRestore *r, size_t i, const Before *before) {
         SimMachine *m = &r->world->machines[i];
-        const cJSON *node = sim_world_node(r->world, i);
+        const cJSON *node = sim_world_node(r->world, i), *claim = sim_world_claim(r->world, i);
 
+        if (before->claim_goes && claim && !is_deleting(claim))
+                sim_load_delete_claim(r->world, i);
         if (!node)
                 return;
+        if (!before->there)
+                m->restored_usec = sim_world_now(r->world);
         m->cordoned_by_admin = r->known[i].cordoned_by_admin;
         m->opened_by_admin = r->known[i].opened_by_admin && m->opened_by_admin;
-        if (was_deleting && !is_deleting(node))
+        if (before->goes && !is_deleting(node))
                 sim_world_delete_node(r->world, i);
 }
 
@@ -67,19 +77,22 @@ static void restart_all(SimWorld *w) {
 
 static void restore(SimRestore *r) {
         SimWorld *w = r->world;
-        _cleanup_free_ bool *was_deleting = MUST(new0(bool, w->n_machines + 1));
+        _cleanup_free_ Before *before = MUST(new0(Before, w->n_machines + 1));
 
         sim_trace_add(w->trace, "world", "etcd is restored from its backup");
-        for (size_t i = 0; i < w->n_machines; i++)
-                was_deleting[i] = !sim_world_node(w, i) || is_deleting(sim_world_node(w, i)) ||
-                                  is_deleting(sim_world_claim(w, i));
+        for (size_t i = 0; i < w->n_machines; i++) {
+                before[i].there = sim_world_node(w, i);
+                before[i].claim_goes = !sim_world_claim(w, i) || is_deleting(sim_world_claim(w, i));
+                before[i].goes = !before[i].there || is_deleting(sim_world_node(w, i)) ||
+                                 is_deleting(sim_world_claim(w, i));
+        }
         w->was_restored = true;
         sim_check_restoring(w->check);
         sim_check_trouble(w->check, TROUBLE_USEC);
         fake_cluster_restore(w->cluster, r->backup, r->kind == SIM_RESTORE_BUMPED ? BUMP : 0, AWAY_USEC);
         for (size_t i = 0; i < w->n_machines; i++) {
                 tell_machine(w, i);
-                tell_people(r, i, was_deleting[i]);
+                tell_people(r, i, &before[i]);
         }
         if (r->kind == SIM_RESTORE_RESTARTS)
                 restart_all(w);

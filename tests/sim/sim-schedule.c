@@ -23,6 +23,7 @@
 #define LATE_SEED UINT64_C(0x6c617465616e7377)
 #define OPENED_SEED UINT64_C(0x6f70656e6c617465)
 #define RESTORE_SEED UINT64_C(0x657463647574696c)
+#define TWINS_SEED UINT64_C(0x7477696e7477696e)
 #define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -257,6 +258,17 @@ static void play_delete(const Play *p) {
                 sim_world_delete_node(p->w, p->v[0]);
 }
 
+/* Two Nodes say that they are one machine: this one, the other, or both are deleted. */
+static void play_twins(const Play *p) {
+        if (p->w->options.n_coordinators == 0 || !is_there(p->w, p->v[0]))
+                return;
+        sim_load_add_twin(p->w, p->v[0]);
+        if (p->v[1] % 2 == 1)
+                sim_load_delete_twin(p->w, p->v[0]);
+        if (p->v[1] >= 2)
+                play_delete(p);
+}
+
 /* Several together, as a pool is renewed. */
 static void play_rush(const Play *p) {
         for (size_t i = 0; i <= p->v[1]; i++) {
@@ -288,7 +300,9 @@ static void play_uncordon(const Play *p) {
 
 /* The machine is dead, but its cloud says that it runs; somebody who wants to be rid of it reads no manual. */
 static void play_tear(const Play *p) {
-        if (p->w->options.n_coordinators > 0 && is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+        /* Where another Node says that it is that machine, too, that is the one that is torn away. */
+        if (p->w->options.n_coordinators > 0 && is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]) &&
+            p->w->machines[p->v[0]].twin_usec == 0)
                 sim_load_tear_node(p->w, p->v[0]);
 }
 
@@ -612,6 +626,7 @@ static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
                                             "nodeclaims", "nodepools", "volumeattachments" };
+static const char *const twin_choices[] = { "of a Node", "of a Node, deleted", "of a Node that is deleted", "of a Node, both deleted" };
 static const char *const restore_choices[] = { "plainly", "with a bump", "and all restart" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
                                              "lost requests", "lost answers", "cloud faults" };
@@ -674,6 +689,7 @@ static const Act acts[] = {
         { "answers are late", 0, play_late_answers, { MILLISECONDS("up to", 4000, 14500), PERMILLE(200, 1000), SECONDS("for", 20, 90) } }, /* and this */
         { "opened once read", 0, play_open_once_read, { MACHINE, MILLISECONDS("reads take up to", 3000, 4900), SECONDS("for", 30, 90) } }, /* and this */
         { "etcd is restored", 0, play_restore, { CHOICE(restore_choices), SECONDS("from a backup of now in", 1, 60), { .kind = ARG_MACHINE, .label = "which does not tell of the end of" } } }, /* and this */
+        { "twins", 0, play_twins, { MACHINE, CHOICE(twin_choices) } }, /* and this */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
@@ -766,6 +782,10 @@ void sim_schedule_add_restore(SimSchedule *s, uint64_t seed, usec_t length_usec)
         add_apart(s, play_restore, seed ^ RESTORE_SEED, length_usec);
 }
 
+void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_twins, (seed ^ TWINS_SEED) + n, length_usec);
+}
+
 void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {
         add_apart(s, play_silence, seed ^ SILENCE_SEED, 5 * USEC_PER_SEC);
 }
@@ -798,7 +818,8 @@ static bool is_load(const Act *act) {
                                                        play_cordon,       play_uncordon,    play_budget,
                                                        play_scale,        play_delete_pod,  play_finish_pod,
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
-                                                       play_move_notice,  play_notice_deleted, play_rush };
+                                                       play_move_notice,  play_notice_deleted, play_rush,
+                                                       play_twins };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])
@@ -816,6 +837,8 @@ static usec_t trouble_usec(const Act *act, const Play *p) {
 
         if (act->play == play_clock)
                 return USEC_INFINITY;
+        if (act->play == play_cloud) /* each time whoever asks it waits longer */
+                return TROUBLE_USEC + p->v[1] * USEC_PER_MINUTE;
         for (size_t i = 0; i < SIM_ENTRY_ARGS; i++)
                 if (act->args[i].kind == ARG_SEC)
                         usec = MAX(usec, sec(p->v[i]));

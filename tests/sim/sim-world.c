@@ -11,7 +11,6 @@
 #include "sim-restore.h"
 
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
-#define ZONE "us-east-1a"
 #define LATENCY_SEED UINT64_C(0x6c6174656e637921)
 #define OVERDUE_USEC (2 * USEC_PER_MINUTE)
 #define STEPS_IN_INSTANT_MAX 20000u
@@ -313,9 +312,9 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         make_timer(m, "sim-deleted", on_deleted, &m->deleted);
         m->node = MUST(strf("n%zu", i));
         m->deadline_usec = m->spot_usec = USEC_INFINITY;
-        m->instance = copy(fake_ec2_run(w->ec2, NULL, ZONE));
+        m->instance = copy(fake_ec2_run(w->ec2, NULL, SIM_ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
-        fake_add_node(w->cluster, m->node, ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
+        fake_add_node(w->cluster, m->node, SIM_ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
         if (i % 2 == 1)
                 make_older(w, m);
         set_boot_id(w, m);
@@ -611,7 +610,7 @@ const cJSON *sim_world_node(SimWorld *w, size_t machine) {
 }
 
 const cJSON *sim_world_claim(SimWorld *w, size_t machine) {
-        _cleanup_free_ char *provider_id = MUST(strf("aws:///" ZONE "/%s", w->machines[machine].instance));
+        _cleanup_free_ char *provider_id = MUST(strf("aws:///" SIM_ZONE "/%s", w->machines[machine].instance));
         const cJSON *claim;
 
         FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)

@@ -26,6 +26,7 @@
 #define SIM_EC2 "http://ec2.sim"
 #define SIM_IMDS "http://169.254.169.254"
 #define SIM_POOL "pool"
+#define SIM_ZONE "us-east-1a"
 
 typedef struct SimProcess SimProcess;
 typedef struct SimCheck SimCheck;
@@ -45,6 +46,8 @@ typedef struct SimMachine {
         usec_t cancelled_usec; /* when somebody cancelled its shutdown last; 0: never */
         usec_t slot_until_usec; /* wall clock: of the slot on which its agent told it to reboot, until it is back; 0: none */
         usec_t off_usec;       /* when a shutdown of it was over last; 0: never */
+        usec_t restored_usec; /* when its Node, which had gone, came back with an etcd that was restored; 0: never */
+        usec_t twin_usec;     /* when another Node began to say that it is this machine; 0: none ever did */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         usec_t opens_usec;    /* within this from now on a person does so, once; 0: nobody will (sim_world_open_once_read()) */
