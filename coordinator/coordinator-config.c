@@ -82,7 +82,8 @@ const ConfigItem coordinator_config_table[] = {
           .help = "How long such a slot is kept at most, from its grant until the node is Ready with "
                   "another "
                   "boot id: the agent's [Shutdown] MaxSec= and the machine's start must fit. A node that is "
-                  "not back by then keeps no other from rebooting.",
+                  "not back by then keeps no other from rebooting. A node that waits for pods that opted out uses its "
+                  "slot meanwhile: others wait for it.",
           .flags = CONFIG_RELOADABLE },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
