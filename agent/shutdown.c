@@ -15,6 +15,8 @@
 #define KILL_USEC (2 * USEC_PER_SEC)
 /* What is left is known by a clock that nobody sets; others are told by one that somebody may. */
 #define CLOCK_LOOK_USEC (2 * USEC_PER_SEC)
+/* From when on a stop is a plain one, if nobody says by then whether the machine goes down. */
+#define STOP_LOOKS_USEC (15 * USEC_PER_SEC)
 #define EXTEND_EVERY_USEC (5 * USEC_PER_SEC)
 #define EXTEND_BY_USEC (20 * USEC_PER_SEC)
 
@@ -35,6 +37,7 @@ struct Shutdown {
         usec_t drained_usec; /* since when; 0: not yet */
         bool pending;        /* the notice is not yet acted upon */
         bool stop_asked, stopped;
+        usec_t stop_usec; /* when it was asked for */
 
         ApiState api;
         KubeCall *probe;
@@ -340,6 +343,8 @@ static void on_looked(Power *p, PowerState state, void *userdata) {
                 return;
         if (s->state == SHUTDOWN_DRAINING)
                 shutdown_wake(s);
+        else if (power_is_unanswered(p) && now(s) < usec_add(s->stop_usec, STOP_LOOKS_USEC))
+                extend(s); /* PID 1 has much to do while it stops a machine; it is asked again */
         else
                 stop_now(s);
 }
@@ -378,6 +383,8 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
 }
 
 void shutdown_ask_stop(Shutdown *s) {
+        if (!s->stop_asked)
+                s->stop_usec = now(s);
         s->stop_asked = true;
         if (s->state == SHUTDOWN_LET_GO || !s->c.env->bus) {
                 stop_now(s);

@@ -19,7 +19,8 @@
  *   has its time (its kubelet needs no API server for that), then the ordered stop ends the containers;
  * - there is no Node, or nothing is to be done about it: a person opened it, or Drain=no.
  *
- * A stop of our unit while the machine stays (restart, upgrade, crash) ends us at once and drains nothing.
+ * A stop of our unit while the machine stays (restart, upgrade, crash) ends us at once and drains nothing. Where nobody
+ * answers whether it stays, that is asked again for 15 s before.
  */
 
 #include "agent-config.h"

@@ -82,6 +82,7 @@ struct Power {
 
         PowerState state;
         bool preparing, stopping;
+        bool unanswered; /* the last look */
         const char *kind;
         PowerLimits limits;
         bool kubelet_inhibits;
@@ -112,6 +113,10 @@ PowerBudget power_budget(const PowerLimits *l, bool announced, usec_t max_usec) 
 
 PowerState power_state(const Power *p) {
         return p->state;
+}
+
+bool power_is_unanswered(const Power *p) {
+        return p->unanswered;
 }
 
 bool power_is_announced(const Power *p) {
@@ -229,6 +234,7 @@ void power_hold(Power *p, bool hold) {
 
 static void set_state(Power *p, PowerState s) {
         p->state = s;
+        p->unanswered = false;
         if (s != POWER_ENDS)
                 p->kind = "shutdown";
         pump_inhibitor(p);
@@ -256,9 +262,10 @@ static void look_is_over(Power *p) {
         unknown = power_ask_failed(p, system, "PID 1") || unknown;
         if (p->preparing || p->stopping)
                 set_state(p, POWER_ENDS);
-        else if (unknown)
+        else if (unknown) {
+                p->unanswered = true;
                 p->handler.on_looked(p, p->state, p->handler.userdata);
-        else
+        } else
                 set_state(p, POWER_STAYS);
 }
 

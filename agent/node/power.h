@@ -67,6 +67,8 @@ void power_look(Power *p);
 void power_hold(Power *p, bool hold);
 
 PowerState power_state(const Power *p);
+/* The last look was not: what is said is what was known before. It is asked again some seconds later. */
+bool power_is_unanswered(const Power *p);
 /* The shutdown under way was announced by logind, and PID 1 is not yet at it. */
 bool power_is_announced(const Power *p);
 /* What it will be: "poweroff", "reboot", "halt", "kexec", "soft-reboot"; "shutdown" where nobody says. */

@@ -28,7 +28,7 @@ struct FakePower {
         FakePowerPhase phase;
         const char *kind, *scheduled;
         usec_t scheduled_usec;
-        bool kubelet_inhibits, no_logind, silent_logind, no_bus, runs, forced, tells_kind, no_unit_signals;
+        bool kubelet_inhibits, no_logind, silent_logind, silent_pid1, no_bus, runs, forced, tells_kind, no_unit_signals;
         FakeCluster *cluster;
         char *node;
         FakeContainerWatch watch;
@@ -417,7 +417,8 @@ static int power_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdat
         s = slot_new(b, call->path, call->member, argument, userdata);
         s->on_reply = fn;
         (void) MUST(free_and_strdup(&s->service, call->service) >= 0);
-        s->unanswered = p->no_bus || (p->silent_logind && strstr(call->path, "login1"));
+        s->unanswered = p->no_bus || (p->silent_logind && strstr(call->path, "login1")) ||
+                        (p->silent_pid1 && strstr(call->path, "systemd1"));
         timer_arm_in(s->timer, s->unanswered ? call->timeout_usec : ANSWER_USEC);
         *ret = &s->slot;
         return 0;
@@ -682,6 +683,10 @@ void fake_power_set_logind(FakePower *p, bool there) {
 
 void fake_power_set_logind_silent(FakePower *p, bool silent) {
         p->silent_logind = silent;
+}
+
+void fake_power_set_pid1_silent(FakePower *p, bool silent) {
+        p->silent_pid1 = silent;
 }
 
 FakePower *fake_power_new(Loop *loop, const FakePowerHooks *hooks) {

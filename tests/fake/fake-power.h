@@ -50,6 +50,8 @@ void fake_power_set_kubelet_inhibits(FakePower *p, bool inhibits);
 void fake_power_set_logind(FakePower *p, bool there);
 /* logind is there, and does not answer in time what it is asked from now on; its signals still come. */
 void fake_power_set_logind_silent(FakePower *p, bool silent);
+/* So is PID 1. */
+void fake_power_set_pid1_silent(FakePower *p, bool silent);
 /* logind of systemd 255 and newer tells the kind of a shutdown. */
 void fake_power_set_metadata(FakePower *p, bool tells);
 

@@ -754,15 +754,44 @@ static void test_kubelet_inhibits(void **state) {
         assert_true(agent_rig_said(r, "shutdownGracePeriod: 0s"));
 }
 
-/* No bus answers: a stop is a plain stop, after 2 s. */
+/* No bus answers: nobody knows whether the machine goes down. It is asked again for a while; then a stop is a plain
+ * stop. */
 static void test_silent_bus(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig(2);
 
         fake_power_set_bus(r->power, false);
         agent_rig_stop(r);
-        run(r, 5 * S);
+        run(r, 12 * S);
+        assert_false(r->stopped);
+        run(r, 6 * S);
         assert_true(r->stopped);
         assert_int_equal(evictions(r), 0);
+}
+
+/* PID 1 stops the unit and is too busy to say why: that is no plain stop. What it answers later is. */
+static void test_silent_at_stop(void **state) {
+        for (unsigned ends = 0; ends <= 1; ends++) {
+                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(3);
+
+                print_message("it ends: %u\n", ends);
+                fake_power_set_pid1_silent(r->power, true);
+                if (ends)
+                        assert_true(fake_power_shutdown(r->power, "poweroff", false));
+                else
+                        agent_rig_stop(r);
+                run(r, 4 * S);
+                assert_false(r->stopped);
+                assert_int_equal(evictions(r), 0);
+                fake_power_set_pid1_silent(r->power, false);
+                run(r, 30 * S);
+                assert_true(r->stopped);
+                assert_int_equal(evictions(r), ends ? 3 : 0);
+                if (!ends)
+                        continue;
+                assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                assert_true(took(r) < 15 * S);
+        }
 }
 
 /* There is no Node of this machine: nothing to wait for. */
@@ -801,6 +830,7 @@ int main(void) {
                 cmocka_unit_test(test_reconfigured),
                 cmocka_unit_test(test_kubelet_inhibits),
                 cmocka_unit_test(test_silent_bus),
+                cmocka_unit_test(test_silent_at_stop),
                 cmocka_unit_test(test_no_node),
         };
 
