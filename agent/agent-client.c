@@ -23,15 +23,22 @@ typedef struct AgentRequest {
         const char *method, *forced; /* forced NULL: the same */
         const char *state, *reason;  /* properties; NULL: done when it is taken */
         const char *what, *undone;
+        const char *left; /* behind what is not done as the agent is away: how things stand, and what to do */
 } AgentRequest;
 
 static const AgentRequest requests[_AGENT_VERB_MAX] = {
         [AGENT_VERB_DRAIN] = { "Drain", "ForceDrain", "DrainState", "DrainReason", "take its node out of service",
-                               "The node is not drained" },
+                               "The node is not drained",
+                               " The drain stands, and goes on when the agent runs again. But if vesper-drain.service has "
+                               "asked for it, that takes it back now, and has to be started again." },
         [AGENT_VERB_REBOOT] = { "RequestReboot", "ForceReboot", "RebootState", "RebootReason", "reboot this machine",
-                                "This machine does not reboot" },
-        [AGENT_VERB_CANCEL_DRAIN] = { "CancelDrain", .what = "end the drain of its node" },
-        [AGENT_VERB_CANCEL_REBOOT] = { "CancelReboot", .what = "take the request for a reboot back" },
+                                "This machine does not reboot",
+                                " The request ends with a restart of the agent; else vesper-agent --cancel-reboot takes "
+                                "it back." },
+        [AGENT_VERB_CANCEL_DRAIN] = { "CancelDrain", .what = "end the drain of its node",
+                                      .left = " The drain stands. When the agent runs again: vesper-agent --cancel-drain" },
+        [AGENT_VERB_CANCEL_REBOOT] = { "CancelReboot", .what = "take the request for a reboot back",
+                                       .left = " When the agent runs again: vesper-agent --cancel-reboot" },
 };
 
 struct AgentClient {
@@ -111,7 +118,7 @@ static void on_machine(const BusReply *reply, void *userdata) {
         }
         log_error(c->env->log, "The agent of this machine does not %s: %s. See systemctl status vesper-agent.%s",
                   c->request->what, strempty(c->trouble),
-                  c->taken ? " What it was asked for stands, and goes on when it runs again." : "");
+                  c->taken || !c->request->state ? c->request->left : "");
         agent_client_finish(c, -ETIMEDOUT);
 }
 

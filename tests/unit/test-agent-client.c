@@ -216,12 +216,16 @@ static void test_agent_away(void **state) {
                 { "drained, asked before it runs", AGENT_VERB_DRAIN, 0, 20 * S, 0, NULL },
                 { "crashed before it had marked the node", AGENT_VERB_DRAIN, 1500 * MS, S, -ECANCELED,
                   "the agent was started anew", "/nodes/" RIG_NODE },
-                { "for good", AGENT_VERB_DRAIN, 5 * S, 100 * S, -ETIMEDOUT, "What it was asked for stands" },
+                { "for good", AGENT_VERB_DRAIN, 5 * S, 100 * S, -ETIMEDOUT, "has to be started again" },
                 { "never there", AGENT_VERB_DRAIN, 0, 100 * S, -ETIMEDOUT, "ServiceUnknown. See systemctl" },
                 { "a request for a reboot ends with it", AGENT_VERB_REBOOT, 5 * S, 20 * S, -ECANCELED,
                   "the agent was started anew" },
                 { "taken back once it is there", AGENT_VERB_CANCEL_DRAIN, 0, 20 * S, 0, NULL },
-                { "never taken back", AGENT_VERB_CANCEL_REBOOT, 0, 100 * S, -ETIMEDOUT, "take the request for a reboot back" },
+                { "a reboot, for good", AGENT_VERB_REBOOT, 5 * S, 100 * S, -ETIMEDOUT, "The request ends with a restart of the agent" },
+                { "never taken back", AGENT_VERB_CANCEL_REBOOT, 0, 100 * S, -ETIMEDOUT,
+                  "When the agent runs again: vesper-agent --cancel-reboot" },
+                { "a drain, never taken back", AGENT_VERB_CANCEL_DRAIN, 0, 100 * S, -ETIMEDOUT,
+                  "The drain stands. When the agent runs again: vesper-agent --cancel-drain" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
