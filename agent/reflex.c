@@ -117,17 +117,30 @@ size_t reflex_pods_left(const Reflex *r) {
 
 /* -- the report --------------------------------------------------------------------------------- */
 
+/* Of the condition that says so, by why it is. */
+static const char *condition_message(NoticeKind kind, bool drained) {
+#define MOVED(why) { "vesper-agent moves this node's pods away: " why, "vesper-agent has moved this node's pods away: " why }
+        static const char *const by_cloud[2] = MOVED("the machine is about to end");
+        static const char *const by_shutdown[2] = MOVED("this machine shuts down");
+        static const char *const by_hand[2] = MOVED("somebody on this machine asked for it");
+#undef MOVED
+
+        return kind == NOTICE_SHUTDOWN ? by_shutdown[drained]
+               : kind == NOTICE_MANUAL ? by_hand[drained]
+                                       : by_cloud[drained];
+}
+
 static NodeWish reflex_wish(const Reflex *r) {
         NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
 
         if (r->state >= REFLEX_DRAINED) {
                 w.phase = intent_phase_to_string(INTENT_DRAINED);
                 w.conditions = NODE_CONDITIONS_DRAINED;
-                w.message = "vesper-agent has moved this node's pods away: the machine is about to end";
+                w.message = condition_message(r->notice->kind, true);
         } else if (r->state >= REFLEX_DRAINING) {
                 w.phase = intent_phase_to_string(INTENT_DRAINING);
                 w.conditions = NODE_CONDITIONS_DRAINING;
-                w.message = "vesper-agent moves this node's pods away: the machine is about to end";
+                w.message = condition_message(r->notice->kind, false);
         } else
                 w.phase = intent_phase_to_string(INTENT_CORDONED);
         return w;

@@ -153,6 +153,8 @@ static void test_drain(void **state) {
         assert_string_equal(a->status, "Drained: 0 pods left");
         assert_non_null(strstr(strbuf_str(&a->statuses), "Draining: 3 pods left\n"));
         assert_int_equal(agent_rig_n_pods(r), 0);
+        assert_non_null(strstr(strbuf_str(&r->patches), "pods away: somebody on this machine asked for it"));
+        assert_null(strstr(strbuf_str(&r->patches), "the machine is about to end"));
 
         print_message("asked again of a node that is drained\n");
         late = ask(r, AGENT_VERB_DRAIN, false);

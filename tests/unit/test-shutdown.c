@@ -74,6 +74,8 @@ static void test_drained_first(void **state) {
                 run(r, 20 * S);
                 assert_int_equal(agent_rig_n_pods(r), 0);
                 assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                assert_non_null(strstr(strbuf_str(&r->patches), "moves this node's pods away: this machine shuts down"));
+                assert_non_null(strstr(strbuf_str(&r->patches), "moved this node's pods away: this machine shuts down"));
                 assert_true(took(r) < 5 * S);
                 assert_true(r->stopped);
                 assert_string_equal(r->left, "the machine goes down, and its node is drained");
