@@ -198,7 +198,7 @@ static void write_request(Reboot *r, const char *stands) {
 
 /* It reboots by itself, at its time. */
 static void wait_for_schedule(Reboot *r) {
-        say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_GRANTED,
+        say(r, LOG_LEVEL_NOTICE, NULL,
             "The coordinator granted the scheduled shutdown of this node; it begins when its time comes.");
         set_state(r, REBOOT_GRANTED);
 }

@@ -180,7 +180,7 @@ void node_voice_source_failing(NodeVoice *v, const char *source, const char *why
 }
 
 void node_voice_source_back(NodeVoice *v, const char *source) {
-        say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_SOURCE_FAILING, "Source %s answers again.", source);
+        say(v, LOG_LEVEL_NOTICE, NULL, "Source %s answers again.", source);
 }
 
 /* -- the notice --------------------------------------------------------------------------------- */

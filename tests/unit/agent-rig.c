@@ -80,6 +80,7 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
         AgentRig *r = userdata;
 
         strbuf_addf(&r->lines, "%s %s\n", log_level_to_string(level), text);
+        strbuf_addf(&r->events, "%s %s\n", message_id ? message_id : "-", text);
         for (size_t i = 0; i < n_fields; i++)
                 if (streq(fields[i].key, "CORDON_DELAY_USEC") && fields[i].value)
                         (void) snprintf(r->cordon_delay, sizeof(r->cordon_delay), "%s", fields[i].value);
@@ -285,6 +286,7 @@ AgentRig *agent_rig_free(AgentRig *r) {
         agent_config_done(&r->config);
         free(r->record);
         strbuf_done(&r->lines);
+        strbuf_done(&r->events);
         strbuf_done(&r->patches);
         return mfree(r);
 }

@@ -59,6 +59,7 @@ typedef struct AgentRig {
         const char *lost;          /* requests whose URL contains it never arrive; NULL: all do */
 
         StrBuf lines;   /* what was logged, "LEVEL MESSAGE\n" */
+        StrBuf events;  /* the same as "MESSAGE_ID MESSAGE\n", the id "-" where there is none */
         StrBuf patches; /* bodies that were sent, "PATH BODY\n" */
         char cordon_delay[32];
         char status[256];

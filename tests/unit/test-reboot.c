@@ -348,6 +348,7 @@ static void test_scheduled(void **state) {
                 grant(r, id, 2400);
                 run(r, 300 * S);
                 assert_state(r, "RebootGranted");
+                assert_non_null(strstr(strbuf_str(&r->events), "- The coordinator granted the scheduled shutdown"));
                 assert_int_equal(fake_power_phase(r->power), FAKE_POWER_UP);
                 assert_false(agent_rig_unschedulable(r));
                 assert_true(fake_power_shutdown(r->power, rows[i].type, true));
