@@ -448,7 +448,8 @@ static int process_release(Process *p) {
         r = node_release_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p,
                              &release);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to begin: %m");
+                return log_error_errno(p->log, r, "Failed to start taking our marks off node %s: %m",
+                                       p->config.node_name);
         return loop_run(p->kube.env.loop);
 }
 

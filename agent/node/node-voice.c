@@ -154,17 +154,17 @@ void node_voice_ready(NodeVoice *v) {
 void node_voice_api_lost(NodeVoice *v, const ApiError *e) {
         if (e->http == 401 || e->http == 403)
                 say(v, LOG_LEVEL_ERROR, MESSAGE_API_UNREACHABLE,
-                    "The API server does not let this agent mark node %s, trying on: %s (HTTP %u). "
+                    "The API server does not let this agent mark node %s, trying again: %s (HTTP %u). "
                     "Kubeconfig= must be the "
                     "credential of this very node (user system:node:%s in group system:nodes).",
                     v->node, e->message, e->http, v->node);
         else if (e->http > 0)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server refused to mark node %s, trying on: %s (HTTP %u).", v->node, e->message,
+                    "The API server refused to mark node %s, trying again: %s (HTTP %u).", v->node, e->message,
                     e->http);
         else
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server does not answer, trying on: %s. What can be done without it goes on.",
+                    "The API server does not answer, trying again: %s. What can be done without it goes on.",
                     e->message);
 }
 
@@ -175,8 +175,8 @@ void node_voice_api_back(NodeVoice *v) {
 
 void node_voice_source_failing(NodeVoice *v, const char *source, const char *why, unsigned looks) {
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SOURCE_FAILING,
-            "Whether this machine is about to end is unknown since %u looks at source %s: %s. Looking on.",
-            looks, source, why);
+            "Source %s has given no usable answer %u times in a row (%s): a notice would not be seen. Still asking.",
+            source, looks, why);
 }
 
 void node_voice_source_back(NodeVoice *v, const char *source) {

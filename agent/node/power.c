@@ -204,7 +204,7 @@ static void on_inhibit(Power *p, const BusReply *reply) {
         if (fd < 0) {
                 if (!p->refusal_said)
                         log_event(p->env->log, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_NOT_INHIBITED, NULL, 0,
-                                  "Failed to inhibit shutdowns at logind, trying on: %s. Until then only "
+                                  "Failed to inhibit shutdowns at logind, trying again: %s. Until then only "
                                   "the ordered stop "
                                   "of units leaves time to drain.",
                                   isempty(reply->error_name)
