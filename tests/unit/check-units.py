@@ -53,6 +53,21 @@ def check_catalog(tree):
     check(len(entries) == len(seen), "catalogue: an event has two entries")
 
 
+def check_what_catalog_says(tree):
+    """An entry holds for each line that carries its id."""
+    catalog = read(tree, "systemd/vesper.catalog")
+    bodies = {e.split("\n")[0].strip(): " ".join(e.split()) for e in re.split(r"^-- ", catalog, flags=re.M)[1:]}
+    ids = {name: i for name, i in re.findall(r'#define (MESSAGE_\w+) "([0-9a-f]{32})"', read(tree, "shared/log/log-catalog.h"))}
+    reasons = re.findall(r'\[BLOCKED_BY_(?:TERMINATION_|CLOUD_|MACHINE_|IDENTITY_)\w+\] = "(\w+)"',
+                         read(tree, "coordinator/termination/blocked-by.c"))
+    check(len(reasons) >= 7, f"blocked-by.c has only {reasons} of the machine and its cloud")
+    for name, words in (("MESSAGE_POD_EVICTION_BLOCKED", ["PodDisruptionBudget", "do-not-evict", "--drain --force"]),
+                        ("MESSAGE_TERMINATION_BLOCKED", reasons),
+                        ("MESSAGE_REBOOT_WITHDRAWN", ["opted out", "cordon for it is taken off", "--force"])):
+        for word in words:
+            check(word in bodies[ids[name]], f"catalogue: {name} does not speak of {word}")
+
+
 def compile_catalog(tree):
     if not shutil.which("journalctl"):
         return
@@ -160,6 +175,7 @@ def check_what_counts(tree):
 def main():
     tree = sys.argv[1]
     check_catalog(tree)
+    check_what_catalog_says(tree)
     compile_catalog(tree)
     check_warnings(tree)
     check_units(tree)
