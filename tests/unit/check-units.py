@@ -68,6 +68,16 @@ def check_what_catalog_says(tree):
             check(word in bodies[ids[name]], f"catalogue: {name} does not speak of {word}")
 
 
+def check_removal(tree):
+    """What a package's removal stops, and what it tells to take off by hand if it could not."""
+    for path in ("packaging/debian/vesper-agent.prerm", "packaging/rpm/vesper.spec"):
+        text = read(tree, path)
+        for word in ("vesper-drain.service vesper-reboot.service vesper-agent.service", "kubectl uncordon NODE",
+                     "vesper.sh/cordoned-by-agent-", "vesper.sh/interruption-", "vesper.sh/shutdown-request-",
+                     "node.kubernetes.io/exclude-from-external-load-balancers-"):
+            check(word in text, f"{path} has no {word}")
+
+
 def compile_catalog(tree):
     if not shutil.which("journalctl"):
         return
@@ -176,6 +186,7 @@ def main():
     tree = sys.argv[1]
     check_catalog(tree)
     check_what_catalog_says(tree)
+    check_removal(tree)
     compile_catalog(tree)
     check_warnings(tree)
     check_units(tree)
