@@ -163,13 +163,6 @@ static int on_credential(char **ret_text, void *userdata) {
         return kube_process_reload(&p->process, ret_text);
 }
 
-/* READY=1 is said when the view is complete. */
-static bool on_is_ready(void *userdata) {
-        Program *p = userdata;
-
-        return coordinator_is_synced(p->coordinator);
-}
-
 static int make_reload(Program *p) {
         const ReloadOptions o = {
                 .env = &p->process.env,
@@ -183,7 +176,6 @@ static int make_reload(Program *p) {
                 .credential_path = p->process.path,
                 .apply = on_apply,
                 .credential = on_credential,
-                .is_ready = on_is_ready,
                 .userdata = p,
         };
 

@@ -154,7 +154,6 @@ static void on_synced(void *userdata) {
                   "The view of the cluster is complete: %zu nodes, %zu claims",
                   cluster_view_n_nodes(c->view), cluster_view_n_claims(c->view));
         metrics_set(c->metrics, METRIC_SYNCED, 0, 1);
-        tell(c, "READY=1");
         if (!c->elected)
                 tell(c, "STATUS=Standing by");
         begin_leading(c);
@@ -353,6 +352,8 @@ int coordinator_start(Coordinator *c) {
                 return log_error_errno(c->env->log, r,
                                        "Failed to keep a connection to the API server open: %m");
         leader_elector_start(c->elector);
+        /* Said now: a boot must not wait for an API server. Over HTTP it is ready when the view is complete. */
+        tell(c, "READY=1\nSTATUS=Waiting for the API server to tell all of the cluster");
         return 0;
 }
 

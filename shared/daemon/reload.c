@@ -64,7 +64,7 @@ static void on_watch(Timer *t, void *userdata) {
 static void tell_manager(const Reload *r, const char *text) {
         const Env *env = r->o.env;
 
-        if (env->notify && (!r->o.is_ready || r->o.is_ready(r->o.userdata)))
+        if (env->notify)
                 env->notify(text, env->notify_userdata);
 }
 

@@ -43,8 +43,6 @@ typedef struct ReloadOptions {
         /* Reads the credential again. Says in *ret_text, for the line in the log, what is in use now or,
          * negative, why not what is there. NULL: there is none. */
         int (*credential)(char **ret_text, void *userdata);
-        /* READY=1 has been said; before that, nothing is said to the service manager. NULL: always. */
-        bool (*is_ready)(void *userdata);
         void *userdata;
 } ReloadOptions;
 

@@ -151,6 +151,9 @@ def check_what_counts(tree):
         unit = settings(read(tree, f"systemd/vesper-{name}.service"))
         check("ExecReload=kill -HUP $MAINPID" in unit, f"vesper-{name}.service cannot be reloaded")
         check("Type=notify" in unit, f"vesper-{name}.service does not hear that a reload is done")
+        check("StartLimitIntervalSec=0" in unit, f"vesper-{name}.service is given up after some failures")
+        check("LimitCORE=0" in unit, f"vesper-{name}.service leaves its credential in a core file")
+        check(f"Documentation=man:vesper-{name}(8)" in unit, f"vesper-{name}.service names no manual")
     for line in agent:
         check(not line.startswith(("BindsTo=", "PartOf=", "ExecStop=")), f"vesper-agent.service has {line}")
     after = " ".join(line for line in agent if line.startswith("After="))

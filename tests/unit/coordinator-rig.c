@@ -260,6 +260,10 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
                         (int) level, text);
 }
 
+static void on_notify(const char *text, void *userdata) {
+        strbuf_addf(&((RigCoordinator *) userdata)->told, "%s\n", text);
+}
+
 static const char *on_getenv(const char *name, void *userdata) {
         return streq(name, "AWS_ACCESS_KEY_ID")       ? KEY_ID
                : streq(name, "AWS_SECRET_ACCESS_KEY") ? SECRET
@@ -306,6 +310,8 @@ static void make_client(RigCoordinator *c, unsigned seed) {
                         .random = c->random,
                         .log = c->log,
                         .transport = c->transport,
+                        .notify = on_notify,
+                        .notify_userdata = c,
                         .version = "0" };
         assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
         assert_return_code(kube_auth_new(c->loop, c->log, NULL, config, NULL, NULL, &c->auth, &message), 0);
@@ -361,6 +367,7 @@ void rig_kill(CoordinatorRig *r, size_t i) {
         random_free(c->random);
         loop_free(c->loop);
         strbuf_done(&c->said);
+        strbuf_done(&c->told);
         free(c->identity);
         free(c);
 }

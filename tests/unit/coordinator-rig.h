@@ -57,6 +57,7 @@ typedef struct RigCoordinator {
         CloudProvider *provider;
         Coordinator *coordinator;
         StrBuf said; /* what it logged */
+        StrBuf told; /* the service manager, each with a line's end */
 } RigCoordinator;
 
 struct CoordinatorRig {

@@ -369,6 +369,26 @@ static void test_api_away(void **state) {
         assert_true(rig_is_adopted(r, "n1"));
 }
 
+/* A boot waits for no API server: ready is said at the start, and what it waits for. Over HTTP it is not ready. */
+static void test_ready_without_api(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        RigCoordinator *c;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        rig_kill(r, 0);
+        fake_api_away_until(r->api, loop_now(r->w.loop) + 200 * USEC_PER_SEC);
+        rig_start(r, 1);
+        c = r->coordinators[1];
+        assert_string_equal(strbuf_str(&c->told), "READY=1\nSTATUS=Waiting for the API server to tell all of the cluster\n");
+        rig_run(r, 150 * USEC_PER_SEC);
+        assert_false(coordinator_is_synced(c->coordinator));
+        assert_null(strstr(strbuf_str(&c->told), "STATUS=Leading"));
+        rig_run(r, 120 * USEC_PER_SEC);
+        assert_true(coordinator_is_leader(c->coordinator));
+        assert_non_null(endswith(strbuf_str(&c->told), "STATUS=Leading\n"));
+}
+
 static void test_watches_cut(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -582,6 +602,7 @@ int main(void) {
                 cmocka_unit_test(test_hurry),
                 cmocka_unit_test(test_hurry_of_one_that_is_stuck),
                 cmocka_unit_test(test_api_away),
+                cmocka_unit_test(test_ready_without_api),
                 cmocka_unit_test(test_watches_cut),
                 cmocka_unit_test(test_journal),
                 cmocka_unit_test(test_watch_before_answer),

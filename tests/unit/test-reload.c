@@ -47,7 +47,6 @@ typedef struct World {
         StrBuf told; /* to the service manager */
         unsigned n_applied, n_credential;
         int credential, finish; /* what these answer */
-        bool not_ready;
 } World;
 
 static const char *name_of(const char *message_id) {
@@ -93,10 +92,6 @@ static int on_credential(char **ret_text, void *userdata) {
         w->n_credential++;
         *ret_text = strdup(w->credential < 0 ? "credential as before" : "credential read again");
         return w->credential;
-}
-
-static bool on_is_ready(void *userdata) {
-        return !((World *) userdata)->not_ready;
 }
 
 static void put(const char *path, const char *text) {
@@ -152,7 +147,6 @@ static void start(World *w, const char *credential_path) {
                 .finish = on_finish,
                 .apply = on_apply,
                 .credential = on_credential,
-                .is_ready = on_is_ready,
                 .userdata = w,
         };
 
@@ -257,22 +251,6 @@ static void test_what_does_not_fit_together(void **state) {
         w->finish = 0;
         reload_now(w->reload, "SIGHUP");
         assert_int_equal(w->config.reboots, 3);
-}
-
-/* Ready is nobody's to say but the daemon's. */
-static void test_before_it_is_ready(void **state) {
-        _cleanup_(world_freep) World *w = world_new();
-        (void) state;
-
-        start(w, NULL);
-        w->not_ready = true;
-        put(w->file, "[Budget]\nReboots=3\n");
-        reload_now(w->reload, "SIGHUP");
-        assert_int_equal(w->config.reboots, 3);
-        assert_told(w, "");
-        w->not_ready = false;
-        reload_now(w->reload, "SIGHUP");
-        assert_told(w, "RELOADING=1 READY=1 ");
 }
 
 static void test_credential_that_cannot_be_read(void **state) {
@@ -398,7 +376,6 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rounds),
                 cmocka_unit_test(test_what_does_not_fit_together),
-                cmocka_unit_test(test_before_it_is_ready),
                 cmocka_unit_test(test_credential_that_cannot_be_read),
                 cmocka_unit_test(test_line_is_seen),
                 cmocka_unit_test(test_mounted),
