@@ -9,11 +9,15 @@
 #include "string-util.h"
 
 #define WATCH_USEC (10 * USEC_PER_SEC)
+/* What could not be read is tried again at so many looks. */
+#define RETRIES_MAX 6u
 
 struct Reload {
         ReloadOptions o;
         Timer *timer;
         char *mounted; /* mounted_state() of what was read last; NULL: nothing is mounted */
+        bool unread;   /* something of it could not be read, for a reason that may pass */
+        unsigned n_retries;
 };
 
 /* -- mounted volumes ------------------------------------------------------------------------------------ */
@@ -37,6 +41,11 @@ static bool add_mounted_folder_of(StrBuf *b, const char *path) {
         return folder && add_mounted(b, folder);
 }
 
+/* Not what was read, and is wrong. */
+static bool may_pass(int error) {
+        return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EIO;
+}
+
 /* One text for what is mounted now; NULL: nothing is, or out of memory. */
 static char *mounted_state(const Reload *r) {
         _cleanup_free_ char *drop_ins = r->o.path ? strf("%s.d", r->o.path) : NULL;
@@ -54,8 +63,11 @@ static void on_watch(Timer *t, void *userdata) {
         Reload *r = userdata;
 
         now = mounted_state(r);
-        if (now && !streq_ptr(now, r->mounted))
+        if (now && !streq_ptr(now, r->mounted)) {
+                r->n_retries = 0;
                 reload_now(r, "a mounted file changed");
+        } else if (r->unread && r->n_retries++ < RETRIES_MAX)
+                reload_now(r, "it could not be read before");
         timer_arm_in(r->timer, WATCH_USEC);
 }
 
@@ -91,7 +103,8 @@ static void say_done(const Reload *r, const char *why, const char *taken, const 
                   strempty(credential));
 }
 
-static void apply(Reload *r, const char *why, const char *taken, const char *left) {
+/* 0, or why the credential was not read. */
+static int apply(Reload *r, const char *why, const char *taken, const char *left) {
         bool visible = log_enabled(r->o.env->log, LOG_LEVEL_NOTICE);
         _cleanup_free_ char *credential = NULL;
         int error = 0;
@@ -105,6 +118,7 @@ static void apply(Reload *r, const char *why, const char *taken, const char *lef
                 r->o.apply(r->o.userdata);
         if (!visible)
                 say_done(r, why, taken, left, error, credential);
+        return error;
 }
 
 void reload_now(Reload *r, const char *why) {
@@ -127,7 +141,8 @@ void reload_now(Reload *r, const char *why) {
                          "Configuration not read again (%s): %s. What was in force stays", why,
                          k == -ENOMEM ? "out of memory" : "the line before this one says what is wrong");
         else
-                apply(r, why, taken, left);
+                k = apply(r, why, taken, left);
+        r->unread = may_pass(k);
         if (fresh)
                 config_done(r->o.table, r->o.n_table, fresh);
         tell_manager(r, "READY=1");

@@ -14,7 +14,7 @@
  * "systemctl reload" returns when it is done.
  *
  * Kubernetes replaces a mounted volume's files by exchanging the symlink ..data in its folder, all files at
- * once; that link is looked at every 10 s. (inotify instances are few on a node, and the kubelet itself
+ * once; that link is looked at every 10 s, and what could not be read then is tried again for a minute. (inotify instances are few on a node, and the kubelet itself
  * takes a minute to bring a change.) A folder without such a link is not watched: a file that a person edits
  * is read when that person says so.
  */

@@ -347,6 +347,34 @@ static void test_mounted(void **state) {
         assert_said(w, "");
 }
 
+/* What changed and could not be read is tried again, not for ever; what was read and is wrong is not. */
+static void test_mounted_unreadable(void **state) {
+        _cleanup_(world_freep) World *w = world_new();
+        (void) state;
+
+        mount_volume(w->folder, "d.conf", "1", "");
+        start(w, NULL);
+        mount_volume(w->folder, "d.conf", "2", "[Budget]\nReboots=3\n");
+        w->credential = -EMFILE;
+        run_for(w, 15 * USEC_PER_SEC);
+        assert_int_equal(w->n_credential, 1);
+        w->credential = 0;
+        strbuf_truncate(&w->said, 0);
+        run_for(w, USEC_PER_HOUR);
+        assert_said(w, "notice reloaded Configuration read again (it could not be read before): it is the same; "
+                       "credential read again\n");
+
+        print_message("  for good\n");
+        mount_volume(w->folder, "d.conf", "3", "[Budget]\nReboots=4\n");
+        w->credential = -EMFILE;
+        run_for(w, USEC_PER_HOUR);
+        assert_int_equal(w->n_credential, 2 + 7);
+        w->credential = -EINVAL;
+        mount_volume(w->folder, "d.conf", "4", "[Budget]\nReboots=5\n");
+        run_for(w, USEC_PER_HOUR);
+        assert_int_equal(w->n_credential, 2 + 7 + 1);
+}
+
 static void test_mounted_elsewhere(void **state) {
         _cleanup_(world_freep) World *w = world_new();
         _cleanup_free_ char *drop_ins = strf("%s.d", w->file), *secret = strf("%s/secret", w->folder);
@@ -379,6 +407,7 @@ int main(void) {
                 cmocka_unit_test(test_credential_that_cannot_be_read),
                 cmocka_unit_test(test_line_is_seen),
                 cmocka_unit_test(test_mounted),
+                cmocka_unit_test(test_mounted_unreadable),
                 cmocka_unit_test(test_mounted_elsewhere),
         };
 
