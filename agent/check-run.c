@@ -11,9 +11,15 @@
 /* Whoever has not answered by then does not. */
 #define LIMIT_USEC (6 * USEC_PER_SEC)
 #define ANSWER_USEC (5 * USEC_PER_SEC)
-#define UNIT_PATH "/org/freedesktop/systemd1/unit/vesper_2dagent_2eservice"
 
-typedef enum CheckAsk { ASK_ACTIVE, ASK_AFTER, ASK_INHIBITORS, _ASK_MAX } CheckAsk;
+/* From ASK_UNIT on, in the order of CheckUnit: is that unit active? */
+typedef enum CheckAsk {
+        ASK_ACTIVE,
+        ASK_AFTER,
+        ASK_INHIBITORS,
+        ASK_UNIT,
+        _ASK_MAX = ASK_UNIT + _CHECK_UNIT_MAX,
+} CheckAsk;
 
 typedef struct Check Check;
 
@@ -23,16 +29,25 @@ typedef struct CheckQuestion {
         BusSlot *slot;
 } CheckQuestion;
 
-#define UNIT_PROPERTY(name) \
+#define UNIT_PROPERTY(unit, name) \
         { \
-                "org.freedesktop.systemd1", UNIT_PATH, "org.freedesktop.DBus.Properties", "Get", "ss", \
+                "org.freedesktop.systemd1", "/org/freedesktop/systemd1/unit/" unit "_2eservice", \
+                        "org.freedesktop.DBus.Properties", "Get", "ss", \
                         (const char *const[]){ "org.freedesktop.systemd1.Unit", name }, ANSWER_USEC \
         }
 static const BusCall calls[_ASK_MAX] = {
-        [ASK_ACTIVE] = UNIT_PROPERTY("ActiveState"),
-        [ASK_AFTER] = UNIT_PROPERTY("After"),
+        [ASK_ACTIVE] = UNIT_PROPERTY("vesper_2dagent", "ActiveState"),
+        [ASK_AFTER] = UNIT_PROPERTY("vesper_2dagent", "After"),
         [ASK_INHIBITORS] = { "org.freedesktop.login1", "/org/freedesktop/login1",
                              "org.freedesktop.login1.Manager", "ListInhibitors", "", NULL, ANSWER_USEC },
+        [ASK_UNIT + CHECK_UNIT_KUBELET] = UNIT_PROPERTY("kubelet", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_K3S] = UNIT_PROPERTY("k3s", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_K3S_AGENT] = UNIT_PROPERTY("k3s_2dagent", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_RKE2_SERVER] = UNIT_PROPERTY("rke2_2dserver", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_RKE2_AGENT] = UNIT_PROPERTY("rke2_2dagent", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_K0S_CONTROLLER] = UNIT_PROPERTY("k0scontroller", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_K0S_WORKER] = UNIT_PROPERTY("k0sworker", "ActiveState"),
+        [ASK_UNIT + CHECK_UNIT_MICROK8S] = UNIT_PROPERTY("snap_2emicrok8s_2edaemon_2dkubelite", "ActiveState"),
 };
 
 struct Check {
@@ -47,6 +62,8 @@ struct Check {
         Timer *limit, *end;
         unsigned n_open;
         char *api_error, *look_why, *unit_state;
+        char **after;
+        bool active[_CHECK_UNIT_MAX];
 };
 
 static void closed(Check *c) {
@@ -110,14 +127,20 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
         closed(c);
 }
 
-static bool any_kubelet(char *const *units) {
-        static const char *const names[] = { "kubelet.service", "k3s.service", "k3s-agent.service",
-                                             "rke2-server.service", "rke2-agent.service" };
+static void take_reply(Check *c, CheckAsk which, char *const *values) {
+        const char *first = values ? values[0] : NULL;
 
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (strv_contains(units, names[i]))
-                        return true;
-        return false;
+        if (which >= ASK_UNIT)
+                c->active[which - ASK_UNIT] = streq_ptr(first, "active");
+        else if (which == ASK_ACTIVE) {
+                if (first && free_and_strdup(&c->unit_state, first) >= 0)
+                        c->facts.unit_state = c->unit_state;
+        } else if (which == ASK_INHIBITORS)
+                c->facts.inhibited = strv_contains(values, "vesper-agent");
+        else
+                for (char *const *unit = values; unit && *unit; unit++)
+                        (void) strv_extend(&c->after, *unit);
+        c->facts.after_kubelet = check_after_kubelet(c->after, c->active);
 }
 
 static void on_reply(const BusReply *reply, void *userdata) {
@@ -126,20 +149,7 @@ static void on_reply(const BusReply *reply, void *userdata) {
 
         q->slot = bus_slot_free(q->slot);
         if (reply->error == 0)
-                switch (q->which) {
-                case ASK_ACTIVE:
-                        if (reply->values && free_and_strdup(&c->unit_state, reply->values[0]) >= 0)
-                                c->facts.unit_state = c->unit_state;
-                        break;
-                case ASK_AFTER:
-                        c->facts.after_kubelet = any_kubelet(reply->values);
-                        break;
-                case ASK_INHIBITORS:
-                        c->facts.inhibited = strv_contains(reply->values, "vesper-agent");
-                        break;
-                case _ASK_MAX:
-                        assert(false && "an answer to no question");
-                }
+                take_reply(c, q->which, reply->values);
         closed(c);
 }
 
@@ -232,6 +242,7 @@ static void check_done(Check *c) {
         free(c->api_error);
         free(c->look_why);
         free(c->unit_state);
+        strv_free(c->after);
 }
 
 int check_run(Env *env, const AgentConfig *config, const KubeConfig *kubeconfig, KubeClient *client,

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "string-util.h"
+#include "strv.h"
 
 int check_exit_status(CheckLevel worst) {
         static const int statuses[_CHECK_LEVEL_MAX] = { [CHECK_OK] = 0, [CHECK_WARN] = 3, [CHECK_FAIL] = 4 };
@@ -160,6 +161,24 @@ static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
                         NULL);
 }
 
+bool check_after_kubelet(char *const *after, const bool active[_CHECK_UNIT_MAX]) {
+        static const char *const names[_CHECK_UNIT_MAX] = {
+                [CHECK_UNIT_KUBELET] = "kubelet.service",
+                [CHECK_UNIT_K3S] = "k3s.service",
+                [CHECK_UNIT_K3S_AGENT] = "k3s-agent.service",
+                [CHECK_UNIT_RKE2_SERVER] = "rke2-server.service",
+                [CHECK_UNIT_RKE2_AGENT] = "rke2-agent.service",
+                [CHECK_UNIT_K0S_CONTROLLER] = "k0scontroller.service",
+                [CHECK_UNIT_K0S_WORKER] = "k0sworker.service",
+                [CHECK_UNIT_MICROK8S] = "snap.microk8s.daemon-kubelite.service",
+        };
+
+        for (CheckUnit u = 0; u < _CHECK_UNIT_MAX; u++)
+                if (active[u] && strv_contains(after, names[u]))
+                        return true;
+        return false;
+}
+
 static int judge_unit(const CheckFacts *f, CheckTable *t) {
         int r;
 
@@ -172,10 +191,11 @@ static int judge_unit(const CheckFacts *f, CheckTable *t) {
                     ? add(t, CHECK_OK, "unit",
                           strdup("vesper-agent.service is active, and stops before the kubelet"), NULL)
                     : add(t, CHECK_WARN, "unit",
-                          strdup("vesper-agent.service is active, and is not ordered after the kubelet's "
-                                 "unit"),
-                          "By a drop-in, [Unit] After= the unit that runs the kubelet: else it ends before "
-                          "the drain does.");
+                          strdup("none of the units that run a kubelet is active here, of those that "
+                                 "vesper-agent.service is ordered after"),
+                          "By a drop-in (systemctl edit vesper-agent), [Unit] After= the unit that runs the "
+                          "kubelet: else it ends before the drain does. Where the drop-in names one that is not "
+                          "known here, that is all.");
         if (r < 0 || !f->shutdown_drain || !f->limits_known)
                 return r;
         return f->inhibited ? add(t, CHECK_OK, "inhibitor", strdup("held by the agent"), NULL)

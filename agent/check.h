@@ -48,7 +48,7 @@ typedef struct CheckFacts {
         usec_t shutdown_max_usec;
         bool inhibited;         /* by an agent */
         const char *unit_state; /* of vesper-agent.service, "active"; NULL: not known */
-        bool after_kubelet;     /* that unit stops before the kubelet */
+        bool after_kubelet;     /* that unit stops before the kubelet: check_after_kubelet() */
         bool scope_dropins;     /* of each container runtime */
 } CheckFacts;
 
@@ -65,6 +65,23 @@ typedef struct CheckTable {
         CheckRow rows[CHECK_ROWS_MAX];
         size_t n_rows;
 } CheckTable;
+
+/* The units that are known to run a kubelet. */
+typedef enum CheckUnit {
+        CHECK_UNIT_KUBELET,
+        CHECK_UNIT_K3S,
+        CHECK_UNIT_K3S_AGENT,
+        CHECK_UNIT_RKE2_SERVER,
+        CHECK_UNIT_RKE2_AGENT,
+        CHECK_UNIT_K0S_CONTROLLER,
+        CHECK_UNIT_K0S_WORKER,
+        CHECK_UNIT_MICROK8S,
+        _CHECK_UNIT_MAX,
+} CheckUnit;
+
+/* after: what vesper-agent.service is ordered after, on every machine the same: one of them has to be active on
+ * this one. active: of each CheckUnit. */
+bool check_after_kubelet(char *const *after, const bool active[_CHECK_UNIT_MAX]);
 
 /* 0 or -ENOMEM. */
 int check_judge(const CheckFacts *f, CheckTable *ret);

@@ -344,13 +344,38 @@ static void test_machine(void **state) {
         assert_row(&f, "shutdowns are not ours", "shutdown", CHECK_OK, NULL);
 }
 
+/* The unit names all of them on every machine; one that is not active stops before nobody. */
+static void test_after_kubelet(void **state) {
+        static const struct {
+                const char *what, *after[4];
+                int active; /* CheckUnit; -1: none */
+                bool expected;
+        } rows[] = {
+                { "kubeadm", { "dbus.service", "kubelet.service", "k3s.service" }, CHECK_UNIT_KUBELET, true },
+                { "k3s", { "kubelet.service", "k3s.service" }, CHECK_UNIT_K3S, true },
+                { "none runs", { "kubelet.service", "k3s.service" }, -1, false },
+                { "k0s, as shipped", { "kubelet.service", "k3s.service" }, CHECK_UNIT_K0S_WORKER, false },
+                { "k0s, by a drop-in", { "kubelet.service", "k0sworker.service" }, CHECK_UNIT_K0S_WORKER, true },
+                { "nothing known", { NULL }, CHECK_UNIT_KUBELET, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                bool active[_CHECK_UNIT_MAX] = { false };
+
+                print_message("%s\n", rows[i].what);
+                if (rows[i].active >= 0)
+                        active[rows[i].active] = true;
+                assert_int_equal(check_after_kubelet((char *const *) rows[i].after, active), rows[i].expected);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_print),    cmocka_unit_test(test_all_is_well),
                 cmocka_unit_test(test_cluster),  cmocka_unit_test(test_risk),
                 cmocka_unit_test(test_metadata), cmocka_unit_test(test_kubelet),
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
-                cmocka_unit_test(test_machine),
+                cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);
