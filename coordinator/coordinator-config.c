@@ -86,9 +86,11 @@ const ConfigItem coordinator_config_table[] = {
                   "slot meanwhile: others wait for it.",
           .flags = CONFIG_RELOADABLE },
         STRING("Metrics", "Listen", metrics_listen, NULL,
-               "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none."),
+               "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP; :PORT or *:PORT is every address, of "
+               "IPv6 and of IPv4. Empty: none."),
         STRING("Health", "Listen", health_listen, NULL,
-               "ADDRESS:PORT for probes alone, /healthz and /readyz over HTTP: nobody who holds connections "
+               "ADDRESS:PORT for probes alone, /healthz and /readyz over HTTP; :PORT or *:PORT is every address, "
+               "of IPv6 and of IPv4. Nobody who holds connections "
                "to the "
                "metrics keeps them out. Empty: none."),
         CHOICE("Log", "Target", log_target, target_choices, "auto",

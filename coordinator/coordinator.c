@@ -234,7 +234,7 @@ void coordinator_handle(HttpExchange *x, void *coordinator) {
 
 static int start_server(Coordinator *c, HttpFace face, const char *section, const char *listen,
                         http_handler_t handler, HttpServer **ret) {
-        int r = isempty(listen) ? 0 : http_face_new(c->env->loop, face, listen, "0.0.0.0", handler, c, ret);
+        int r = isempty(listen) ? 0 : http_face_new(c->env->loop, face, listen, "*", handler, c, ret);
 
         return r < 0 ? log_error_errno(c->env->log, r,
                                        "Failed to listen on [%s] Listen=%s (it is ADDRESS:PORT): %m",

@@ -515,13 +515,13 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
 
 /* -- the server --------------------------------------------------------------------------------------- */
 
-static int listen_on(const char *address, uint16_t port) {
+static int listen_at(const char *address, uint16_t port) {
         _cleanup_close_ int fd = -EBADF;
         struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
         struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
         struct sockaddr *sa = (struct sockaddr *) &in;
         socklen_t size = sizeof(in);
-        int one = 1;
+        int one = 1, both = 0;
 
         if (inet_pton(AF_INET6, address, &in6.sin6_addr) == 1) {
                 sa = (struct sockaddr *) &in6;
@@ -532,10 +532,23 @@ static int listen_on(const char *address, uint16_t port) {
         fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
+        /* "::" is IPv4's addresses, too, whatever net.ipv6.bindv6only says. */
+        if (sa == (struct sockaddr *) &in6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
+                return -errno;
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, sa, size) < 0 ||
             listen(fd, LISTEN_BACKLOG) < 0)
                 return -errno;
         return TAKE_FD(fd);
+}
+
+/* "*": every address, of IPv4 alone where the kernel has no other. */
+static int listen_on(const char *address, uint16_t port) {
+        int fd;
+
+        if (!streq(address, "*"))
+                return listen_at(address, port);
+        fd = listen_at("::", port);
+        return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? listen_at("0.0.0.0", port) : fd;
 }
 
 static uint16_t port_of(int fd) {

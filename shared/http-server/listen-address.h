@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /*
- * Where to listen, as settings name it: "127.0.0.1:9101", "[::1]:9101"; ":9101" is `default_address`. Port
+ * Where to listen, as settings name it: "127.0.0.1:9101", "[::1]:9101"; ":9101" is `default_address`. Address
+ * "*": every one, of IPv6 and of IPv4, as far as the kernel has them. Port
  * 0: any. -EINVAL: not of that form (an IPv6 address without brackets, no port, a port past 65535);
  * -ENOMEM. *ret_address is the caller's to free.
  */

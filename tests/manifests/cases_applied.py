@@ -266,8 +266,8 @@ def coordinator_pod(bed, figures):
     env = json.dumps([{"name": k, "value": v} for k, v in AWS_KEYS.items()])
     objects = bed.tools.objects(bed.tools.template(
         f'coordinator.config.Provider={{"Name": "ec2", "Endpoint": "{world.ec2log.endpoint}", "Region": "{world.ec2.region}"}}',
-        f'coordinator.config.Metrics={{"Listen": "0.0.0.0:{bed.port()}"}}',
-        f'coordinator.config.Health={{"Listen": "0.0.0.0:{bed.port()}"}}', f"coordinator.env={env}"))
+        f'coordinator.config.Metrics={{"Listen": ":{bed.port()}"}}',
+        f'coordinator.config.Health={{"Listen": ":{bed.port()}"}}', f"coordinator.env={env}"))
     api = (bed.cluster.ports["apiserver"], bed.cluster.ca, bed.token("vesper-coordinator"))
     mark = world.audit.mark()
     world.pool(pool, "1h")

@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -11,9 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -118,7 +123,7 @@ static bool own_network(void) {
 
 /* -- tests ---------------------------------------------------------------------------------------------- */
 
-/* As the pod of a coordinator has them. 0.0.0.0 is no loopback address, so that all limits hold; clients
+/* As the pod of a coordinator has them. Every address is no loopback address, so that all limits hold; clients
  * come by loopback. */
 static void test_metrics_are_held(void **state) {
         _cleanup_(loop_freep) Loop *l = NULL;
@@ -129,8 +134,8 @@ static void test_metrics_are_held(void **state) {
         if (!own_network())
                 skip();
         assert_return_code(loop_new(&l), 0);
-        assert_return_code(http_face_new(l, HTTP_FACE_METRICS, ":0", "0.0.0.0", handler, NULL, &metrics), 0);
-        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "0.0.0.0", handler, NULL, &health), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_METRICS, ":0", "*", handler, NULL, &metrics), 0);
+        assert_return_code(http_face_new(l, HTTP_FACE_HEALTH, ":0", "*", handler, NULL, &health), 0);
 
         print_message("  one address holds no more than its share of the metrics\n");
         crowd_add(&crowd, l, metrics, 2, 10);
@@ -218,6 +223,84 @@ static void test_health_is_held(void **state) {
         http_server_free(health);
 }
 
+/* Is it answered at [::1]? */
+static bool probe_ipv6(Loop *l, const HttpServer *s) {
+        struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+                                   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+                                   .sin6_port = htons(http_server_port(s)) };
+        _cleanup_close_ int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        usec_t end = loop_now(l) + USEC_PER_SEC;
+        char answer[512] = "";
+
+        if (fd < 0 || connect(fd, (struct sockaddr *) &to, sizeof(to)) < 0)
+                return false;
+        assert_return_code(fcntl(fd, F_SETFL, O_NONBLOCK), errno);
+        (void) send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL);
+        while (loop_now(l) < end && !client_is_closed(fd)) {
+                if (recv(fd, answer, sizeof(answer) - 1, 0) > 0 && startswith(answer, "HTTP/1.1 200"))
+                        return true;
+                assert_true(loop_iterate(l, 10 * USEC_PER_MSEC) >= 0);
+        }
+        return false;
+}
+
+/* A kernel without IPv6, as this process sees it from now on. */
+static void deny_ipv6(void) {
+        const struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const struct sock_fprog program = { ELEMENTSOF(code), (struct sock_filter *) code };
+
+        assert_return_code(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), errno);
+        assert_return_code(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), errno);
+}
+
+/* 0: answered at both, or at IPv4 alone where there is nothing else. */
+static int serve_all(const char *listen, bool no_ipv6) {
+        HttpServer *s = NULL;
+        Loop *l = NULL;
+        int r;
+
+        if (no_ipv6)
+                deny_ipv6();
+        r = loop_new(&l);
+        if (r >= 0)
+                r = http_face_new(l, HTTP_FACE_HEALTH, listen, "*", handler, NULL, &s);
+        if (r < 0)
+                return 1;
+        if (!probe(l, s, 1, USEC_PER_SEC))
+                return 2;
+        return !no_ipv6 && !probe_ipv6(l, s) ? 3 : 0;
+}
+
+/* A pod's addresses are of either kind, or of both, and some kernels have no IPv6. */
+static void test_every_address(void **state) {
+        static const char *const listens[] = { ":0", "*:0", "[::]:0" };
+        (void) state;
+
+        if (!own_network())
+                skip();
+        for (size_t i = 0; i < ELEMENTSOF(listens); i++)
+                for (unsigned no_ipv6 = 0; no_ipv6 <= (i < 2); no_ipv6++) {
+                        int status;
+                        pid_t pid;
+
+                        print_message("  %s, no IPv6: %u\n", listens[i], no_ipv6);
+                        pid = fork();
+                        assert_return_code(pid, errno);
+                        if (pid == 0)
+                                _exit(serve_all(listens[i], no_ipv6));
+                        assert_return_code(waitpid(pid, &status, 0), errno);
+                        assert_true(WIFEXITED(status));
+                        assert_int_equal(WEXITSTATUS(status), 0);
+                }
+}
+
 static void test_no_address(void **state) {
         _cleanup_(loop_freep) Loop *l = NULL;
         HttpServer *s = NULL;
@@ -272,6 +355,7 @@ int main(void) {
                 cmocka_unit_test(test_metrics_are_held),
                 cmocka_unit_test(test_all_leave),
                 cmocka_unit_test(test_health_is_held),
+                cmocka_unit_test(test_every_address),
                 cmocka_unit_test(test_no_address),
                 cmocka_unit_test(test_path),
         };
