@@ -30,6 +30,8 @@
  * and the kubelet, which has no sandbox, tells the machine's on the Node. */
 #define BOOT_ID_VARIABLE "VESPER_BOOT_ID"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+/* Nothing that the loop waits for takes so long. */
+#define HUNG_USEC USEC_PER_MINUTE
 #define RELEASE_TIMEOUT_USEC (15 * USEC_PER_SEC)
 
 typedef struct Options {
@@ -53,10 +55,12 @@ typedef struct Process {
         FdStore fds;
         Agent *agent;
         Reload *reload;
+        Timer *watch;
         bool passing; /* does one thing and ends: keeps no state, hears of nothing */
 } Process;
 
 static void process_done(Process *p) {
+        timer_free(p->watch);
         reload_free(p->reload);
         agent_free(p->agent);
         netlink_free(p->kube.env.netlink);
@@ -395,6 +399,9 @@ static int process_run(Process *p) {
         r = daemon_watch_signals(p->kube.env.loop, p->log, &signals);
         if (r < 0)
                 return r;
+        r = daemon_watch_loop(p->kube.env.loop, HUNG_USEC, &p->watch);
+        if (r < 0)
+                return log_error_errno(p->log, r, "Failed to watch the event loop: %m");
         r = open_kube(p);
         if (r < 0)
                 return r;

@@ -26,5 +26,9 @@ typedef struct DaemonSignals {
  * fed, if there is one. Says what is wrong. */
 int daemon_watch_signals(Loop *l, Log *log, const DaemonSignals *h);
 
+/* Where no service manager's watchdog watches: from now on the process ends by itself, with status 1, once its loop has
+ * not turned for limit_usec (whole seconds), so that whoever runs it starts it anew. *ret: what keeps it alive. */
+int daemon_watch_loop(Loop *l, usec_t limit_usec, Timer **ret);
+
 /* To the service manager, if there is one: Env.notify. */
 void daemon_notify(const char *text, void *userdata);

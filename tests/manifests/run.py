@@ -117,7 +117,8 @@ class Bed:
         pod = Pod(self, objects, "DaemonSet", "vesper-agent", host=host, fields={"spec.nodeName": node})
         with pod.daemon:
             during(pod)
-            probe = pod.container["livenessProbe"]["httpGet"]
+            assert "livenessProbe" not in pod.container, "whoever is on the node could have the agent killed by it"
+            probe = pod.container["readinessProbe"]["httpGet"]
             self.probe(probe["port"], probe["path"])
         return host
 

@@ -4,9 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "daemon.h"
 #include "kube-process.h"
 #include "log-catalog.h"
 #include "string-util.h"
@@ -57,9 +60,48 @@ static void test_warns_of_a_credential_at_risk(void **state) {
         }
 }
 
+static void turn_for(Loop *l, usec_t usec) {
+        usec_t end = loop_now(l) + usec;
+
+        while (loop_now(l) < end)
+                (void) loop_iterate(l, 100 * USEC_PER_MSEC);
+}
+
+/* What hangs ends, with 1, and not before it hangs. 3: it does not. */
+static void test_hung_loop_ends(void **state) {
+        int status;
+        pid_t pid;
+        (void) state;
+
+        for (unsigned watched = 0; watched <= 1; watched++) {
+                print_message("  the service manager watches: %u\n", watched);
+                pid = fork();
+                assert_return_code(pid, errno);
+                if (pid == 0) {
+                        Timer *watch;
+                        Loop *l;
+
+                        if (watched) {
+                                (void) setenv("WATCHDOG_USEC", "30000000", 1);
+                                (void) setenv("NOTIFY_SOCKET", "/nonexistent", 1);
+                        }
+                        if (loop_new(&l) < 0 || daemon_watch_loop(l, 2 * USEC_PER_SEC, &watch) < 0)
+                                _exit(2);
+                        turn_for(l, 3 * USEC_PER_SEC);
+                        for (unsigned i = 0; i < 40; i++)
+                                (void) usleep(100000);
+                        _exit(3);
+                }
+                assert_return_code(waitpid(pid, &status, 0), errno);
+                assert_true(WIFEXITED(status));
+                assert_int_equal(WEXITSTATUS(status), watched ? 3 : EXIT_FAILURE);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_warns_of_a_credential_at_risk),
+                cmocka_unit_test(test_hung_loop_ends),
         };
 
         return cmocka_run_group_tests_name("daemon", tests, NULL, NULL);
