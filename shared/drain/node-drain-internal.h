@@ -31,7 +31,8 @@ typedef struct DrainPod {
         char *sent_version;    /* resourceVersion that our delete was decided on */
         char *deleted_version; /* the same of one that was accepted */
         LookState look;
-        usec_t looked_usec;       /* loop_now(): the last one that showed it; 0: none did */
+        bool look_overtaken;      /* the view has moved on since the one under way was asked for */
+        usec_t looked_usec;       /* loop_now(): when the last one that showed it was asked for; 0: none did */
         bool sent_blindly;        /* without that version as precondition */
         unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
         usec_t delete_retry_usec; /* loop_now() */
@@ -68,7 +69,7 @@ struct NodeDrain {
         usec_t asked_usec, proven_usec; /* when a list was asked for: the last; the one that proved */
         Backoff proof_backoff;
         KubeCall *look;
-        usec_t look_retry_usec; /* loop_now() */
+        usec_t look_usec, look_retry_usec; /* loop_now(): when it was asked for */
         Backoff look_backoff;
 };
 

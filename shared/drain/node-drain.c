@@ -122,8 +122,10 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                 r = hashmap_replace(d->pods, pod->object.meta.uid, dp, &old);
                 if (r < 0)
                         return r;
-                if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version))
+                if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version)) {
                         drain_pod_forget_fresh(dp);
+                        dp->look_overtaken = true;
+                }
                 if (dp->eviction &&
                     !key_values_are_same(&pod->object.meta.labels, &dp->pod->object.meta.labels))
                         eviction_pod_edited(dp->eviction);
@@ -239,9 +241,10 @@ static void on_looked_at_pod(PodWalk *w, KubePod *pod) {
 
         if (!dp || dp->look != LOOK_UNDER_WAY)
                 return;
-        dp->looked_usec = loop_now(w->drain->env->loop);
+        dp->looked_usec = w->drain->look_usec;
         drain_pod_forget_fresh(dp);
-        dp->fresh = (KubePod *) kube_object_ref(&pod->object);
+        if (!dp->look_overtaken)
+                dp->fresh = (KubePod *) kube_object_ref(&pod->object);
         dp->look = LOOK_NONE;
 }
 
@@ -285,13 +288,16 @@ static void node_drain_look(NodeDrain *d) {
                 timer_arm_earlier(d->timer, d->look_retry_usec);
                 return;
         }
+        d->look_usec = now;
         if (list_pods(d, KUBE_RANK_FIRST, on_look, &d->look) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
         HASHMAP_FOREACH (dp, d->pods)
-                if (dp->look == LOOK_WANTED)
+                if (dp->look == LOOK_WANTED) {
                         dp->look = LOOK_UNDER_WAY;
+                        dp->look_overtaken = false;
+                }
 }
 
 /* -- the proof ------------------------------------------------------------------------------------------ */

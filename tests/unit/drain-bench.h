@@ -34,6 +34,7 @@ typedef struct Bench {
         const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
         bool know_pdbs;
         unsigned n_changed;
+        usec_t late_usec; /* answers to reads come so much after they were true */
         usec_t eviction_reply_usec; /* before we hear how an eviction was answered */
         bool no_permit, no_lead;    /* what the evictor, and the guard of its deletes, are told */
 } Bench;
@@ -43,6 +44,8 @@ static inline void on_request(const HttpRequest *request, const char *peer, Http
 
         if (strstr(request->url, "/eviction"))
                 ret_fault->reply_delay_usec = b->eviction_reply_usec;
+        else if (request->method == HTTP_GET && !strstr(request->url, "watch="))
+                ret_fault->reply_delay_usec = b->late_usec;
 }
 
 static inline bool on_permit(void *userdata) {

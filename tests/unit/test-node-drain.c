@@ -719,6 +719,26 @@ static void test_deleted_meanwhile(void **state) {
         bench_done(&b);
 }
 
+/* Somebody deletes the pod after the look at it was answered, and before that answer is there. What the look says was
+ * true when it was asked for: a shortened grace would count from a moment of which it knows nothing. */
+static void test_look_answered_late(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "w", .node = NODE, .grace_sec = 60, .stop_sec = 60 });
+        run_for(&b, USEC_PER_SEC);
+        b.late_usec = 5 * USEC_PER_SEC;
+        begin(&b, 30, PROTECTED_WAIT, true);
+        run_for(&b, 4 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), 0);
+        fake_delete(b.w.cluster, FAKE_PODS, "default", "w", 26);
+        run_for(&b, 4 * USEC_PER_SEC);
+        assert_int_equal(n_evictions(&b), 0);
+        assert_in_range(seconds_to_live(&b, "w"), 20, 23);
+        bench_done(&b);
+}
+
 /* An eviction with less grace is sent on a look of late, and on a new one when it is sent again. */
 static void test_evicted_as_looked_at(void **state) {
         uint64_t looks;
@@ -989,6 +1009,7 @@ int main(void) {
                 cmocka_unit_test(test_delete_fails),
                 cmocka_unit_test(test_refused_then_silence),
                 cmocka_unit_test(test_deleted_meanwhile),
+                cmocka_unit_test(test_look_answered_late),
                 cmocka_unit_test(test_evicted_as_looked_at),
                 cmocka_unit_test(test_changes_again_and_again),
                 cmocka_unit_test(test_no_look_before_deadline),
