@@ -307,11 +307,16 @@ static void queue_collect(PdbQueue *q) {
         pdb_queue_free(q);
 }
 
+/* Its status says that it allows no disruption. */
+static bool queue_is_closed(const PdbQueue *q) {
+        return q->gated && q->reported <= 0;
+}
+
 /* Lets the next wish of this PDB go, if its gate is open and none is under way. */
 static void queue_promote(PdbQueue *q) {
         Eviction *w;
 
-        if (q->active || (q->gated && q->reported <= 0))
+        if (q->active || queue_is_closed(q))
                 return;
         w = LIST_ENTRY(q->waiting.first, Eviction, node);
         if (!w)
@@ -345,7 +350,7 @@ static bool answer_is_of_pdb(EvictionAnswer a) {
         return a == EVICTION_BLOCKED_BY_PDB || a == EVICTION_PDB_NOT_OBSERVED;
 }
 
-/* The gate closed before the active wish left: back to the head of its queue. */
+/* The gate closed before the active wish left, or was taken: back to the head of its queue. */
 static void queue_call_back(PdbQueue *q) {
         Eviction *w = q->active;
 
@@ -455,7 +460,7 @@ void eviction_set_grace(Eviction *w, int64_t grace_sec) {
 }
 
 bool eviction_is_held(const Eviction *w) {
-        return w->state == WISH_QUEUED && w->queue->gated && w->queue->reported <= 0;
+        return w->state == WISH_QUEUED && queue_is_closed(w->queue);
 }
 
 int eviction_set_pdb(Eviction *w, const char *pdb) {
@@ -593,7 +598,7 @@ static void wish_blocked(Eviction *w, const char *pdb, usec_t retry_after_usec) 
                 wish_enqueue(w);
                 return;
         }
-        if (q->gated && q->reported <= 0) {
+        if (queue_is_closed(q)) {
                 q->active = NULL;
                 q->allowed = 0;
                 wish_set_state(w, WISH_QUEUED);
@@ -630,6 +635,10 @@ static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, usec_t r
                 wish_blocked(w, pdb, retry_after_usec);
                 break;
         case EVICTION_FLOW_CONTROL:
+                if (w->queue && queue_is_closed(w->queue)) { /* since it was sent */
+                        queue_call_back(w->queue);
+                        break;
+                }
                 wish_set_state(w, WISH_READY);
                 wish_go_first(w);
                 break;

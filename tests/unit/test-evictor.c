@@ -543,6 +543,31 @@ static void test_gate_closes(void **state) {
         assert_int_equal(b->n_requests, 3);
 }
 
+/* The eviction that is under way while its PDB closes is told to come again later by flow control. */
+static void test_gate_closes_under_way(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 429, "slow down\n", "2", false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        wish(b, 0, "web");
+        wish(b, 1, "web");
+        run_for(b, 40 * MSEC); /* of the 80 that an answer takes */
+        assert_int_equal(b->n_requests, 1);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->reports[0].answer, EVICTION_FLOW_CONTROL);
+        assert_int_equal(b->n_requests, 1);
+        assert_true(eviction_is_held(b->wishes[0]));
+
+        print_message("  it is still the first\n");
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->reports[0].answer, EVICTION_ACCEPTED);
+        assert_int_equal(b->n_reports[1], 0);
+}
+
 /* -- a PDB that nobody watches -------------------------------------------------------------------------- */
 
 static void test_probe(void **state) {
@@ -1013,6 +1038,7 @@ int main(void) {
                 cmocka_unit_test(test_status_before_answer),
                 cmocka_unit_test(test_no_status_comes),
                 cmocka_unit_test(test_gate_closes),
+                cmocka_unit_test(test_gate_closes_under_way),
                 cmocka_unit_test(test_probe),
                 cmocka_unit_test(test_moving_between_pdbs),
                 cmocka_unit_test(test_status_ends_a_rest),
