@@ -20,6 +20,7 @@ const char *const blocked_by_names[_BLOCKED_BY_MAX + 1] = {
         [BLOCKED_BY_DELETE_FAILED] = "DeleteFailed",
         [BLOCKED_BY_TERMINATING] = "Terminating",
         [BLOCKED_BY_VOLUMES_ATTACHED] = "VolumesAttached",
+        [BLOCKED_BY_DRAIN_UNPROVED] = "DrainUnproved",
         [BLOCKED_BY_TERMINATION_PROTECTED] = "TerminationProtected",
         [BLOCKED_BY_CLOUD_DENIED] = "CloudDenied",
         [BLOCKED_BY_CLOUD_UNAVAILABLE] = "CloudUnavailable",

@@ -27,6 +27,8 @@ typedef enum BlockedBy {
         BLOCKED_BY_TERMINATING, /* it should have ended a minute ago */
         /* a volume that is still attached */
         BLOCKED_BY_VOLUMES_ATTACHED,
+        /* the proof that no pod is left */
+        BLOCKED_BY_DRAIN_UNPROVED,
         /* the machine: reasons of the condition vesper.sh/TerminationBlocked */
         BLOCKED_BY_TERMINATION_PROTECTED,
         BLOCKED_BY_CLOUD_DENIED,

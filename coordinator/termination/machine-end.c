@@ -10,8 +10,9 @@
 /* EC2 may not show an instance for minutes after it was started. */
 #define YOUNG_USEC (10 * USEC_PER_MINUTE)
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
-/* How long others wait for an owner who cannot give his word. */
-#define TURN_USEC (10 * USEC_PER_SEC)
+/* How long others wait for an owner who cannot give his word. He lists the pods of the node once more for it, which a
+ * slow API server may take NODE_DRAIN_LIST_USEC for: with less, he would have his turn only when he has no proof. */
+#define TURN_USEC (16 * USEC_PER_SEC)
 
 /* The diagram of machine-end.h. */
 typedef enum MachineStep {

@@ -28,7 +28,7 @@
  *     v it is there, and the Node's
  *   WAITING --its turn has come--> ASKING --the word--> SENT --accepted--> ACCEPTED <--answer-- WATCHING
  *     ^  ^                           |                   |  |                |   |                ^  |
- *     |  +--10 s and no word: -------+                   |  |                |   +--after a while-+  |
+ *     |  +--16 s and no word: -------+                   |  |                |   +--after a while-+  |
  *     |     the turn is given back                       |  |                |                       |
  *   RETRYING <--refused, failed--------------------------+  +---ends-> OVER <------ends--------------+
  *

@@ -20,8 +20,10 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 /* A driver may hang, and whose volume it is may not be known: not waited for longer. */
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
-/* No machine is ended by an older proof that nothing runs there. */
+/* No machine is ended by an older proof that nothing runs there, but as node_drain_confirm() says. */
 #define PROOF_MAX_USEC (5 * USEC_PER_SEC)
+/* A person hears of a proof that is tried in vain for so long. */
+#define UNPROVED_USEC USEC_PER_MINUTE
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
@@ -48,7 +50,8 @@ struct NodeTermination {
         usec_t volumes_moved_usec;
         usec_t finishing_usec; /* loop_now(): since when it is */
         bool rate_taken, step_again, stepping;
-        bool shared; /* several Nodes have its providerID */
+        bool shared;   /* several Nodes have its providerID */
+        bool unproved; /* that its drain cannot prove that no pod is left is told */
 };
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
@@ -662,6 +665,32 @@ static void give_word(NodeTermination *t) {
         machine_end_confirm(t->machine, until);
 }
 
+/* What the cloud says against its end is told first, and after T no proof is asked for. */
+static bool lacks_proof(NodeTermination *t) {
+        usec_t since = t->drain ? node_drain_unproven_since(t->drain) : 0, at = usec_add(since, UNPROVED_USEC);
+
+        if (since == 0 || deadline_passed(t) || t->shared || (t->machine && machine_end_problem(t->machine, NULL)))
+                return false;
+        if (loop_now(t->env->loop) >= at)
+                return true;
+        requeue_at(t, at);
+        return false;
+}
+
+static void tell_unproved(NodeTermination *t) {
+        bool before = t->unproved;
+
+        t->unproved = lacks_proof(t);
+        if (t->unproved)
+                termination_report_blocked(t->report, t->status, "DrainUnproved",
+                                           "no pod of the node is in view, but for a minute no list of its pods has proved "
+                                           "that none is left: the API server refuses the list, takes longer than 15 s, or "
+                                           "shows pods that the watch has not brought. Look at the API server, and at what "
+                                           "the coordinator may do there");
+        else if (before && !t->shared)
+                termination_report_unblocked(t->report, t->status);
+}
+
 static bool machine_is_unknown(const NodeTermination *t) {
         const char *reason = NULL;
 
@@ -849,6 +878,7 @@ void node_termination_step(NodeTermination *t) {
                         t->step_again = false;
         } while (t->step_again);
         t->stepping = false;
+        tell_unproved(t);
         if (t->state == NODE_TERMINATION_DONE) /* so that the owner frees us */
                 requeue_at(t, loop_now(t->env->loop));
 }
@@ -863,7 +893,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
         problem = machine_end_problem(m, &reason);
         if (problem)
                 termination_report_blocked(t->report, t->status, reason, problem);
-        else
+        else if (!t->unproved)
                 termination_report_unblocked(t->report, t->status);
 }
 

@@ -364,11 +364,11 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
         (void) free_and_strdup(&r->blocked_message, message);
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
-                  "The machine of node %s does not end (%s): %s%s The node is kept, and the cloud is asked "
+                  "The machine of node %s does not end (%s): %s%s The node is kept, and its end is tried "
                   "again",
                   r->node, reason, message, stop);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
-                     "%s: %s%s The node is kept, and the cloud is asked again", reason, message, stop);
+                     "%s: %s%s The node is kept, and its end is tried again", reason, message, stop);
         late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);
@@ -383,7 +383,7 @@ void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
         r->blocked_reason = mfree(r->blocked_reason);
         r->blocked_message = mfree(r->blocked_message);
         late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved",
-                            "the cloud goes on");
+                            "what kept its machine from ending is over");
         if (s)
                 claim_status_set_cloud_error(s, NULL);
 }

@@ -66,7 +66,9 @@ struct NodeDrain {
         KubeCall *proof;
         bool proof_spoilt; /* a pod came into view since the list went out */
         usec_t proof_retry_usec;
-        usec_t asked_usec, proven_usec; /* when a list was asked for: the last; the one that proved */
+        usec_t unproven_usec; /* loop_now(): since when a proof is tried in vain; 0: it is not */
+        /* loop_now(): when a list was asked for: the last; the one that proved, and when its answer came */
+        usec_t asked_usec, proven_usec, proof_came_usec;
         Backoff proof_backoff;
         KubeCall *look;
         usec_t look_usec, look_retry_usec; /* loop_now(): when it was asked for */

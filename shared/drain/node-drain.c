@@ -12,7 +12,9 @@
  * from when this drain finds T passed (one that begins after T has deletes to send, too): after that it is left to its
  * machine's end. */
 #define ADMITTED_WITHIN_USEC (10 * USEC_PER_SEC)
-#define LIST_TIMEOUT_USEC (15 * USEC_PER_SEC)
+/* A proof is as old as its question, but for so long its answer counts however late it came: where a list takes longer
+ * than a proof may be old, there would never be one that is young enough. */
+#define PROOF_FRESH_USEC USEC_PER_SEC
 #define LIST_MAX_BYTES (64u * 1024u * 1024u)
 
 static const char *const state_table[_NODE_DRAIN_STATE_MAX] = {
@@ -230,7 +232,7 @@ static int list_pods(NodeDrain *d, KubeRank rank, kube_done_t done, KubeCall **r
         KubeTarget target = { .kind = &kube_pod_kind };
         KubeListOptions list = { .field_selector = selector };
         KubeCallOptions call = { .lane = rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
-                                 .timeout_usec = LIST_TIMEOUT_USEC,
+                                 .timeout_usec = NODE_DRAIN_LIST_USEC,
                                  .rank = rank };
 
         return selector ? kube_list(d->client, &target, &list, &call, done, d, ret) : -ENOMEM;
@@ -327,6 +329,8 @@ static void on_proof(const KubeReply *reply, void *userdata) {
                 node_drain_prove_later(d);
         } else {
                 d->proven_usec = d->asked_usec;
+                d->proof_came_usec = loop_now(d->env->loop);
+                d->unproven_usec = 0;
                 node_drain_set_state(d, NODE_DRAIN_DRAINED);
         }
         node_drain_act_at_once(d);
@@ -348,13 +352,21 @@ static void node_drain_prove(NodeDrain *d) {
         }
         d->proof_spoilt = false;
         d->asked_usec = now;
+        if (d->unproven_usec == 0)
+                d->unproven_usec = now;
         node_drain_set_state(d, NODE_DRAIN_PROVING);
 }
 
+usec_t node_drain_unproven_since(const NodeDrain *d) {
+        return d->unproven_usec;
+}
+
 bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec) {
+        usec_t now = loop_now(d->env->loop);
+
         if (d->state != NODE_DRAIN_DRAINED)
                 return false;
-        if (loop_now(d->env->loop) <= usec_add(d->proven_usec, max_age_usec))
+        if (now <= MAX(usec_add(d->proven_usec, max_age_usec), usec_add(d->proof_came_usec, PROOF_FRESH_USEC)))
                 return true;
         backoff_reset(&d->proof_backoff); /* no pod has come since: what failed before that proof is over */
         node_drain_prove(d);
@@ -372,6 +384,7 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
                         node_drain_set_state(d, NODE_DRAIN_EXPIRED);
                 return;
         }
+        d->unproven_usec = 0;
         if (d->proof) /* a pod came in between: one that is made anew as fast as it goes costs no list each time */
                 node_drain_prove_later(d);
         d->proof = kube_call_free(d->proof);

@@ -26,6 +26,9 @@
 
 typedef struct NodeDrain NodeDrain;
 
+/* A list of a node's pods that takes longer is given up, and asked for again. */
+#define NODE_DRAIN_LIST_USEC (15 * USEC_PER_SEC)
+
 typedef enum NodeDrainState {
         NODE_DRAIN_DRAINING,
         NODE_DRAIN_PROVING,
@@ -117,9 +120,13 @@ void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 
-/* Has the node been drained, as a list says that was asked for no longer ago? If only an older one says so, it is
- * asked again (PROVING): on_changed tells. */
+/* Has the node been drained, as a list says that was asked for no longer ago, or, where the API server is slow, whose
+ * answer came within the last second? The watch has brought no pod since it was asked for. If only an older list says so,
+ * the pods are listed again (PROVING): on_changed tells. What a late answer says was true NODE_DRAIN_LIST_USEC earlier at
+ * the most. */
 bool node_drain_confirm(NodeDrain *d, usec_t max_age_usec);
+/* No pod is in view, and since then (loop_now()) no list has proved that none is left; 0: not so. */
+usec_t node_drain_unproven_since(const NodeDrain *d);
 
 /* Is what its pods do what it waits for: one that is going, has opted out, or is to be proven gone? Not so
  * while each that is left waits for an answer to its eviction, or for room in its budget, or for those that

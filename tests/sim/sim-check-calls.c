@@ -19,6 +19,8 @@
 
 /* A machine is told to end within this of the list that showed its node empty. */
 #define PROOF_USEC (6 * USEC_PER_SEC)
+/* ... or, where its answer was late, so long after that came. */
+#define PROOF_CAME_USEC (2 * USEC_PER_SEC)
 
 /* Who leads asks for his Lease each two seconds, and another one waits until it has run out. */
 #define LEASE_USEC (17 * USEC_PER_SEC)
@@ -269,7 +271,7 @@ static void check_opened(SimCheck *c, const SimLife *life, const char *pod) {
 /* A request that crawls gets there within this. */
 #define CRAWL_USEC (6 * USEC_PER_SEC)
 
-static void note_asked(SimCheck *c, const SimLife *life, const char *what, bool clean) {
+static void note_asked(SimCheck *c, const SimLife *life, const char *what, bool clean, usec_t delay_usec) {
         _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, what));
         SimAsked *asked = sim_check_entry(c->asked, key, sizeof(SimAsked));
         usec_t now = sim_world_now(c->world);
@@ -279,6 +281,7 @@ static void note_asked(SimCheck *c, const SimLife *life, const char *what, bool 
         if (asked->last_unsure)
                 asked->unsure_usec = asked->last_usec;
         asked->last_usec = now;
+        asked->answer_usec = now + delay_usec;
         asked->last_unsure = !clean;
 }
 
@@ -307,6 +310,18 @@ static char *pod_ended_by(const HttpRequest *request) {
         ns += strlen("/namespaces/");
         name += strlen("/pods/");
         return MUST(strf("%.*s/%.*s", (int) strcspn(ns, "/"), ns, (int) strcspn(name, "/?"), name));
+}
+
+/* A list of one node's pods, as proofs and looks ask for it: "pods of NODE"; NULL: it is none. */
+static char *pods_listed_by(const HttpRequest *request) {
+        static const char selector[] = "spec.nodeName";
+        const char *node = strstr(request->url, selector);
+
+        if (request->method != HTTP_GET || !strstr(request->url, "/api/v1/pods?") || !node || strstr(request->url, "watch="))
+                return NULL;
+        node += strlen(selector);
+        node += startswith(node, "%3D") ? 3 : 1;
+        return MUST(strf("pods of %.*s", (int) strcspn(node, "&"), node));
 }
 
 /* -- what it must not hit ---------------------------------------------------------------------- */
@@ -354,26 +369,32 @@ static bool ends_early(const SimCheck *c, const SimProcess *p, const SimMachine 
 /* A cloud may refuse for hours, and others may come first: whoever asks has looked a moment ago. */
 static void check_fresh(SimCheck *c, const SimLife *life, const SimMachine *m) {
         _cleanup_free_ char *key = MUST(strf("%s %s", life->process->user, m->node));
+        _cleanup_free_ char *list = MUST(strf("%s pods of %s", life->process->user, m->node));
         const SimProof *proof = hashmap_get(c->proofs, key);
+        const SimAsked *asked = hashmap_get(c->asked, list);
+        usec_t until;
 
-        if (m->ended) /* and its claim may be gone, with its T */
+        if (m->ended || !proof) /* and its claim may be gone, with its T */
                 return;
-        if (proof && !life->was_paused && sim_world_node(c->world, sim_check_index(c, m)) &&
-            ends_early(c, life->process, m) && sim_world_now(c->world) > proof->at_usec + PROOF_USEC)
+        until = MAX(proof->at_usec + PROOF_USEC, asked ? asked->answer_usec + PROOF_CAME_USEC : 0);
+        if (!life->was_paused && sim_world_node(c->world, sim_check_index(c, m)) &&
+            ends_early(c, life->process, m) && sim_world_now(c->world) > until)
                 sim_check_broken(c, "ended", "%s asks for the end of %s by a list of the pods of %s that is %" PRIu64
                                  " s old", life->process->name, m->instance, m->node,
                                  (sim_world_now(c->world) - proof->at_usec) / USEC_PER_SEC);
 }
 
 void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request, const char *peer,
-                    bool clean) {
+                    bool clean, usec_t delay_usec) {
         bool coordinator = life->process->kind == SIM_COORDINATOR;
 
         if (streq(peer, "api")) {
-                _cleanup_free_ char *pod = pod_ended_by(request);
+                _cleanup_free_ char *pod = pod_ended_by(request), *listed = pods_listed_by(request);
 
+                if (listed)
+                        note_asked(c, life, listed, clean, delay_usec);
                 if (pod) {
-                        note_asked(c, life, pod, clean);
+                        note_asked(c, life, pod, clean, delay_usec);
                         check_opened(c, life, pod);
                 }
                 c->n_requests++;
@@ -391,7 +412,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                 const SimMachine *m = machine_in(c, request->body, request->body_size);
 
                 if (m) {
-                        note_asked(c, life, m->instance, clean);
+                        note_asked(c, life, m->instance, clean, delay_usec);
                         check_again(c, life, m->instance, clean, NULL);
                         check_fresh(c, life, m);
                 }

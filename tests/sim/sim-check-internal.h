@@ -43,6 +43,7 @@ typedef struct SimProof {
 /* What one process asked for last about one pod, or one machine. */
 typedef struct SimAsked {
         usec_t sent_usec;   /* when it left; an earlier one if that may arrive after it */
+        usec_t answer_usec; /* when its answer comes */
         usec_t last_usec;   /* when it left */
         bool last_unsure;   /* its answer is late, lost or a lie */
         usec_t unsure_usec; /* when the last one before it left of which that is so; 0: none */

@@ -87,9 +87,9 @@ void sim_check_promise(SimCheck *c);
 /* ... but not for so long: something is in the way. */
 void sim_check_trouble(SimCheck *c, usec_t usec);
 
-/* clean: its answer will come, and soon. */
+/* clean: its answer will come, and soon; delay_usec: so long it takes there and back, at least. */
 void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request, const char *peer,
-                    bool clean);
+                    bool clean, usec_t delay_usec);
 /* who: "USER NODE": this user was answered a consistent list of that node's pods, so many of them to wait for. */
 void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
 /* Its agent tells this machine to reboot: on a slot, that is. */

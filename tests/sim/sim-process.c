@@ -108,7 +108,8 @@ static void on_request(const HttpRequest *request, const char *peer, HttpFault *
         l->n_evictions += ret_fault->watched;
         sim_trace_add(w->trace, l->process->name, "sends %s %s%s", http_method_to_string(request->method),
                       request->url + strlen("http://"), sim_fault_to_string(ret_fault));
-        sim_check_sent(w->check, l, request, peer, clean);
+        sim_check_sent(w->check, l, request, peer, clean,
+                       ret_fault->request_delay_usec + ret_fault->reply_delay_usec);
 }
 
 static void on_eviction_over(void *userdata) {

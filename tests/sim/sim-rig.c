@@ -303,7 +303,7 @@ static void send_as(SimWorld *w, const char *url, HttpMethod method, const char 
 
         for (unsigned i = 0; i < n; i++)
                 sim_check_sent(w->check, other->life, &request, strstr(url, "ec2") ? "ec2.sim" : "api",
-                               true);
+                               true, 0);
 }
 
 static void write_as_follower(SimWorld *w) {
@@ -398,7 +398,7 @@ static void end_opened(SimWorld *w) {
         sim_world_admin_uncordon(w, 0);
         (void) sim_world_run(w, 30 * SEC);
         sim_process_start(agent); /* it has not done a thing yet */
-        sim_check_sent(w->check, agent->life, &request, "api", true);
+        sim_check_sent(w->check, agent->life, &request, "api", true, 0);
 }
 
 static void mark(SimWorld *w, const char *phase) {
@@ -493,10 +493,10 @@ static void evict_twice(SimWorld *w) {
         as(w, p->user, "eviction");
         w->request->ns = strdup("default");
         w->request->name = strdup("a");
-        sim_check_sent(w->check, p->life, &request, "none", true);
+        sim_check_sent(w->check, p->life, &request, "none", true, 0);
         sim_check_after_step(w->check, 201);
         (void) sim_world_run(w, SEC);
-        sim_check_sent(w->check, p->life, &request, "none", true);
+        sim_check_sent(w->check, p->life, &request, "none", true, 0);
 }
 
 static void again(Timer *t, void *userdata) {

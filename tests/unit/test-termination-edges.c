@@ -128,6 +128,105 @@ static void test_old_proof_is_not_confirmed(void **state) {
         }
 }
 
+typedef struct SlowLists {
+        usec_t late_usec; /* answers to lists of one node's pods come so long after they were true */
+        unsigned n;
+} SlowLists;
+
+static void on_slow_list(const HttpRequest *request, const char *peer, HttpFault *ret_fault, void *userdata) {
+        SlowLists *s = userdata;
+
+        if (!strstr(request->url, "/pods?") || !strstr(request->url, "spec.nodeName") || strstr(request->url, "watch="))
+                return;
+        s->n++;
+        ret_fault->reply_delay_usec = s->late_usec;
+}
+
+/* Where a list of pods takes longer than a proof may be old, the machine ends all the same, and without a deadline. */
+static void test_slow_lists(void **state) {
+        static const struct {
+                const char *what;
+                unsigned list_sec, turn_sec, within_sec;
+        } rows[] = {
+                { "6 s", 6, 0, 20 },
+                { "12 s", 12, 0, 30 },
+                { "14 s", 14, 0, 40 },
+                { "6 s, and its turn comes later than the proof may be old", 6, 10, 60 },
+                { "12 s, likewise", 12, 10, 60 },
+                { "14 s, and its turn is long in coming", 14, 30, 120 },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                SlowLists s = { .late_usec = rows[i].list_sec * USEC_PER_SEC };
+
+                print_message("  %s\n", rows[i].what);
+                r->hooks = (HttpInprocHooks){ .on_request = on_slow_list, .userdata = &s };
+                rig_begin(r, 1, NULL);
+                r->toy.turn_usec = rows[i].turn_sec * USEC_PER_SEC;
+                rig_delete_node(r, "n0");
+                assert_true(rig_wait_gone(r, "n0", rows[i].within_sec * USEC_PER_SEC));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+                assert_in_range(s.n, 1, 2);
+                assert_false(rig_has_event(r, "n0", "TerminationBlocked"));
+        }
+}
+
+/* A pod that is bound while the list is on its way, and that the watch tells of, is not in that answer. */
+static void test_pod_comes_behind_a_slow_list(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        SlowLists s = { .late_usec = 12 * USEC_PER_SEC };
+        (void) state;
+
+        r->hooks = (HttpInprocHooks){ .on_request = on_slow_list, .userdata = &s };
+        rig_begin(r, 1, NULL);
+        rig_delete_node(r, "n0");
+        rig_run(r, 6 * USEC_PER_SEC);
+        assert_int_equal(s.n, 1);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "late", .node = "n0", .stop_sec = 20 });
+        rig_run(r, 15 * USEC_PER_SEC);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        assert_int_equal(rig_evictions(r, 201), 1);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "late"));
+}
+
+/* Why a node without pods does not go is said, whether it was drained once or not. */
+static void test_unproved_is_told(void **state) {
+        static const char *const rows[] = { "never", "once" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                unsigned n = 0;
+
+                print_message("  proved %s\n", rows[i]);
+                rig_begin(r, 1, NULL);
+                if (i == 1)
+                        r->toy.turn_usec = 20 * USEC_PER_SEC;
+                else
+                        fake_api_set_fault(r->api, on_list_of_pods, &n);
+                rig_delete_node(r, "n0");
+                rig_run(r, 10 * USEC_PER_SEC);
+                fake_api_set_fault(r->api, on_list_of_pods, &n);
+                rig_run(r, 40 * USEC_PER_SEC);
+                assert_false(rig_has_event(r, "n0", "TerminationBlocked"));
+                rig_run(r, 5 * USEC_PER_MINUTE);
+                assert_true(rig_event_says(r, "n0", "TerminationBlocked", "DrainUnproved: no pod of the node is in view"));
+                assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                                    "DrainUnproved");
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+
+                print_message("    and it goes when the lists come\n");
+                r->toy.silent = true;
+                fake_api_set_fault(r->api, NULL, NULL);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "False");
+        }
+}
+
 /* A cloud that refuses is asked again for as long as it takes, and a machine that it does not end is told to
  * once more: not by what a list said before that. */
 static void test_retry_looks_again(void **state) {
@@ -981,6 +1080,9 @@ int main(void) {
                 cmocka_unit_test(test_pod_comes_while_volumes_are_waited_for),
                 cmocka_unit_test(test_pod_comes_unheard),
                 cmocka_unit_test(test_old_proof_is_not_confirmed),
+                cmocka_unit_test(test_slow_lists),
+                cmocka_unit_test(test_pod_comes_behind_a_slow_list),
+                cmocka_unit_test(test_unproved_is_told),
                 cmocka_unit_test(test_retry_looks_again),
                 cmocka_unit_test(test_retry_without_a_look),
                 cmocka_unit_test(test_turn_comes_late),
