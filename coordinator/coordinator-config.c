@@ -83,7 +83,8 @@ const ConfigItem coordinator_config_table[] = {
                   "another "
                   "boot id: the agent's [Shutdown] MaxSec= and the machine's start must fit. A node that is "
                   "not back by then keeps no other from rebooting. A node that waits for pods that opted out uses its "
-                  "slot meanwhile: others wait for it.",
+                  "slot meanwhile: others wait for it. A grant on a Node that lasts longer from now is none of the "
+                  "coordinator's and is taken off: make it shorter while no slot is held.",
           .flags = CONFIG_RELOADABLE },
         STRING("Metrics", "Listen", metrics_listen, NULL,
                "ADDRESS:PORT for /metrics, /healthz and /readyz over HTTP; :PORT or *:PORT is every address, of "

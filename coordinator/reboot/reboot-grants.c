@@ -19,6 +19,8 @@
 /* So many of those that wait hear of each change of those that hold; each hears of the first. */
 #define TOLD_MAX 10u
 #define NAMES_MAX 3u
+/* A grant that is none of ours may be written again as soon as it is off. */
+#define TOO_LONG_TOLD_USEC (10 * USEC_PER_MINUTE)
 
 /* A node that asks, or carries an answer. */
 typedef struct Entry {
@@ -26,6 +28,9 @@ typedef struct Entry {
         char *version; /* of the Node that c was read from */
         char *told;    /* what its Event said last */
         RebootStand told_stand;
+        usec_t asked_usec;    /* loop_now(): when its request was first seen */
+        bool goes_last;       /* its last slot ran out, or it carried a grant that is none of ours */
+        usec_t too_long_usec; /* loop_now(): when it was told last that its grant is none of ours; 0: never */
 } Entry;
 
 /* A grant that the view may not show yet: on its way, or found in the list. */
@@ -48,6 +53,7 @@ struct RebootGrants {
         Proof proof;
         KubeCall *call;
         usec_t settled_usec; /* loop_now() */
+        usec_t slot_usec;    /* the longest RebootSlotSec= there was: a reload may have made it shorter */
 };
 
 /* -- entries -------------------------------------------------------------------------------------------- */
@@ -97,13 +103,31 @@ static bool is_concerned(const KubeNode *n) {
                object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_GRANTED);
 }
 
+static usec_t longest_slot(RebootGrants *g) {
+        g->slot_usec = MAX(g->slot_usec, g->context->config->reboot_slot_usec);
+        return g->slot_usec;
+}
+
+/* A new request comes behind those that wait; so does one whose node has given its slot back, by whatever way. */
+static void entry_note_turn(const RebootGrants *g, Entry *e, const RebootCase *now) {
+        bool waited = e->c.stand == REBOOT_STAND_WAITS && streq_ptr(e->c.id, now->id);
+
+        if (now->stand == REBOOT_STAND_WAITS && !waited)
+                e->asked_usec = loop_now(g->context->env->loop);
+        if (now->stand == REBOOT_STAND_EXPIRED || now->is_too_long)
+                e->goes_last = true;
+        else if (now->stand == REBOOT_STAND_OVER && e->c.stand == REBOOT_STAND_HOLDS)
+                e->goes_last = false;
+}
+
 static int entry_read(RebootGrants *g, Entry *e, const KubeNode *n) {
         RebootCase c;
         int r;
 
-        r = reboot_case_read(n, wall(g), &c);
+        r = reboot_case_read(n, wall(g), longest_slot(g), &c);
         if (r < 0)
                 return r;
+        entry_note_turn(g, e, &c);
         reboot_case_done(&e->c);
         e->c = c;
         return free_and_strdup(&e->version, n->object.meta.resource_version);
@@ -262,7 +286,7 @@ static int on_proof_item(const char *item, size_t size, void *userdata) {
                 r = kube_object_decode(&kube_node_kind, json_root(doc), kube_client_pool(g->context->client),
                                        &o);
         if (r >= 0)
-                r = reboot_case_read((const KubeNode *) o, wall(g), &c);
+                r = reboot_case_read((const KubeNode *) o, wall(g), longest_slot(g), &c);
         if (r >= 0)
                 r = note_found(g, &c, o->meta.resource_version);
         return r == -ENOMEM ? r : 0;
@@ -334,14 +358,32 @@ static int patch(RebootGrants *g, const KubeNode *n, const char *what, const cha
         return -ENOMEM;
 }
 
+static void tell_too_long(RebootGrants *g, Entry *e, const KubeNode *n) {
+        EventObject o = event_object(&n->object);
+        usec_t now = loop_now(g->context->env->loop);
+
+        if (e->too_long_usec > 0 && now < usec_add(e->too_long_usec, TOO_LONG_TOLD_USEC))
+                return;
+        e->too_long_usec = now;
+        log_event(g->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_GRANT_TOO_LONG, LOG_FIELDS({ "NODE", e->c.node }),
+                  "Node %s carries a grant to reboot that lasts longer than any slot does: no coordinator wrote it. It is "
+                  "taken off, and holds no slot. Find out who may write this Node",
+                  e->c.node);
+        event_record(g->context->recorder, &o, EVENT_WARNING, "RebootGrantTooLong",
+                     "The annotation " ANNOTATION_SHUTDOWN_GRANTED " lasts longer than any slot does, so no coordinator wrote "
+                     "it: it is taken off, and holds no slot. Find out who may write this Node");
+}
+
 static void take_stale_off(RebootGrants *g) {
         Entry *e;
 
         HASHMAP_FOREACH (e, g->entries) {
                 const KubeNode *n = e->c.is_stale ? cluster_view_node(g->context->view, e->c.node) : NULL;
 
-                if (n && streq(n->object.meta.resource_version, e->version))
-                        (void) patch(g, n, "take a stale grant off", NULL, 0);
+                if (!n || !streq(n->object.meta.resource_version, e->version))
+                        continue;
+                if (patch(g, n, "take a stale grant off", NULL, 0) > 0 && e->c.is_too_long)
+                        tell_too_long(g, e, n);
         }
 }
 
@@ -549,7 +591,13 @@ static void reread(RebootGrants *g) {
 }
 
 static int by_turn(const void *a, const void *b) {
-        return reboot_case_order(&(*(Entry *const *) a)->c, &(*(Entry *const *) b)->c);
+        const Entry *x = *(Entry *const *) a, *y = *(Entry *const *) b;
+
+        if (x->goes_last != y->goes_last)
+                return x->goes_last ? 1 : -1;
+        if (x->asked_usec != y->asked_usec)
+                return x->asked_usec < y->asked_usec ? -1 : 1;
+        return reboot_case_order(&x->c, &y->c);
 }
 
 /* In the order of their turns. -ENOMEM. */
@@ -568,12 +616,12 @@ static int list_waiting(RebootGrants *g, Entry ***ret, size_t *ret_n) {
         return 0;
 }
 
-/* They are nothing to us any more. */
+/* They are nothing to us any more; but that a Node goes last is known while its Node is there. */
 static void forget_unconcerned(RebootGrants *g) {
         Entry *e;
 
         HASHMAP_FOREACH (e, g->entries)
-                if (e->c.stand == REBOOT_STAND_NONE && !e->c.is_answered) {
+                if (e->c.stand == REBOOT_STAND_NONE && !e->c.is_answered && !e->goes_last) {
                         hashmap_remove(g->entries, e->c.node);
                         entry_free(e);
                 }

@@ -6,6 +6,10 @@
  *
  *      waits --its turn, and room--> a patch of the Node --seen in the view--> holds --> free again
  *
+ * Their turns come in the order in which this leader saw the requests, which is nothing that a node can choose; who had
+ * a slot and let it run out, or carried a grant that no coordinator wrote, comes behind all others until it has rebooted in
+ * a slot.
+ *
  * One grant is on its way at a time, and counts as held until the view shows what became of it. Before a
  * leader's first grant come what makes it sure of those of the leader before it: half a minute, in which a
  * write that had been on its way lands or never does, and then one consistent list of the nodes, since its

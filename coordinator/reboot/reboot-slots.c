@@ -94,7 +94,7 @@ static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t
         return MIN(r, 0);
 }
 
-int reboot_case_read(const KubeNode *n, usec_t wall_usec, RebootCase *ret) {
+int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, RebootCase *ret) {
         _cleanup_(reboot_text_done) RebootText request = { 0 }, grant = { 0 };
         _cleanup_(reboot_case_done) RebootCase c = { 0 };
         int r, g;
@@ -110,7 +110,8 @@ int reboot_case_read(const KubeNode *n, usec_t wall_usec, RebootCase *ret) {
         if (r >= 0) {
                 c.id = TAKE_PTR(request.id);
                 c.until_usec = request.until_usec;
-                c.granted_until_usec = g >= 0 && streq(grant.id, c.id) ? grant.until_usec : 0;
+                c.is_too_long = g >= 0 && grant.until_usec > usec_add(usec_add(wall_usec, slot_usec), REBOOT_GRANT_SLACK_USEC);
+                c.granted_until_usec = g >= 0 && !c.is_too_long && streq(grant.id, c.id) ? grant.until_usec : 0;
                 r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.stand);
                 if (r < 0)
                         return r;

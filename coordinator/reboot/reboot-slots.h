@@ -36,16 +36,21 @@ typedef struct RebootCase {
         RebootStand stand;
         bool is_answered; /* some grant stands on the Node */
         bool is_stale;    /* ... that holds nothing and tells nothing: to be taken off */
+        bool is_too_long; /* ... because no coordinator grants for so long: somebody else wrote it */
 } RebootCase;
 
-/* Where this Node stands at that time (wall clock). -ENOMEM. */
-int reboot_case_read(const KubeNode *n, usec_t wall_usec, RebootCase *ret);
+/* Where this Node stands at that time (wall clock). slot_usec: the longest slot that is granted; a grant that lasts longer
+ * from now, by more than REBOOT_GRANT_SLACK_USEC, holds nothing: a kubelet may write both annotations of its own Node.
+ * -ENOMEM. */
+int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, RebootCase *ret);
+/* The clock of the leader who granted it may be ahead. */
+#define REBOOT_GRANT_SLACK_USEC (5 * USEC_PER_MINUTE)
 void reboot_case_done(RebootCase *c);
 /* When time alone changes it (wall clock); USEC_INFINITY: never. */
 usec_t reboot_case_next(const RebootCase *c);
 
-/* Whose turn it is among those that wait: who runs out of patience first. With the same RebootPatienceSec=
- * on all nodes that is who asked first. Below 0: a comes before b. */
+/* Who comes first of those whose requests were seen at the same time, as a new leader sees them: who runs out of patience
+ * first. With the same RebootPatienceSec= on all nodes that is who asked first. Below 0: a comes before b. */
 int reboot_case_order(const RebootCase *a, const RebootCase *b);
 
 /* The patch that grants it, or takes a stale grant off (id NULL), on this state of the Node. NULL on ENOMEM.

@@ -87,6 +87,8 @@
 #define MESSAGE_REBOOT_SLOT_FREED "24d1bcfad3bfd1285b0e1f19e3311c85"
 /* Coordinator: a node that was granted a reboot did not come back in time. */
 #define MESSAGE_REBOOT_SLOT_EXPIRED "cc0351a3b3c389df7133b9e53041e63c"
+/* Coordinator: a Node carries a grant that no coordinator wrote. */
+#define MESSAGE_REBOOT_GRANT_TOO_LONG "90eb29e5975654303cedc5e15081b790"
 /* A slot was granted, and the API server does not say whether it still stands. */
 #define MESSAGE_REBOOT_UNPROVED "8363ca430dd14620a554ddfdd21b6148"
 /* A shutdown of this machine begins without the slot that was asked for, or after its end. */

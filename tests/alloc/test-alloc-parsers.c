@@ -698,7 +698,7 @@ static int reboot_of(const KubeObject *o) {
         RebootCase c = { 0 };
         int r;
 
-        r = reboot_case_read((const KubeNode *) o, FUZZ_NOW, &c);
+        r = reboot_case_read((const KubeNode *) o, FUZZ_NOW, USEC_PER_HOUR, &c);
         if (r >= 0)
                 r = done_text(reboot_grant_patch((const KubeNode *) o, c.id, FUZZ_NOW));
         reboot_case_done(&c);

@@ -30,7 +30,7 @@ static void check_patched(const KubeNode *n, const char *text, const char *id, u
         assert(body);
         o = fuzz_patched(&n->object, text, body, &next);
         assert(o);
-        r = reboot_case_read((const KubeNode *) o, now, ret);
+        r = reboot_case_read((const KubeNode *) o, now, USEC_PER_HOUR, ret);
         assert(r == 0);
         kube_object_unref(o);
 }
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         text = draw_bent_json(&d, fuzz_reboot_node);
         o = fuzz_object(&kube_node_kind, text, strlen(text), pool);
         if (o) {
-                int r = reboot_case_read((const KubeNode *) o, now, &c);
+                int r = reboot_case_read((const KubeNode *) o, now, USEC_PER_HOUR, &c);
 
                 assert(r == 0);
                 check_next(&c, now);

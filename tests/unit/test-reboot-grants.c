@@ -492,8 +492,8 @@ static void test_slow_list(void **state) {
         assert_int_equal(n_granted(r, 2), 0);
         rig_run(r, 10 * S);
         assert_int_equal(slow.n_lists, 1);
-        assert_true(is_granted(r, "n1", "n1"));
-        assert_false(is_granted(r, "n0", "n0"));
+        assert_true(is_granted(r, "n0", "n0")); /* it asked first */
+        assert_false(is_granted(r, "n1", "n1"));
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
@@ -521,6 +521,64 @@ static void test_found_runs_out(void **state) {
         coordinator_reconfigured(rig_leader(r)->coordinator); /* it looks again */
         rig_run(r, S);
         assert_true(is_granted(r, "n1", "b"));
+}
+
+/* A kubelet may write both annotations of its own Node: what it grants itself holds no slot. */
+static void test_grants_itself(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 2);
+        (void) state;
+
+        for (unsigned i = 0; i < 2; i++) { /* and it tries again */
+                ask(r, "n0", "a", 600000 * S);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_GRANTED
+                           "':'{\\'id\\':\\'a\\',\\'until\\':\\'2099-01-01T00:00:00Z\\'}'}}}");
+                rig_run(r, 2 * S);
+                if (i == 0)
+                        ask(r, "n1", "b", 3600 * S);
+                rig_run(r, SETTLED);
+                assert_true(is_granted(r, "n1", "b"));
+                assert_null(annotation(r, "n0", ANNOTATION_SHUTDOWN_GRANTED));
+                assert_true(rig_event_says(r, "n0", "RebootGrantTooLong", "no coordinator wrote it"));
+        }
+        assert_true(metrics_say(r, "vesper_coordinator_reboot_slots_held 1\n"));
+}
+
+/* Its own patience is what a node can choose: it comes behind who waits already each time it asks anew. */
+static void test_asks_again_and_again(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("1", 3);
+        (void) state;
+
+        ask(r, "n0", "a", 700 * S);
+        rig_run(r, SETTLED);
+        assert_true(is_granted(r, "n0", "a"));
+        ask(r, "n1", "b", 90000 * S);
+        rig_run(r, 10 * S);
+        ask(r, "n0", "a2", 700 * S);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n1", "b"));
+        assert_false(is_granted(r, "n0", "a2"));
+
+        print_message("  who let a slot run out comes behind those that ask later\n");
+        ask(r, "n1", NULL, 0);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n0", "a2"));
+        rig_run(r, 605 * S);
+        assert_true(rig_has_event(r, "n0", "RebootSlotExpired"));
+        ask(r, "n0", NULL, 0);
+        ask(r, "n2", "c", 3600 * S);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n2", "c"));
+        ask(r, "n0", "a3", 700 * S);
+        rig_run(r, 5 * S);
+        ask(r, "n1", "b2", 90000 * S);
+        rig_run(r, 5 * S);
+        ask(r, "n2", NULL, 0);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n1", "b2"));
+        ask(r, "n1", NULL, 0);
+        rig_run(r, 5 * S);
+        assert_true(is_granted(r, "n0", "a3"));
 }
 
 /* More that wait than each change is told to: the first word each of them hears. */
@@ -579,6 +637,8 @@ int main(void) {
                 cmocka_unit_test(test_stale_answer_stays),
                 cmocka_unit_test(test_slow_list),
                 cmocka_unit_test(test_found_runs_out),
+                cmocka_unit_test(test_grants_itself),
+                cmocka_unit_test(test_asks_again_and_again),
                 cmocka_unit_test(test_many_wait),
                 cmocka_unit_test(test_takeover_tells_nothing_twice),
         };

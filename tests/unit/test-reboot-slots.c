@@ -12,6 +12,7 @@
 
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define SOON "2027-01-15T08:10:00Z"
+#define SLOT (30 * USEC_PER_MINUTE)
 #define PAST "2027-01-15T07:59:59Z"
 
 /* As they stand in an annotation, inside a JSON text that is written with ' for ". */
@@ -117,7 +118,7 @@ static void test_stand(void **state) {
                 phase = rows[i].interruption ? strf(spot, rows[i].interruption) : strdup("");
                 annotations = strf("%s%s", rows[i].annotations, phase);
                 n = node_of(pool, annotations, rows[i].meta, rows[i].status);
-                assert_return_code(reboot_case_read(n, NOW, &c), 0);
+                assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
                 assert_int_equal(c.stand, rows[i].stand);
                 assert_int_equal(c.is_stale, rows[i].stale);
                 assert_string_equal(c.node, "n");
@@ -155,8 +156,40 @@ static void test_interruptions(void **state) {
                 RebootCase c;
 
                 print_message("  %s, %s\n", rows[i].action, rows[i].phase);
-                assert_return_code(reboot_case_read(n, NOW, &c), 0);
+                assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
                 assert_int_equal(c.stand, rows[i].stand);
+                reboot_case_done(&c);
+                kube_object_unref(&n->object);
+        }
+}
+
+/* A grant for longer than any slot lasts is none of ours, whoever it names. */
+static void test_too_long(void **state) {
+        static const struct {
+                const char *until;
+                RebootStand stand;
+                bool too_long;
+        } rows[] = {
+                { "2027-01-15T08:30:00Z", REBOOT_STAND_HOLDS, false },
+                { "2027-01-15T08:35:00Z", REBOOT_STAND_HOLDS, false }, /* by the clock of another leader */
+                { "2027-01-15T08:35:01Z", REBOOT_STAND_WAITS, true },
+                { "2099-01-01T00:00:00Z", REBOOT_STAND_WAITS, true },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *annotations =
+                        strf(ASKED ",'" ANNOTATION_SHUTDOWN_GRANTED "':'{\\'id\\':\\'a\\',\\'until\\':\\'%s\\'}'", rows[i].until);
+                KubeNode *n = node_of(pool, annotations, "", READY BOOT("b1"));
+                RebootCase c;
+
+                print_message("  until %s\n", rows[i].until);
+                assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
+                assert_int_equal(c.stand, rows[i].stand);
+                assert_int_equal(c.is_stale, rows[i].too_long);
+                assert_int_equal(c.is_too_long, rows[i].too_long);
                 reboot_case_done(&c);
                 kube_object_unref(&n->object);
         }
@@ -196,6 +229,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stand),
                 cmocka_unit_test(test_interruptions),
+                cmocka_unit_test(test_too_long),
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_patch),
         };
