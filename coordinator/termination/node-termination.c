@@ -45,6 +45,7 @@ struct NodeTermination {
         AgentDrain agent;
         usec_t lb_until_usec;
         usec_t stuck_after_usec; /* of DrainRules */
+        usec_t stood_back_usec;  /* loop_now(): since when its agent drains it; 0: it does not */
         StayingVolumes *staying; /* in VOLUMES, where some are attached */
         size_t n_volumes;        /* that are waited for */
         usec_t volumes_moved_usec;
@@ -408,6 +409,37 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
+/* Its agent evicts its pods, but T is ours: who looks after a pod that is still there hears of it as if we drained. */
+static void warn_of_due(NodeTermination *t) {
+        usec_t now = loop_now(t->env->loop), wall = loop_wall(t->env->loop), at;
+        DrainRules rules = drain_rules(t);
+        DrainContext context = {};
+        const KubePod *pod;
+
+        if (rules.deadline_usec == USEC_INFINITY)
+                return;
+        if (t->stood_back_usec == 0)
+                t->stood_back_usec = now;
+        at = MIN(usec_add(t->stood_back_usec, DRAIN_WARN_USEC),
+                 loop_from_wall(t->env->loop, usec_sub(first_pod_due(t), DRAIN_WARN_USEC)));
+        at = MAX(at, usec_add(t->stood_back_usec, DRAIN_WARN_FIRST_USEC));
+        if (now < at) {
+                requeue_at(t, at);
+                return;
+        }
+        for (HashmapIterator it = {}; on_iterate(&it, &pod, t);)
+                drain_context_add(&context, pod, &rules, wall);
+        for (HashmapIterator it = {}; on_iterate(&it, &pod, t);) {
+                PodPlan p = drain_plan_pod(pod, &rules, &context, false, wall);
+                usec_t due = drain_waits_for(pod, &rules, wall) ? drain_plan_due(pod, &p, &rules, wall) : USEC_INFINITY;
+
+                if (due != USEC_INFINITY && !termination_report_due(t->report, pod, due, rules.deadline_usec)) {
+                        requeue_at(t, usec_add(now, DRAIN_WARN_AGAIN_USEC));
+                        return;
+                }
+        }
+}
+
 /* -- the steps: each returns true if it brought the state forward --------------------------------------- */
 
 static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
@@ -531,8 +563,11 @@ static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool step_draining(NodeTermination *t, const KubeNode *n) {
-        if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n))
+        if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n)) {
+                warn_of_due(t);
                 return false;
+        }
+        t->stood_back_usec = 0;
         begin_drain(t);
         if (!t->drain)
                 return false;

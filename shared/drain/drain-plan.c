@@ -176,3 +176,16 @@ PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainC
                 return plan_terminating(pod, rules, wall_now_usec);
         return plan_standing(pod, p, rules, context, refused, wall_now_usec);
 }
+
+usec_t drain_plan_due(const KubePod *pod, const PodPlan *plan, const DrainRules *rules, usec_t wall_now_usec) {
+        usec_t deadline = rules->deadline_usec, due = USEC_INFINITY;
+
+        if (deadline == USEC_INFINITY)
+                return USEC_INFINITY;
+        if (plan->action == POD_ACTION_HOLD || plan->action == POD_ACTION_EVICT)
+                due = usec_sub(deadline, drain_grace(pod->grace_sec));
+        else if (plan->action == POD_ACTION_WAIT &&
+                 pod->object.meta.deletion_usec > usec_add(deadline, USEC_PER_SEC))
+                due = usec_sub(deadline, USEC_PER_SEC); /* its grace is cut, but not yet: drain-plan.h */
+        return due > wall_now_usec ? due : USEC_INFINITY;
+}

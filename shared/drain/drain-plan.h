@@ -65,6 +65,15 @@ typedef struct DrainContext {
 /* `refused`: an eviction of this pod was refused before. Pure; allocates nothing. */
 PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainContext *context,
                        bool refused, usec_t wall_now_usec);
+/* Wall clock: when T ends this pod by that plan of it, if it is still there then; USEC_INFINITY: T does not, or is doing so
+ * now. */
+usec_t drain_plan_due(const KubePod *pod, const PodPlan *plan, const DrainRules *rules, usec_t wall_now_usec);
+/* A pod that T will end is warned of so long after it was first found on the node, or so long before its end where that is
+ * sooner; but not before the second has gone by in which it may have left. */
+#define DRAIN_WARN_USEC (5 * USEC_PER_SEC)
+#define DRAIN_WARN_FIRST_USEC USEC_PER_SEC
+/* Too many were warned of: asked again so much later. */
+#define DRAIN_WARN_AGAIN_USEC (3 * USEC_PER_SEC)
 /* A grace comes from outside: it saturates. */
 usec_t drain_grace(int64_t grace_sec);
 /* Is this pod one that must be gone before the node is drained? A pod made after the drain began that

@@ -11,9 +11,6 @@
 #define HELD_AGAIN_USEC (10 * USEC_PER_MINUTE)
 #define HELD_TELL_USEC (5 * USEC_PER_SEC)
 /* Beforehand: what goes within moments is not told that T would end it, and what is told is told in time. */
-#define DUE_TELL_USEC (5 * USEC_PER_SEC)
-#define DUE_TELL_FIRST_USEC USEC_PER_SEC
-#define DUE_TELL_AGAIN_USEC (3 * USEC_PER_SEC)
 /* So often in a row a DELETE may meet a pod that has changed since it was looked at; the next one goes on
  * the word of the look just made. */
 #define CONFLICTS_MAX 3u
@@ -342,19 +339,11 @@ static bool drain_pod_finish(DrainPod *dp, usec_t wall_now) {
         return true;
 }
 
-/* Wall clock: when T ends it, if it is still there then; USEC_INFINITY: T does not, or is doing so now. */
+/* drain_plan_due(), but for one that is on its way out. */
 static usec_t drain_pod_due(const DrainPod *dp, const PodPlan *p, usec_t wall_now) {
-        const KubePod *pod = drain_pod_known(dp);
-        usec_t deadline = dp->drain->rules.deadline_usec, due = USEC_INFINITY;
-
-        if (deadline == USEC_INFINITY)
+        if (p->action == POD_ACTION_EVICT && dp->evicted)
                 return USEC_INFINITY;
-        if (p->action == POD_ACTION_HOLD || (p->action == POD_ACTION_EVICT && !dp->evicted))
-                due = usec_sub(deadline, drain_grace(pod->grace_sec));
-        else if (p->action == POD_ACTION_WAIT &&
-                 pod->object.meta.deletion_usec > usec_add(deadline, USEC_PER_SEC))
-                due = usec_sub(deadline, USEC_PER_SEC); /* its grace is cut, but not yet: drain-plan.h */
-        return due > wall_now ? due : USEC_INFINITY;
+        return drain_plan_due(drain_pod_known(dp), p, &dp->drain->rules, wall_now);
 }
 
 /* Whoever looks after the pod should hear it while something can be done. */
@@ -364,15 +353,15 @@ static void drain_pod_tell_due(DrainPod *dp, const PodPlan *p, usec_t wall_now) 
 
         if (!d->handler.on_due || due == USEC_INFINITY || dp->due_told_for == d->rules.deadline_usec)
                 return;
-        at = MIN(usec_add(dp->met_usec, DUE_TELL_USEC),
-                 loop_from_wall(d->env->loop, usec_sub(due, DUE_TELL_USEC)));
-        at = MAX(at, usec_add(dp->met_usec, DUE_TELL_FIRST_USEC));
+        at = MIN(usec_add(dp->met_usec, DRAIN_WARN_USEC),
+                 loop_from_wall(d->env->loop, usec_sub(due, DRAIN_WARN_USEC)));
+        at = MAX(at, usec_add(dp->met_usec, DRAIN_WARN_FIRST_USEC));
         if (now < at)
                 timer_arm_earlier(d->timer, at);
         else if (d->handler.on_due(d, drain_pod_known(dp), due, d->handler.userdata))
                 dp->due_told_for = d->rules.deadline_usec;
         else
-                timer_arm_earlier(d->timer, usec_add(now, DUE_TELL_AGAIN_USEC));
+                timer_arm_earlier(d->timer, usec_add(now, DRAIN_WARN_AGAIN_USEC));
 }
 
 bool drain_pod_is_awaited(const DrainPod *dp) {

@@ -189,6 +189,39 @@ static void test_grace_is_cut(void **state) {
         assert_says_time(r, "db", end - USEC_PER_SEC);
 }
 
+/* Its agent drains the node and gets on with it, so that the coordinator stands back until the pod with the longest grace
+ * is due. */
+static void test_beside_agent(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        usec_t end;
+        (void) state;
+
+        rig_begin(r, 1, "3m");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = 120 });
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web2", .node = "n0", .app = "web", .grace_sec = 30 });
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "2");
+        rig_run(r, 2 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        for (int i = 0; i < 11; i++) {
+                fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                           "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                           "':'{\\'id\\':\\'a\\',\\'action\\':\\'drain\\',\\'phase\\':\\'Draining\\',"
+                           "\\'podsLeft\\':%d}'}}}",
+                           100 - i);
+                rig_run(r, 5 * USEC_PER_SEC);
+        }
+        end = usec_add(deleted_at(r, "n0"), 3 * USEC_PER_MINUTE);
+        assert_int_equal(rig_evictions(r, 0), 0); /* it stands back */
+        assert_says_time(r, "web", end - 120 * USEC_PER_SEC);
+        assert_says_time(r, "web2", end - 30 * USEC_PER_SEC);
+
+        print_message("  and not once more when it drains itself\n");
+        rig_run(r, 30 * USEC_PER_SEC);
+        assert_null(fake_get(r->cluster, FAKE_PODS, "default", "web"));
+        assert_true(rig_has_event(r, "web", "PodDeletedAtDeadline"));
+        assert_says_time(r, "web2", end - 30 * USEC_PER_SEC);
+}
+
 /* What goes by itself is not warned of, and a crowd is told in turns, bounded. */
 static void test_bounded(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -236,6 +269,7 @@ int main(void) {
                 cmocka_unit_test(test_no_deadline),
                 cmocka_unit_test(test_node_says_until_when),
                 cmocka_unit_test(test_grace_is_cut),
+                cmocka_unit_test(test_beside_agent),
                 cmocka_unit_test(test_bounded),
         };
         return cmocka_run_group_tests_name("pod-warnings", tests, NULL, NULL);
