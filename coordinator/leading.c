@@ -43,7 +43,8 @@ typedef struct Removal {
         NodeTermination *termination;
         NodeTerminationState state; /* as of the last step */
         usec_t counted_usec; /* loop_now(): as far as it is counted how long it waits for protected pods */
-        usec_t blocked_usec; /* the same of what blocks it */
+        usec_t blocked_usec; /* the same of what blocks it: */
+        bool blocked_by[_BLOCKED_BY_MAX]; /* since then, as of the last step or page of metrics */
         usec_t stepped_usec;        /* the last step, loop_now() */
         usec_t deleted_usec;        /* wall clock; its own is in whole seconds */
 } Removal;
@@ -414,10 +415,21 @@ static void count_protected(Leading *l, Removal *x) {
                             take_seconds(&x->counted_usec, loop_now(l->env->loop)));
 }
 
+/* The time that has passed is that of what blocked it meanwhile, not of what has come just now. */
+static void count_blocked(Leading *l, Removal *x) {
+        uint64_t sec = take_seconds(&x->blocked_usec, loop_now(l->env->loop));
+
+        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                if (x->blocked_by[i] && sec > 0)
+                        metrics_add(l->o.metrics, METRIC_BLOCKED_SECONDS, i, sec);
+        node_termination_blocked_by(x->termination, x->blocked_by);
+}
+
 static void removal_note_state(Leading *l, Removal *x) {
         NodeTerminationState s = node_termination_state(x->termination);
         usec_t now = loop_now(l->env->loop);
 
+        count_blocked(l, x);
         if (s == x->state)
                 return;
         count_protected(l, x);
@@ -614,18 +626,6 @@ static void measure_reboots(Leading *l) {
         metrics_set(l->o.metrics, METRIC_REBOOTS_WAITING, 0, (double) waiting);
 }
 
-static void count_blocked(Leading *l, Removal *x, size_t blocked[_BLOCKED_BY_MAX]) {
-        uint64_t sec = take_seconds(&x->blocked_usec, loop_now(l->env->loop));
-        bool by[_BLOCKED_BY_MAX];
-
-        node_termination_blocked_by(x->termination, by);
-        for (size_t i = 0; i < _BLOCKED_BY_MAX; i++) {
-                blocked[i] += by[i];
-                if (by[i])
-                        metrics_add(l->o.metrics, METRIC_BLOCKED_SECONDS, i, sec);
-        }
-}
-
 void leading_measure(Leading *l) {
         size_t states[_NODE_TERMINATION_STATE_MAX] = {}, blocked[_BLOCKED_BY_MAX] = {};
         const TokenBucket *rate = &l->o.pace->terminations;
@@ -635,7 +635,9 @@ void leading_measure(Leading *l) {
         HASHMAP_FOREACH (x, l->removals) {
                 states[x->state]++;
                 count_protected(l, x);
-                count_blocked(l, x, blocked);
+                count_blocked(l, x);
+                for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
+                        blocked[i] += x->blocked_by[i];
         }
         for (size_t i = 0; i < _BLOCKED_BY_MAX; i++)
                 metrics_set(l->o.metrics, METRIC_BLOCKED, i, (double) blocked[i]);

@@ -158,6 +158,25 @@ static void test_each_kind(void **state) {
         }
 }
 
+/* What is asked for seldom is counted all the same: by what blocked it then, not by what does when it is asked. */
+static void test_seldom_asked(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        protected(r, true);
+        volume(r, true);
+        rig_run(r, USEC_PER_SEC);
+        assert_int_equal(blocked_in_all(r), 0);
+        rig_delete_node(r, "n0");
+        rig_run(r, 50 * USEC_PER_SEC);
+        protected(r, false);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_int_equal(blocked(r, "VolumesAttached"), 1);
+        assert_in_range(blocked_seconds(r, "Protected"), 48, 52);
+        assert_in_range(blocked_seconds(r, "VolumesAttached"), 5, 10);
+}
+
 /* Whoever does not lead any more knows nothing of it. */
 static void test_standby(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -276,7 +295,8 @@ static void test_cloud_calls_of_ec2(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_each_kind),    cmocka_unit_test(test_standby),
+                cmocka_unit_test(test_each_kind),    cmocka_unit_test(test_seldom_asked),
+                cmocka_unit_test(test_standby),
                 cmocka_unit_test(test_cloud_calls),  cmocka_unit_test(test_cloud_calls_of_ec2),
                 cmocka_unit_test(test_what_goes_on),
         };
