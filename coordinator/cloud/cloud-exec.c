@@ -300,7 +300,7 @@ static int make_input(ExecCall *c, const char *op_id, const char *pool) {
         json_add_int64(w, "version", PROTOCOL_VERSION);
         json_add_string(w, "op", operation(c));
         json_add_string(w, "opId", op_id);
-        json_add_string(w, "pool", pool);
+        json_add_string(w, "pool", isempty(pool) ? NULL : pool);
         json_add_string(w, "providerID", c->machine->provider_id);
         add_node(w, c->machine);
         json_close_object(w);

@@ -28,6 +28,7 @@
  *
  *      opId          is the same for every repetition of one termination: a call that comes twice must do its work
  *                    once.
+ *      pool          missing where the Node has no claim any more.
  *      providerID    as the Node had it when it was adopted; of a Node without spec.providerID it is "exec://" and the
  *                    Node's name.
  *      node.name     the Node's name, the one thing that a kubelet cannot choose: the API server lets it write no other

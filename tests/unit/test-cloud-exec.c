@@ -33,6 +33,7 @@ typedef struct World {
         char *command;
         CloudProvider *provider;
         bool may_send;
+        bool no_pool; /* its claim is lost */
         unsigned n_answers;
         CloudCall *asked; /* by ask() */
 
@@ -125,7 +126,8 @@ static void on_turn(const CloudResult *result, void *userdata) {
         HttpGuard guard = { may_send, w };
 
         if (result->outcome == CLOUD_OK)
-                assert_return_code(cloud_terminate(w->asked, "op-7", "pool-a", &guard, on_answer, w), 0);
+                assert_return_code(cloud_terminate(w->asked, "op-7", w->no_pool ? "" : "pool-a", &guard, on_answer, w),
+                                   0);
         else
                 on_answer(result, w);
 }
@@ -279,6 +281,11 @@ static void test_request(void **state) {
         assert_string_equal(input,
                             "{\"version\":1,\"op\":\"terminate\",\"opId\":\"op-7\",\"pool\":\"pool-a\","
                             "\"providerID\":\"rack:7\"}");
+        free(input);
+        w->no_pool = true;
+        ask(w, true, "rack:7");
+        input = read_back(w, "input");
+        assert_string_equal(input, "{\"version\":1,\"op\":\"terminate\",\"opId\":\"op-7\",\"providerID\":\"rack:7\"}");
 
         for (size_t i = 0; i < 2; i++) {
                 static const char node[] = "\"node\":{\"name\":\"worker-7\",\"systemUUID\":\"s-1\","
