@@ -6,6 +6,7 @@
 
 #include "fake-controllers.h"
 #include "fake-selector.h"
+#include "sim-exec.h"
 #include "sim-process.h"
 
 /* From an answer that was given to its arrival, where nothing is slow. */
@@ -28,6 +29,9 @@
 /* Watches from before etcd was restored are followed by a list after five minutes. */
 #define REHEARD_USEC (7 * USEC_PER_MINUTE)
 
+/* What a command accepted is looked after for so long before it is asked for again. */
+#define LOOKED_AFTER_USEC USEC_PER_MINUTE
+
 #define UID_SIZE 40
 
 /* What one life of a process was told about one thing it asked for. */
@@ -35,6 +39,7 @@ typedef struct Told {
         bool clean;       /* the answer to the last request comes */
         usec_t done_usec; /* that request was carried out; 0: no */
         char uid[UID_SIZE]; /* of the pod it was about */
+        usec_t accepted_usec; /* a command took it, and did not say that it is done; 0: no */
 } Told;
 
 typedef struct Rate {
@@ -89,6 +94,8 @@ static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *requ
 
 /* Reads, the Lease itself and Events are not guarded. */
 static bool is_guarded(const HttpRequest *request, const char *peer) {
+        if (streq(peer, SIM_EXEC_PEER))
+                return startswith(request->url, SIM_EXEC "/terminate/");
         if (streq(peer, "ec2.sim"))
                 return request->body && memmem(request->body, request->body_size, "TerminateInstances", 18);
         return streq(peer, "api") && request->method != HTTP_GET && !strstr(request->url, "/leases") &&
@@ -172,6 +179,12 @@ static void check_again(SimCheck *c, const SimLife *life, const char *what, bool
             !life->was_paused && !another)
                 sim_check_broken(c, "repeats", "%s asks again for what it knows to be done: %s",
                                  life->process->name, what);
+        if (told->accepted_usec > 0 && told->clean &&
+            sim_world_now(c->world) < told->accepted_usec + LOOKED_AFTER_USEC)
+                sim_check_broken(
+                        c, "repeats",
+                        "%s asks again for what was accepted, before it has looked for a minute: %s",
+                        life->process->name, what);
         *told = now;
 }
 
@@ -347,12 +360,22 @@ static void check_precondition(SimCheck *c, const SimLife *life, const HttpReque
 
 /* -- each request as it is sent ---------------------------------------------------------------- */
 
+/* Of a command's request, which is about the machine of that Node alone, whatever its id says. */
+static bool names_node(const void *body, size_t size, const char *node) {
+        _cleanup_free_ char *id = MUST(strf("\"exec://%s\"", node)),
+                            *name = MUST(strf("\"name\":\"%s\"", node));
+
+        return memmem(body, size, id, strlen(id)) && (memmem(body, size, name, strlen(name)) ||
+                                                      !memmem(body, size, "\"name\":", strlen("\"name\":")));
+}
+
 /* The first machine that a request to the cloud names; terminations name one each. */
 static const SimMachine *machine_in(const SimCheck *c, const void *body, size_t size) {
         for (size_t i = 0; body && i < c->world->n_machines; i++) {
                 const SimMachine *m = &c->world->machines[i];
 
-                if (memmem(body, size, m->instance, strlen(m->instance)))
+                if (c->world->options.exec ? names_node(body, size, m->node)
+                                           : memmem(body, size, m->instance, strlen(m->instance)) != NULL)
                         return m;
         }
         return NULL;
@@ -408,7 +431,7 @@ void sim_check_sent(SimCheck *c, const SimLife *life, const HttpRequest *request
                         sim_world_now(c->world);
         if (endswith(request->url, "/eviction"))
                 check_eviction(c, life, request, clean);
-        if (streq(peer, "ec2.sim") && is_guarded(request, peer)) {
+        if (!streq(peer, "api") && is_guarded(request, peer)) {
                 const SimMachine *m = machine_in(c, request->body, request->body_size);
 
                 if (m) {
@@ -493,16 +516,17 @@ unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m) {
         const cJSON *node;
         unsigned n = 0;
 
-        if (m->twin_usec == 0)
+        /* An id that names a Node is that Node's, whoever else has it. */
+        if (m->twin_usec == 0 || c->world->options.exec)
                 return sim_world_node(c->world, sim_check_index(c, m)) ? 1 : 0;
-        id = MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
+        id = sim_world_provider_id(c->world, m);
         FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
                 n += streq_ptr(fj_string(node, "spec", "providerID", NULL), id);
         return n;
 }
 
 static bool twin_stays(SimCheck *c, const SimMachine *m) {
-        _cleanup_free_ char *id = MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
+        _cleanup_free_ char *id = sim_world_provider_id(c->world, m);
         const cJSON *node;
 
         FAKE_FOREACH (node, c->world->cluster, FAKE_NODES, NULL)
@@ -569,6 +593,39 @@ void sim_check_handle_ec2(HttpExchange *x, void *world) {
         }
         if (p)
                 note_done(w->check, p, m->instance);
+}
+
+void sim_check_exec_ends(SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        SimWorld *w = c->world;
+
+        sim_trace_add(w->trace, "cloud", "the command of %s ends %s", p->name, m->instance);
+        if (!sim_check_instance_alive(c, m->instance))
+                return;
+        fake_ec2_terminate(w->ec2, m->instance);
+        check_end(c, p, m);
+        sim_world_machine_ends(w, sim_check_index(c, m), w->options.shutting_down_sec * USEC_PER_SEC);
+}
+
+static Told *told_end(SimCheck *c, const SimProcess *p, const SimMachine *m) {
+        _cleanup_free_ char *key = p->life ? told_key(p->life, m->instance) : NULL;
+
+        return key ? hashmap_get(c->told, key) : NULL;
+}
+
+void sim_check_exec_accepted(SimCheck *c, const SimProcess *p, const SimMachine *m, bool says_end) {
+        Told *told = told_end(c, p, m);
+
+        if (told && says_end)
+                told->done_usec = sim_world_now(c->world);
+        else if (told)
+                told->accepted_usec = sim_world_now(c->world);
+}
+
+void sim_check_exec_saw_end(SimCheck *c, const SimProcess *p, const SimMachine *m, bool clean) {
+        Told *told = told_end(c, p, m);
+
+        if (told && told->accepted_usec > 0 && clean)
+                told->done_usec = sim_world_now(c->world);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */

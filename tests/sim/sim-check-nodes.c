@@ -15,30 +15,35 @@ static bool has_finalizer(const cJSON *o) {
         return o && fj_array_has(fj_get(o, "metadata", "finalizers", NULL), SIM_FINALIZER);
 }
 
-void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
-        const char *id = fj_string(old, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
-        const char *instance = slash ? slash + 1 : NULL;
+/* Of a Node or its claim: a Node without id has the id of its name. */
+static SimMachine *machine_of(SimCheck *c, const cJSON *o) {
+        const char *id = fj_string(o, "spec", "providerID", NULL), *slash = id ? strrchr(id, '/') : NULL;
 
-        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) &&
-            sim_check_instance_alive(c, instance))
+        if (!id)
+                return sim_world_machine_of(c->world, fj_string(o, "metadata", "name", NULL));
+        for (size_t i = 0; slash && i < c->world->n_machines; i++) {
+                SimMachine *m = &c->world->machines[i];
+
+                if (streq(c->world->options.exec ? m->node : m->instance, slash + 1))
+                        return m;
+        }
+        return NULL;
+}
+
+void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
+        const SimMachine *m = machine_of(c, old);
+
+        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) && m &&
+            sim_check_instance_alive(c, m->instance))
                 sim_check_broken(c, "finalizer", "%s takes the finalizer off %s %s while %s is there",
                                  c->world->request->user, change->resource->kind,
-                                 fj_string(old, "metadata", "name", NULL), instance);
+                                 fj_string(old, "metadata", "name", NULL), m->instance);
 }
 
 /* -- why something is deleted ------------------------------------------------------------------ */
 
-static SimMachine *machine_of_claim(SimCheck *c, const cJSON *claim) {
-        const char *id = strempty(fj_string(claim, "spec", "providerID", NULL)), *slash = strrchr(id, '/');
-
-        for (size_t i = 0; slash && i < c->world->n_machines; i++)
-                if (streq(c->world->machines[i].instance, slash + 1))
-                        return &c->world->machines[i];
-        return NULL;
-}
-
 static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
-        const SimMachine *m = machine_of_claim(c, claim);
+        const SimMachine *m = machine_of(c, claim);
         size_t i = m ? sim_check_index(c, m) : 0;
         const cJSON *node = m ? sim_world_node(c->world, i) : NULL;
 

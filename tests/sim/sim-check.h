@@ -39,7 +39,8 @@
  *   precondition  a patch of a Node carries the version it was decided on, the end of a pod its uid
  *                                                                                        design 3, 5
  *   window      no process has more evictions under way than evictor.h allows it             design 5
- *   repeats     nobody asks again for what he was told is done: evictions, ends of instances    design 5
+ *   repeats     nobody asks again for what he was told is done: evictions, ends of instances; nor,
+ *               within a minute, for the end that a provider's command has accepted          design 5
  *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
  *   marks       when all is over no mark and no cordon of ours is left                   design 3
  *   kept        when no Node or NodeClaim is being deleted no coordinator says, in its metrics, that it
@@ -97,6 +98,11 @@ void sim_check_told_to_reboot(SimCheck *c, SimMachine *m);
 /* The request of this step is carried out, and answered with a failure. */
 void sim_check_note_lie(SimCheck *c);
 void sim_check_handle_ec2(HttpExchange *x, void *world);
+/* The command that this process ran (sim-exec.h) ends a machine; answers so, and says with it that it ends;
+ * says so when it is asked how the machine is. */
+void sim_check_exec_ends(SimCheck *c, const SimProcess *p, const SimMachine *m);
+void sim_check_exec_accepted(SimCheck *c, const SimProcess *p, const SimMachine *m, bool says_end);
+void sim_check_exec_saw_end(SimCheck *c, const SimProcess *p, const SimMachine *m, bool clean);
 /* status: of the request of this step, as it was answered; 0: there was none. */
 void sim_check_after_step(SimCheck *c, unsigned status);
 

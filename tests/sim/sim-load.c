@@ -147,14 +147,17 @@ static char *twin_of(SimWorld *w, size_t machine) {
 }
 
 void sim_load_add_twin(SimWorld *w, size_t machine) {
-        _cleanup_free_ char *name = twin_of(w, machine);
+        _cleanup_free_ char *name = twin_of(w, machine),
+                            *id = sim_world_provider_id(w, &w->machines[machine]);
 
         if (fake_get(w->cluster, FAKE_NODES, NULL, name))
                 return;
         sim_trace_add(w->trace, "world", "Node %s says that it is %s", name, w->machines[machine].instance);
-        fake_add_node(w->cluster, name, SIM_ZONE, w->machines[machine].instance, SIM_POOL);
+        fake_add_node(w->cluster, name, SIM_ZONE, NULL, SIM_POOL);
         fake_merge(w->cluster, FAKE_NODES, NULL, name,
-                   "{'metadata':{'finalizers':['vesper.sh/termination']},'spec':{'unschedulable':true}}");
+                   "{'metadata':{'finalizers':['vesper.sh/"
+                   "termination']},'spec':{'providerID':'%s','unschedulable':true}}",
+                   id);
         w->machines[machine].twin_usec = sim_world_now(w);
 }
 

@@ -27,6 +27,8 @@
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
 #define CROWDED_SEED UINT64_C(0x63726f7764656420)
+#define COMMANDED 6u /* one of so many that have coordinators */
+#define COMMANDED_SEED UINT64_C(0x636f6d6d616e6473)
 #define NARROW_SEED UINT64_C(0x6e6172726f772077)
 /* The longest grace, five minutes until pods of a silent node are deleted, two until they are given up. */
 #define SETTLE_USEC (25 * 60 * SEC)
@@ -70,6 +72,8 @@ static const Size sizes[] = {
         { "evictions-at-once", offsetof(SimOptions, evictions_at_once), 0 },
         { "evictions-per-second", offsetof(SimOptions, evictions_per_second), 0 },
         { "terminations-per-minute", offsetof(SimOptions, terminations_per_minute), 0 },
+        { "exec", offsetof(SimOptions, exec), 0 },
+        { "exec-permille", offsetof(SimOptions, exec_permille), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -208,6 +212,20 @@ static void crowd(SimPlan *p) {
         sim_schedule_add_rush(p->schedule, p->seed, RUSHES, LOAD_USEC);
 }
 
+/* A command ends the machines, of several nodes together, and in most of these worlds goes wrong for a
+ * while. */
+static void command(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ COMMANDED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % COMMANDED != 0 || p->options.n_coordinators == 0)
+                return;
+        p->options.exec = 1;
+        p->options.terminations_per_minute = 0; /* of EC2 alone */
+        if (h / COMMANDED % 4 > 0)
+                p->options.exec_permille = (unsigned) (200 + h / (4 * COMMANDED) % 500);
+        sim_schedule_add_rush(p->schedule, p->seed, RUSHES + 1, LOAD_USEC);
+}
+
 SimPlan *sim_plan_draw(uint64_t seed) {
         SimPlan *p = MUST(new0(SimPlan, 1));
         Random *random = NULL;
@@ -240,9 +258,12 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_twins(p->schedule, seed, i, LOAD_USEC);
         narrow(p);
         crowd(p);
+        command(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);
+        if (calm)
+                p->options.exec_permille = 0;
         for (size_t i = 0; i < p->schedule->n; i++)
                 p->keep[i] = !calm || sim_entry_is_load(&p->schedule->entries[i]);
         random_free(random);
@@ -379,6 +400,20 @@ static uint64_t requests_allowed(const SimWorld *w) {
 
 /* -- a life ------------------------------------------------------------------------------------ */
 
+/* For a minute or two. */
+static void disturb_commands(SimWorld *w) {
+        uint64_t seed = sim_world_derive(w, "commands", 0) >> 16;
+        usec_t from = sim_world_now(w) + seed % 60 * SEC;
+
+        for (unsigned i = 0; w->options.exec_permille > 0 && i < w->options.n_coordinators; i++)
+                sim_faults_add(w->faults, &(SimWindow){ .kind = SIM_FAULT_CLOUD,
+                                                        .from_usec = from,
+                                                        .until_usec = from + (60 + seed / 60 % 90) * SEC,
+                                                        .permille = w->options.exec_permille,
+                                                        .who = sim_world_coordinator(w, i)->name,
+                                                        .seed = seed + i });
+}
+
 static bool play_load(const SimPlan *p, SimWorld *w, size_t *n_entries) {
         usec_t start = sim_world_now(w);
 
@@ -403,6 +438,7 @@ static bool live(const SimPlan *p, SimWorld *w, SimOutcome *o) {
 
         sim_check_promise(w->check);
         o->where = "things happen";
+        disturb_commands(w);
         if (!play_load(p, w, &o->n_entries))
                 return false;
 

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "log-catalog.h"
 #include "sim-check.h"
+#include "sim-exec.h"
 #include "sim-power.h"
 
 /* -- making ------------------------------------------------------------------------------------ */
@@ -216,7 +217,8 @@ static void life_start_agent(SimLife *l) {
 static void life_start_coordinator(SimLife *l) {
         SimWorld *w = l->process->world;
         CloudConfig config = {
-                .name = "ec2",
+                .name = w->options.exec ? "exec" : "ec2",
+                .command = w->options.exec ? SIM_EXEC_COMMAND : NULL,
                 .endpoint = SIM_EC2,
                 .region = w->options.cloud_region ? w->options.cloud_region : "us-east-1",
                 .getenv = get_environment,
@@ -227,6 +229,8 @@ static void life_start_coordinator(SimLife *l) {
         int r;
 
         l->identity = MUST(strf("%s_%u", l->process->name, l->number));
+        if (w->options.exec)
+                l->env.children = l->children = sim_exec_new(l);
         r = cloud_provider_new(&l->env, &config, &l->provider, &message);
         assert(r >= 0);
         r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, l->provider, l->identity,
@@ -270,6 +274,7 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
                 sim_power_unequip(p->machine->power, l);
         l->coordinator = coordinator_free(l->coordinator);
         l->provider = cloud_provider_free(l->provider);
+        l->children = child_runner_free(l->children);
         l->client = kube_client_free(l->client);
         l->auth = kube_auth_free(l->auth);
         l->state = state_store_free(l->state);

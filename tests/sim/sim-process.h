@@ -29,6 +29,7 @@ typedef struct SimLife {
         KubeClient *client;
         StateStore *state;
         CloudProvider *provider;
+        ChildRunner *children; /* of a coordinator whose provider is a command */
         Env env;
         Agent *agent;
         Coordinator *coordinator;

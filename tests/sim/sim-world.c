@@ -6,6 +6,7 @@
 #include "fake-controllers.h"
 #include "hashmap.h"
 #include "sim-check.h"
+#include "sim-exec.h"
 #include "sim-power.h"
 #include "sim-process.h"
 #include "sim-restore.h"
@@ -300,6 +301,13 @@ static void make_older(SimWorld *w, const SimMachine *m) {
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'metadata':{'creationTimestamp':'%s'}}", when);
 }
 
+/* Nothing but their names tells some Nodes of such a pool from each other. */
+static void name_for_command(SimWorld *w, const SimMachine *m) {
+        if (sim_world_derive(w, m->node, 0) >> 16 & 1)
+                fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'providerID':'exec://%s'}}",
+                           m->node);
+}
+
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         _cleanup_free_ char *daemon = NULL;
         FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
@@ -314,7 +322,10 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         m->deadline_usec = m->spot_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, SIM_ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
-        fake_add_node(w->cluster, m->node, SIM_ZONE, m->instance, w->options.no_pool ? NULL : SIM_POOL);
+        fake_add_node(w->cluster, m->node, SIM_ZONE, w->options.exec ? NULL : m->instance,
+                      w->options.no_pool ? NULL : SIM_POOL);
+        if (w->options.exec)
+                name_for_command(w, m);
         if (i % 2 == 1)
                 make_older(w, m);
         set_boot_id(w, m);
@@ -383,7 +394,7 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
 
         tgp = options->tgp_sec > 0 || options->tgp_zero ? MUST(strf("%us", options->tgp_sec)) : NULL;
         if (!options->no_pool)
-                fake_add_nodepool(w->cluster, SIM_POOL, tgp, "ec2");
+                fake_add_nodepool(w->cluster, SIM_POOL, tgp, options->exec ? "exec" : "ec2");
         w->n_machines = options->n_nodes;
         w->machines = MUST(new0(SimMachine, w->n_machines));
         for (size_t i = 0; i < w->n_machines; i++)
@@ -417,6 +428,7 @@ SimWorld *sim_world_free(SimWorld *w) {
                 return NULL;
         for (size_t i = 0; i < w->n_processes; i++)
                 sim_process_kill(w->processes[i], USEC_INFINITY);
+        sim_exec_forget(w);
         LIST_FOREACH (l, &w->corpses, SimLife, corpses) {
                 list_remove(&w->corpses, &l->corpses);
                 sim_life_free(l);
@@ -609,8 +621,13 @@ const cJSON *sim_world_node(SimWorld *w, size_t machine) {
         return fake_get(w->cluster, FAKE_NODES, NULL, w->machines[machine].node);
 }
 
+char *sim_world_provider_id(const SimWorld *w, const SimMachine *m) {
+        return w->options.exec ? MUST(strf("exec://%s", m->node))
+                               : MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
+}
+
 const cJSON *sim_world_claim(SimWorld *w, size_t machine) {
-        _cleanup_free_ char *provider_id = MUST(strf("aws:///" SIM_ZONE "/%s", w->machines[machine].instance));
+        _cleanup_free_ char *provider_id = sim_world_provider_id(w, &w->machines[machine]);
         const cJSON *claim;
 
         FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)

@@ -8,6 +8,7 @@
  *      sim-world         nodes, pods, budgets, instances, time; what people and clouds do
  *      sim-process       an agent or a coordinator: started, killed at any step or write, restarted,
  * rebooted, paused sim-state-store   its disk sim-faults        what goes wrong on the way of a request
+ *      sim-exec          the command of provider exec, in some worlds
  *      sim-check         what must never happen, seen from outside
  *      sim-trace         what happened
  *
@@ -83,6 +84,8 @@ typedef struct SimOptions {
         unsigned evictions_at_once, evictions_per_second; /* of a coordinator; 0: as many as of a real one */
         unsigned latency; /* SimLatency */
         unsigned terminations_per_minute; /* that a coordinator asks its cloud for, one by one; 0: as a real one */
+        unsigned exec;                    /* the pool's provider is "exec", its command sim-exec's */
+        unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
 } SimOptions;
 
 /* The request that is handled in this step. */
@@ -109,6 +112,8 @@ struct SimWorld {
         SimRestore *restore; /* NULL: none is planned */
         bool was_restored;
         List corpses;        /* SimLife: what they sent may still arrive */
+        List exec_runs;      /* of sim-exec: children that have not ended */
+        unsigned n_exec_runs; /* that ever began */
         bool cloud_was_blind; /* it has shown no machine, once */
         SimRequest *request; /* NULL: none in this step */
         uint64_t n_steps;
@@ -175,6 +180,8 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
+/* As it stands on its claim. */
+char *sim_world_provider_id(const SimWorld *w, const SimMachine *m);
 bool sim_world_all(SimWorld *w, sim_condition_t of_machine);
 bool sim_world_all_agents(SimWorld *w, sim_condition_t of_machine);
 bool sim_world_instance_alive(SimWorld *w, size_t machine);
