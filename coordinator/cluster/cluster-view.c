@@ -416,11 +416,12 @@ const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const cha
                                                  bool *ret_several) {
         Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
         const char *name = name_in_id(provider_id);
-        const KubeNode *named = name ? cluster_view_node(v, name) : NULL;
 
         if (ret_several)
-                *ret_several = !named && hashmap_size(inner) > 1;
-        return named ? named : inner ? hashmap_first(inner, NULL) : NULL;
+                *ret_several = !name && hashmap_size(inner) > 1;
+        if (name) /* whoever else has written that as its own providerID */
+                return cluster_view_node(v, name);
+        return inner ? hashmap_first(inner, NULL) : NULL;
 }
 
 bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret) {

@@ -48,8 +48,8 @@ const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
  * names another Node that has that providerID, too; of several
  * the one that is not being deleted, then the one that names this Node. */
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n);
-/* The Node with this providerID, or that it names (MACHINE_ID_BY_NAME); or NULL. *ret_several (if wanted): more than one has
- * it. */
+/* The Node with this providerID; or NULL. One that names its Node (MACHINE_ID_BY_NAME) is of the Node of that name alone,
+ * whatever the others say. *ret_several (if wanted): more than one has it. */
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
                                                  bool *ret_several);
 

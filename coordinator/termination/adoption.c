@@ -7,6 +7,7 @@
 #include "identity-proofs.h"
 #include "log-catalog.h"
 #include "log.h"
+#include "machine-facts.h"
 #include "marks.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -388,13 +389,6 @@ static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, con
         delete_if_interrupted(a, n, claim, key);
 }
 
-/* exec://NAME stands for the Node of that name, and for no other. */
-static bool names_another(const KubeNode *n) {
-        const char *name = startswith(strempty(n->provider_id), MACHINE_ID_BY_NAME);
-
-        return name && !streq(name, n->object.meta.name);
-}
-
 /* Its providerID is still to come, or none comes and there is no other name for its machine. */
 static bool lacks_provider_id(const CloudProvider *p, const KubeNode *n) {
         return !n->provider_id &&
@@ -424,7 +418,7 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
                                        name, p->ops->name);
                 return "NoProviderID";
         }
-        if (!p->ops->owns(p, kube_node_machine_id(n)) || names_another(n)) {
+        if (!p->ops->owns(p, kube_node_machine_id(n)) || machine_named_for_another(n)) {
                 *ret_message =
                         strf("Node %s: provider '%s' cannot end a machine with providerID '%s': not adopted",
                              name, p->ops->name, n->provider_id);

@@ -27,6 +27,7 @@ const char *const blocked_by_names[_BLOCKED_BY_MAX + 1] = {
         [BLOCKED_BY_CLOUD_REFUSED] = "CloudRefused",
         [BLOCKED_BY_CLOUD_UNKNOWN] = "CloudUnknown",
         [BLOCKED_BY_MACHINE_SHARED] = "MachineShared",
+        [BLOCKED_BY_MACHINE_OF_ANOTHER] = "MachineOfAnother",
         [BLOCKED_BY_MACHINE_MISSING] = "MachineMissing",
         [BLOCKED_BY_IDENTITY_UNPROVED] = "IdentityUnproved",
         [BLOCKED_BY_OTHER] = "Other",

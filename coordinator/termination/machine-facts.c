@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine-facts.h"
 
+#include "marks.h"
 #include "string-util.h"
 
 static void add_addresses(MachineFacts *f, const KubeNode *n) {
@@ -16,6 +17,12 @@ static usec_t older(usec_t a, usec_t b) {
         return a == 0 || b == 0 ? MAX(a, b) : MIN(a, b);
 }
 
+const char *machine_named_for_another(const KubeNode *n) {
+        const char *name = startswith(strempty(n->provider_id), MACHINE_ID_BY_NAME);
+
+        return name && !streq(name, n->object.meta.name) ? name : NULL;
+}
+
 bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const KubeNode *n,
                         const KubeNodeClaim *claim) {
         CloudMachine *m = &f->machine;
@@ -23,7 +30,8 @@ bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const Ku
         assert(n || claim);
         *f = (MachineFacts){ 0 };
         if (n) {
-                m->provider_id = provider->ops->takes_names ? kube_node_machine_id(n) : n->provider_id;
+                if (!machine_named_for_another(n))
+                        m->provider_id = provider->ops->takes_names ? kube_node_machine_id(n) : n->provider_id;
                 m->node = n->object.meta.name;
                 m->system_uuid = n->system_uuid;
                 m->machine_id = n->machine_id;

@@ -7,6 +7,7 @@
 #include "kube-kinds.h"
 
 #define MACHINE_ADDRESSES_MAX 16u
+#define MACHINE_ID_SHOWN_MAX 256u /* bytes of a providerID in a text for people: a kubelet writes what it likes */
 
 typedef struct MachineFacts {
         CloudMachine machine; /* borrows from Node and claim, and from `addresses` */
@@ -14,8 +15,11 @@ typedef struct MachineFacts {
         usec_t born_usec; /* wall clock: the machine is at least as old as that; 0: not known */
 } MachineFacts;
 
-/* Either may be NULL, not both. The claim is what is trusted, the Node fills in what it does not have. False: nothing
- * names a machine. */
+/* The Node that this one's providerID names (MACHINE_ID_BY_NAME), if that is another one; else NULL. Borrowed. */
+const char *machine_named_for_another(const KubeNode *n);
+
+/* Either may be NULL, not both. The claim is what is trusted, the Node fills in what it does not have, but never the
+ * machine of another Node. False: nothing names a machine. */
 bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const KubeNode *n,
                         const KubeNodeClaim *claim);
 

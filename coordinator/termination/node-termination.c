@@ -677,6 +677,16 @@ static void report_shared(NodeTermination *t, const KubeNode *n) {
         termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
 }
 
+/* Which machine is its own, nothing says; the one that it names is not ended for it. */
+static void report_of_another(NodeTermination *t, const KubeNode *n) {
+        _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
+
+        message = strf("its providerID %s names the machine of another Node, which is not ended for this one. End this Node's "
+                       "own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
+                       strempty(id));
+        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message));
+}
+
 /* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
  * or whose identity was never proved, a kubelet that reports knows better. */
 static bool machine_cannot_come_back(NodeTermination *t, const KubeNode *n) {
@@ -736,6 +746,10 @@ static bool machine_is_unknown(const NodeTermination *t) {
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         usec_t at;
 
+        if (!t->machine && machine_named_for_another(n)) {
+                report_of_another(t, n);
+                return false;
+        }
         if (!t->machine) {
                 node_termination_set_state(t, NODE_TERMINATION_FINISHING,
                                            "it has no providerID: there is no machine to end");

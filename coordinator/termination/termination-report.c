@@ -383,6 +383,9 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
                                 const char *message) {
         const char *stop = endswith(message, ".") ? "" : ".";
+        /* Which machine to ask for is not known there. */
+        const char *next = streq(reason, "MachineOfAnother") ? "The node is kept"
+                                                             : "The node is kept, and its end is tried again";
         EventObject o = node_object(r);
 
         if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
@@ -391,11 +394,9 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
         (void) free_and_strdup(&r->blocked_message, message);
         log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
                   LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
-                  "The machine of node %s does not end (%s): %s%s The node is kept, and its end is tried "
-                  "again",
-                  r->node, reason, message, stop);
+                  "The machine of node %s does not end (%s): %s%s %s", r->node, reason, message, stop, next);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
-                     "%s: %s%s The node is kept, and its end is tried again", reason, message, stop);
+                     "%s: %s%s %s", reason, message, stop, next);
         late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);

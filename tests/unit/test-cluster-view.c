@@ -346,6 +346,28 @@ static void test_provider_ids(void **state) {
         bench_done(&b);
 }
 
+/* exec://NAME stands for the Node of that name alone, whoever else writes it as its providerID. */
+static void test_ids_by_name(void **state) {
+        const KubeNode *named;
+        bool several;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_node(b.w.cluster, "liar", NULL, NULL, NULL);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "liar", "{'spec':{'providerID':'exec://v'}}");
+        bench_start(&b);
+        assert_null(cluster_view_node_of_provider_id(b.view, "exec://v", &several));
+        assert_false(several);
+        fake_add_node(b.w.cluster, "v", NULL, NULL, NULL);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "v", "{'spec':{'providerID':'exec://v'}}");
+        fake_world_run(&b.w, 100 * MSEC);
+        named = cluster_view_node_of_provider_id(b.view, "exec://v", &several);
+        assert_ptr_equal(named, cluster_view_node(b.view, "v"));
+        assert_false(several);
+        bench_done(&b);
+}
+
 /* -- pools ---------------------------------------------------------------------------------------------- */
 
 static void test_pools(void **state) {
@@ -508,7 +530,7 @@ static void test_health_of_one(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
-                cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_pools),
+                cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_ids_by_name), cmocka_unit_test(test_pools),
                 cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_health),
                 cmocka_unit_test(test_health_of_one),
         };

@@ -475,6 +475,54 @@ static void test_by_name(void **state) {
         assert_non_null(rig_node(r, "liar"));
 }
 
+/* Its providerID names the machine of another Node: that one is ended for it neither with a claim nor without. */
+static void test_by_the_name_of_another(void **state) {
+        (void) state;
+
+        for (unsigned i = 0; i < 2; i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                ToyMachine *m;
+
+                print_message("  the liar is deleted, %s\n", i == 0 ? "and the other is in service" : "and the other's Node is away");
+                begin_exec(r);
+                m = hashmap_get(r->toy.machines, "exec://worker");
+                fake_add_node(r->cluster, "liar", NULL, NULL, POOL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "liar",
+                           "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']},'spec':{'providerID':'exec://worker'}}");
+                rig_run(r, USEC_PER_SEC);
+                if (i == 1)
+                        fake_remove(r->cluster, FAKE_NODES, NULL, "worker");
+                rig_delete_node(r, "liar");
+                rig_run(r, 5 * USEC_PER_MINUTE);
+                assert_int_equal(m->n_terminated, 0);
+                assert_non_null(named_claim(r));
+                assert_null(fj_string(named_claim(r), "metadata", "deletionTimestamp", NULL));
+                assert_true(rig_has_finalizer(rig_node(r, "liar")));
+                assert_string_equal(rig_condition_reason(rig_node(r, "liar"), CONDITION_TERMINATION_BLOCKED),
+                                    "MachineOfAnother");
+                assert_true(rig_event_says(r, "liar", "TerminationBlocked", "exec://worker names the machine of another Node"));
+                assert_int_equal(rig_condition(named_claim(r), CLAIM_NODE_ABSENT) != NULL, i == 1);
+        }
+}
+
+/* Its claim is deleted, its Node is away: nobody else goes for it. */
+static void test_cascade_by_name(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        const cJSON *claim;
+        (void) state;
+
+        begin_exec(r);
+        fake_add_node(r->cluster, "liar", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "liar", "{'spec':{'providerID':'exec://worker'}}");
+        fake_remove(r->cluster, FAKE_NODES, NULL, "worker");
+        claim = named_claim(r);
+        fake_delete(r->cluster, FAKE_NODECLAIMS, NULL, fj_string(claim, "metadata", "name", NULL), -1);
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "liar"));
+        assert_null(fj_string(rig_node(r, "liar"), "metadata", "deletionTimestamp", NULL));
+        assert_null(named_claim(r)); /* as an orphan's: its machine was ended */
+}
+
 /* A cloud controller manager has still to come by. */
 static void test_uninitialized(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -529,6 +577,8 @@ int main(void) {
                 cmocka_unit_test(test_both_deleted),
                 cmocka_unit_test(test_one_of_them_is_wrong),
                 cmocka_unit_test(test_by_name),
+                cmocka_unit_test(test_by_the_name_of_another),
+                cmocka_unit_test(test_cascade_by_name),
                 cmocka_unit_test(test_uninitialized),
                 cmocka_unit_test(test_by_name_without_node),
         };
