@@ -376,16 +376,22 @@ const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name) 
         return (const KubeNodeClaim *) informer_get(v->informers[VIEW_CLAIMS], NULL, name);
 }
 
-/* It names its machine by another Node, or its status names one that is there and has this machine, too. */
+const char *cluster_view_node_named_by(const KubeNodeClaim *c) {
+        const char *name = isempty(c->node_name) ? c->made_for : c->node_name;
+
+        return isempty(name) ? NULL : name;
+}
+
+/* It names its machine by another Node, or it names a Node that is there and has this machine, too. */
 static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
-        const char *name = name_in_id(c->provider_id);
+        const char *name = name_in_id(c->provider_id), *node = cluster_view_node_named_by(c);
         const KubeNode *named;
 
         if (name)
                 return !streq(name, n->object.meta.name);
-        if (!c->node_name || streq(c->node_name, n->object.meta.name))
+        if (!node || streq(node, n->object.meta.name))
                 return false;
-        named = cluster_view_node(v, c->node_name);
+        named = cluster_view_node(v, node);
         return named && streq_ptr(named->provider_id, n->provider_id);
 }
 

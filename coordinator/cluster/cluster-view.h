@@ -44,10 +44,13 @@ void cluster_view_kick(ClusterView *v); /* the network came back */
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name);
 const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name);
 const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
-/* The claim of this Node: same providerID, or it names its machine by this Node (MACHINE_ID_BY_NAME); unless its status
+/* The claim of this Node: same providerID, or it names its machine by this Node (MACHINE_ID_BY_NAME); unless it
  * names another Node that has that providerID, too; of several
  * the one that is not being deleted, then the one that names this Node. */
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n);
+/* The name of the Node that this claim is of: of its status, or before that is written the one that it was made for. NULL:
+ * not told. Borrowed. */
+const char *cluster_view_node_named_by(const KubeNodeClaim *c);
 /* The Node with this providerID; or NULL. One that names its Node (MACHINE_ID_BY_NAME) is of the Node of that name alone,
  * whatever the others say. *ret_several (if wanted): more than one has it. */
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,

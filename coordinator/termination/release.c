@@ -72,8 +72,11 @@ void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim) {
                           .reconcile_key = key,
                           .written = on_node_released,
                           .userdata = r };
+        const char *named = claim ? cluster_view_node_named_by(claim) : NULL;
         int k;
 
+        if (named && !streq(named, n->object.meta.name))
+                claim = NULL; /* that Node may come back: this one lets go of what is its own */
         if (!release_is_called_for(n, claim))
                 return;
         if (!key) {
@@ -120,10 +123,18 @@ static void delete_claim(Release *r, const KubeNodeClaim *claim, const char *rec
                 (void) object_writes_delete(r->writes, &w, m->uid, NULL);
 }
 
+/* The Node that lets go of this claim; NULL: there is none. */
+static const KubeNode *node_to_release(const ClusterView *v, const KubeNodeClaim *claim) {
+        const char *named = cluster_view_node_named_by(claim);
+        const KubeNode *n = named ? cluster_view_node(v, named)
+                                  : cluster_view_node_of_provider_id(v, strempty(claim->provider_id), NULL);
+
+        return n && cluster_view_claim_of_node(v, n) == claim ? n : NULL;
+}
+
 static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNodeClaim *claim,
                             const char *pool_key) {
-        const KubeNode *n =
-                cluster_view_node_of_provider_id(r->context->view, strempty(claim->provider_id), NULL);
+        const KubeNode *n = node_to_release(r->context->view, claim);
 
         if (pool->deletion_policy == DELETION_POLICY_DELETE)
                 delete_claim(r, claim, pool_key);

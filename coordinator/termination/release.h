@@ -27,7 +27,7 @@ DEFINE_FREEP(Release, release_free);
 
 /* Is there anything of ours on this Node? claim: its claim, or NULL. Pure. */
 bool release_is_called_for(const KubeNode *n, const KubeNodeClaim *claim);
-/* Level-triggered; for a Node that is not being deleted. */
+/* Level-triggered; for a Node that is not being deleted. A claim that names another Node stays as it is. */
 void release_node(Release *r, const KubeNode *n, const KubeNodeClaim *claim);
 /* A claim without Node. */
 void release_claim(Release *r, const KubeNodeClaim *claim, const char *reconcile_key);

@@ -211,6 +211,49 @@ static void test_same_machine_twice(void **state) {
         }
 }
 
+/* A Node that says it is the machine of a claim that names another Node: it lets go of nothing that is not its own. */
+static void test_twin_without_pool(void **state) {
+        static const struct {
+                const char *what;
+                bool away, status; /* the Node of the claim is away; the claim's status is written */
+        } rows[] = {
+                { "the claim was made a moment ago", false, false },
+                { "its Node is away for a while", true, true },
+                { "both", true, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *instance = rig_instance("n0"), *name = NULL, *uid = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 1, NULL);
+                name = strdup(fj_string(rig_claim(r, "n0"), "metadata", "name", NULL));
+                uid = strdup(fj_string(rig_claim(r, "n0"), "metadata", "uid", NULL));
+                if (!rows[i].status)
+                        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'status':null}");
+                if (rows[i].away)
+                        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
+                fake_add_node(r->cluster, "again", ZONE, instance, NULL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "again",
+                           "{'metadata':{'finalizers':['" FINALIZER_TERMINATION "']}}");
+                rig_run(r, USEC_PER_MINUTE);
+                assert_non_null(rig_claim(r, "n0"));
+                assert_string_equal(fj_string(rig_claim(r, "n0"), "metadata", "uid", NULL), uid);
+                assert_true(rig_has_finalizer(rig_claim(r, "n0")));
+                assert_false(rig_has_finalizer(rig_node(r, "again")));
+
+                print_message("  ... and its pool can go all the same\n");
+                fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_null(rig_claim(r, "n0"));
+                assert_null(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL));
+                assert_true(rows[i].away || !rig_has_finalizer(rig_node(r, "n0")));
+                assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        }
+}
+
 static void test_terminable(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -584,6 +627,7 @@ int main(void) {
                 cmocka_unit_test(test_puts_back),
                 cmocka_unit_test(test_wrong_provider),
                 cmocka_unit_test(test_same_machine_twice),
+                cmocka_unit_test(test_twin_without_pool),
                 cmocka_unit_test(test_terminable),
                 cmocka_unit_test(test_interrupted),
                 cmocka_unit_test(test_interrupted_with_grace_period),

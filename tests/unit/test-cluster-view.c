@@ -338,6 +338,10 @@ static void test_provider_ids(void **state) {
         assert_string_equal(
                 cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "a"))->object.meta.name,
                 "nc-1");
+        print_message("  ... as the claim was made, while its status is still to come\n");
+        fake_merge(b.w.cluster, FAKE_NODECLAIMS, NULL, "nc-1", "{'spec':{'nodeName':'a'},'status':null}");
+        fake_world_run(&b.w, 100 * MSEC);
+        assert_null(cluster_view_claim_of_node(b.view, cluster_view_node(b.view, "twin")));
         fake_remove(b.w.cluster, FAKE_NODES, NULL, "a");
         fake_world_run(&b.w, 100 * MSEC);
         assert_string_equal(
