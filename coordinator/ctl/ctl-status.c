@@ -88,17 +88,31 @@ static int claim_index_make(ClaimIndex *x, const ObjectList *claims) {
         return 0;
 }
 
-/* The claim of this Node, which has one from now on: the one that names it, else one with its providerID. */
+/* The Node that this claim names its machine by; NULL: it does not. */
+static const char *name_in_id(const KubeNodeClaim *c) {
+        return startswith(c->provider_id, MACHINE_ID_BY_NAME);
+}
+
+/* It names its machine by this Node, or has its providerID and names it by none. */
+static bool is_machine_of(const KubeNodeClaim *c, const KubeNode *n) {
+        const char *name = name_in_id(c);
+
+        return name ? streq(name, n->object.meta.name) : streq_ptr(c->provider_id, n->provider_id);
+}
+
+/* The claim of this Node, which has one from now on: the one that names it, else one of its machine. */
 static const KubeNodeClaim *claim_of(ClaimIndex *x, const KubeNode *n) {
         ClaimEntry *e;
 
-        if (!n->provider_id)
-                return NULL;
         for (e = hashmap_get(x->of_node, n->object.meta.name); e; e = e->next_of_node)
-                if (streq(e->claim->provider_id, n->provider_id))
+                if (is_machine_of(e->claim, n))
                         break;
-        if (!e)
+        if (!e && n->provider_id)
                 e = hashmap_get(x->of_id, n->provider_id);
+        if (e && !is_machine_of(e->claim, n))
+                e = NULL;
+        if (!e && n->named_id)
+                e = hashmap_get(x->of_id, n->named_id);
         if (!e)
                 return NULL;
         e->has_node = true;
@@ -388,7 +402,8 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
                         add_note(b,
                                  "%s waits for pod %s for ever: terminationGracePeriod is unset on "
                                  "NodeClaim %s, and "
-                                 "on NodePool %s for new ones. Free the pod, or delete it.",
+                                 "on NodePool %s for new ones. Take its do-not-evict key off, give its budget room, or delete "
+                                 "the pod.",
                                  row->node ? row->node : row->claim, row->pod, row->claim,
                                  strempty(row->pool));
                 if (!isempty(row->message))
@@ -403,7 +418,8 @@ char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
 
         add_leader(&b, s);
         if (r->n_rows == 0) {
-                strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet.\n");
+                strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet. "
+                               "'kubectl describe nodepools' says why.\n");
                 return strbuf_steal(&b);
         }
         if (measure(r, s->now_usec, width) < 0) {

@@ -108,7 +108,8 @@ static void test_table(void **state) {
                                   "\n"
                                   "node-c waits for pod shop/web-1 for ever: terminationGracePeriod is "
                                   "unset on NodeClaim nc-node-c, and on "
-                                  "NodePool default for new ones. Free the pod, or delete it.\n");
+                                  "NodePool default for new ones. Take its "
+                                  "do-not-evict key off, give its budget room, or delete the pod.\n");
         bench_done(&b);
 }
 
@@ -184,6 +185,30 @@ static void test_twins(void **state) {
                         assert_string_equal(text, tables[i].rows[n++]);
                 }
                 assert_true(n == ELEMENTSOF(tables[i].rows) || !tables[i].rows[n]);
+                bench_done(&b);
+        }
+}
+
+/* A claim may name its machine by its Node, whatever providerID the Node has, if any. */
+static void test_by_name(void **state) {
+        static const char *const specs[] = { "", "'providerID':'rack:7'", "'providerID':'exec://n'" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(specs); i++) {
+                _cleanup_(status_rows_done) StatusRows rows = {};
+                Bench b;
+
+                print_message("  spec: %s\n", specs[i]);
+                bench_init(&b);
+                put(&b, &kube_node_kind, &b.snapshot.nodes, "{'metadata':{'name':'n'},'spec':{%s}}", specs[i]);
+                put(&b, &kube_node_kind, &b.snapshot.nodes, "{'metadata':{'name':'liar'},'spec':{'providerID':'exec://n'}}");
+                put(&b, &kube_node_claim_kind, &b.snapshot.claims,
+                    "{'metadata':{'name':'nc'},'spec':{'nodePool':'p','providerID':'exec://n'},'status':{'nodeName':'n','phase':'Adopted'}}");
+                assert_return_code(status_rows_make(&b.snapshot, &rows), 0);
+                assert_int_equal(rows.n_rows, 1);
+                assert_string_equal(rows.rows[0].node, "n");
+                assert_string_equal(rows.rows[0].claim, "nc");
+                assert_string_equal(rows.rows[0].phase, "Adopted");
                 bench_done(&b);
         }
 }
@@ -456,7 +481,7 @@ int main(void) {
                 cmocka_unit_test(test_table),       cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
-                cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins),
+                cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),
                 cmocka_unit_test(test_growth),
         };
         return cmocka_run_group_tests_name("ctl-status", tests, NULL, NULL);
