@@ -906,6 +906,35 @@ static void test_claim_goes_last(void **state) {
 }
 
 /* A machine that must be there, to look at: that of a Node that reports. */
+/* The first that is asked for is not shown by the cloud, though its kubelet reports: the next one is asked for. */
+static void test_sibling_is_not_shown(void **state) {
+        static const char *const shown[] = { "n1", "n2", "n3" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(shown); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_free_ char *gone = rig_instance("n0");
+
+                print_message("  of the others only %s\n", shown[i]);
+                r->use_ec2 = true;
+                rig_begin(r, 4, NULL);
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                fake_ec2_forget(r->ec2, gone);
+                for (size_t k = 0; k < ELEMENTSOF(shown); k++) {
+                        _cleanup_free_ char *other = rig_instance(shown[k]);
+
+                        if (k != i)
+                                fake_ec2_forget(r->ec2, other);
+                }
+                rig_stop(r, 0);
+                rig_start(r, 0); /* its provider has seen nothing yet */
+                fake_cluster_set_kubelet(r->cluster, "n0", false);
+                rig_run(r, 2 * USEC_PER_MINUTE);
+                rig_delete_node(r, "n0");
+                assert_true(rig_wait_gone(r, "n0", 3 * USEC_PER_MINUTE));
+        }
+}
+
 static void test_sibling_is_ready(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         (void) state;
@@ -1106,6 +1135,7 @@ int main(void) {
                 cmocka_unit_test(test_claim_is_anew_for_the_next_leader),
                 cmocka_unit_test(test_claim_goes_last),
                 cmocka_unit_test(test_sibling_is_ready),
+                cmocka_unit_test(test_sibling_is_not_shown),
                 cmocka_unit_test(test_cloud_changes_its_mind),
                 cmocka_unit_test(test_rate_of_orphans),
                 cmocka_unit_test(test_others_conditions),
