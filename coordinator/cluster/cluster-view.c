@@ -434,6 +434,11 @@ bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const
         return informer_iterate(v->informers[VIEW_NODES], it, (KubeObject **) ret);
 }
 
+bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char *provider_id, HashmapIterator *it,
+                                               const KubeNode **ret) {
+        return index_iterate(&v->nodes_by_id, provider_id, it, (KubeObject **) ret);
+}
+
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret) {
         return informer_iterate(v->informers[VIEW_POOLS], it, (KubeObject **) ret);
 }

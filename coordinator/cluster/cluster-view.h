@@ -57,6 +57,9 @@ const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const cha
                                                  bool *ret_several);
 
 bool cluster_view_iterate_nodes(const ClusterView *v, HashmapIterator *it, const KubeNode **ret);
+/* All that have this spec.providerID. */
+bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char *provider_id, HashmapIterator *it,
+                                               const KubeNode **ret);
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret);
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret);
 bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret);

@@ -657,23 +657,53 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Several Nodes say that they are this machine, and no proof can be true of both: none of them has it ended. All go when
- * it is gone. */
-static bool machine_is_shared(const NodeTermination *t, const KubeNode *n) {
+/* Another Node that says it is this machine is in service, or holds pods that a drain waits for and that its own T has not
+ * given up. */
+static bool still_needs_machine(const NodeTermination *t, const KubeNode *other) {
+        usec_t now = loop_wall(t->env->loop);
+        NodeDeadline deadline = NODE_DEADLINE_NONE;
+        DrainRules rules = { .started_usec = other->object.meta.deletion_usec,
+                             .stuck_after_usec = kube_node_is_ready(other) ? 0 : STUCK_USEC,
+                             .protected_policy = (ProtectedPolicy) t->context->config->protected_policy };
+        bool needs;
+
+        if (other->object.meta.deletion_usec == 0)
+                return true;
+        (void) node_deadline_update(&deadline, other, cluster_view_claim_of_node(t->context->view, other), now);
+        rules.deadline_usec = deadline.at_usec;
+        if (node_deadline_has_notice(&deadline))
+                rules.protected_policy = PROTECTED_IGNORE;
+        needs = !node_deadline_passed(&deadline, now) &&
+                node_pods_count(t->context->view, other->object.meta.name, &rules, now).waited > 0;
+        node_deadline_done(&deadline);
+        return needs;
+}
+
+/* Several Nodes say that they are this machine: it is ended for none of them while one that is not this one needs it. Then
+ * the proof decides whose it is, and all go when it is gone. NULL: no other needs it. */
+static const KubeNode *machine_is_shared(const NodeTermination *t, const KubeNode *n) {
+        const KubeNode *other;
         bool several = false;
 
         if (n->provider_id)
                 (void) cluster_view_node_of_provider_id(t->context->view, n->provider_id, &several);
-        return several;
+        if (!several)
+                return NULL;
+        for (HashmapIterator it = {};
+             cluster_view_iterate_nodes_of_provider_id(t->context->view, n->provider_id, &it, &other);)
+                if (other != n && still_needs_machine(t, other))
+                        return other;
+        return NULL;
 }
 
-static void report_shared(NodeTermination *t, const KubeNode *n) {
-        _cleanup_free_ char *message = NULL;
+static void report_shared(NodeTermination *t, const KubeNode *n, const KubeNode *other) {
+        _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
 
-        message = strf("several Nodes have providerID %s, so its machine is not ended for any of them. Delete the Nodes that "
-                       "are wrong (take " FINALIZER_TERMINATION " off their finalizers where they are deleted already), "
-                       "or end the machine by other means: then all of them go",
-                       n->provider_id);
+        message = strf("Node %s has providerID %s, too, and %s, so its machine is not ended. %s, or end the machine by other means: "
+                       "then all of them go",
+                       other->object.meta.name, strempty(id),
+                       other->object.meta.deletion_usec == 0 ? "is not being deleted" : "still has pods that its drain waits for",
+                       other->object.meta.deletion_usec == 0 ? "Delete the Nodes that are wrong" : "Wait for that drain");
         termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
 }
 
@@ -744,6 +774,7 @@ static bool machine_is_unknown(const NodeTermination *t) {
 }
 
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
+        const KubeNode *other;
         usec_t at;
 
         if (!t->machine && machine_named_for_another(n)) {
@@ -765,9 +796,10 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 drain_again(t);
                 return true;
         }
-        t->shared = machine_is_shared(t, n) && machine_end_hold(t->machine);
+        other = machine_is_shared(t, n);
+        t->shared = other && machine_end_hold(t->machine);
         if (t->shared) {
-                report_shared(t, n);
+                report_shared(t, n, other);
                 look_at_machine(t);
                 return false;
         }

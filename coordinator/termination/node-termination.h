@@ -22,7 +22,7 @@
  *
  *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,
  *   whatever is left. A cloud that cannot say or will not, a machine that nothing proves to be this Node's, or that
- *   several Nodes call theirs, or that is another Node's by name: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
+ *   another Node calls its own and still needs, or that is another Node's by name: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
  */
 
 #include "blocked-by.h"

@@ -358,14 +358,14 @@ static void add_twin(CoordinatorRig *r, const char *name) {
         rig_run(r, USEC_PER_SEC);
 }
 
-/* Its machine is ended for neither, also not when both are deleted; when it is gone, both go. */
+/* While the other lives or has pods its machine is ended for neither; once nobody needs it, the proof decides, and both go. */
 static void test_both_deleted(void **state) {
         static const struct {
                 const char *what;
-                InstanceState says;
+                bool trusted;
         } rows[] = {
-                { "somebody terminates it", INSTANCE_GONE },
-                { "it is not found any more", INSTANCE_NOT_FOUND },
+                { "the cloud knows it by the name of one", false },
+                { "the pool believes providerIDs", true },
         };
         (void) state;
 
@@ -374,27 +374,76 @@ static void test_both_deleted(void **state) {
 
                 print_message("  %s\n", rows[i].what);
                 rig_begin(r, 2, NULL);
+                if (rows[i].trusted)
+                        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':{'identity':'ProviderID'}}}");
                 add_twin(r, "twin");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "held", .node = "twin", .stop_sec = 1 });
+                fake_merge(r->cluster, FAKE_PODS, "default", "held", "{'metadata':{'annotations':{'vesper.sh/do-not-evict':'true'}}}");
                 rig_delete_node(r, "n0");
+                rig_run(r, 2 * USEC_PER_MINUTE);
+                assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
+                                    "MachineShared");
+                assert_true(rig_event_says(r, "n0", "TerminationBlocked", "Node twin"));
+
+                print_message("  ... the other still holds a pod\n");
                 rig_delete_node(r, "twin");
                 rig_run(r, 15 * USEC_PER_MINUTE);
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
                 assert_string_equal(rig_condition_reason(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED),
                                     "MachineShared");
-                assert_string_equal(rig_condition_reason(rig_node(r, "twin"), CONDITION_TERMINATION_BLOCKED),
-                                    "MachineShared");
-                assert_true(rig_event_says(r, "n0", "TerminationBlocked", "end the machine by other means"));
+                assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "held"));
                 assert_true(fake_count(r->cluster, FAKE_EVENTS) < 40);
 
-                rig_machine(r, "n0")->state = rows[i].says;
+                fake_merge(r->cluster, FAKE_PODS, "default", "held", "{'metadata':{'annotations':null}}");
+                rig_run(r, 2 * USEC_PER_MINUTE);
+                assert_in_range(rig_machine(r, "n0")->n_terminated, 1, rows[i].trusted ? 2 : 1);
+                rig_machine(r, "n0")->state = INSTANCE_GONE; /* after shutting down */
+                fake_cluster_set_kubelet(r->cluster, "n0", false);
+                fake_cluster_set_kubelet(r->cluster, "twin", false);
+                rig_run(r, 6 * USEC_PER_MINUTE);
+                assert_null(rig_node(r, "n0"));
+                assert_null(rig_node(r, "twin"));
+                assert_null(rig_claim(r, "n0"));
+                assert_true(rig_is_adopted(r, "n1"));
+        }
+}
+
+/* T ends what waits for a Node's own pods, not for those of another. */
+static void test_deadline_of_one(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 1, "60s");
+        add_twin(r, "twin");
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+        rig_delete_node(r, "twin");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+}
+
+/* The instance is ended by other means meanwhile: both go, too. */
+static void test_shared_machine_is_gone(void **state) {
+        static const InstanceState says[] = { INSTANCE_GONE, INSTANCE_NOT_FOUND };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(says); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                rig_begin(r, 2, NULL);
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                add_twin(r, "twin");
+                rig_delete_node(r, "n0");
+                rig_run(r, 15 * USEC_PER_MINUTE);
+                rig_machine(r, "n0")->state = says[i];
+                rig_delete_node(r, "twin");
                 fake_cluster_set_kubelet(r->cluster, "n0", false);
                 fake_cluster_set_kubelet(r->cluster, "twin", false);
                 rig_run(r, 3 * USEC_PER_MINUTE);
                 assert_null(rig_node(r, "n0"));
                 assert_null(rig_node(r, "twin"));
-                assert_null(rig_claim(r, "n0"));
                 assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
-                assert_true(rig_is_adopted(r, "n1"));
         }
 }
 
@@ -406,8 +455,8 @@ static void test_one_of_them_is_wrong(void **state) {
         rig_begin(r, 1, NULL);
         add_twin(r, "twin");
         rig_delete_node(r, "n0");
-        rig_delete_node(r, "twin");
         rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
         fake_remove(r->cluster, FAKE_NODES, NULL, "twin");
         assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
         assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
@@ -575,6 +624,8 @@ int main(void) {
                 cmocka_unit_test(test_ended_by_somebody),
                 cmocka_unit_test(test_missing_and_ready),
                 cmocka_unit_test(test_both_deleted),
+                cmocka_unit_test(test_deadline_of_one),
+                cmocka_unit_test(test_shared_machine_is_gone),
                 cmocka_unit_test(test_one_of_them_is_wrong),
                 cmocka_unit_test(test_by_name),
                 cmocka_unit_test(test_by_the_name_of_another),
