@@ -15,6 +15,7 @@
 /* So long a Node may be without a providerID before that is said. */
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
 #define MACHINE_NAME_MAX_BYTES 128u /* of a UUID or machine id, in the CRD */
+#define PROVIDER_ID_MAX_BYTES 2048u /* of a claim's providerID, in the CRD */
 
 struct Adoption {
         const TerminationContext *context;
@@ -398,6 +399,7 @@ static bool lacks_provider_id(const CloudProvider *p, const KubeNode *n) {
 /* NULL: it can; else why not, as in adoption_refusal(). */
 static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePool *pool, const KubeNode *n,
                                        char **ret_message) {
+        _cleanup_free_ char *shown = str_sanitize(strempty(n->provider_id), MACHINE_ID_SHOWN_MAX);
         const char *name = n->object.meta.name;
 
         if (pool->provider_name && !streq(pool->provider_name, p->ops->name)) {
@@ -418,10 +420,15 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
                                        name, p->ops->name);
                 return "NoProviderID";
         }
+        if (strlen(kube_node_machine_id(n)) > PROVIDER_ID_MAX_BYTES) {
+                *ret_message = strf("Node %s: its spec.providerID has %zu bytes, and a NodeClaim has room for %u: not adopted",
+                                    name, strlen(kube_node_machine_id(n)), PROVIDER_ID_MAX_BYTES);
+                return "ProviderIDTooLong";
+        }
         if (!p->ops->owns(p, kube_node_machine_id(n)) || machine_named_for_another(n)) {
                 *ret_message =
                         strf("Node %s: provider '%s' cannot end a machine with providerID '%s': not adopted",
-                             name, p->ops->name, n->provider_id);
+                             name, p->ops->name, strempty(shown));
                 return "ForeignMachine";
         }
         return NULL;
@@ -447,6 +454,7 @@ static const char *machine_is_anothers(const ClusterView *v, const KubeNode *n) 
 const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
                              const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
                              char **ret_message) {
+        _cleanup_free_ char *shown = NULL;
         const char *reason, *other;
 
         *ret_message = NULL;
@@ -461,8 +469,9 @@ const char *adoption_refusal(const ClusterView *view, const CloudProvider *provi
         other = machine_is_anothers(view, n);
         if (!other)
                 return NULL;
+        shown = str_sanitize(kube_node_machine_id(n), MACHINE_ID_SHOWN_MAX);
         *ret_message = strf("Node %s: its providerID %s is that of %s, too: not adopted",
-                            n->object.meta.name, kube_node_machine_id(n), other);
+                            n->object.meta.name, strempty(shown), other);
         return "SharedMachine";
 }
 

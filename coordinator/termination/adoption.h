@@ -44,7 +44,7 @@ void adoption_forget_node(Adoption *a, const char *node);
  * ENOMEM. */
 char *adoption_claim_name(const char *pool, const char *provider_id, const char *node_uid);
 /* Why this pool, the only one that selects this Node, cannot adopt it: "NoProviderID", "OtherProvider",
- * "ForeignMachine", "SharedMachine"; NULL: it can. *ret_message: a sentence for people, free it; NULL: not
+ * "ProviderIDTooLong", "ForeignMachine", "SharedMachine"; NULL: it can. *ret_message: a sentence for people, free it; NULL: not
  * yet worth one, for it may pass (or ENOMEM). Pure. */
 const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
                              const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,

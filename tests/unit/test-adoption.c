@@ -9,6 +9,7 @@
 #include "adoption.h"
 #include "coordinator-rig.h"
 #include "marks.h"
+#include "string-util.h"
 
 /* -- pure ----------------------------------------------------------------------------------------------- */
 
@@ -186,6 +187,33 @@ static void test_wrong_provider(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
         assert_true(rig_event_says(r, "gce", "NotAdopted", "gce://p/z/gce"));
         assert_true(rig_event_says(r, "metal-1", "NotAdopted", "wants provider 'exec'"));
+}
+
+/* A kubelet writes what it likes: no claim could keep that, and no status say it. */
+static void test_long_provider_id(void **state) {
+        static const char *const schemes[] = { "gce://p/z/", "aws:///us-east-1a/i-" };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(schemes); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+                _cleanup_strbuf_ StrBuf id = {};
+                const cJSON *condition;
+
+                print_message("  %s...\n", schemes[i]);
+                strbuf_add(&id, schemes[i]);
+                while (id.size < 33000)
+                        strbuf_add_char(&id, 'a');
+                rig_begin(r, 1, NULL);
+                fake_add_node(r->cluster, "long", NULL, NULL, POOL);
+                fake_merge(r->cluster, FAKE_NODES, NULL, "long", "{'spec':{'providerID':'%s'}}", id.data);
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 1);
+                assert_true(rig_has_event(r, "long", "NotAdopted"));
+                assert_string_equal(rig_condition_reason(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_NOT_ADOPTED),
+                                    "ProviderIDTooLong");
+                cJSON_ArrayForEach(condition, fj_get(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), "status", "conditions", NULL))
+                        assert_in_range(strlen(strempty(fj_string(condition, "message", NULL))), 0, 1024);
+        }
 }
 
 /* A second Node that says it is the same machine: whatever it does, the first one's claim stands. */
@@ -626,6 +654,7 @@ int main(void) {
                 cmocka_unit_test(test_not_ready_yet),
                 cmocka_unit_test(test_puts_back),
                 cmocka_unit_test(test_wrong_provider),
+                cmocka_unit_test(test_long_provider_id),
                 cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_twin_without_pool),
                 cmocka_unit_test(test_terminable),
