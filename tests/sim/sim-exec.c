@@ -199,7 +199,7 @@ static void on_tell(Timer *t, void *userdata) {
                 .output_size = strlen(strempty(r->output)),
                 .errors = strempty(r->errors),
         };
-        _cleanup_free_ char *output = TAKE_PTR(r->output);
+        char *output = TAKE_PTR(r->output); /* what is told outlives the run, which may be freed meanwhile */
         child_done_t done = r->done;
 
         timer_disarm(r->act);
@@ -209,6 +209,7 @@ static void on_tell(Timer *t, void *userdata) {
                                      : "ran",
                       result.exit_status, result.output);
         done(&result, r->userdata);
+        free(output);
 }
 
 static void cancel(Child *child) {
