@@ -9,7 +9,7 @@ last line counts.
     tests/node/run.py --list           their names
     tests/node/run.py --shell          a bed with node 1, and a shell in its namespaces
     VESPER_NODE_WORKERS=N              so many machines at once (default 3)
-    VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched (default: 60 s in a run of everything, 10 min if named)
+    VESPER_NODE_IDLE_SEC=N             so long an idle agent is watched, three times (default: 40 s in a run of everything, 200 s if named)
 
 Below build/node/log: for each case `journalctl -u vesper-agent -x` of its machines."""
 
