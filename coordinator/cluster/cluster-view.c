@@ -143,10 +143,6 @@ static void node_dirty(ClusterView *v, const char *node) {
                 v->handler.on_node_dirty(node, v->handler.userdata);
 }
 
-static const char *name_in_id(const char *provider_id) {
-        return startswith(strempty(provider_id), MACHINE_ID_BY_NAME);
-}
-
 /* The claims that name their machine by this Node. */
 static Hashmap *claims_by_name(const ClusterView *v, const KubeNode *n) {
         char id[sizeof(MACHINE_ID_BY_NAME) + NODE_NAME_MAX];
@@ -158,7 +154,7 @@ static Hashmap *claims_by_name(const ClusterView *v, const KubeNode *n) {
 static void nodes_of_id_dirty(ClusterView *v, const char *provider_id) {
         KubeObject *n;
 
-        node_dirty(v, name_in_id(provider_id));
+        node_dirty(v, machine_id_node_name(provider_id));
         for (HashmapIterator it = {}; provider_id && index_iterate(&v->nodes_by_id, provider_id, &it, &n);)
                 node_dirty(v, n->meta.name);
 }
@@ -384,7 +380,7 @@ const char *cluster_view_node_named_by(const KubeNodeClaim *c) {
 
 /* It names its machine by another Node, or it names a Node that is there and has this machine, too. */
 static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
-        const char *name = name_in_id(c->provider_id), *node = cluster_view_node_named_by(c);
+        const char *name = machine_id_node_name(c->provider_id), *node = cluster_view_node_named_by(c);
         const KubeNode *named;
 
         if (name)
@@ -421,7 +417,7 @@ const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const Kube
 const KubeNode *cluster_view_node_of_provider_id(const ClusterView *v, const char *provider_id,
                                                  bool *ret_several) {
         Hashmap *inner = index_inner(&v->nodes_by_id, provider_id);
-        const char *name = name_in_id(provider_id);
+        const char *name = machine_id_node_name(provider_id);
 
         if (ret_several)
                 *ret_several = !name && hashmap_size(inner) > 1;

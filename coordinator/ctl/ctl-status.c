@@ -88,14 +88,9 @@ static int claim_index_make(ClaimIndex *x, const ObjectList *claims) {
         return 0;
 }
 
-/* The Node that this claim names its machine by; NULL: it does not. */
-static const char *name_in_id(const KubeNodeClaim *c) {
-        return startswith(c->provider_id, MACHINE_ID_BY_NAME);
-}
-
 /* It names its machine by this Node, or has its providerID and names it by none. */
 static bool is_machine_of(const KubeNodeClaim *c, const KubeNode *n) {
-        const char *name = name_in_id(c);
+        const char *name = machine_id_node_name(c->provider_id);
 
         return name ? streq(name, n->object.meta.name) : streq_ptr(c->provider_id, n->provider_id);
 }

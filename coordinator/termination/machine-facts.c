@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine-facts.h"
 
-#include "marks.h"
 #include "string-util.h"
 
 static void add_addresses(MachineFacts *f, const KubeNode *n) {
@@ -18,7 +17,7 @@ static usec_t older(usec_t a, usec_t b) {
 }
 
 const char *machine_named_for_another(const KubeNode *n) {
-        const char *name = startswith(strempty(n->provider_id), MACHINE_ID_BY_NAME);
+        const char *name = machine_id_node_name(n->provider_id);
 
         return name && !streq(name, n->object.meta.name) ? name : NULL;
 }

@@ -71,16 +71,12 @@ int termination_report_new(const TerminationContext *context, const char *node, 
         return 0;
 }
 
-static void *due_told_free(void *p) {
-        return mfree(p);
-}
-
 TerminationReport *termination_report_free(TerminationReport *r) {
         if (!r)
                 return NULL;
         late_status_free(r->node_status);
         timer_free(r->drained);
-        hashmap_free_with(r->due_told, due_told_free);
+        hashmap_free_with(r->due_told, mfree);
         free(r->node);
         free(r->uid);
         free(r->blocked_reason);

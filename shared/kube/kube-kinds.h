@@ -49,6 +49,8 @@ const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NU
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
 /* What a claim of it names its machine by: spec.providerID, or where there is none "exec://NAME". */
 const char *kube_node_machine_id(const KubeNode *n);
+/* The name of the Node in a machine id that names one (MACHINE_ID_BY_NAME); NULL: it does not, or is NULL. Borrowed. */
+const char *machine_id_node_name(const char *id);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);

@@ -208,6 +208,10 @@ const char *kube_node_machine_id(const KubeNode *n) {
         return n->provider_id ? n->provider_id : n->named_id;
 }
 
+const char *machine_id_node_name(const char *id) {
+        return startswith(strempty(id), MACHINE_ID_BY_NAME);
+}
+
 bool kube_node_is_ready(const KubeNode *n) {
         const Condition *c = kube_node_condition(n, "Ready");
 
