@@ -12,10 +12,12 @@ SHARED = ["base", "loop", "log", "config", "json", "http-client", "http-server",
 # Inside coordinator: cluster < budget, cloud < termination, interruption, disruption < reboot < ctl, main.
 COORDINATOR = {"cluster": 0, "budget": 1, "cloud": 1, "termination": 2, "interruption": 2, "disruption": 2, "reboot": 3,
                "ctl": 4, ".": 4}
+# Inside shared/kube.
+KUBE = {"credentials": 0, "objects": 0, "client": 1, "watch": 2, "events": 2, "election": 2}
 # Who may include a library's header: "only inside json/", "only in kube/" ...
 ONLY = {
     "cjson/cJSON.h": {"shared/json"},
-    "yaml.h": {"shared/kube"},
+    "yaml.h": {"shared/kube/credentials"},
     "curl/curl.h": {"shared/http-client"},
     "microhttpd.h": {"shared/http-server"},
 }
@@ -40,6 +42,10 @@ def offence(source, target):
         return None
     if t[0] == "tests":
         return "product code may not include tests"
+    if source.startswith("shared/kube/") and target.startswith("shared/kube/"):
+        same = os.path.dirname(source) == os.path.dirname(target)
+        above = KUBE[source.split("/")[2]] > KUBE[target.split("/")[2]]
+        return None if same or above else "inside kube: credentials, objects < client < watch, events, election"
     if s[0] == t[0] and s[0] == "shared":
         return None if t[1] <= s[1] else f"{SHARED[s[1]]} lies below {SHARED[t[1]]}"
     if s[0] == "shared":
@@ -87,10 +93,11 @@ def check(top):
 
 
 def self_test():
-    bad = [("shared/base/a.c", "shared/kube/b.h"), ("shared/drain/a.c", "agent/b.h"), ("shared/kube/a.c", "shared/daemon/b.h"), ("shared/daemon/a.c", "agent/b.h"), ("agent/a.c", "coordinator/b.h"),
+    bad = [("shared/base/a.c", "shared/kube/watch/b.h"), ("shared/drain/a.c", "agent/b.h"), ("shared/kube/watch/a.c", "shared/daemon/b.h"), ("shared/daemon/a.c", "agent/b.h"), ("agent/a.c", "coordinator/b.h"),
            ("coordinator/cluster/a.c", "coordinator/cloud/b.h"), ("agent/a.c", "tests/fake/b.h"),
-           ("coordinator/cloud/a.c", "coordinator/termination/b.h")]
-    good = [("shared/kube/a.c", "shared/base/b.h"), ("agent/a.c", "shared/drain/b.h"), ("tests/sim/a.c", "agent/b.h"),
+           ("coordinator/cloud/a.c", "coordinator/termination/b.h"),
+           ("shared/kube/client/a.c", "shared/kube/watch/b.h"), ("shared/kube/events/a.c", "shared/kube/election/b.h")]
+    good = [("shared/kube/watch/a.c", "shared/base/b.h"), ("shared/kube/watch/a.c", "shared/kube/client/b.h"), ("agent/a.c", "shared/drain/b.h"), ("tests/sim/a.c", "agent/b.h"),
             ("coordinator/termination/a.c", "coordinator/cluster/b.h"), ("coordinator/a.c", "coordinator/ctl/b.h")]
     for s, t in bad:
         assert offence(s, t), f"{s} -> {t} went unnoticed"

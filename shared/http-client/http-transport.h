@@ -3,7 +3,7 @@
 
 /*
  * http-client/: everything remote goes through HttpTransport: Kubernetes, clouds, metadata. Implementations:
- * libcurl multi (http-curl.c) and in-process (http-inproc.c, for simulation). Calls base, loop, log; called
+ * libcurl multi (http-curl.c); tests bring one without a network. Calls base, loop, log; called
  * by kube/, agent/, coordinator/.
  *
  * Four lanes that cannot starve each other: urgent (lease, cordon, conditions), bulk (lists, evictions,
