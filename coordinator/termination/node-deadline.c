@@ -4,6 +4,9 @@
 #include "string-util.h"
 #include "termination-marks.h"
 
+/* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
+#define STUCK_USEC (2 * USEC_PER_MINUTE)
+
 void node_deadline_done(NodeDeadline *d) {
         d->notice_id = mfree(d->notice_id);
 }
@@ -18,6 +21,15 @@ bool node_deadline_is_notice(const NodeDeadline *d) {
 
 bool node_deadline_has_notice(const NodeDeadline *d) {
         return d->notice_id;
+}
+
+DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, ProtectedPolicy policy) {
+        return (DrainRules){ .started_usec = n->object.meta.deletion_usec,
+                             .deadline_usec = d->at_usec,
+                             /* A kubelet that reports is still at work on its pods, however long it takes. */
+                             .stuck_after_usec = kube_node_is_ready(n) ? 0 : STUCK_USEC,
+                             /* An interruption waits for no pod that opted out, as its agent does not. */
+                             .protected_policy = node_deadline_has_notice(d) ? PROTECTED_IGNORE : policy };
 }
 
 static void see_notice(NodeDeadline *d, const KubeNode *n) {

@@ -8,6 +8,7 @@
  * ended, and nothing takes it back. Pure: all times are of the wall clock.
  */
 
+#include "drain-plan.h"
 #include "kube-kinds.h"
 
 typedef struct NodeDeadline {
@@ -29,3 +30,5 @@ bool node_deadline_is_notice(const NodeDeadline *d);
 /* Such a notice stands, whatever its time: the node is interrupted, and waits for no pod that opted out of
  * drains (seed 002, design.md section 9). */
 bool node_deadline_has_notice(const NodeDeadline *d);
+/* How that Node is drained until then. policy: of pods that opted out of drains, unless a notice stands. */
+DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, ProtectedPolicy policy);

@@ -25,17 +25,15 @@
 /* A person hears of a proof that is tried in vain for so long. */
 #define UNPROVED_USEC USEC_PER_MINUTE
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
-/* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
-#define STUCK_USEC (2 * USEC_PER_MINUTE)
 
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
         char *name, *uid, *claim_name, *claim_uid, *key; /* key: of the work queue */
         NodeTerminationState state;
-        usec_t started_usec; /* wall clock, the server's word */
-        usec_t begun_usec;   /* the same for durations: node_termination_begun() */
+        usec_t begun_usec; /* wall clock: node_termination_begun() */
         NodeDeadline deadline;
+        DrainRules rules; /* as Node, claim and settings call for since the last step */
         MachineEnd *machine;
         usec_t looked_usec;
         NodeDrain *drain;
@@ -44,7 +42,6 @@ struct NodeTermination {
         SiblingLook sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
-        usec_t stuck_after_usec; /* of DrainRules */
         usec_t stood_back_usec;  /* loop_now(): since when its agent drains it; 0: it does not */
         StayingVolumes *staying; /* in VOLUMES, where some are attached */
         size_t n_volumes;        /* that are waited for */
@@ -215,7 +212,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->context = context;
         t->env = context->env;
         t->deadline = NODE_DEADLINE_NONE;
-        t->started_usec = node->object.meta.deletion_usec;
+        t->rules = node_deadline_rules(&t->deadline, node, (ProtectedPolicy) context->config->protected_policy);
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
         t->volumes_moved_usec = t->agent.moved_usec = loop_now(t->env->loop);
 
@@ -266,22 +263,17 @@ NodeTermination *node_termination_free(NodeTermination *t) {
 
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
-/* An interruption waits for nobody, as its agent does not: they are evicted with the others. */
-static ProtectedPolicy protected_policy(const NodeTermination *t) {
-        return node_deadline_has_notice(&t->deadline)
-                       ? PROTECTED_IGNORE
-                       : (ProtectedPolicy) t->context->config->protected_policy;
-}
-
-static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
+static void update_rules(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         bool moved = node_deadline_update(&t->deadline, n, claim, loop_wall(t->env->loop));
-        usec_t at;
+        usec_t at = t->deadline.at_usec;
 
-        if (t->drain)
-                node_drain_set_protected(t->drain, protected_policy(t));
+        t->rules = node_deadline_rules(&t->deadline, n, (ProtectedPolicy) t->context->config->protected_policy);
+        if (t->drain) {
+                node_drain_set_protected(t->drain, t->rules.protected_policy);
+                node_drain_set_stuck_after(t->drain, t->rules.stuck_after_usec);
+        }
         if (!moved)
                 return;
-        at = t->deadline.at_usec;
         termination_report_deadline(t->report, at,
                                     node_deadline_is_notice(&t->deadline)
                                             ? "the interruption its agent saw"
@@ -290,13 +282,6 @@ static void update_deadline(NodeTermination *t, const KubeNode *n, const KubeNod
                 claim_status_set_deadline(t->status, at);
         if (t->drain)
                 node_drain_set_deadline(t->drain, at);
-}
-
-/* A kubelet that reports is still at work on its pods, however long it takes. */
-static void update_stuck(NodeTermination *t, const KubeNode *n) {
-        t->stuck_after_usec = kube_node_is_ready(n) ? 0 : STUCK_USEC;
-        if (t->drain)
-                node_drain_set_stuck_after(t->drain, t->stuck_after_usec);
 }
 
 static bool deadline_passed(const NodeTermination *t) {
@@ -353,18 +338,11 @@ static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void 
         return termination_report_due(t->report, pod, at_usec, t->deadline.at_usec);
 }
 
-static DrainRules drain_rules(const NodeTermination *t) {
-        return (DrainRules){ .started_usec = t->started_usec,
-                             .deadline_usec = t->deadline.at_usec,
-                             .stuck_after_usec = t->stuck_after_usec,
-                             .protected_policy = protected_policy(t) };
-}
-
 static void begin_drain(NodeTermination *t) {
         NodeDrainOptions o = {
                 .node = t->name,
                 .guard = t->context->guard,
-                .rules = drain_rules(t),
+                .rules = t->rules,
         };
         NodeDrainHandler h = { .on_changed = on_drain_changed,
                                .on_pod = on_drain_pod,
@@ -383,22 +361,17 @@ static void begin_drain(NodeTermination *t) {
 }
 
 static NodePodsCount count_pods(const NodeTermination *t) {
-        DrainRules rules = drain_rules(t);
-
-        return node_pods_count(t->context->view, t->name, &rules, loop_wall(t->env->loop));
+        return node_pods_count(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
 }
 
 static usec_t first_pod_due(const NodeTermination *t) {
-        DrainRules rules = drain_rules(t);
-
-        return node_pods_first_due(t->context->view, t->name, &rules, loop_wall(t->env->loop));
+        return node_pods_first_due(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
 }
 
 /* True while the agent drains this node and gets on with it. */
 static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
         usec_t due = first_pod_due(t), until;
-        DrainRules rules = drain_rules(t);
-        uint64_t pods = node_pods_fingerprint(t->context->view, t->name, &rules, loop_wall(t->env->loop));
+        uint64_t pods = node_pods_fingerprint(t->context->view, t->name, &t->rules, loop_wall(t->env->loop));
 
         if (!agent_drain_moves(&t->agent, n, pods, loop_now(t->env->loop), &until) ||
             loop_wall(t->env->loop) >= due) /* what a deadline calls for is always ours, too */
@@ -412,7 +385,7 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
 /* Its agent evicts its pods, but T is ours: who looks after a pod that is still there hears of it as if we drained. */
 static void warn_of_due(NodeTermination *t) {
         usec_t now = loop_now(t->env->loop), wall = loop_wall(t->env->loop), at;
-        DrainRules rules = drain_rules(t);
+        const DrainRules rules = t->rules;
         DrainContext context = {};
         const KubePod *pod;
 
@@ -471,7 +444,7 @@ static bool step_checking(NodeTermination *t, const KubeNode *n) {
 }
 
 static bool waits_for_protected(const NodeTermination *t) {
-        return protected_policy(t) == PROTECTED_WAIT && count_pods(t).protected > 0;
+        return t->rules.protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
 }
 
 /* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000:
@@ -623,9 +596,7 @@ static size_t count_volumes(NodeTermination *t, size_t *ret_staying) {
 }
 
 static void look_for_staying(NodeTermination *t) {
-        DrainRules rules = drain_rules(t);
-
-        if (!t->staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &rules,
+        if (!t->staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
                                                on_staying_changed, t, &t->staying) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
@@ -662,17 +633,13 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
 static bool still_needs_machine(const NodeTermination *t, const KubeNode *other) {
         usec_t now = loop_wall(t->env->loop);
         NodeDeadline deadline = NODE_DEADLINE_NONE;
-        DrainRules rules = { .started_usec = other->object.meta.deletion_usec,
-                             .stuck_after_usec = kube_node_is_ready(other) ? 0 : STUCK_USEC,
-                             .protected_policy = (ProtectedPolicy) t->context->config->protected_policy };
+        DrainRules rules;
         bool needs;
 
         if (other->object.meta.deletion_usec == 0)
                 return true;
         (void) node_deadline_update(&deadline, other, cluster_view_claim_of_node(t->context->view, other), now);
-        rules.deadline_usec = deadline.at_usec;
-        if (node_deadline_has_notice(&deadline))
-                rules.protected_policy = PROTECTED_IGNORE;
+        rules = node_deadline_rules(&deadline, other, (ProtectedPolicy) t->context->config->protected_policy);
         needs = !node_deadline_passed(&deadline, now) &&
                 node_pods_count(t->context->view, other->object.meta.name, &rules, now).waited > 0;
         node_deadline_done(&deadline);
@@ -935,12 +902,11 @@ void node_termination_step(NodeTermination *t) {
                         step_without_node(t);
                         break;
                 }
-                update_deadline(t, n, claim);
+                update_rules(t, n, claim);
                 if (claim)
                         delete_claim(t, claim);
                 if (claim && t->status)
                         claim_status_note_invalid(t->status, claim);
-                update_stuck(t, n);
                 requeue_at_deadline(t);
                 if (t->machine)
                         machine_end_trust(t->machine, trusts_provider_id(t, n, claim));
