@@ -3,11 +3,14 @@
 
 #include "agent-drain.h"
 #include "claim-status.h"
+#include "drain-proof.h"
 #include "machine-end.h"
 #include "machine-facts.h"
 #include "marks.h"
 #include "node-deadline.h"
 #include "node-pods.h"
+#include "pod-warnings.h"
+#include "shared-machine.h"
 #include "sibling-look.h"
 #include "staying-volumes.h"
 #include "string-util.h"
@@ -20,10 +23,6 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 /* A driver may hang, and whose volume it is may not be known: not waited for longer. */
 #define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
-/* No machine is ended by an older proof that nothing runs there, but as node_drain_confirm() says. */
-#define PROOF_MAX_USEC (5 * USEC_PER_SEC)
-/* A person hears of a proof that is tried in vain for so long. */
-#define UNPROVED_USEC USEC_PER_MINUTE
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 
 struct NodeTermination {
@@ -38,11 +37,11 @@ struct NodeTermination {
         usec_t looked_usec;
         NodeDrain *drain;
         TerminationReport *report;
+        PodWarnings *warnings;
         ClaimStatus *status;
         SiblingLook sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
-        usec_t stood_back_usec;  /* loop_now(): since when its agent drains it; 0: it does not */
         StayingVolumes *staying; /* in VOLUMES, where some are attached */
         size_t n_volumes;        /* that are waited for */
         usec_t volumes_moved_usec;
@@ -237,6 +236,10 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         if (r < 0)
                 return r;
 
+        r = pod_warnings_new(context, t->name, &t->warnings);
+        if (r < 0)
+                return r;
+
         termination_report_started(t->report, claim);
         *ret = TAKE_PTR(t);
         return 0;
@@ -251,6 +254,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         sibling_look_done(&t->sibling);
         claim_status_free(t->status);
         termination_report_free(t->report);
+        pod_warnings_free(t->warnings);
         free(t->name);
         free(t->uid);
         free(t->claim_name);
@@ -335,7 +339,7 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
 static bool on_drain_due(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata) {
         NodeTermination *t = userdata;
 
-        return termination_report_due(t->report, pod, at_usec, t->deadline.at_usec);
+        return pod_warnings_tell(t->warnings, pod, at_usec, t->deadline.at_usec);
 }
 
 static void begin_drain(NodeTermination *t) {
@@ -380,37 +384,6 @@ static bool agent_is_draining(NodeTermination *t, const KubeNode *n) {
         if (due != USEC_INFINITY)
                 requeue_at(t, loop_from_wall(t->env->loop, due));
         return true;
-}
-
-/* Its agent evicts its pods, but T is ours: who looks after a pod that is still there hears of it as if we drained. */
-static void warn_of_due(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop), wall = loop_wall(t->env->loop), at;
-        const DrainRules rules = t->rules;
-        DrainContext context = {};
-        const KubePod *pod;
-
-        if (rules.deadline_usec == USEC_INFINITY)
-                return;
-        if (t->stood_back_usec == 0)
-                t->stood_back_usec = now;
-        at = MIN(usec_add(t->stood_back_usec, DRAIN_WARN_USEC),
-                 loop_from_wall(t->env->loop, usec_sub(first_pod_due(t), DRAIN_WARN_USEC)));
-        at = MAX(at, usec_add(t->stood_back_usec, DRAIN_WARN_FIRST_USEC));
-        if (now < at) {
-                requeue_at(t, at);
-                return;
-        }
-        for (HashmapIterator it = {}; on_iterate(&it, &pod, t);)
-                drain_context_add(&context, pod, &rules, wall);
-        for (HashmapIterator it = {}; on_iterate(&it, &pod, t);) {
-                PodPlan p = drain_plan_pod(pod, &rules, &context, false, wall);
-                usec_t due = drain_waits_for(pod, &rules, wall) ? drain_plan_due(pod, &p, &rules, wall) : USEC_INFINITY;
-
-                if (due != USEC_INFINITY && !termination_report_due(t->report, pod, due, rules.deadline_usec)) {
-                        requeue_at(t, usec_add(now, DRAIN_WARN_AGAIN_USEC));
-                        return;
-                }
-        }
 }
 
 /* -- the steps: each returns true if it brought the state forward --------------------------------------- */
@@ -537,10 +510,13 @@ static bool step_load_balancers(NodeTermination *t, const KubeNode *n) {
 
 static bool step_draining(NodeTermination *t, const KubeNode *n) {
         if (!t->drain && !deadline_passed(t) && agent_is_draining(t, n)) {
-                warn_of_due(t);
+                usec_t next = pod_warnings_beside_agent(t->warnings, &t->rules);
+
+                if (next != USEC_INFINITY)
+                        requeue_at(t, next);
                 return false;
         }
-        t->stood_back_usec = 0;
+        pod_warnings_agent_ended(t->warnings);
         begin_drain(t);
         if (!t->drain)
                 return false;
@@ -628,52 +604,6 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
-/* Another Node that says it is this machine is in service, or holds pods that a drain waits for and that its own T has not
- * given up. */
-static bool still_needs_machine(const NodeTermination *t, const KubeNode *other) {
-        usec_t now = loop_wall(t->env->loop);
-        NodeDeadline deadline = NODE_DEADLINE_NONE;
-        DrainRules rules;
-        bool needs;
-
-        if (other->object.meta.deletion_usec == 0)
-                return true;
-        (void) node_deadline_update(&deadline, other, cluster_view_claim_of_node(t->context->view, other), now);
-        rules = node_deadline_rules(&deadline, other, (ProtectedPolicy) t->context->config->protected_policy);
-        needs = !node_deadline_passed(&deadline, now) &&
-                node_pods_count(t->context->view, other->object.meta.name, &rules, now).waited > 0;
-        node_deadline_done(&deadline);
-        return needs;
-}
-
-/* Several Nodes say that they are this machine: it is ended for none of them while one that is not this one needs it. Then
- * the proof decides whose it is, and all go when it is gone. NULL: no other needs it. */
-static const KubeNode *machine_is_shared(const NodeTermination *t, const KubeNode *n) {
-        const KubeNode *other;
-        bool several = false;
-
-        if (n->provider_id)
-                (void) cluster_view_node_of_provider_id(t->context->view, n->provider_id, &several);
-        if (!several)
-                return NULL;
-        for (HashmapIterator it = {};
-             cluster_view_iterate_nodes_of_provider_id(t->context->view, n->provider_id, &it, &other);)
-                if (other != n && still_needs_machine(t, other))
-                        return other;
-        return NULL;
-}
-
-static void report_shared(NodeTermination *t, const KubeNode *n, const KubeNode *other) {
-        _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
-
-        message = strf("Node %s has providerID %s, too, and %s, so its machine is not ended. %s, or end the machine by other means: "
-                       "then all of them go",
-                       other->object.meta.name, strempty(id),
-                       other->object.meta.deletion_usec == 0 ? "is not being deleted" : "still has pods that its drain waits for",
-                       other->object.meta.deletion_usec == 0 ? "Delete the Nodes that are wrong" : "Wait for that drain");
-        termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
-}
-
 /* Which machine is its own, nothing says; the one that it names is not ended for it. */
 static void report_of_another(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
@@ -692,26 +622,20 @@ static bool machine_cannot_come_back(NodeTermination *t, const KubeNode *n) {
         return s == MACHINE_ENDING || s == MACHINE_GONE || (s == MACHINE_MISSING && !kube_node_is_ready(n));
 }
 
-/* Volumes, rate, other Nodes and its turn at the cloud may have taken long, and a cloud that refused; who
- * came meanwhile, a watch may not have told. */
-static void give_word(NodeTermination *t) {
-        usec_t until = USEC_INFINITY;
-
-        if (!machine_end_asks(t->machine))
-                return;
-        if (!deadline_passed(t)) {
-                if (t->drain && !node_drain_confirm(t->drain, PROOF_MAX_USEC))
-                        return;
-                until = usec_add(loop_now(t->env->loop), MACHINE_END_WORD_USEC);
-        }
-        machine_end_confirm(t->machine, until);
+/* After T nothing is waited for, and no proof is asked for. */
+static void confirm_end(NodeTermination *t) {
+        if (deadline_passed(t))
+                machine_end_confirm(t->machine, USEC_INFINITY);
+        else
+                drain_proof_confirm(t->drain, t->machine, loop_now(t->env->loop));
 }
 
 /* What the cloud says against its end is told first, and after T no proof is asked for. */
 static bool lacks_proof(NodeTermination *t) {
-        usec_t since = t->drain ? node_drain_unproven_since(t->drain) : 0, at = usec_add(since, UNPROVED_USEC);
+        usec_t at = drain_proof_overdue(t->drain);
 
-        if (since == 0 || deadline_passed(t) || t->shared || (t->machine && machine_end_problem(t->machine, NULL)))
+        if (at == USEC_INFINITY || deadline_passed(t) || t->shared ||
+            (t->machine && machine_end_problem(t->machine, NULL)))
                 return false;
         if (loop_now(t->env->loop) >= at)
                 return true;
@@ -724,11 +648,7 @@ static void tell_unproved(NodeTermination *t) {
 
         t->unproved = lacks_proof(t);
         if (t->unproved)
-                termination_report_blocked(t->report, t->status, "DrainUnproved",
-                                           "no pod of the node is in view, but for a minute no list of its pods has proved "
-                                           "that none is left: the API server refuses the list, takes longer than 15 s, or "
-                                           "shows pods that the watch has not brought. Look at the API server, and at what "
-                                           "the coordinator may do there");
+                termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message);
         else if (before && !t->shared)
                 termination_report_unblocked(t->report, t->status);
 }
@@ -763,10 +683,12 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 drain_again(t);
                 return true;
         }
-        other = machine_is_shared(t, n);
+        other = shared_machine_needed_by(t->context, n);
         t->shared = other && machine_end_hold(t->machine);
         if (t->shared) {
-                report_shared(t, n, other);
+                _cleanup_free_ char *message = shared_machine_message(n, other);
+
+                termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
                 look_at_machine(t);
                 return false;
         }
@@ -780,7 +702,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
         t->rate_taken = true;
         machine_end_terminate(t->machine);
-        give_word(t);
+        confirm_end(t);
         return false;
 }
 

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "hashmap.h"
 #include "late-status.h"
 #include "log-catalog.h"
 #include "log.h"
@@ -23,7 +22,6 @@ struct TerminationReport {
         const char *no_deadline; /* a sentence: its claim sets none; NULL: it does */
         bool draining_told, rate_told, expired_told;
         char *blocked_reason, *blocked_message;
-        Hashmap *due_told; /* usec_t: the T that was told of on this pod, by uid */
         LateStatus *node_status; /* its conditions */
         Timer *drained; /* runs while an Event says that it is drained, or the next one does along */
 };
@@ -58,9 +56,6 @@ int termination_report_new(const TerminationContext *context, const char *node, 
         r->log = context->env->log;
         if (free_and_strdup(&r->node, node) < 0 || free_and_strdup(&r->uid, uid) < 0)
                 return -ENOMEM;
-        k = hashmap_new(0, &r->due_told);
-        if (k < 0)
-                return k;
         k = late_status_new(&o, &r->node_status);
         if (k < 0)
                 return k;
@@ -76,26 +71,12 @@ TerminationReport *termination_report_free(TerminationReport *r) {
                 return NULL;
         late_status_free(r->node_status);
         timer_free(r->drained);
-        hashmap_free_with(r->due_told, mfree);
         free(r->node);
         free(r->uid);
         free(r->blocked_reason);
         free(r->blocked_message);
         free(r);
         return NULL;
-}
-
-static void note_due_told(TerminationReport *r, const char *uid, usec_t deadline_usec) {
-        usec_t *told = hashmap_get(r->due_told, uid);
-
-        if (!told) {
-                told = new0(usec_t, 1);
-                if (!told || hashmap_put(r->due_told, uid, told) < 0) {
-                        free(told);
-                        return; /* it may be told twice */
-                }
-        }
-        *told = deadline_usec;
 }
 
 static EventObject node_object(const TerminationReport *r) {
@@ -190,28 +171,6 @@ static void report_blocked_pod(TerminationReport *r, const KubePod *pod, const D
                   "Node %s waits for %s", r->node, strempty(text));
         event_record(r->context->recorder, &o, EVENT_WARNING, "DrainBlocked", "This node waits for %s",
                      strempty(text));
-}
-
-bool termination_report_due(TerminationReport *r, const KubePod *pod, usec_t at_usec, usec_t deadline_usec) {
-        EventObject o = event_object(&pod->object);
-        char when[RFC3339_MAX], end[RFC3339_MAX];
-        const usec_t *told = hashmap_get(r->due_told, pod->object.meta.uid);
-        usec_t at;
-
-        if (told && *told == deadline_usec)
-                return true;
-        if (!token_bucket_take(r->context->warnings, loop_now(r->context->env->loop), &at))
-                return false;
-        note_due_told(r, pod->object.meta.uid, deadline_usec);
-        rfc3339_format(at_usec, when);
-        rfc3339_format(deadline_usec, end);
-        event_record(r->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
-                     "Node %s is being removed and goes at %s: if this pod is still there at %s it is "
-                     "deleted, with "
-                     "what is left of its grace of %" PRIi64
-                     " s. No PodDisruptionBudget and no opt-out holds it then",
-                     r->node, end, when, pod->grace_sec);
-        return true;
 }
 
 static void report_deleted_pod(TerminationReport *r, const KubePod *pod, usec_t deadline_usec) {

@@ -24,9 +24,6 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
 void termination_report_draining(TerminationReport *r); /* once in each drain; told again it does nothing */
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
                             const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);
-/* Beforehand, on the pod, once for each pod and T: T (deadline_usec) ends it at at_usec, wall clock. False: too many are
- * told now, ask again. */
-bool termination_report_due(TerminationReport *r, const KubePod *pod, usec_t at_usec, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
 void termination_report_drains_again(TerminationReport *r, ClaimStatus *s); /* a pod came since */
 /* left: that were waited for in vain; staying: of pods that stay. */
