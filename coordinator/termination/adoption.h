@@ -23,7 +23,7 @@
  * are proved at the first look while the instance runs.
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 #include "object-writes.h"
 #include "release.h"
 

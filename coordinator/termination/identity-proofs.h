@@ -13,7 +13,7 @@
  *                         UNPROVED
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 
 typedef enum IdentityProofState {
         IDENTITY_PROOF_NONE,    /* nothing is to be proved, or it is kept already */

@@ -9,10 +9,10 @@
 #include "marks.h"
 #include "node-deadline.h"
 #include "node-pods.h"
+#include "node-volumes.h"
 #include "pod-warnings.h"
 #include "shared-machine.h"
 #include "sibling-look.h"
-#include "staying-volumes.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -21,8 +21,6 @@
 
 /* between looks at the cloud while the Node is not Ready */
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
-/* A driver may hang, and whose volume it is may not be known: not waited for longer. */
-#define VOLUMES_SILENCE_USEC (2 * USEC_PER_MINUTE)
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 
 struct NodeTermination {
@@ -42,9 +40,7 @@ struct NodeTermination {
         SiblingLook sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
-        StayingVolumes *staying; /* in VOLUMES, where some are attached */
-        size_t n_volumes;        /* that are waited for */
-        usec_t volumes_moved_usec;
+        NodeVolumes volumes; /* in VOLUMES */
         usec_t finishing_usec; /* loop_now(): since when it is */
         bool rate_taken, step_again, stepping;
         bool shared;   /* several Nodes have its providerID */
@@ -100,7 +96,7 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
             to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
                 t->drain = node_drain_free(t->drain);
-        t->staying = staying_volumes_free(t->staying);
+        node_volumes_done(&t->volumes);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
         termination_report_phase(t->report, state_table[from], state_table[to], reason);
@@ -213,7 +209,7 @@ int node_termination_new(const TerminationContext *context, const KubeNode *node
         t->deadline = NODE_DEADLINE_NONE;
         t->rules = node_deadline_rules(&t->deadline, node, (ProtectedPolicy) context->config->protected_policy);
         t->begun_usec = node_termination_begun(node, loop_wall(t->env->loop));
-        t->volumes_moved_usec = t->agent.moved_usec = loop_now(t->env->loop);
+        t->agent.moved_usec = loop_now(t->env->loop);
 
         claim = cluster_view_claim_of_node(context->view, node);
         if (free_and_strdup(&t->name, node->object.meta.name) < 0 ||
@@ -249,7 +245,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         if (!t)
                 return NULL;
         node_drain_free(t->drain);
-        staying_volumes_free(t->staying);
+        node_volumes_done(&t->volumes);
         machine_end_free(t->machine);
         sibling_look_done(&t->sibling);
         claim_status_free(t->status);
@@ -524,7 +520,7 @@ static bool step_draining(NodeTermination *t, const KubeNode *n) {
         switch (node_drain_state(t->drain)) {
         case NODE_DRAIN_DRAINED:
                 termination_report_drained(t->report, t->status);
-                t->volumes_moved_usec = loop_now(t->env->loop);
+                node_volumes_begin(&t->volumes, loop_now(t->env->loop));
                 node_termination_set_state(t, NODE_TERMINATION_VOLUMES,
                                            "one consistent list shows no pod to wait for");
                 return true;
@@ -557,50 +553,30 @@ static void on_staying_changed(void *userdata) {
         node_termination_step(userdata);
 }
 
-/* Those that are attached, without those of pods that stay there. */
-static size_t count_volumes(NodeTermination *t, size_t *ret_staying) {
-        const KubeVolumeAttachment *v;
-        size_t n = 0;
-
-        *ret_staying = 0;
-        for (HashmapIterator it = {}; cluster_view_iterate_volumes(t->context->view, t->name, &it, &v);)
-                if (t->staying && staying_volumes_has(t->staying, v->pv_name))
-                        (*ret_staying)++;
-                else
-                        n++;
-        return n;
-}
-
 static void look_for_staying(NodeTermination *t) {
-        if (!t->staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
-                                               on_staying_changed, t, &t->staying) < 0)
+        if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
+                                                       on_staying_changed, t, &t->volumes.staying) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
 }
 
 static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
-        size_t staying, count;
 
         if (pod_came(t)) {
                 drain_again(t);
                 return true;
         }
-        count = count_volumes(t, &staying);
-        if (count != t->n_volumes) {
-                t->n_volumes = count;
-                t->volumes_moved_usec = now;
-        }
-        until = usec_add(t->volumes_moved_usec, VOLUMES_SILENCE_USEC);
-        if (count > 0 && now < until && !deadline_passed(t)) {
+        until = node_volumes_update(&t->volumes, t->context->view, t->name, now);
+        if (now < until && !deadline_passed(t)) {
                 look_for_staying(t);
                 requeue_at(t, until);
                 return false;
         }
-        termination_report_volumes(t->report, t->status, count, staying);
+        termination_report_volumes(t->report, t->status, t->volumes.n_waited, t->volumes.n_staying);
         node_termination_set_state(t, NODE_TERMINATION_TERMINATING,
-                                   count > 0     ? "its volumes have had their time"
-                                   : staying > 0 ? "no volume is attached but those of pods that stay"
-                                                 : "no volume is attached");
+                                   t->volumes.n_waited > 0    ? "its volumes have had their time"
+                                   : t->volumes.n_staying > 0 ? "no volume is attached but those of pods that stay"
+                                                              : "no volume is attached");
         return true;
 }
 
@@ -902,7 +878,7 @@ void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_
                 b = node_drain_blockers(t->drain, &n);
         for (size_t i = 0; i < n; i++)
                 blocked_by_pod(b + i, loop_wall(t->env->loop), ret);
-        if (t->state == NODE_TERMINATION_VOLUMES && t->n_volumes > 0)
+        if (t->state == NODE_TERMINATION_VOLUMES && t->volumes.n_waited > 0)
                 ret[BLOCKED_BY_VOLUMES_ATTACHED] = true;
         if (machine)
                 ret[blocked_by_from_reason(machine)] = true;

@@ -2,12 +2,8 @@
 #pragma once
 
 /*
- * termination/: adoption of a pool's nodes, the end of one node, release, orphans. Calls cluster/, cloud/,
- * shared/drain; is driven by the coordinator's work queue.
- *
- * node-termination.c: the end of one managed Node, from its deletionTimestamp to its last finalizer (seed
- * 000, seed 002; design.md section 5). The state lives in the API objects; this object is what one leader
- * knows in between, and is built anew by the next.
+ * The end of one managed Node, from its deletionTimestamp to its last finalizer. The state lives in the API objects;
+ * this object is what one leader knows in between, and is built anew by the next.
  *
  *   CHECKING --its machine is gone (machine-end.h), Node not Ready------------------------> FINISHING
  *      |
@@ -17,22 +13,19 @@
  *         ^--------a pod was bound to it----+--(not accepted yet)--+
  *      FINISHING --finalizers off--> DONE
  *
- *   An interruption, the agent's word that the machine ends, waits for no protected pod: PROTECTED goes on,
+ *   An interruption, which the agent reports and which ends the machine, waits for no protected pod: PROTECTED goes on,
  *   and DRAINING evicts them with the others.
  *
- *   At T (claim's deletionTimestamp + TGP, or an earlier notice) PROTECTED .. VOLUMES go on to TERMINATING,
- *   whatever is left. A cloud that cannot say or will not, a machine that nothing proves to be this Node's, or that
- *   another Node calls its own and still needs, or that is another Node's by name: stays in TERMINATING, with the condition vesper.sh/TerminationBlocked, retried for ever.
+ *   At T (node-deadline.h) PROTECTED .. VOLUMES go on to TERMINATING, whatever is left.
+ *
+ *   TERMINATING lasts, with the condition vesper.sh/TerminationBlocked and retried for ever, while the cloud cannot say
+ *   or refuses, while nothing proves that the machine is this Node's (machine-end.h), while another Node calls it its own
+ *   and still needs it (shared-machine.h), and while nothing proves that no pod is left (drain-proof.h). It also lasts
+ *   where the machine is another Node's by name: then a person has to act.
  */
 
 #include "blocked-by.h"
-#include "cloud.h"
-#include "cluster-view.h"
-#include "coordinator-config.h"
-#include "event-recorder.h"
-#include "metrics.h"
-#include "node-drain.h"
-#include "object-writes.h"
+#include "termination-context.h"
 
 typedef enum NodeTerminationState {
         NODE_TERMINATION_CHECKING,
@@ -49,31 +42,6 @@ typedef enum NodeTerminationState {
 } NodeTerminationState;
 
 const char *node_termination_state_to_string(NodeTerminationState s); /* the claim's phase: "Draining" */
-
-/* What every termination of one leader shares. Borrowed by each. */
-typedef struct TerminationContext {
-        Env *env;
-        const CoordinatorConfig *config;
-        KubeClient *client;
-        ClusterView *view;
-        Evictor *evictor;
-        ObjectWrites *writes;
-        CloudProvider *provider;
-        EventRecorder *recorder;
-        Metrics *metrics;
-        HttpGuard guard; /* the leader's */
-        /* Please reconcile this node again at that time (loop_now()). */
-        void (*requeue)(const char *node, usec_t at_usec, void *userdata);
-        /* A pod of a node that is being removed begins to go, as the answer to us says: its changes are
-         * awaited from now on. No step inside. */
-        void (*moved)(void *userdata);
-        void *userdata;
-        struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
-        struct TokenBucket *progress;   /* writes of pods left, over all claims */
-        struct TokenBucket *tales;      /* Events about pods that went as they should */
-        struct TokenBucket *warnings;   /* Events about pods that a deadline will end */
-        struct TokenBucket *milestones; /* Events of their own about nodes that are drained */
-} TerminationContext;
 
 typedef struct NodeTermination NodeTermination;
 

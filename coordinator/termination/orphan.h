@@ -19,7 +19,7 @@
  *                                                  an instance that was never proved to be this Node's
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 #include "object-writes.h"
 #include "release.h"
 

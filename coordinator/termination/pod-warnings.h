@@ -8,7 +8,7 @@
  * through here, at the same times. Too many at once wait (TerminationContext.warnings).
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 
 typedef struct PodWarnings PodWarnings;
 

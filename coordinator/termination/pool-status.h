@@ -9,7 +9,7 @@
  * those of its claims.
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 #include "object-writes.h"
 
 /* Level-triggered; for a pool that is or is not being deleted. key: of the queue, for when to look again.

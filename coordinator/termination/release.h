@@ -15,7 +15,7 @@
  * usual.
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 #include "object-writes.h"
 
 typedef struct Release Release;

@@ -8,7 +8,7 @@
  * when it is gone. Reads the view, changes nothing.
  */
 
-#include "node-termination.h"
+#include "termination-context.h"
 
 /* The first other Node that needs the machine of this one; NULL: none does. Borrowed from the view. */
 const KubeNode *shared_machine_needed_by(const TerminationContext *context, const KubeNode *n);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * termination/: adoption of a pool's nodes, the end of one node, release, orphans. Calls cluster/, cloud/,
+ * shared/drain; is driven by the coordinator's work queue.
+ *
+ * What all of them share while one leader leads. Borrowed by each.
+ */
+
+#include "cloud.h"
+#include "cluster-view.h"
+#include "coordinator-config.h"
+#include "event-recorder.h"
+#include "evictor.h"
+#include "metrics.h"
+#include "object-writes.h"
+
+typedef struct TerminationContext {
+        Env *env;
+        const CoordinatorConfig *config;
+        KubeClient *client;
+        ClusterView *view;
+        Evictor *evictor;
+        ObjectWrites *writes;
+        CloudProvider *provider;
+        EventRecorder *recorder;
+        Metrics *metrics;
+        HttpGuard guard; /* the leader's */
+        /* Please reconcile this node again at that time (loop_now()). */
+        void (*requeue)(const char *node, usec_t at_usec, void *userdata);
+        /* A pod of a node that is being removed begins to go, as the answer to us says: its changes are
+         * awaited from now on. No step inside. */
+        void (*moved)(void *userdata);
+        void *userdata;
+        struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *progress;   /* writes of pods left, over all claims */
+        struct TokenBucket *tales;      /* Events about pods that went as they should */
+        struct TokenBucket *warnings;   /* Events about pods that a deadline will end */
+        struct TokenBucket *milestones; /* Events of their own about nodes that are drained */
+} TerminationContext;
