@@ -68,10 +68,8 @@ bool pod_warnings_tell(PodWarnings *w, const KubePod *pod, usec_t at_usec, usec_
         rfc3339_format(at_usec, when);
         rfc3339_format(deadline_usec, end);
         event_record(w->context->recorder, &o, EVENT_WARNING, "DeletionAtDeadline",
-                     "Node %s is being removed and goes at %s: if this pod is still there at %s it is "
-                     "deleted, with "
-                     "what is left of its grace of %" PRIi64
-                     " s. No PodDisruptionBudget and no opt-out holds it then",
+                     "Node %s is being removed and goes at %s: if this pod is still there at %s it is deleted, "
+                     "with what is left of its grace of %" PRIi64 " s. No PodDisruptionBudget and no opt-out holds it then",
                      w->node, end, when, pod->grace_sec);
         return true;
 }
@@ -87,9 +85,8 @@ usec_t pod_warnings_beside_agent(PodWarnings *w, const DrainRules *rules) {
                 return USEC_INFINITY;
         if (w->agent_drains_since == 0)
                 w->agent_drains_since = now;
-        at = MIN(usec_add(w->agent_drains_since, DRAIN_WARN_USEC),
-                 loop_from_wall(loop, usec_sub(node_pods_first_due(view, w->node, rules, wall), DRAIN_WARN_USEC)));
-        at = MAX(at, usec_add(w->agent_drains_since, DRAIN_WARN_FIRST_USEC));
+        at = drain_plan_warn_at(w->agent_drains_since,
+                                loop_from_wall(loop, node_pods_first_due(view, w->node, rules, wall)));
         if (now < at)
                 return at;
         for (HashmapIterator it = {}; cluster_view_iterate_pods(view, w->node, &it, &pod);)

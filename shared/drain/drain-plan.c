@@ -3,6 +3,9 @@
 
 #include "strv.h"
 
+#define WARN_USEC (5 * USEC_PER_SEC)
+#define WARN_FIRST_USEC USEC_PER_SEC
+
 static const char *const action_table[_POD_ACTION_MAX] = {
         [POD_ACTION_NONE] = "none",   [POD_ACTION_WAIT] = "wait",     [POD_ACTION_HOLD] = "hold",
         [POD_ACTION_EVICT] = "evict", [POD_ACTION_DELETE] = "delete",
@@ -188,4 +191,10 @@ usec_t drain_plan_due(const KubePod *pod, const PodPlan *plan, const DrainRules 
                  pod->object.meta.deletion_usec > usec_add(deadline, USEC_PER_SEC))
                 due = usec_sub(deadline, USEC_PER_SEC); /* its grace is cut, but not yet: drain-plan.h */
         return due > wall_now_usec ? due : USEC_INFINITY;
+}
+
+usec_t drain_plan_warn_at(usec_t met_usec, usec_t due_usec) {
+        usec_t at = MIN(usec_add(met_usec, WARN_USEC), usec_sub(due_usec, WARN_USEC));
+
+        return MAX(at, usec_add(met_usec, WARN_FIRST_USEC));
 }

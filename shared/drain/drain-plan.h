@@ -68,10 +68,9 @@ PodPlan drain_plan_pod(const KubePod *pod, const DrainRules *rules, const DrainC
 /* Wall clock: when T ends this pod by that plan of it, if it is still there then; USEC_INFINITY: T does not, or is doing so
  * now. */
 usec_t drain_plan_due(const KubePod *pod, const PodPlan *plan, const DrainRules *rules, usec_t wall_now_usec);
-/* A pod that T will end is warned of so long after it was first found on the node, or so long before its end where that is
- * sooner; but not before the second has gone by in which it may have left. */
-#define DRAIN_WARN_USEC (5 * USEC_PER_SEC)
-#define DRAIN_WARN_FIRST_USEC USEC_PER_SEC
+/* When people are warned that a pod is due then: 5 s after it was met on the node, or 5 s before it is due where that is
+ * sooner; but not before the second has gone by in which it may have left. All by one clock. */
+usec_t drain_plan_warn_at(usec_t met_usec, usec_t due_usec);
 /* Too many were warned of: asked again so much later. */
 #define DRAIN_WARN_AGAIN_USEC (3 * USEC_PER_SEC)
 /* A grace comes from outside: it saturates. */

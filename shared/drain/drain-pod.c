@@ -351,16 +351,12 @@ static void drain_pod_tell_due(DrainPod *dp, const PodPlan *p, usec_t wall_now) 
         NodeDrain *d = dp->drain;
         usec_t due = drain_pod_due(dp, p, wall_now), now = loop_now(d->env->loop), at;
 
-        if (!d->handler.on_due || due == USEC_INFINITY || dp->due_told_for == d->rules.deadline_usec)
+        if (!d->handler.on_due || due == USEC_INFINITY)
                 return;
-        at = MIN(usec_add(dp->met_usec, DRAIN_WARN_USEC),
-                 loop_from_wall(d->env->loop, usec_sub(due, DRAIN_WARN_USEC)));
-        at = MAX(at, usec_add(dp->met_usec, DRAIN_WARN_FIRST_USEC));
+        at = drain_plan_warn_at(dp->met_usec, loop_from_wall(d->env->loop, due));
         if (now < at)
                 timer_arm_earlier(d->timer, at);
-        else if (d->handler.on_due(d, drain_pod_known(dp), due, d->handler.userdata))
-                dp->due_told_for = d->rules.deadline_usec;
-        else
+        else if (!d->handler.on_due(d, drain_pod_known(dp), due, d->handler.userdata))
                 timer_arm_earlier(d->timer, usec_add(now, DRAIN_WARN_AGAIN_USEC));
 }
 

@@ -40,8 +40,7 @@ typedef struct DrainPod {
         const char *reason; /* static */
         char *detail, *message;
         usec_t since_usec;
-        usec_t met_usec;     /* loop_now(): when the drain met it */
-        usec_t due_told_for; /* the T that on_due was told of; 0: none */
+        usec_t met_usec; /* loop_now(): when the drain met it */
 } DrainPod;
 
 struct NodeDrain {

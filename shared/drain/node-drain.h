@@ -68,9 +68,9 @@ typedef struct NodeDrainHandler {
         /* report is NULL for GONE and DELETED. May be NULL. */
         void (*on_pod)(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
                        const EvictionReport *report, void *userdata);
-        /* T will end this pod: still there at at_usec (wall clock) it is deleted, or its grace is cut. Comes
-         * once for each pod and T, 5 s after the drain met the pod, or sooner where less is left. False: not
-         * now, ask again in a few seconds. May be NULL. */
+        /* T will end this pod: still there at at_usec (wall clock) it is deleted, or its grace is cut. Comes from
+         * drain_plan_warn_at() on, each time that the drain looks at the pod: the handler remembers whom it has
+         * warned of which T. False: not now, ask again in a few seconds. May be NULL. */
         bool (*on_due)(NodeDrain *d, const KubePod *pod, usec_t at_usec, void *userdata);
         /* The PDB that matches this pod, borrowed, or NULL (nobody knows, or none). May be NULL: never
          * known. */
