@@ -23,6 +23,8 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 
+#define END_IS_RETRIED "The node is kept, and its end is tried again"
+
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
@@ -587,7 +589,7 @@ static void report_of_another(NodeTermination *t, const KubeNode *n) {
         message = strf("its providerID %s names the machine of another Node, which is not ended for this one. End this Node's "
                        "own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
                        strempty(id));
-        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message));
+        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), "The node is kept");
 }
 
 /* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
@@ -624,7 +626,8 @@ static void tell_unproved(NodeTermination *t) {
 
         t->unproved = lacks_proof(t);
         if (t->unproved)
-                termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message);
+                termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message,
+                                           END_IS_RETRIED);
         else if (before && !t->shared)
                 termination_report_unblocked(t->report, t->status);
 }
@@ -664,7 +667,8 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         if (t->shared) {
                 _cleanup_free_ char *message = shared_machine_message(n, other);
 
-                termination_report_blocked(t->report, t->status, "MachineShared", strempty(message));
+                termination_report_blocked(t->report, t->status, "MachineShared", strempty(message),
+                                           END_IS_RETRIED);
                 look_at_machine(t);
                 return false;
         }
@@ -837,7 +841,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
                 return;
         problem = machine_end_problem(m, &reason);
         if (problem)
-                termination_report_blocked(t->report, t->status, reason, problem);
+                termination_report_blocked(t->report, t->status, reason, problem, END_IS_RETRIED);
         else if (!t->unproved)
                 termination_report_unblocked(t->report, t->status);
 }

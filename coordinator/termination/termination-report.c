@@ -335,12 +335,9 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
                                            "the machine is gone or cannot come back");
 }
 
-void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
-                                const char *message) {
+void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
+                                const char *next) {
         const char *stop = endswith(message, ".") ? "" : ".";
-        /* Which machine to ask for is not known there. */
-        const char *next = streq(reason, "MachineOfAnother") ? "The node is kept"
-                                                             : "The node is kept, and its end is tried again";
         EventObject o = node_object(r);
 
         if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))

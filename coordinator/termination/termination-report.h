@@ -31,9 +31,10 @@ void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t lef
 /* T has passed; names what is left. drain NULL: nothing was begun. */
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain);
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);
-/* reason: static, PascalCase. Said again only when it changes. */
-void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason,
-                                const char *message);
+/* reason: static, PascalCase. next: a sentence without its full stop: what vesper does now. Said again only when reason or
+ * message changes. */
+void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
+                                const char *next);
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s);
 const char *termination_report_blocked_reason(const TerminationReport *r); /* NULL: it is not */
 void termination_report_rate_limited(TerminationReport *r);
