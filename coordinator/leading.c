@@ -167,6 +167,12 @@ static void mark_all(Leading *l) {
                 mark(l, "pool", pool->object.meta.name, 0);
 }
 
+static void on_view_is_old(const KubeKind *kind, void *userdata) {
+        Leading *l = userdata;
+
+        cluster_view_distrust(l->o.view, kind);
+}
+
 static int make_rooms(Leading *l) {
         EvictorOptions evictor = { .guard = l->o.guard,
                                    .window_start = l->o.config->evictions_at_once,
@@ -194,6 +200,7 @@ static int make_rooms(Leading *l) {
         r = object_writes_new(l->o.client, l->queue, l->o.guard, &l->writes);
         if (r < 0)
                 return r;
+        object_writes_set_view_is_old(l->writes, on_view_is_old, l);
         l->context = (TerminationContext){
                 .env = l->env,
                 .config = l->o.config,

@@ -358,6 +358,12 @@ void cluster_view_kick(ClusterView *v) {
                 informer_kick(v->informers[k]);
 }
 
+void cluster_view_distrust(ClusterView *v, const KubeKind *kind) {
+        for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
+                if (view_kinds[k] == kind)
+                        informer_distrust(v->informers[k]);
+}
+
 /* -- reading -------------------------------------------------------------------------------------------- */
 
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name) {

@@ -39,6 +39,8 @@ bool cluster_view_healthy(const ClusterView *v); /* all watches stand */
 size_t cluster_view_n_nodes(const ClusterView *v);
 size_t cluster_view_n_claims(const ClusterView *v);
 void cluster_view_kick(ClusterView *v); /* the network came back */
+/* What is seen of this kind is refused as old: informer_distrust(). */
+void cluster_view_distrust(ClusterView *v, const KubeKind *kind);
 
 /* All borrowed until the next loop iteration; NULL if absent. */
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name);

@@ -11,6 +11,9 @@
  * moment. */
 #define CONFLICT_USEC (500 * USEC_PER_MSEC)
 
+/* So many in a row, on a state of which the view has brought no newer one: the view is old. */
+#define CONFLICTS_MAX 3u
+
 /* What was done, and is not seen after so long, is not there any more, as after etcd was restored from a backup: no watch
  * is that late. */
 #define SEEN_USEC (10 * USEC_PER_MINUTE)
@@ -42,6 +45,7 @@ typedef struct Write {
         usec_t done_usec;
         bool gone;   /* the object is: nothing is to be remembered */
         bool urgent; /* remembered when it fails, too: */
+        unsigned n_conflicts; /* in a row, on `state` */
         Backoff backoff;
         usec_t not_before_usec;
         bool failing, moved_on; /* moved on: on another state at once */
@@ -54,6 +58,8 @@ struct ObjectWrites {
         HttpGuard guard;
         Hashmap *map; /* Written by its key; never with an empty list */
         size_t n_in_flight;
+        view_is_old_t view_is_old;
+        void *userdata; /* of view_is_old */
         Hashmap *waiting; /* keys to be reconciled once there is room; none while nothing is in flight */
 };
 
@@ -97,6 +103,11 @@ int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWr
 
         *ret = TAKE_PTR(w);
         return 0;
+}
+
+void object_writes_set_view_is_old(ObjectWrites *w, view_is_old_t view_is_old, void *userdata) {
+        w->view_is_old = view_is_old;
+        w->userdata = userdata;
 }
 
 ObjectWrites *object_writes_free(ObjectWrites *w) {
@@ -214,6 +225,7 @@ static bool is_fine(const Write *x, const ApiError *error) {
 static void succeeded(ObjectWrites *w, Write *x, const char *reconcile_key) {
         x->done = true;
         x->done_usec = loop_now(w->env->loop);
+        x->n_conflicts = 0;
         backoff_reset(&x->backoff);
         work_queue_forget(w->queue, reconcile_key);
         (void) work_queue_add(w->queue, reconcile_key);
@@ -239,6 +251,11 @@ static void failed(ObjectWrites *w, Write *x, const char *reconcile_key, const A
                 (void) work_queue_retry(w->queue, reconcile_key);
         if (moved_on && x->urgent) /* the view may know already */
                 (void) work_queue_add(w->queue, reconcile_key);
+        if (!moved_on || ++x->n_conflicts < CONFLICTS_MAX)
+                return;
+        x->n_conflicts = 0;
+        if (w->view_is_old)
+                w->view_is_old(x->object->kind, w->userdata);
 }
 
 static void on_done(const KubeReply *reply, void *userdata) {
@@ -258,7 +275,7 @@ static void on_done(const KubeReply *reply, void *userdata) {
                 failed(w, x, reconcile_key, error);
         else
                 succeeded(w, x, reconcile_key);
-        if (x->gone || (error && !x->urgent))
+        if (x->gone || (error && !x->urgent && error->http != 409)) /* conflicts are counted */
                 forget(w, x);
 }
 
@@ -304,6 +321,8 @@ static int write_get(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
                 }
                 list_append(&x->object->list, &x->list);
         }
+        if (!streq_ptr(x->state, o->state))
+                x->n_conflicts = 0;
         x->done = false;
         x->urgent = o->urgent;
         x->written = o->written;

@@ -37,10 +37,17 @@ typedef struct ObjectWrite {
         void *userdata;
 } ObjectWrite;
 
+/* Writes on what is in view of this kind are refused as decided on an old state, three in a row on the same one, so the view
+ * is what is old. */
+typedef void (*view_is_old_t)(const KubeKind *kind, void *userdata);
+
 /* Client and queue are borrowed. */
 int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWrites **ret);
 ObjectWrites *object_writes_free(ObjectWrites *w); /* calls under way are dropped */
 DEFINE_FREEP(ObjectWrites, object_writes_free);
+
+/* NULL (the default): nobody is told. */
+void object_writes_set_view_is_old(ObjectWrites *w, view_is_old_t view_is_old, void *userdata);
 
 /* May this write be sent now? False: one is under way, or it has been done on this state. */
 bool object_writes_may(ObjectWrites *w, const ObjectWrite *o);

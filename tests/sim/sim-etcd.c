@@ -53,6 +53,24 @@ static void test_node_finishes(void **state) {
         }
 }
 
+/* Watches from versions that the restored etcd has not reached tell nothing. That the view is old shows in writes on the node
+ * and its claim that are refused, long before the silence does. */
+static void test_old_view(void **state) {
+        (void) state;
+
+        for (unsigned seed = 1; seed <= 4; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = NULL;
+                SimOptions o = usual;
+
+                o.tgp_sec = 60; /* pods are not written: that their watch is mute shows later */
+                w = settled_world(seed, &o);
+                sim_restore_plan(w, SIM_RESTORE_PLAIN, 5 * SEC);
+                sim_world_delete_node(w, 0);
+                require_within(w, 120, is_gone, 0);
+                require_within(w, 120, claim_is_released, 0);
+        }
+}
+
 /* An agent would drain its node for a notice, budgets hold it up, and its marks do not stand there any more. */
 static void test_notice(void **state) {
         (void) state;
@@ -82,6 +100,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_node_goes),
                 cmocka_unit_test(test_node_finishes),
+                cmocka_unit_test(test_old_view),
                 cmocka_unit_test(test_notice),
         };
         return cmocka_run_group_tests_name("sim-etcd", tests, NULL, NULL);

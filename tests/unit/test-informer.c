@@ -897,6 +897,45 @@ static void test_connection_cut(void **state) {
         assert_trace(r, "up");
 }
 
+/* Its owner's writes are refused as old, and the watch says nothing: a list does. */
+static void test_distrusted(void **state) {
+        _cleanup_(rig_freep) Rig *r = rig_new();
+        _cleanup_(informer_freep) Informer *i = NULL;
+        (void) state;
+
+        rig_answer(r, 200, LIST("10", OBJECT("a", "10")));
+        rig_stream(r, "");
+        rig_answer(r, 200, LIST("5", OBJECT("a", "4")));
+        rig_stream(r, "");
+        i = informer_start(r, &node_kind, NULL);
+        informer_distrust(i);
+        rig_run_for(r, 59 * USEC_PER_SEC);
+        assert_trace(r, "list +a@10 up synced watch@10");
+
+        print_message("  not within a minute of the last list\n");
+        informer_distrust(i);
+        rig_run_for(r, 2 * USEC_PER_SEC);
+        assert_trace(r, "");
+        informer_distrust(i);
+        informer_distrust(i);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "list ~a@10>4 watch@5");
+        informer_distrust(i);
+        rig_run_for(r, USEC_PER_SEC);
+        assert_trace(r, "");
+
+        print_message("  where the next watch is waited for, the list comes first\n");
+        rig_run_for(r, USEC_PER_MINUTE);
+        rig_answer_later(r, 503, "20");
+        rig_answer(r, 200, LIST("6", OBJECT("a", "6")));
+        rig_stream(r, "");
+        rig_run_for(r, 100 * USEC_PER_SEC);
+        assert_trace(r, "watch@5 down");
+        informer_distrust(i);
+        rig_run_for(r, USEC_PER_MINUTE);
+        assert_trace(r, "list ~a@4>6 up watch@6");
+}
+
 /* -- kick, selectors, end ------------------------------------------------------------------------------- */
 
 static void test_kick(void **state) {
@@ -1124,6 +1163,7 @@ int main(void) {
                 cmocka_unit_test(test_forgiven),
                 cmocka_unit_test(test_short_watches_back_off),
                 cmocka_unit_test(test_connection_cut),
+                cmocka_unit_test(test_distrusted),
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_kick_forgives),
                 cmocka_unit_test(test_kick_of_a_young_list),

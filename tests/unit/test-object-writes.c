@@ -161,6 +161,43 @@ static void test_conflict(void **state) {
         bench_done(&b);
 }
 
+static void on_view_is_old(const KubeKind *kind, void *userdata) {
+        unsigned *n = userdata;
+
+        assert_ptr_equal(kind, &kube_node_kind);
+        ++*n;
+}
+
+/* Refused again and again on a state of which no newer one comes: the owner of the view is told, and told again. */
+static void test_view_is_old(void **state) {
+        (void) state;
+
+        for (int urgent = 0; urgent < 2; urgent++) {
+                unsigned n_told = 0;
+                Bench b;
+
+                print_message("  %s\n", urgent ? "urgent" : "not urgent");
+                bench_init(&b);
+                for (int i = 0; i < 100; i++)
+                        rig_answer(b.rig, 409, "{}");
+                object_writes_set_view_is_old(b.writes, on_view_is_old, &n_told);
+                for (int i = 0; i < 6; i++) {
+                        assert_int_equal(n_told, i / 3);
+                        assert_int_equal(patch(&b, "1", urgent), 1);
+                        rig_run_for(b.rig, 600 * MSEC);
+                }
+                assert_int_equal(n_told, 2);
+
+                print_message("    but not where the view goes on\n");
+                for (int i = 0; i < 9; i++) {
+                        assert_int_equal(patch(&b, i % 2 == 0 ? "2" : "3", urgent), 1);
+                        rig_run_for(b.rig, 600 * MSEC);
+                }
+                assert_int_equal(n_told, 2);
+                bench_done(&b);
+        }
+}
+
 /* An adoption of very many nodes does not hold up a removal. */
 static void test_room(void **state) {
         char names[40][8];
@@ -191,6 +228,7 @@ int main(void) {
                 cmocka_unit_test(test_done_and_never_seen),
                 cmocka_unit_test(test_urgent_backoff),
                 cmocka_unit_test(test_conflict),
+                cmocka_unit_test(test_view_is_old),
                 cmocka_unit_test(test_room),
         };
 

@@ -19,7 +19,8 @@
  *
  * An etcd that is restored from a backup has not reached the versions that were seen before. A list, or the next
  * page of one, is told so (ResourceVersionTooLarge); a watch from there is not: it hears nothing, no bookmark
- * either. So where watches have stood for long, and brought nothing, a list follows.
+ * either. So where watches have stood for long, and brought nothing, a list follows; and at once where writes are refused
+ * as decided on old states (informer_distrust()).
  */
 #include "informer.h"
 
@@ -49,6 +50,7 @@
 /* Longer than a connection takes to fail: the transport gives unacknowledged bytes (and SYN) 15 s. */
 #define SETTLE_USEC (20 * USEC_PER_SEC)
 #define SHORT_WATCH_USEC USEC_PER_SEC /* a watch that ends sooner, without an event, is a failure */
+#define DISTRUST_SPARES_USEC USEC_PER_MINUTE /* what was listed so lately is not listed again for the owner's distrust */
 #define KICK_SPARES_USEC USEC_PER_SEC /* a call that began so lately is not begun again by a kick */
 
 /* namespace (63) '/' name (253): the API server takes no longer ones for what we read. */
@@ -95,7 +97,9 @@ struct Informer {
         char *continue_token;
         bool nameless; /* the list had an item that could be anything: delete nothing */
 
-        bool watch_heard; /* it brought something */
+        bool watch_heard;   /* it brought something */
+        bool distrusted;    /* by the owner: a list comes before the next watch */
+        usec_t listed_usec; /* loop_now(): when the last list was complete */
         usec_t mute_usec; /* so long watches have stood since then, or since the list, and brought nothing */
         bool has_watch_status;
         ApiError watch_status; /* an ERROR event */
@@ -465,6 +469,8 @@ static void list_finish(Informer *i) {
         free(i->resource_version);
         i->resource_version = TAKE_PTR(i->list_version);
         i->mute_usec = 0;
+        i->distrusted = false;
+        i->listed_usec = loop_now(i->loop);
         set_health(i, HEALTH_CONNECTED, "");
         if (!i->synced) {
                 i->synced = true;
@@ -669,7 +675,7 @@ static void informer_watch(Informer *i, const char *why) {
         int r;
 
         assert(!i->call && i->resource_version);
-        if (i->mute_usec >= MUTE_STALLS * i->stall_usec) {
+        if (i->distrusted || i->mute_usec >= MUTE_STALLS * i->stall_usec) {
                 informer_list(i, "watches tell nothing");
                 return;
         }
@@ -682,6 +688,20 @@ static void informer_watch(Informer *i, const char *why) {
                 timer_disarm(i->settle_timer);
                 informer_wait(i, INFORMER_WATCH_WAIT, 0, strerrordesc_np(-r));
         }
+}
+
+void informer_distrust(Informer *i) {
+        assert(i);
+        if (!i->synced || i->state == INFORMER_LISTING || i->state == INFORMER_LIST_WAIT ||
+            loop_now(i->loop) < usec_add(i->listed_usec, DISTRUST_SPARES_USEC))
+                return;
+        i->distrusted = true;
+        /* Without a call we wait for the next watch, or are inside the answer of the last one: it looks itself. */
+        if (!i->call)
+                return;
+        i->call = kube_call_free(i->call);
+        timer_disarm(i->settle_timer);
+        informer_list(i, "writes on an old state are refused, and the watch brings no newer one");
 }
 
 /* -- new, free, questions ------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
  *
  * Pages are 500 objects at resourceVersion "0"-less consistent reads, half as many whenever one is larger than 64 MiB; bookmarks are asked for; a watch without a byte for
  * stall_usec (bookmarks come every minute) is cut and begun again, one that nobody begins to answer after 19 s; where watches have
- * stood for twice that together without bringing anything, a list comes first (a restored etcd has not reached their version yet); errors back off with jitter, a path that came back
+ * stood for twice that together without bringing anything, a list comes first (a restored etcd has not reached their version yet), and
+ * at once where the owner distrusts them; errors back off with jitter, a path that came back
  * (informer_kick) tries at once, but a Retry-After of the server is always waited for. Events of one informer come in order; old
  * and new are borrowed for the callback (take a reference to keep one). Until the first list is complete on_event gets ADDED for
  * each object, then on_synced once.
@@ -66,5 +67,8 @@ uint64_t informer_undecodable(const Informer *i);
 /* The network came back: cancels a backoff that is being waited for, and begins a call again that may hang (nothing was heard
  * since the last failure, and it is older than a second). A call that is doing well is left alone. */
 void informer_kick(Informer *i);
+/* Writes on an object of the store are refused again and again, as decided on an old state of it, and the watch brings no
+ * newer one: a list is asked for instead of the watch. Nothing happens within a minute of the last list. */
+void informer_distrust(Informer *i);
 /* The newest resourceVersion seen; NULL before the first list. */
 const char *informer_resource_version(const Informer *i);
