@@ -146,7 +146,7 @@ static void on_node_adopted(const char *name, const ApiError *error, void *userd
 
 /* 1: a patch is on its way, or could not be sent; 0: the finalizer is there. */
 static int put_finalizer(Adoption *a, const KubeObject *o, const char *key, object_written_t written) {
-        ObjectWrite w = { .what = "adopt",
+        ObjectWrite w = { .what = "put the finalizer on",
                           .target = { .kind = o->kind, .name = o->meta.name },
                           .state = o->meta.resource_version,
                           .reconcile_key = key,
@@ -283,7 +283,7 @@ static void say_unproved(Adoption *a, const KubeNodeClaim *c, const KubeNode *n,
 /* Identity and adoption are told together where the first answer is a matter of moments. */
 static void write_status(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
                          const char *key) {
-        ObjectWrite w = { .what = "adopted",
+        ObjectWrite w = { .what = "write the status of",
                           .reconcile_key = key,
                           .state = c->object.meta.resource_version,
                           .target = { .kind = &kube_node_claim_kind,
@@ -311,7 +311,7 @@ static void say(Adoption *a, const KubeNode *n, const char *reason, const char *
 
 /* Seed 000: the label asks for the node's deletion. */
 static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key) {
-        ObjectWrite w = { .what = "terminable",
+        ObjectWrite w = { .what = "delete the terminable",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
                           .state = n->object.meta.uid,
                           .reconcile_key = key };
@@ -360,7 +360,7 @@ static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNode
         const ObjectMeta *m = &claim->object.meta;
         Loop *loop = a->context->env->loop;
         usec_t due = interruption_due(a, n, claim);
-        ObjectWrite w = { .what = "interrupted",
+        ObjectWrite w = { .what = "delete the interrupted",
                           .target = { .kind = &kube_node_claim_kind, .name = m->name },
                           .state = m->uid,
                           .reconcile_key = key };

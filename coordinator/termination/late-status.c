@@ -31,6 +31,7 @@ struct LateStatus {
         uint64_t changed, changed_beyond_progress; /* the last one; the last that was more than progress */
         uint64_t sent, told;                       /* up to this one: in the call under way; taken */
         bool over;                                 /* the object is gone */
+        bool warned;                               /* that it was refused as invalid, since one was taken */
         usec_t due_usec, not_before_usec;          /* loop_now(): of what is new; of any write */
         usec_t written_usec;                       /* loop_now(): the last one left */
         Timer *timer;
@@ -148,9 +149,14 @@ static void on_written(const KubeReply *reply, void *userdata) {
         unsigned http = reply->error ? reply->error->http : 0;
 
         s->over = http == 404 || (http == 422 && s->o.names_uid);
-        if (reply->error)
+        if (http == 422 && !s->over && !s->warned) {
+                s->warned = true;
+                log_warning(s->env->log,
+                            "Failed to write the status of %s %s, which the API server refuses as invalid, retrying: %s",
+                            s->o.kind->kind, s->name, strempty(reply->error->message));
+        } else if (reply->error)
                 log_debug(s->env->log, "Failed to write the status of %s %s, %s: %s", s->o.kind->kind, s->name,
-                          s->over ? "it is gone" : "trying again", reply->error->message);
+                          s->over ? "it is gone" : "retrying", strempty(reply->error->message));
         s->call = kube_call_free(s->call);
         if (s->over)
                 return;
@@ -159,6 +165,7 @@ static void on_written(const KubeReply *reply, void *userdata) {
                         usec_add(loop_now(s->env->loop), backoff_next(&s->backoff, s->env->random));
         else {
                 s->told = s->sent;
+                s->warned = false;
                 backoff_reset(&s->backoff);
         }
         if (s->changed > s->told)

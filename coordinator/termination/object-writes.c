@@ -6,6 +6,7 @@
 #include "list.h"
 #include "log.h"
 #include "string-util.h"
+#include "token-bucket.h"
 
 /* The server says that the state moved on: the watch will bring it; should it not, look again after a
  * moment. */
@@ -21,6 +22,10 @@
 /* A new installation adopts all nodes at once: three writes for each, as the server answers them, and not in
  * one heap. (libcurl, too, walks all handles for each that ends.) */
 #define IN_FLIGHT_MAX 32u
+
+/* of the log */
+#define WARNINGS_BURST 10u
+#define WARNINGS_PER_MINUTE 6u
 
 /* of urgent writes */
 #define RETRY_BASE_USEC (100 * USEC_PER_MSEC)
@@ -58,6 +63,7 @@ struct ObjectWrites {
         HttpGuard guard;
         Hashmap *map; /* Written by its key; never with an empty list */
         size_t n_in_flight;
+        TokenBucket warnings; /* of the log */
         view_is_old_t view_is_old;
         void *userdata; /* of view_is_old */
         Hashmap *waiting; /* keys to be reconciled once there is room; none while nothing is in flight */
@@ -94,6 +100,7 @@ int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWr
         w->env = kube_client_env(c);
         w->queue = queue;
         w->guard = guard;
+        w->warnings = (TokenBucket){ .burst = WARNINGS_BURST, .per_minute = WARNINGS_PER_MINUTE };
         r = hashmap_new(HASHMAP_BORROW_KEYS, &w->map);
         if (r < 0)
                 return r;
@@ -231,19 +238,31 @@ static void succeeded(ObjectWrites *w, Write *x, const char *reconcile_key) {
         (void) work_queue_add(w->queue, reconcile_key);
 }
 
+/* A conflict passes by itself. */
+static void warn_of_failure(ObjectWrites *w, const Write *x, const ApiError *error) {
+        bool refused = error->http == 422, conflict = error->http == 404 || error->http == 409;
+        usec_t at;
+
+        if (conflict || (!refused && !x->urgent) ||
+            !token_bucket_take(&w->warnings, loop_now(w->env->loop), &at))
+                log_debug(w->env->log, "Failed to %s %s %s, retrying: %s", x->what, x->object->kind->kind, x->name,
+                          strempty(error->message));
+        else
+                log_warning(w->env->log, "Failed to %s %s %s, %sretrying: %s", x->what, x->object->kind->kind,
+                            x->name, refused ? "which the API server refuses as invalid, " : "",
+                            strempty(error->message));
+}
+
 static void failed(ObjectWrites *w, Write *x, const char *reconcile_key, const ApiError *error) {
         bool moved_on = error->http == 404 || error->http == 409;
         usec_t now = loop_now(w->env->loop);
 
-        log_debug(w->env->log, "%s of %s failed: %s", x->what, x->object->key, error->message);
+        warn_of_failure(w, x, error);
         if (moved_on)
                 x->not_before_usec = usec_add(now, CONFLICT_USEC);
-        else if (x->urgent) {
+        else if (x->urgent)
                 x->not_before_usec = usec_add(
                         now, MAX(backoff_next(&x->backoff, w->env->random), error->retry_after_usec));
-                log_warning(w->env->log, "Failed to %s %s %s, trying again: %s", x->what,
-                            x->object->kind->kind, x->name, strempty(error->message));
-        }
         x->moved_on = moved_on;
         if (x->not_before_usec > 0)
                 (void) work_queue_add_at(w->queue, reconcile_key, x->not_before_usec);

@@ -7,7 +7,8 @@
  * not caught up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
  * after a failure. No more than 32 are under way together; what finds no room is not sent, and its key is
  * dirty again when there is. Urgent ones (a node is being removed) need no room, have a backoff of their own
- * (100 ms to 10 s) however often their key gets dirty, and tell of their failures in the log.
+ * (100 ms to 10 s) however often their key gets dirty. The log warns of urgent ones that fail, and of any that the API server
+ * refuses as invalid (422): ten at once, then six a minute.
  */
 
 #include "kube-client.h"
@@ -19,8 +20,8 @@ typedef struct ObjectWrites ObjectWrites;
 typedef void (*object_written_t)(const char *name, const ApiError *error, void *userdata);
 
 typedef struct ObjectWrite {
-        /* of this kind at most one under way for that object: "adopt", "claim"; of urgent ones what a person
-         * understands: "take the finalizer off" */
+        /* of this kind at most one under way for that object; a verb for people, before the object's kind and name: "take the
+         * finalizer off" */
         const char *what;
         KubeTarget target;
         /* what it is decided on: a resourceVersion, or any text that changes with it */

@@ -128,7 +128,7 @@ static const KubeNode *node_of_claim(const Orphans *o, const KubeNodeClaim *clai
 }
 
 static void delete_node(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, const char *key) {
-        ObjectWrite w = { .what = "cascade",
+        ObjectWrite w = { .what = "delete the claim's",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
                           .state = n->object.meta.resource_version,
                           .reconcile_key = key };

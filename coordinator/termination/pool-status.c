@@ -212,7 +212,7 @@ char *pool_status_body(const ClusterView *view, const CloudProvider *provider, c
 
 static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNodePool *pool,
                           const char *key) {
-        ObjectWrite w = { .what = "adopt",
+        ObjectWrite w = { .what = "put the finalizer on",
                           .target = { .kind = &kube_node_pool_kind, .name = pool->object.meta.name },
                           .state = pool->object.meta.resource_version,
                           .reconcile_key = key };
@@ -247,7 +247,7 @@ static void tell_problems(const TerminationContext *context, const KubeNodePool 
 
 void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
                            const char *key, const KubeNodePool *pool) {
-        ObjectWrite w = { .what = "pool",
+        ObjectWrite w = { .what = "write the status of",
                           .target = { .kind = &kube_node_pool_kind,
                                       .name = pool->object.meta.name,
                                       .subresource = "status" },

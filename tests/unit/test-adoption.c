@@ -646,6 +646,51 @@ static void test_many_at_once(void **state) {
         fake_api_set_fault(r->api, NULL, NULL);
 }
 
+static void on_invalid(const FakeRequest *q, FakeApiFault *ret_fault, void *userdata) {
+        if (q->verb != FAKE_PATCH || !q->resource ||
+            (q->resource->id != FAKE_NODES && q->resource->id != FAKE_NODECLAIMS))
+                return;
+        ret_fault->status = 422;
+        ret_fault->message = "spec.nonsense: Invalid value";
+}
+
+static unsigned n_said(CoordinatorRig *r, const char *part) {
+        unsigned n = 0;
+
+        for (const char *p = strbuf_str(&rig_leader(r)->said); (p = strstr(p, part)); p += strlen(part))
+                n++;
+        return n;
+}
+
+/* A write that the API server will never take is told to a person, who alone can do something about it: which object, what was
+ * refused and why; and not each time. */
+static void test_refused_as_invalid(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        for (unsigned i = 0; i < 30; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_add_node(r, name);
+        }
+        fake_api_set_fault(r->api, on_invalid, NULL);
+        rig_start(r, 0);
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(n_said(r, "Failed to put the finalizer on Node n0, which the API server refuses as invalid, retrying: ") == 1);
+        assert_true(n_said(r, "spec.nonsense: Invalid value") > 0);
+        rig_run(r, 5 * USEC_PER_MINUTE);
+        assert_in_range(n_said(r, "refuses as invalid"), 20, 10 + 6 * 6);
+
+        fake_api_set_fault(r->api, NULL, NULL);
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        for (unsigned i = 0; i < 30; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                assert_true(rig_is_adopted(r, name));
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim_names),
@@ -669,6 +714,7 @@ int main(void) {
                 cmocka_unit_test(test_pool_deleted),
                 cmocka_unit_test(test_pool_deleted_during_removal),
                 cmocka_unit_test(test_many_at_once),
+                cmocka_unit_test(test_refused_as_invalid),
         };
         return cmocka_run_group_tests_name("adoption", tests, NULL, NULL);
 }
