@@ -575,7 +575,7 @@ static void tell_of_invalid_claim(Leading *l, const KubeNodeClaim *claim) {
         EventObject o = event_object(&claim->object);
         Condition c;
 
-        if (!claim->object.invalid || !claim_invalid_condition(claim, &c) || claim_says(claim, &c))
+        if (!claim->object.invalid || !claim_invalid_condition(claim, &c) || condition_is_said(&claim->object, &c))
                 return;
         log_warning(l->env->log, "NodeClaim %s cannot be understood: %s", claim->object.meta.name,
                     claim->object.invalid);

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "machine-facts.h"
 #include "marks.h"
+#include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
 
@@ -208,7 +209,7 @@ static bool identity_is_right(const KubeNodeClaim *c, const IdentityProof *proof
             (!streq_ptr(c->identity.instance_id, proof->instance_id) ||
              !streq_ptr(c->identity.region, proof->region) || !streq_ptr(c->identity.method, proof->method)))
                 return false;
-        return claim_says(c, &wanted);
+        return condition_is_said(&c->object, &wanted);
 }
 
 /* Initialized stays true once a Ready was seen. */
@@ -217,7 +218,7 @@ static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n, const Ide
 
         if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
             kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof) ||
-            (claim_invalid_condition(c, &invalid) && !claim_says(c, &invalid)))
+            (claim_invalid_condition(c, &invalid) && !condition_is_said(&c->object, &invalid)))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
@@ -243,7 +244,7 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
                          usec_t now_usec) {
         Condition ours[ELEMENTSOF(adopted_conditions) + 2];
         size_t n_ours = ELEMENTSOF(adopted_conditions);
-        JsonWriter *w = claim_status_open_patch(c);
+        JsonWriter *w = status_patch_open(&c->object);
 
         if (!w)
                 return NULL;
@@ -266,8 +267,8 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
         json_add_string(w, "nodeName", n->object.meta.name);
         json_add_string(w, "nodeUID", n->object.meta.uid);
         add_identity(w, c, proof);
-        claim_status_add_conditions(w, c, ours, n_ours, CLAIM_NODE_ABSENT);
-        return claim_status_close_patch(w);
+        status_patch_add_conditions(w, &c->object, ours, n_ours, CLAIM_NODE_ABSENT);
+        return status_patch_close(w);
 }
 
 static void say_unproved(Adoption *a, const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {

@@ -24,7 +24,8 @@ struct ClaimStatus {
         bool pods_known;
 };
 
-static char *on_body(const LateStatus *late, void *userdata);
+static const KubeObject *on_object_now(void *userdata);
+static void on_add_fields(JsonWriter *w, void *userdata);
 
 int claim_status_new(KubeClient *c, HttpGuard guard, const char *claim, claim_now_t claim_now, void *userdata,
                      TokenBucket *progress, ClaimStatus **ret) {
@@ -33,9 +34,9 @@ int claim_status_new(KubeClient *c, HttpGuard guard, const char *claim, claim_no
                                 .guard = guard,
                                 .kind = &kube_node_claim_kind,
                                 .name = claim,
-                                .patch = KUBE_PATCH_MERGE,
                                 .progress = progress,
-                                .body = on_body };
+                                .object_now = on_object_now,
+                                .add_fields = on_add_fields };
         int r;
 
         assert(c && claim && claim_now && ret);
@@ -77,43 +78,6 @@ ClaimStatus *claim_status_free(ClaimStatus *s) {
 
 /* -- the patch ------------------------------------------------------------------------------------------ */
 
-JsonWriter *claim_status_open_patch(const KubeNodeClaim *claim) {
-        JsonWriter *w;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_add_string(w, "resourceVersion", claim->object.meta.resource_version);
-        json_close_object(w);
-        json_open_object(w, "status");
-        return w;
-}
-
-void claim_status_add_conditions(JsonWriter *w, const KubeNodeClaim *claim, const Condition *ours, size_t n,
-                                 const char *dropped) {
-        json_open_array(w, "conditions");
-        for (size_t i = 0; i < claim->n_conditions; i++)
-                if (!streq_ptr(claim->conditions[i].type, dropped) &&
-                    !condition_find(ours, n, claim->conditions[i].type))
-                        condition_write(w, claim->conditions + i, 0, 0);
-        for (size_t i = 0; i < n; i++) {
-                const Condition *old = kube_node_claim_condition(claim, ours[i].type);
-                Condition c = ours[i];
-
-                c.last_transition_usec = condition_since(old, c.status, c.last_transition_usec);
-                condition_write(w, &c, 0, 0);
-        }
-        json_close_array(w);
-}
-
-bool claim_says(const KubeNodeClaim *claim, const Condition *c) {
-        const Condition *said = kube_node_claim_condition(claim, c->type);
-
-        return said && said->status == c->status && streq_ptr(said->reason, c->reason) &&
-               streq(strempty(said->message), strempty(c->message));
-}
-
 bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret) {
         *ret = claim->object.invalid ? (Condition){ .type = CLAIM_INVALID,
                                                     .status = CONDITION_TRUE,
@@ -123,16 +87,6 @@ bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret) {
                                                     .status = CONDITION_FALSE,
                                                     .reason = "Resolved" };
         return claim->object.invalid || kube_node_claim_condition(claim, CLAIM_INVALID);
-}
-
-char *claim_status_close_patch(JsonWriter *w) {
-        char *body;
-
-        json_close_object(w);
-        json_close_object(w);
-        body = json_writer_steal(w, NULL);
-        json_writer_free(w);
-        return body;
 }
 
 static void add_time(JsonWriter *w, const char *key, usec_t wall_usec) {
@@ -158,15 +112,9 @@ static void add_blockers(JsonWriter *w, const ClaimStatus *s) {
         json_close_array(w);
 }
 
-static char *on_body(const LateStatus *late, void *userdata) {
-        Condition ours[LATE_STATUS_CONDITIONS_MAX];
-        size_t n = late_status_conditions(late, false, ours);
+static void on_add_fields(JsonWriter *w, void *userdata) {
         const ClaimStatus *s = userdata;
-        const KubeNodeClaim *claim = s->claim_now(s->userdata);
-        JsonWriter *w = claim ? claim_status_open_patch(claim) : NULL;
 
-        if (!w)
-                return NULL;
         json_add_string(w, "nodeName", s->node);
         json_add_string(w, "nodeUID", s->node_uid);
         json_add_string(w, "phase", s->phase);
@@ -182,8 +130,13 @@ static char *on_body(const LateStatus *late, void *userdata) {
                 json_add_int64(w, "podsLeft", (int64_t) s->pods_left);
                 add_blockers(w, s);
         }
-        claim_status_add_conditions(w, claim, ours, n, NULL);
-        return claim_status_close_patch(w);
+}
+
+static const KubeObject *on_object_now(void *userdata) {
+        const ClaimStatus *s = userdata;
+        const KubeNodeClaim *claim = s->claim_now(s->userdata);
+
+        return claim ? &claim->object : NULL;
 }
 
 void claim_status_hold(ClaimStatus *s) {
@@ -231,11 +184,7 @@ void claim_status_set_cloud_error(ClaimStatus *s, const char *message) {
 
 void claim_status_set_condition(ClaimStatus *s, const char *type, ConditionStatus status, const char *reason,
                                 const char *message) {
-        const KubeNodeClaim *claim = s->claim_now(s->userdata);
-        Condition c = { .type = type, .status = status, .reason = reason, .message = message };
-
-        if (!claim || late_status_condition_is_set(s->late, type) || !claim_says(claim, &c))
-                late_status_set_condition(s->late, type, status, reason, message);
+        late_status_set_condition(s->late, type, status, reason, message);
 }
 
 void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim) {

@@ -2,11 +2,8 @@
 #pragma once
 
 /*
- * The status of one NodeClaim. Whoever writes it does so through this file: conditional on the claim as it was
- * when the patch was made, for a merge patch replaces the list of conditions, and what others keep in it is
- * said again.
- *
- * ClaimStatus tells it as it changes (late-status.h); adoption.c makes the same patch where a claim is adopted.
+ * The status of one NodeClaim while its node is being removed, told as it changes (late-status.h). While the node is in
+ * service adoption.c writes it.
  */
 
 #include "kube-client.h"
@@ -14,22 +11,9 @@
 #include "node-drain.h"
 #include "token-bucket.h"
 
-/* -- the patch ------------------------------------------------------------------------------------------ */
-
-/* {"metadata": {"resourceVersion": ...}, "status": {   and the end of it. NULL on ENOMEM; closing frees. */
-JsonWriter *claim_status_open_patch(const KubeNodeClaim *claim);
-/* "conditions": ours, each since when it is so, and those of others; dropped: a type that goes, or NULL. */
-void claim_status_add_conditions(JsonWriter *w, const KubeNodeClaim *claim, const Condition *ours, size_t n,
-                                 const char *dropped);
-char *claim_status_close_patch(JsonWriter *w);
-
 /* What condition Invalid is to say of this claim; false: nothing, for it is understood, and always was. The
  * message is borrowed; the transition is left 0. */
 bool claim_invalid_condition(const KubeNodeClaim *claim, Condition *ret);
-/* Does the claim say so already? The time apart. */
-bool claim_says(const KubeNodeClaim *claim, const Condition *c);
-
-/* -- as it changes -------------------------------------------------------------------------------------- */
 
 typedef struct ClaimStatus ClaimStatus;
 

@@ -3,6 +3,7 @@
 
 #include "backoff.h"
 #include "log.h"
+#include "status-patch.h"
 #include "string-util.h"
 
 /* What does not last so long is not worth a write. */
@@ -45,7 +46,7 @@ int late_status_new(const LateStatusOptions *o, LateStatus **ret) {
         _cleanup_(late_status_freep) LateStatus *s = NULL;
         int r;
 
-        assert(o && o->client && o->kind && o->name && o->body && ret);
+        assert(o && o->client && o->kind && o->name && o->object_now && ret);
         s = new0(LateStatus, 1);
         if (!s)
                 return -ENOMEM;
@@ -102,15 +103,37 @@ static LateCondition *find_condition(const LateStatus *s, const char *type) {
         return NULL;
 }
 
-bool late_status_condition_is_set(const LateStatus *s, const char *type) {
-        return find_condition(s, type);
+static Condition condition_of(const LateCondition *c) {
+        return (Condition){ .type = c->type,
+                            .reason = c->reason,
+                            .message = c->message,
+                            .status = c->status,
+                            .last_transition_usec = c->transition_usec };
+}
+
+bool late_status_condition(const LateStatus *s, const char *type, Condition *ret) {
+        const LateCondition *set = find_condition(s, type);
+        const KubeObject *o = set ? NULL : s->o.object_now(s->o.userdata);
+        const Condition *said = NULL;
+        size_t n;
+
+        if (o) {
+                said = kube_object_conditions(o, &n);
+                said = condition_find(said, n, type);
+        }
+        if (set || said)
+                *ret = set ? condition_of(set) : *said;
+        return set || said;
 }
 
 void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus status, const char *reason,
                                const char *message) {
         LateCondition *c = find_condition(s, type);
+        Condition wanted = { .type = type, .status = status, .reason = reason, .message = message };
+        const KubeObject *o = c ? NULL : s->o.object_now(s->o.userdata);
 
-        if (c && c->status == status && streq_ptr(c->reason, reason) && streq_ptr(c->message, message))
+        if (c ? c->status == status && streq_ptr(c->reason, reason) && streq_ptr(c->message, message)
+              : o && condition_is_said(o, &wanted))
                 return;
         if (!c) {
                 assert(s->n_conditions < LATE_STATUS_CONDITIONS_MAX);
@@ -126,29 +149,14 @@ void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus 
         c->changed = s->changed;
 }
 
-size_t late_status_conditions(const LateStatus *s, bool untold, Condition ret[LATE_STATUS_CONDITIONS_MAX]) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < s->n_conditions; i++) {
-                const LateCondition *c = s->conditions + i;
-
-                if (!untold || c->changed > s->told)
-                        ret[n++] = (Condition){ .type = c->type,
-                                                .reason = c->reason,
-                                                .message = c->message,
-                                                .status = c->status,
-                                                .last_transition_usec = c->transition_usec };
-        }
-        return n;
-}
-
 /* -- the patch ------------------------------------------------------------------------------------------ */
 
 static void on_written(const KubeReply *reply, void *userdata) {
         LateStatus *s = userdata;
         unsigned http = reply->error ? reply->error->http : 0;
 
-        s->over = http == 404 || (http == 422 && s->o.names_uid);
+        /* 422 of a patch that names the uid: another object has the name now. */
+        s->over = http == 404 || (http == 422 && status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC);
         if (http == 422 && !s->over && !s->warned) {
                 s->warned = true;
                 log_warning(s->env->log,
@@ -172,9 +180,24 @@ static void on_written(const KubeReply *reply, void *userdata) {
                 timer_arm(s->timer, s->due_usec);
 }
 
+/* Of a Node only what is new: of the rest its agent may have said something else since. */
 static char *newest_body(LateStatus *s) {
-        char *body = s->o.body(s, s->o.userdata);
+        const KubeObject *o = s->o.object_now(s->o.userdata);
+        bool only_new = status_patch_type(s->o.kind) == KUBE_PATCH_STRATEGIC;
+        JsonWriter *w = o ? status_patch_open(o) : NULL;
+        Condition ours[LATE_STATUS_CONDITIONS_MAX];
+        size_t n = 0;
+        char *body;
 
+        if (!w)
+                return NULL;
+        if (s->o.add_fields)
+                s->o.add_fields(w, s->o.userdata);
+        for (size_t i = 0; i < s->n_conditions; i++)
+                if (!only_new || s->conditions[i].changed > s->told)
+                        ours[n++] = condition_of(s->conditions + i);
+        status_patch_add_conditions(w, o, ours, n, NULL);
+        body = status_patch_close(w);
         if (body) {
                 s->sent = s->changed;
                 s->written_usec = loop_now(s->env->loop);
@@ -210,7 +233,7 @@ static void on_timer(Timer *t, void *userdata) {
                 return;
         }
         body = newest_body(s);
-        if (!body || kube_patch(s->o.client, &target, s->o.patch, body, &o, on_written, s, &s->call) < 0)
+        if (!body || kube_patch(s->o.client, &target, status_patch_type(s->o.kind), body, &o, on_written, s, &s->call) < 0)
                 timer_arm_in(s->timer, USEC_PER_SEC);
 }
 

@@ -7,7 +7,8 @@
  * (what does not last so long costs no write), progress at most every 2 s, and less often while very many
  * objects have progress to tell. Never waited for: nothing reads it back but people.
  *
- * The owner makes the patch (body()); the conditions among it are kept here, each with its newest state.
+ * The conditions are kept here, each with its newest state; the owner adds the other fields (add_fields()) to the patch
+ * (status-patch.h).
  */
 
 #include "kube-client.h"
@@ -21,15 +22,13 @@ typedef struct LateStatus LateStatus;
 typedef struct LateStatusOptions {
         KubeClient *client;
         HttpGuard guard;
-        const KubeKind *kind;
-        const char *name; /* copied */
-        KubePatchType patch;
-        /* The patch names the uid: 422 says that another object has the name now. */
-        bool names_uid;
+        const KubeKind *kind; /* Node, NodeClaim or NodePool */
+        const char *name;     /* copied */
         TokenBucket *progress; /* each write of nothing but progress takes one; NULL: as many as there are */
-        /* The patch of the status as it is now, allocated; NULL: there is none now, ask again in a second. May not
-         * touch the client's calls. */
-        char *(*body)(const LateStatus *s, void *userdata);
+        /* The object as it is in view, borrowed; NULL: it is not, ask again in a second. */
+        const KubeObject *(*object_now)(void *userdata);
+        /* Writes what the status says besides conditions; NULL: nothing. Neither may touch the client's calls. */
+        void (*add_fields)(JsonWriter *w, void *userdata);
         void *userdata;
 } LateStatusOptions;
 
@@ -38,15 +37,14 @@ int late_status_new(const LateStatusOptions *o, LateStatus **ret);
 LateStatus *late_status_free(LateStatus *s); /* what was not sent is not sent any more */
 DEFINE_FREEP(LateStatus, late_status_free);
 
-/* Something that body() says has changed; progress: nothing but how far it is. */
+/* Something that add_fields() says has changed; progress: nothing but how far it is. */
 void late_status_changed(LateStatus *s, bool progress);
-/* type: static (marks.h). The transition is now. Setting what is set changes nothing; short of memory the
- * old text stays. */
+/* type: static (marks.h). The transition is now. Setting what is set, or what the object says already, changes nothing;
+ * short of memory the old text stays. */
 void late_status_set_condition(LateStatus *s, const char *type, ConditionStatus status, const char *reason,
                                const char *message);
-bool late_status_condition_is_set(const LateStatus *s, const char *type);
-/* Those that were set; untold: only what the API server has not taken yet. Borrowed until the next set. */
-size_t late_status_conditions(const LateStatus *s, bool untold, Condition ret[LATE_STATUS_CONDITIONS_MAX]);
+/* As it was set, or else as the object says. False: neither. Borrowed until the next set. */
+bool late_status_condition(const LateStatus *s, const char *type, Condition *ret);
 
 /* The object is about to go, and who would read it? What was not told yet is told only if it is still there in
  * 20 seconds. */

@@ -208,25 +208,6 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
-char *termination_conditions_patch(const char *uid, const Condition *conditions, size_t n) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "metadata");
-        json_add_string(w, "uid", uid);
-        json_close_object(w);
-        json_open_object(w, "status");
-        json_open_array(w, "conditions");
-        for (size_t i = 0; i < n; i++)
-                condition_write(w, conditions + i, conditions[i].last_transition_usec, 0);
-        json_close_array(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
-
 /* -- the agent's annotation ----------------------------------------------------------------------------- */
 
 static int parse_mark(const Json *o, InterruptionMark *m) {

@@ -23,10 +23,6 @@ int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* The finalizers with ours. 1, 0 (it is there), -ENOMEM. */
 int termination_add_finalizer_patch(const KubeObject *o, char **ret_body);
 
-/* Strategic patch of nodes/status with these conditions, which only the Node of this uid takes (else 422).
- * NULL on ENOMEM. */
-char *termination_conditions_patch(const char *uid, const Condition *conditions, size_t n);
-
 /* The agent's word about an interruption of this node, from its annotation. */
 typedef struct InterruptionMark {
         char *id, *phase;     /* "": not said */

@@ -28,13 +28,11 @@ struct TerminationReport {
 
 static void on_drained(Timer *t, void *userdata);
 
-/* Only what is new: of the rest the agent may have said something else since. */
-static char *on_conditions(const LateStatus *s, void *userdata) {
+static const KubeObject *on_node_now(void *userdata) {
         const TerminationReport *r = userdata;
-        Condition list[LATE_STATUS_CONDITIONS_MAX];
-        size_t n = late_status_conditions(s, true, list);
+        const KubeNode *n = cluster_view_node(r->context->view, r->node);
 
-        return termination_conditions_patch(r->uid, list, n);
+        return n && streq(n->object.meta.uid, r->uid) ? &n->object : NULL;
 }
 
 int termination_report_new(const TerminationContext *context, const char *node, const char *uid,
@@ -44,9 +42,7 @@ int termination_report_new(const TerminationContext *context, const char *node, 
                                 .guard = context->guard,
                                 .kind = &kube_node_kind,
                                 .name = node,
-                                .patch = KUBE_PATCH_STRATEGIC,
-                                .names_uid = true,
-                                .body = on_conditions,
+                                .object_now = on_node_now,
                                 .userdata = r };
         int k;
 

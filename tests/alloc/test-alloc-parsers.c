@@ -31,6 +31,7 @@
 #include "notice-ec2.h"
 #include "reboot-slots.h"
 #include "state-store.h"
+#include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "watch-frames.h"
@@ -624,6 +625,15 @@ static int do_agent_bodies(void) {
         return with_object(&kube_node_kind, fuzz_node, agent_bodies);
 }
 
+static char *conditions_patch(const KubeObject *o, const Condition *conditions, size_t n) {
+        JsonWriter *w = status_patch_open(o);
+
+        if (!w)
+                return NULL;
+        status_patch_add_conditions(w, o, conditions, n, NULL);
+        return status_patch_close(w);
+}
+
 static int coordinator_bodies(const KubeObject *o) {
         static const Condition marks[] = { { "T", "R", "m", CONDITION_TRUE, FUZZ_NOW } };
         const KubeNode *n = (const KubeNode *) o;
@@ -644,7 +654,7 @@ static int coordinator_bodies(const KubeObject *o) {
                 r = done_body(r, body);
         }
         if (r >= 0)
-                r = done_text(termination_conditions_patch("u", marks, ELEMENTSOF(marks)));
+                r = done_text(conditions_patch(o, marks, ELEMENTSOF(marks)));
         if (r >= 0)
                 r = interruption_mark_parse(n, &mark);
         interruption_mark_done(&mark);

@@ -3,6 +3,7 @@
  * rely on. */
 #include "contract-ask.h"
 #include "marks.h"
+#include "status-patch.h"
 #include "termination-marks.h"
 
 #define WHEN_USEC (UINT64_C(1790000000) * USEC_PER_SEC)
@@ -151,11 +152,19 @@ static void finalizers_of_others_stay(void **state) {
 
 /* -- the status ----------------------------------------------------------------------------------- */
 
+static char *condition_patch(const KubeObject *o, const Condition *c) {
+        JsonWriter *w = status_patch_open(o);
+
+        assert_non_null(w);
+        status_patch_add_conditions(w, o, c, 1, NULL);
+        return status_patch_close(w);
+}
+
 static Answer send_condition(Rig *r, const char *node, const char *type, ConditionStatus status,
                              const char *message) {
         const Condition mark = { type, "TerminatingNode", message, status, WHEN_USEC };
         _cleanup_node_ KubeNode *n = rig_node(r, node);
-        _cleanup_free_ char *body = termination_conditions_patch(n->object.meta.uid, &mark, 1);
+        _cleanup_free_ char *body = condition_patch(&n->object, &mark);
 
         assert_non_null(body);
         return rig_patch_raw(r, RIG_COORDINATOR, NODE_STATUS(node), KUBE_PATCH_STRATEGIC, body);
@@ -198,7 +207,8 @@ static void a_condition_beside_others(void **state) {
 /* A Node made anew under the name takes nothing that was meant for the other. */
 static void a_condition_for_another(void **state) {
         static const Condition mark = { CONDITION_DRAINED, "R", "m", CONDITION_TRUE, WHEN_USEC };
-        _cleanup_free_ char *body = termination_conditions_patch("another", &mark, 1);
+        static const KubeNode another = { .object = { .kind = &kube_node_kind, .meta.uid = (char *) "another" } };
+        _cleanup_free_ char *body = condition_patch(&another.object, &mark);
         Rig *r = *state;
         _cleanup_answer_ Answer a = { 0 };
         _cleanup_node_ KubeNode *n = NULL;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "marks.h"
+#include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
 
@@ -257,9 +258,13 @@ static void test_condition(void **state) {
                 { "T", "R", "it \"hangs\"", CONDITION_TRUE, DEADLINE },
                 { "U", "S", "", CONDITION_FALSE, DEADLINE },
         };
-        _cleanup_free_ char *body = termination_conditions_patch("u-1", marks, ELEMENTSOF(marks));
+        static const KubeNode node = { .object = { .kind = &kube_node_kind, .meta.uid = (char *) "u-1" } };
+        JsonWriter *w = status_patch_open(&node.object);
+        _cleanup_free_ char *body = NULL;
         (void) state;
 
+        status_patch_add_conditions(w, &node.object, marks, ELEMENTSOF(marks), NULL);
+        body = status_patch_close(w);
         assert_string_equal(
                 body,
                 "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":[{\"type\":\"T\",\"status\":"

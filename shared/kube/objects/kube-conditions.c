@@ -120,6 +120,31 @@ const Condition *condition_find(const Condition *list, size_t n, const char *typ
         return NULL;
 }
 
+const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n) {
+        const Condition *list = NULL;
+
+        *ret_n = 0;
+        if (o->kind == &kube_node_kind) {
+                list = ((const KubeNode *) o)->conditions;
+                *ret_n = ((const KubeNode *) o)->n_conditions;
+        } else if (o->kind == &kube_node_claim_kind) {
+                list = ((const KubeNodeClaim *) o)->conditions;
+                *ret_n = ((const KubeNodeClaim *) o)->n_conditions;
+        } else if (o->kind == &kube_node_pool_kind) {
+                list = ((const KubeNodePool *) o)->conditions;
+                *ret_n = ((const KubeNodePool *) o)->n_conditions;
+        }
+        return list;
+}
+
+bool condition_is_said(const KubeObject *o, const Condition *c) {
+        size_t n;
+        const Condition *list = kube_object_conditions(o, &n), *said = condition_find(list, n, c->type);
+
+        return said && said->status == c->status && streq_ptr(said->reason, c->reason) &&
+               streq(strempty(said->message), strempty(c->message));
+}
+
 usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec) {
         return old && old->status == status && old->last_transition_usec > 0 ? old->last_transition_usec
                                                                              : wall_now_usec;

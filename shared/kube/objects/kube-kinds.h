@@ -191,6 +191,10 @@ void conditions_free(Condition *c, size_t n, InternPool *pool);
 ConditionStatus condition_status_from_string(const char *s);
 const char *condition_status_to_string(ConditionStatus s); /* "True", "False", "Unknown" */
 const Condition *condition_find(const Condition *list, size_t n, const char *type); /* NULL if absent */
+/* status.conditions of a Node, NodeClaim or NodePool, borrowed; of other kinds none. */
+const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n);
+/* Does the object say so already? The time apart. */
+bool condition_is_said(const KubeObject *o, const Condition *c);
 /* lastTransitionTime of one that has this status now; old: what it was before, or NULL. */
 usec_t condition_since(const Condition *old, ConditionStatus status, usec_t wall_now_usec);
 /* One element of status.conditions. A reason or message of NULL, a time or generation of 0 is left out; Nodes

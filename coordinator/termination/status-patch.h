@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A patch of an object's status with conditions, as a pure function of the object in view. The API server merges a Node's
+ * conditions by type (strategic merge patch), so only what is to change is said, to the Node of that uid (else 422). Of our
+ * own kinds a merge patch replaces the list: what others keep in it is said again, and only the resourceVersion that it was
+ * read from takes it (else 409).
+ */
+
+#include "kube-client.h"
+#include "kube-kinds.h"
+
+KubePatchType status_patch_type(const KubeKind *kind);
+/* {"metadata": {...}, "status": { and the end of it. NULL on ENOMEM; closing frees. */
+JsonWriter *status_patch_open(const KubeObject *o);
+/* "conditions": ours, each since when the object says so, or else since its last_transition_usec; and those of others.
+ * dropped: a type that goes (not of Nodes), or NULL. */
+void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
+                                 const char *dropped);
+char *status_patch_close(JsonWriter *w);
