@@ -61,6 +61,7 @@ struct Leading {
         Adoption *adoption;
         Orphans *orphans;
         RebootGrants *reboots;
+        PoolStatuses *pool_statuses;
         Hashmap *removals; /* node -> Removal */
         bool hurried;      /* http_transport_hurry() */
         usec_t moved_usec; /* loop_now(): when one of them did last */
@@ -221,6 +222,9 @@ static int make_rooms(Leading *l) {
                 .warnings = &l->o.pace->warnings,
                 .milestones = &l->o.pace->milestones,
         };
+        r = pool_statuses_new(&l->context, l->queue, &l->pool_statuses);
+        if (r < 0)
+                return r;
         r = release_new(&l->context, l->queue, l->writes, &l->release);
         if (r < 0)
                 return r;
@@ -287,6 +291,7 @@ Leading *leading_free(Leading *l) {
         hashmap_free_with(l->removals, removal_free);
         timer_free(l->calm);
         http_transport_hurry(l->env->transport, false);
+        pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
@@ -563,9 +568,10 @@ static void reconcile_pool(Leading *l, const char *key, const char *name) {
         note_pool(l, name, pool);
         if (!pool) {
                 object_writes_forget(l->writes, &kube_node_pool_kind, NULL, name);
+                pool_statuses_forget(l->pool_statuses, name);
                 return;
         }
-        pool_status_reconcile(&l->context, l->queue, l->writes, key, pool);
+        pool_statuses_reconcile(l->pool_statuses, key, pool);
         if (pool->object.meta.deletion_usec > 0)
                 release_pool(l->release, pool);
 }

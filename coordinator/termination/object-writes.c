@@ -168,8 +168,6 @@ bool object_writes_may(ObjectWrites *w, const ObjectWrite *o) {
         same = streq(x->state, o->state);
         if (x->call)
                 return false;
-        if (same && x->done && o->state_is_body)
-                return false;
         if (same && x->done && loop_now(w->env->loop) < usec_add(x->done_usec, SEEN_USEC)) {
                 (void) work_queue_add_at(w->queue, o->reconcile_key, usec_add(x->done_usec, SEEN_USEC));
                 return false;

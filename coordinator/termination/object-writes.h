@@ -26,9 +26,6 @@ typedef struct ObjectWrite {
         KubeTarget target;
         /* what it is decided on: a resourceVersion, or any text that changes with it */
         const char *state;
-        /* `state` is the very text that is written, and nobody compares it with the view: it is not written again, however
-         * late. A few lines for people may be missing after etcd was restored. */
-        bool state_is_body;
         const char *reconcile_key; /* "node/NAME" */
         /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
         const char *also_fine;

@@ -2,7 +2,8 @@
 #include "pool-status.h"
 
 #include "adoption.h"
-#include "log.h"
+#include "hashmap.h"
+#include "late-status.h"
 #include "marks.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -167,47 +168,136 @@ static PoolFigures pool_figures(const ClusterView *v, const CloudProvider *provi
         return f;
 }
 
-static const Condition *said_of(const KubeNodePool *pool, PoolProblemKind kind) {
-        return kube_node_pool_condition(pool, problem_types[kind]);
+/* -- one pool ------------------------------------------------------------------------------------------- */
+
+typedef struct PoolStatus {
+        const TerminationContext *context;
+        char *name, *uid;
+        LateStatus *late;
+        int64_t nodes, terminating, generation; /* as told or about to be; -1: not yet */
+} PoolStatus;
+
+struct PoolStatuses {
+        const TerminationContext *context;
+        WorkQueue *queue;
+        Hashmap *map; /* PoolStatus by name */
+};
+
+static PoolStatus *pool_status_free(PoolStatus *s) {
+        if (!s)
+                return NULL;
+        late_status_free(s->late);
+        free(s->name);
+        free(s->uid);
+        return mfree(s);
+}
+DEFINE_FREEP(PoolStatus, pool_status_free);
+
+static void *pool_status_free_value(void *value) {
+        return pool_status_free(value);
+}
+
+static const KubeObject *on_object_now(void *userdata) {
+        const PoolStatus *s = userdata;
+        const KubeNodePool *pool = cluster_view_pool(s->context->view, s->name);
+
+        return pool && streq(pool->object.meta.uid, s->uid) ? &pool->object : NULL;
+}
+
+static void on_add_fields(JsonWriter *w, void *userdata) {
+        const PoolStatus *s = userdata;
+
+        json_add_int64(w, "nodes", s->nodes);
+        json_add_int64(w, "terminating", s->terminating);
+        json_add_int64(w, "observedGeneration", s->generation);
+}
+
+static int pool_status_new(PoolStatuses *p, const KubeNodePool *pool, PoolStatus **ret) {
+        _cleanup_(pool_status_freep) PoolStatus *s = new0(PoolStatus, 1);
+        LateStatusOptions o = { .client = p->context->client,
+                                .guard = p->context->guard,
+                                .kind = &kube_node_pool_kind,
+                                .name = pool->object.meta.name,
+                                .object_now = on_object_now,
+                                .add_fields = on_add_fields,
+                                .userdata = s };
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->context = p->context;
+        s->nodes = s->terminating = s->generation = -1;
+        if (free_and_strdup(&s->name, pool->object.meta.name) < 0 ||
+            free_and_strdup(&s->uid, pool->object.meta.uid) < 0)
+                return -ENOMEM;
+        r = late_status_new(&o, &s->late);
+        if (r >= 0)
+                r = hashmap_put(p->map, s->name, s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+static void pool_status_set_counts(PoolStatus *s, const PoolFigures *f, int64_t generation) {
+        if (s->nodes == f->nodes && s->terminating == f->terminating && s->generation == generation)
+                return;
+        s->nodes = f->nodes;
+        s->terminating = f->terminating;
+        s->generation = generation;
+        late_status_changed(s->late, true);
+}
+
+/* Which node stands for the others may change all the time: that is no news. */
+static bool is_news(PoolProblemKind kind, const PoolProblem *p, const Condition *said) {
+        return !said || said->status != CONDITION_TRUE || !streq_ptr(said->reason, p->reason) ||
+               (kind != PROBLEM_CONFLICT && kind != PROBLEM_NOT_ADOPTED && kind != PROBLEM_IDENTITY &&
+                !streq_ptr(said->message, p->message));
 }
 
 /* What does not hold and was never said is left out. */
-static char *body_of(const KubeNodePool *pool, const PoolFigures *f, usec_t wall_now_usec) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+static void pool_status_set_problem(PoolStatus *s, const KubeNodePool *pool, PoolProblemKind kind,
+                                    const PoolProblem *p) {
+        EventObject o = event_object(&pool->object);
+        Condition said;
+        bool is_said = late_status_condition(s->late, problem_types[kind], &said);
 
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        json_open_object(w, "status");
-        json_add_int64(w, "nodes", f->nodes);
-        json_add_int64(w, "terminating", f->terminating);
-        json_add_int64(w, "observedGeneration", pool->object.meta.generation);
-        json_open_array(w, "conditions");
-        for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++) {
-                const PoolProblem *p = f->problems + i;
-                const Condition *old = said_of(pool, i);
-                Condition c = { .type = problem_types[i],
-                                .status = p->message ? CONDITION_TRUE : CONDITION_FALSE,
-                                .reason = p->message ? p->reason : "Resolved",
-                                .message = strempty(p->message) };
-
-                c.last_transition_usec = condition_since(old, c.status, wall_now_usec);
-                if (p->message || old)
-                        condition_write(w, &c, 0, pool->object.meta.generation);
-        }
-        json_close_array(w);
-        json_close_object(w);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
+        if (p->message && is_news(kind, p, is_said ? &said : NULL))
+                event_record(s->context->recorder, &o, EVENT_WARNING, problem_types[kind], "%s", p->message);
+        if (p->message)
+                late_status_set_condition(s->late, problem_types[kind], CONDITION_TRUE, p->reason, p->message);
+        else if (is_said)
+                late_status_set_condition(s->late, problem_types[kind], CONDITION_FALSE, "Resolved", "");
 }
 
-char *pool_status_body(const ClusterView *view, const CloudProvider *provider, const KubeNodePool *pool,
-                       usec_t wall_now_usec) {
-        PoolFigures f = pool_figures(view, provider, pool, wall_now_usec);
-        char *body = body_of(pool, &f, wall_now_usec);
+/* -- all pools ------------------------------------------------------------------------------------------ */
 
-        pool_figures_done(&f);
-        return body;
+int pool_statuses_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses **ret) {
+        _cleanup_(pool_statuses_freep) PoolStatuses *p = NULL;
+        int r;
+
+        assert(context && queue && ret);
+        p = new0(PoolStatuses, 1);
+        if (!p)
+                return -ENOMEM;
+        p->context = context;
+        p->queue = queue;
+        r = hashmap_new(HASHMAP_BORROW_KEYS, &p->map);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+PoolStatuses *pool_statuses_free(PoolStatuses *p) {
+        if (!p)
+                return NULL;
+        hashmap_free_with(p->map, pool_status_free_value);
+        return mfree(p);
+}
+
+void pool_statuses_forget(PoolStatuses *p, const char *pool) {
+        pool_status_free(hashmap_remove(p->map, pool));
 }
 
 static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNodePool *pool,
@@ -226,45 +316,24 @@ static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNode
                 (void) object_writes_patch(writes, &w, KUBE_PATCH_MERGE, body);
 }
 
-/* Which node stands for the others may change all the time: that is no news. */
-static bool is_said(const KubeNodePool *pool, PoolProblemKind kind, const PoolProblem *p) {
-        const Condition *old = said_of(pool, kind);
-
-        return old && old->status == CONDITION_TRUE && streq_ptr(old->reason, p->reason) &&
-               (kind == PROBLEM_CONFLICT || kind == PROBLEM_NOT_ADOPTED || kind == PROBLEM_IDENTITY ||
-                streq_ptr(old->message, p->message));
-}
-
-static void tell_problems(const TerminationContext *context, const KubeNodePool *pool,
-                          const PoolFigures *f) {
-        EventObject o = event_object(&pool->object);
-
-        for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++)
-                if (f->problems[i].message && !is_said(pool, i, f->problems + i))
-                        event_record(context->recorder, &o, EVENT_WARNING, problem_types[i], "%s",
-                                     f->problems[i].message);
-}
-
-void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
-                           const char *key, const KubeNodePool *pool) {
-        ObjectWrite w = { .what = "write the status of",
-                          .target = { .kind = &kube_node_pool_kind,
-                                      .name = pool->object.meta.name,
-                                      .subresource = "status" },
-                          .rank = KUBE_RANK_TELLS };
-        usec_t now = loop_wall(context->env->loop);
-        PoolFigures f = pool_figures(context->view, context->provider, pool, now);
-        _cleanup_free_ char *body = body_of(pool, &f, now);
+void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePool *pool) {
+        const TerminationContext *c = p->context;
+        PoolStatus *s = hashmap_get(p->map, pool->object.meta.name);
+        PoolFigures f;
 
         if (pool->object.meta.deletion_usec == 0)
-                put_finalizer(queue, writes, pool, key);
-        /* Decided on nothing but what it says: the same again needs no write. We alone write it. */
-        w.state = body;
-        w.state_is_body = true;
-        w.reconcile_key = key;
-        if (!body)
-                (void) work_queue_retry(queue, key);
-        else if (object_writes_patch(writes, &w, KUBE_PATCH_MERGE, body) > 0)
-                tell_problems(context, pool, &f);
+                put_finalizer(p->queue, c->writes, pool, key);
+        if (s && !streq(s->uid, pool->object.meta.uid)) {
+                pool_statuses_forget(p, pool->object.meta.name);
+                s = NULL;
+        }
+        if (!s && pool_status_new(p, pool, &s) < 0) {
+                (void) work_queue_retry(p->queue, key);
+                return;
+        }
+        f = pool_figures(c->view, c->provider, pool, loop_wall(c->env->loop));
+        pool_status_set_counts(s, &f, pool->object.meta.generation);
+        for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++)
+                pool_status_set_problem(s, pool, i, f.problems + i);
         pool_figures_done(&f);
 }

@@ -6,17 +6,20 @@
  * what is wrong with it: it cannot be understood (Invalid), quarrels with another about a node
  * (Conflicting), selects nodes that cannot be adopted (NodesNotAdopted), or sets fields that this release
  * does nothing about (FieldsNotActedOn). What is wrong is told in an Event, too, once. A pool's counts are
- * those of its claims.
+ * those of its claims. Told late and at a rate (late-status.h).
  */
 
 #include "termination-context.h"
-#include "object-writes.h"
+#include "work-queue.h"
 
-/* Level-triggered; for a pool that is or is not being deleted. key: of the queue, for when to look again.
- * All borrowed for the call, but what writes keeps. */
-void pool_status_reconcile(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,
-                           const char *key, const KubeNodePool *pool);
+typedef struct PoolStatuses PoolStatuses;
 
-/* The patch of its status on what the view shows; NULL on ENOMEM. Pure. */
-char *pool_status_body(const ClusterView *view, const CloudProvider *provider, const KubeNodePool *pool,
-                       usec_t wall_now_usec);
+/* Both borrowed. */
+int pool_statuses_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses **ret);
+PoolStatuses *pool_statuses_free(PoolStatuses *p); /* what was not told yet is not told any more */
+DEFINE_FREEP(PoolStatuses, pool_statuses_free);
+
+/* Level-triggered; for a pool that is or is not being deleted. key: of the queue, marked for what has to be tried again. */
+void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePool *pool);
+/* The pool is gone. */
+void pool_statuses_forget(PoolStatuses *p, const char *pool);
