@@ -12,7 +12,7 @@
  *
  * A grant of the request's id holds a slot until its time has passed, the request is withdrawn, the Node is
  * Ready with another boot id, or is gone. An id is granted once: what let its slot run out asks anew.
- * Everything that survives a change of leaders stands in these two (design.md section 4).
+ * Everything that survives a change of leaders stands in these two.
  */
 
 #include "kube-kinds.h"

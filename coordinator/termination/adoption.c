@@ -310,7 +310,7 @@ static void say(Adoption *a, const KubeNode *n, const char *reason, const char *
         event_record(a->context->recorder, &o, EVENT_WARNING, reason, "%s", message);
 }
 
-/* Seed 000: the label asks for the node's deletion. */
+/* The label asks for the node's deletion. */
 static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key) {
         ObjectWrite w = { .what = "delete the terminable",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
@@ -354,7 +354,7 @@ static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeN
         return due;
 }
 
-/* Seed 002: what is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
+/* What is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
  * agent drains; T is the notice's (node-deadline.h). */
 static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim,
                                   const char *key) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Does a node's agent drain it, and get on with that? (design.md section 3, "Who drains"). Judged by what
+ * Does a node's agent drain it, and get on with that? Judged by what
  * changes, seen on our own clock, never by comparing timestamps: the agent's annotation, and the pods that
  * go. 15 s without a change, and its drain is helped. Pure.
  */

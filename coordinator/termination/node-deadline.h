@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * T, the time at which a node that is being deleted goes whatever is left (design.md section 5): its claim's deletion plus
+ * T, the time at which a node that is being deleted goes whatever is left: its claim's deletion plus
  * terminationGracePeriod, or the end that its agent has read of, the earlier of the two. Each only moves to earlier; but a
  * notice that is withdrawn, overruled or of an earlier boot binds nobody any more. Once T has passed the machine is being
  * ended, and nothing takes it back. Pure: all times are of the wall clock.
@@ -28,7 +28,7 @@ bool node_deadline_passed(const NodeDeadline *d, usec_t wall_now_usec);
 /* It is the notice that ends it first. */
 bool node_deadline_is_notice(const NodeDeadline *d);
 /* Such a notice stands, whatever its time: the node is interrupted, and waits for no pod that opted out of
- * drains (seed 002, design.md section 9). */
+ * drains. */
 bool node_deadline_has_notice(const NodeDeadline *d);
 /* How that Node is drained until then. policy: of pods that opted out of drains, unless a notice stands. */
 DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, ProtectedPolicy policy);

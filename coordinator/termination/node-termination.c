@@ -418,8 +418,8 @@ static bool waits_for_protected(const NodeTermination *t) {
         return t->rules.protected_policy == PROTECTED_WAIT && count_pods(t).protected > 0;
 }
 
-/* Load balancers let go when the drain is to begin, not while the node waits for protected pods (seed 000:
- * it goes on being used until they are gone). */
+/* Load balancers let go when the drain is to begin, not while the node waits for protected pods: it goes on
+ * being used until they are gone. */
 static int marks_patch(NodeTermination *t, const KubeNode *n, char **ret_body) {
         bool waits = t->state <= NODE_TERMINATION_PROTECTED && waits_for_protected(t);
 
