@@ -308,6 +308,32 @@ static void test_fields_that_do_nothing(void **state) {
         assert_int_equal(count_events(r, POOL, POOL_NOT_ACTED_ON), 2);
 }
 
+/* What somebody else says of a NodePool stays there, whatever its counts do; and these cost a write every 2 s at most. */
+static void test_pool_of_others(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        uint64_t before;
+        (void) state;
+
+        rig_begin(r, 8, NULL);
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_int_equal(fj_int(the_pool(r), -1, "status", "nodes", NULL), 8);
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL,
+                   "{'status':{'conditions':[{'type':'%s','status':'True','reason':'Theirs','message':'fine',"
+                   "'lastTransitionTime':'2026-01-01T00:00:00Z'}]}}",
+                   "Audited");
+        before = fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status");
+        for (unsigned i = 0; i < 8; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+                rig_run(r, USEC_PER_SEC);
+        }
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fj_int(the_pool(r), -1, "status", "nodes", NULL), 0);
+        assert_string_equal(condition_message(the_pool(r), "Audited"), "fine");
+        assert_in_range(fake_api_count(r->api, FAKE_PATCH, FAKE_NODEPOOLS, "status") - before, 2, 10);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_conditions_of_others_stay),
@@ -316,6 +342,7 @@ int main(void) {
                 cmocka_unit_test(test_nodes_that_cannot_be_adopted),
                 cmocka_unit_test(test_provider_id_comes_late),
                 cmocka_unit_test(test_fields_that_do_nothing),
+                cmocka_unit_test(test_pool_of_others),
         };
         return cmocka_run_group_tests_name("object-status", tests, NULL, NULL);
 }
