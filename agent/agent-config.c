@@ -50,8 +50,9 @@ const ConfigItem agent_config_table[] = {
         ITEM_USEC("Metadata", "PollSec", poll_usec, "2s", USEC_PER_SEC, USEC_PER_MINUTE,
                   "How often to look; one request each time. While looking fails it slows down, at most to "
                   "eight times this."),
-        ITEM_STRING("Agent", "StateDirectory", state_directory, "/var/lib/vesper-agent",
-                    "What survives a crash of the agent: which notice was handled how far."),
+        ITEM_STRING("Agent", "RuntimeDirectory", runtime_directory, "/run/vesper-agent",
+                    "What survives a crash of the agent, until the machine boots: which notice was handled how "
+                    "far. To be in memory: a disk that hangs would hold up a drain."),
         ITEM_USEC("Drain", "LoadBalancerWaitSec", lb_wait_usec, "30s", 0, 10 * USEC_PER_MINUTE,
                   "Between cordon and first eviction, so that load balancers let go; only for notices that "
                   "leave 5 minutes or more.",

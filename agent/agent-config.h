@@ -18,7 +18,7 @@ typedef struct AgentConfig {
         int metadata_source; /* [Metadata] Source=: a MetadataSource */
         char *metadata_endpoint;     /* [Metadata] Endpoint=; NULL: AGENT_METADATA_ENDPOINT */
         usec_t poll_usec;            /* [Metadata] PollSec= */
-        char *state_directory;       /* [Agent] StateDirectory= */
+        char *runtime_directory;     /* [Agent] RuntimeDirectory= */
         usec_t lb_wait_usec;         /* [Drain] LoadBalancerWaitSec= */
         bool shutdown_drain;         /* [Shutdown] Drain= */
         usec_t shutdown_max_usec;    /* [Shutdown] MaxSec= */

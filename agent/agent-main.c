@@ -235,14 +235,12 @@ static void open_optional(Process *p) {
         Env *env = &p->kube.env;
         int r;
 
-        r = state_store_new_patient(env->loop, p->config.state_directory, state_store_new_directory, NULL,
-                                    &env->state);
+        r = state_store_new_directory(p->config.runtime_directory, &env->state);
         if (r < 0)
                 log_warning_errno(p->log, r,
-                                  "Failed to open StateDirectory=%s, going on without: %m. After a crash "
-                                  "the agent knows "
-                                  "only what the Node's annotation says.",
-                                  p->config.state_directory);
+                                  "Failed to open RuntimeDirectory=%s, going on without: %m. After a crash the "
+                                  "agent knows only what the Node's annotation says.",
+                                  p->config.runtime_directory);
         r = netlink_new(env->loop, &env->netlink);
         if (r < 0)
                 log_warning_errno(p->log, r, "Failed to watch links and routes, going on without: %m");

@@ -423,13 +423,6 @@ static bool on_shutdown_notice(const Notice *n, void *userdata) {
         return true;
 }
 
-/* It may say by when the machine was to be off, as a life before this one was told. */
-static void on_late_intents(void *userdata) {
-        Agent *a = userdata;
-
-        shutdown_wake(a->shutdown);
-}
-
 static void on_power(PowerState state, void *userdata) {
         const KubeNode *node;
         Agent *a = userdata;
@@ -645,7 +638,6 @@ static int agent_init(Agent *a) {
         r = intent_log_new(a->env, &a->intents);
         if (r < 0)
                 return r;
-        intent_log_on_late(a->intents, on_late_intents, a);
         r = evictor_new(a->client,
                         &(EvictorOptions){ .window_start = WINDOW,
                                            .window_max = WINDOW,

@@ -4,32 +4,15 @@
 #include "json.h"
 #include "log.h"
 #include "string-util.h"
-#include "strv.h"
 
 #define RECORD_NAME "intent.json"
 #define RECORD_VERSION 1
-#define SOON_USEC (50 * USEC_PER_MSEC)
 #define BOOT_ID_BYTES_MAX 64u
-/* A throttled disk may take so long for what a patient store does not wait for: nobody need get up for it.
- */
-#define HANGS_USEC (2 * USEC_PER_SEC)
-
 struct IntentLog {
         Env *env;
         IntentRecord record;
-        Timer *timer;
-        bool failing; /* the disk: said once */
-
-        Timer *hangs;
-        bool late;        /* the disk owes us an answer */
-        usec_t late_usec; /* ... since then */
-        bool said_hangs;
-        bool unread;      /* what it owes us is the record: nothing is written over it */
-        bool unwritten;   /* ... as soon as that came */
-        bool unknown;     /* it could not be read: it may say more than we know of, until it is written */
-        char **forgotten; /* ... though the record may have them */
-        void (*on_late)(void *userdata);
-        void *userdata;
+        bool failing; /* writing the record: said once */
+        bool unknown; /* the record could not be read: it may say more than we know of, until it is written */
 };
 
 static const char *const phase_table[_INTENT_PHASE_MAX] = {
@@ -52,14 +35,10 @@ IntentPhase intent_phase_from_string(const char *s) {
 
 /* -- the record --------------------------------------------------------------------------------- */
 
-static void record_clear(IntentRecord *r) {
+void intent_record_done(IntentRecord *r) {
         for (size_t i = 0; i < r->n_items; i++)
                 notice_free(r->items[i].notice);
         r->n_items = 0;
-}
-
-void intent_record_done(IntentRecord *r) {
-        record_clear(r);
         r->items = mfree(r->items);
         r->boot_id = mfree(r->boot_id);
 }
@@ -171,127 +150,35 @@ static void drop(IntentRecord *r, Intent *i) {
         memmove(i, i + 1, (size_t) (end - i - 1) * sizeof(Intent));
 }
 
-/* The record of before; what is known of a notice since is newer, but a shutdown has no more time than was
- * given out first. A full log forgets its oldest. What is left out here must go from the disk, too: a
- * restart would bring it back. */
-static void take_in(IntentLog *l, IntentRecord *before) {
-        size_t n_before = before->n_items;
-
-        for (size_t i = before->n_items; i-- > 0;) {
-                const Notice *n = before->items[i].notice;
-                bool forgotten = strv_contains(l->forgotten, n->id);
-                Intent *newer = find(&l->record, n->id);
-
-                if (newer && !forgotten && n->kind == NOTICE_SHUTDOWN)
-                        newer->notice->deadline_usec =
-                                MIN(newer->notice->deadline_usec,
-                                    notice_deadline_by(n, newer->notice->booted_usec));
-                if (newer || forgotten)
-                        drop(before, &before->items[i]);
-        }
-        while (before->n_items + l->record.n_items > INTENTS_MAX)
-                drop(before, before->items);
-        l->unwritten |= before->n_items < n_before;
-        memmove(l->record.items + before->n_items, l->record.items, l->record.n_items * sizeof(Intent));
-        for (size_t i = 0; i < before->n_items; i++)
-                l->record.items[i] = before->items[i];
-        l->record.n_items += before->n_items;
-        before->n_items = 0;
-}
-
-/* -- the disk ----------------------------------------------------------------------------------- */
-
-#define WITHOUT_RECORD \
-        "should the agent be restarted before this machine ends, it knows only what the Node's annotation " \
-        "says"
-
-static void on_hangs(Timer *t, void *userdata) {
-        IntentLog *l = userdata;
-
-        l->said_hangs = true;
-        if (l->unread)
-                log_warning(l->env->log, "The disk under StateDirectory= hangs: the intent log cannot be "
-                                         "read, going on without it. "
-                                         "What was under way is taken from the Node's annotation; a notice "
-                                         "that a person overruled "
-                                         "may be acted upon again. What it says is taken in when the disk "
-                                         "answers. If it does not, "
-                                         "look at the disk ('journalctl -k'); a drain does not need it.");
-        else
-                log_warning(l->env->log,
-                            "The disk under StateDirectory= hangs: the intent log is not written. The drain "
-                            "goes on; " WITHOUT_RECORD ". It is written when the disk answers. If it does "
-                            "not, look at the disk ('journalctl -k').");
-}
-
-static void disk_owes(IntentLog *l, usec_t say_usec) {
-        if (l->late)
-                return;
-        l->late = true;
-        l->late_usec = loop_now(l->env->loop);
-        timer_arm_in(l->hangs, say_usec);
-}
-
-/* then: what came of what it owed. */
-static void disk_answered(IntentLog *l, const char *then) {
-        char text[DURATION_MAX];
-
-        timer_disarm(l->hangs);
-        if (l->said_hangs)
-                log_notice(l->env->log,
-                           "The disk under StateDirectory= answers again, after %s: the intent log %s.",
-                           duration_format(usec_sub(loop_now(l->env->loop), l->late_usec), text), then);
-        l->late = l->said_hangs = false;
-}
-
-static const char *write_outcome(int r) {
-        return r >= 0 ? "is written" : "cannot be written";
-}
-
-static void written(IntentLog *l, int r) {
-        if (r >= 0)
-                l->unknown = false;
-        if (r < 0 && !l->failing)
-                log_warning_errno(l->env->log, r,
-                                  "Failed to write the intent log: %m. The drain goes on; " WITHOUT_RECORD
-                                  ".");
-        else if (r >= 0 && l->failing)
-                log_notice(l->env->log, "The intent log can be written again.");
-        l->failing = r < 0;
-}
+/* -- the record in the store -------------------------------------------------------------------- */
 
 static void intent_log_write(IntentLog *l) {
         _cleanup_free_ char *text = NULL;
         int r;
 
-        timer_disarm(l->timer);
         if (!l->env->state)
                 return;
-        l->unwritten = l->unread;
-        if (l->unread)
-                return;
         text = intent_record_format(&l->record);
-        if (!text) {
-                written(l, -ENOMEM); /* what the disk owes, it still does */
-                return;
-        }
-        r = state_store_write(l->env->state, RECORD_NAME, text, strlen(text));
-        if (r == STATE_LATE) {
-                disk_owes(l, HANGS_USEC);
-                return;
-        }
-        if (l->late)
-                disk_answered(l, write_outcome(r));
-        written(l, r);
+        r = text ? state_store_write(l->env->state, RECORD_NAME, text, strlen(text)) : -ENOMEM;
+        if (r >= 0)
+                l->unknown = false;
+        if (r < 0 && !l->failing)
+                log_warning_errno(l->env->log, r,
+                                  "Failed to write the intent log: %m. The drain goes on; should the agent be "
+                                  "restarted before this machine ends, it knows only what the Node's annotation "
+                                  "says.");
+        else if (r >= 0 && l->failing)
+                log_notice(l->env->log, "The intent log can be written again.");
+        l->failing = r < 0;
 }
 
-static void on_timer(Timer *t, void *userdata) {
-        intent_log_write(userdata);
-}
-
-static void intent_log_parse(IntentLog *l, int r, const char *text, size_t size) {
+static void intent_log_read(IntentLog *l) {
         _cleanup_(intent_record_done) IntentRecord record = { 0 };
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r;
 
+        r = state_store_read(l->env->state, RECORD_NAME, &text, &size);
         if (r == -ENOENT)
                 return;
         if (r >= 0)
@@ -301,57 +188,21 @@ static void intent_log_parse(IntentLog *l, int r, const char *text, size_t size)
                 log_warning_errno(
                         l->env->log, r,
                         "The intent log cannot be read, going on without it: %m. What was under way is "
-                        "taken from the "
-                        "Node's annotation; a notice that a person overruled may be acted upon again.");
+                        "taken from the Node's annotation; a notice that a person overruled may be acted upon "
+                        "again.");
                 return;
         }
         if (!streq(record.boot_id, l->record.boot_id)) {
                 log_debug(l->env->log, "The intent log is of an earlier boot, ignoring");
                 return;
         }
-        take_in(l, &record);
-}
-
-static void intent_log_read(IntentLog *l) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        int r;
-
-        r = state_store_read(l->env->state, RECORD_NAME, &text, &size);
-        l->unread = r == STATE_LATE;
-        if (l->unread)
-                disk_owes(l, 0);
-        else
-                intent_log_parse(l, r, text, size);
-}
-
-static void on_settled(const StateSettled *s, void *userdata) {
-        IntentLog *l = userdata;
-
-        if (s->call != STATE_READ) {
-                disk_answered(l, write_outcome(s->result));
-                written(l, s->result);
-                return;
-        }
-        disk_answered(l, s->result >= 0 ? "is read" : s->result == -ENOENT ? "is empty" : "cannot be read");
-        l->unread = false;
-        intent_log_parse(l, s->result, s->data, s->size);
-        l->unwritten |= l->unknown && l->forgotten; /* it may be read after all, by the next life */
-        l->forgotten = strv_free(l->forgotten);
-        if (l->unwritten)
-                intent_log_write(l);
-        if (l->on_late)
-                l->on_late(l->userdata);
-}
-
-void intent_log_on_late(IntentLog *l, void (*fn)(void *userdata), void *userdata) {
-        l->on_late = fn;
-        l->userdata = userdata;
+        intent_record_done(&l->record);
+        l->record = record;
+        record = (IntentRecord){ 0 };
 }
 
 int intent_log_new(Env *env, IntentLog **ret) {
         _cleanup_(intent_log_freep) IntentLog *l = NULL;
-        int r;
 
         assert(env && env->boot_id && ret);
         l = new0(IntentLog, 1);
@@ -362,15 +213,8 @@ int intent_log_new(Env *env, IntentLog **ret) {
         l->record.items = new0(Intent, INTENTS_MAX);
         if (!l->record.items || free_and_strdup(&l->record.boot_id, env->boot_id) < 0)
                 return -ENOMEM;
-        r = timer_new(env->loop, "intent-log", on_timer, l, &l->timer);
-        if (r >= 0)
-                r = timer_new(env->loop, "intent-log-hangs", on_hangs, l, &l->hangs);
-        if (r < 0)
-                return r;
-        if (env->state) {
-                state_store_on_settled(env->state, on_settled, l);
+        if (env->state)
                 intent_log_read(l);
-        }
 
         *ret = TAKE_PTR(l);
         return 0;
@@ -379,11 +223,6 @@ int intent_log_new(Env *env, IntentLog **ret) {
 IntentLog *intent_log_free(IntentLog *l) {
         if (!l)
                 return NULL;
-        if (l->env->state)
-                state_store_on_settled(l->env->state, NULL, NULL);
-        timer_free(l->hangs);
-        timer_free(l->timer);
-        strv_free(l->forgotten);
         intent_record_done(&l->record);
         return mfree(l);
 }
@@ -432,22 +271,9 @@ void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t si
                 intent_log_write(l);
 }
 
-void intent_log_note_soon(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec) {
-        int r = keep(l, n, phase, since_usec);
-
-        if (r < 0)
-                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m",
-                                  n->id);
-        else
-                timer_arm_earlier(l->timer, usec_add(loop_now(l->env->loop), SOON_USEC));
-}
-
 void intent_log_forget(IntentLog *l, const char *id) {
         Intent *i = find(&l->record, id);
 
-        /* For want of memory it comes back, and goes when its source says that it is over. */
-        if (l->unread)
-                (void) strv_extend(&l->forgotten, id);
         if (!i && !l->unknown)
                 return;
         if (i)

@@ -4,18 +4,15 @@
 /*
  * intent-log.c: what the agent must know after a crash and cannot read off its Node: which notice was
  * handled how far, and which one a person overruled. One small record in the StateStore, JSON, versioned,
- * written whole:
+ * written whole at each change:
  *
  *      {"version":1,"bootID":"...","notices":[{"id":..., ..., "phase":"Draining","since":"..."}, ...]}
  *
- * Keyed by notice id and boot id: a record of another boot is of the past. One that cannot be read is
- * reported and treated as absent, and written over by the next note, or where something is forgotten that
- * it may have; a disk that fails is reported and stops nothing. In memory the log works without any disk.
- *
- * A disk that hangs (STATE_LATE) stops nothing either. What is noted meanwhile is written when it answers,
- * the latest only. A record that is late is taken in when it comes, where nothing newer is known of a
- * notice (of a shutdown the earlier deadline holds); until then nothing is written over it. What hangs is
- * said once it has for 2 s, and what a crash would lose; that it is over, too.
+ * An intent is of one boot, and so is the record: it lies under /run. What outlives a boot is the Node's
+ * annotation. The record names its boot all the same: the folder may have been put elsewhere, where a boot
+ * leaves it; what it says of another boot is passed over. One that cannot be read is reported and treated
+ * as absent, and written over by the next note, or where something is forgotten that it may have; a folder
+ * that cannot be written is reported and stops nothing. In memory the log works without any record.
  */
 
 #include "notice.h"
@@ -60,15 +57,9 @@ int intent_log_new(Env *env, IntentLog **ret);
 IntentLog *intent_log_free(IntentLog *l); /* writes nothing */
 DEFINE_FREEP(IntentLog, intent_log_free);
 
-/* Told when a record that was late has come, or has not; out of the loop. */
-void intent_log_on_late(IntentLog *l, void (*fn)(void *userdata), void *userdata);
-
 const Intent *intent_log_find(const IntentLog *l, const char *id); /* NULL: never heard of */
-/* Notes and writes at once; waits for the disk for a bound time (state-store.h). */
+/* Notes and writes. */
 void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec);
-/* Notes, and writes a moment later: for what the Node's annotation says too, so that no eviction waits for
- * the disk. */
-void intent_log_note_soon(IntentLog *l, const Notice *n, IntentPhase phase, usec_t since_usec);
 /* The occurrence is over: the same id would be a new one. */
 void intent_log_forget(IntentLog *l, const char *id);
 /* The oldest that `over` says true of, or NULL. */

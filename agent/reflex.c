@@ -285,7 +285,7 @@ static void reflex_enter_draining(Reflex *r) {
         if (r->since_usec == 0)
                 r->since_usec = loop_wall(r->c.env->loop);
         reflex_start_drain(r);
-        intent_log_note_soon(r->c.intents, r->notice, INTENT_DRAINING, r->since_usec);
+        intent_log_note(r->c.intents, r->notice, INTENT_DRAINING, r->since_usec);
         node_voice_draining(r->c.voice, n, drain_deadline(r));
         reflex_report(r);
 }
@@ -368,7 +368,7 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
         if (r->lb_wait_usec > 0) {
                 reflex_set_state(r, REFLEX_LB_WAIT, "load balancers let go");
                 timer_arm_in(r->timer, r->lb_wait_usec);
-                intent_log_note_soon(r->c.intents, r->notice, INTENT_CORDONED, 0);
+                intent_log_note(r->c.intents, r->notice, INTENT_CORDONED, 0);
                 reflex_report(r);
         } else
                 reflex_enter_draining(r);
@@ -506,7 +506,7 @@ int reflex_replace(Reflex *r, const Notice *n) {
         node_voice_set_notice(r->c.voice, copy);
         if (!streq(old->id, n->id) && old->kind != NOTICE_SHUTDOWN)
                 intent_log_forget(r->c.intents, old->id);
-        intent_log_note_soon(r->c.intents, copy, reflex_phase(r), r->since_usec);
+        intent_log_note(r->c.intents, copy, reflex_phase(r), r->since_usec);
         notice_free(old);
         reflex_deadline_changed(r);
         reflex_report(r);
@@ -602,7 +602,7 @@ void reflex_cancel(Reflex *r, const char *why) {
         reflex_stop(r, node_report_unmark, why);
 }
 
-/* First on disk, then on the Node: a crash in between must not cordon again. */
+/* First in the intent log, then on the Node: a crash in between must not cordon again. */
 static void reflex_release(Reflex *r) {
         node_voice_released(r->c.voice);
         if (r->c.on_released)

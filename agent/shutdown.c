@@ -183,24 +183,15 @@ static void extend(Shutdown *s) {
                 s->c.env->notify(text, s->c.env->notify_userdata);
 }
 
-/* The deadline that was given out before a crash holds on. True: it is the earlier one. */
-static bool keep_earlier_deadline(Shutdown *s) {
+/* The deadline that was given out before a crash holds on. */
+static void keep_earlier_deadline(Shutdown *s) {
         const Intent *known = intent_log_find(s->c.intents, s->notice->id);
         usec_t earlier = known ? notice_deadline_by(known->notice, s->notice->booted_usec) : USEC_INFINITY;
 
         if (earlier >= s->notice->deadline_usec)
-                return false;
+                return;
         s->notice->deadline_usec = earlier;
         s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
-        return true;
-}
-
-/* A disk that hung has told of it only now. */
-static void take_late_deadline(Shutdown *s) {
-        if (!s->notice || !drains(s) || !keep_earlier_deadline(s))
-                return;
-        reflex_machine_ends(s->c.reflex, s->notice->deadline_usec);
-        s->pending |= reflex_state(s->c.reflex) != REFLEX_IDLE;
 }
 
 static void follow_clock(Shutdown *s) {
@@ -216,7 +207,6 @@ static void look(Shutdown *s) {
         if (s->state != SHUTDOWN_DRAINING)
                 return;
         follow_clock(s);
-        take_late_deadline(s);
         if (s->pending)
                 s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
         why = over(s, &next);
@@ -272,8 +262,8 @@ static int make_notice(Shutdown *s) {
         s->deadline_usec = usec_add(s->began_usec, b.total_usec);
         /* Noted before anything else is, so that a crash does not lose it. */
         if (!intent_log_find(s->c.intents, s->notice->id) && drains(s))
-                intent_log_note_soon(s->c.intents, s->notice, INTENT_CORDONED, 0);
-        (void) keep_earlier_deadline(s);
+                intent_log_note(s->c.intents, s->notice, INTENT_CORDONED, 0);
+        keep_earlier_deadline(s);
         return 0;
 }
 

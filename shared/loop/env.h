@@ -22,7 +22,7 @@ typedef struct Env {
         Random *random;
         Log *log;
         HttpTransport *transport;
-        StateStore *state;     /* NULL where a process keeps none (coordinator) */
+        StateStore *state;     /* NULL where a process keeps none (coordinator), or cannot */
         ChildRunner *children;
         Bus *bus;
         Netlink *netlink;

@@ -2,10 +2,8 @@
 #include "state-store.h"
 
 /*
- * A record is a file of its name in one folder. It is written to "#NAME" first ('#' stands in no name),
- * synced, renamed over the old one, and the folder synced. Until the rename the old record is whole; after
- * it the new one is. If only the last sync fails, the caller is told of the failure while either of the two
- * may be what survives a power cut.
+ * A record is a file of its name in one folder. It is written to "#NAME" first ('#' stands in no name), then
+ * renamed over the old one. Until the rename the old record is whole; after it the new one is.
  */
 
 #include <errno.h>
@@ -66,8 +64,6 @@ static int write_temporary(int folder_fd, const char *name, const void *data, si
         r = write_all(fd, data, size);
         if (r < 0)
                 return r;
-        if (fsync(fd) < 0)
-                return -errno;
         /* Some file systems tell of a failed write only now. */
         return close(TAKE_FD(fd)) < 0 && errno != EINTR ? -errno : 0;
 }
@@ -87,21 +83,9 @@ static int folder_write(StateStore *s, const char *name, const void *data, size_
         r = write_temporary(f->fd, temporary, data, size);
         if (r >= 0 && renameat(f->fd, temporary, f->fd, name) < 0)
                 r = -errno;
-        if (r < 0) {
+        if (r < 0)
                 (void) unlinkat(f->fd, temporary, 0);
-                return r;
-        }
-        return fsync(f->fd) < 0 ? -errno : 0;
-}
-
-static int folder_remove(StateStore *s, const char *name) {
-        Folder *f = to_folder(s);
-
-        if (!name_is_valid(name))
-                return -EINVAL;
-        if (unlinkat(f->fd, name, 0) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        return fsync(f->fd) < 0 ? -errno : 0;
+        return r;
 }
 
 static void folder_free(StateStore *s) {
@@ -114,25 +98,12 @@ static void folder_free(StateStore *s) {
 static const StateStoreOps folder_ops = {
         .read = folder_read,
         .write = folder_write,
-        .remove = folder_remove,
         .free = folder_free,
 };
-
-/* The new folder's own entry must survive a power cut too. */
-static int sync_parent(int folder_fd) {
-        _cleanup_close_ int fd = -EBADF;
-
-        fd = openat(folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return fsync(fd) < 0 ? -errno : 0;
-}
 
 int state_store_new_directory(const char *path, StateStore **ret) {
         _cleanup_free_ Folder *f = NULL;
         _cleanup_close_ int fd = -EBADF;
-        bool made;
-        int r;
 
         assert(path);
         assert(ret);
@@ -141,17 +112,11 @@ int state_store_new_directory(const char *path, StateStore **ret) {
         if (!f)
                 return -ENOMEM;
 
-        made = mkdir(path, 0700) >= 0;
-        if (!made && errno != EEXIST)
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        if (made) {
-                r = sync_parent(fd);
-                if (r < 0)
-                        return r;
-        }
 
         f->store.ops = &folder_ops;
         f->fd = TAKE_FD(fd);

@@ -132,14 +132,10 @@ static int quiet_write(StateStore *s, const char *name, const void *data, size_t
         return r;
 }
 
-static int quiet_remove(StateStore *s, const char *name) {
-        return disk->remove(s, name);
-}
-
 static void quiet_free(StateStore *s) {
 }
 
-static const StateStoreOps quiet_disk = { quiet_read, quiet_write, quiet_remove, quiet_free };
+static const StateStoreOps quiet_disk = { quiet_read, quiet_write, quiet_free };
 
 /* -- one run ------------------------------------------------------------------------------------ */
 

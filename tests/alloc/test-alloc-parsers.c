@@ -30,7 +30,6 @@
 #include "node-marks.h"
 #include "notice-ec2.h"
 #include "reboot-slots.h"
-#include "state-store.h"
 #include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -232,29 +231,6 @@ static int do_intent_record(void) {
 
         r = intent_record_parse(text, strlen(text), &record);
         return r < 0 ? r : done_text(intent_record_format(&record));
-}
-
-static char patient_folder[] = "/tmp/vesper-alloc-XXXXXX";
-
-static int do_patient_store(void) {
-        _cleanup_(loop_freep) Loop *loop = NULL;
-        _cleanup_(state_store_freep) StateStore *s = NULL;
-        char *text = NULL;
-        size_t size;
-        int r;
-
-        r = loop_new(&loop);
-        if (r >= 0)
-                r = state_store_new_patient(loop, patient_folder, state_store_new_directory, NULL, &s);
-        if (r == -EAGAIN) /* pthread_create()'s word for it */
-                return -ENOMEM;
-        if (r >= 0)
-                r = state_store_write(s, "record", "kept", 4);
-        if (r >= 0)
-                r = state_store_read(s, "record", &text, &size);
-        assert_true(r < 0 || (size == 4 && streq(text, "kept")));
-        free(text);
-        return r;
 }
 
 static int do_interruption(void) {
@@ -749,7 +725,6 @@ static const struct {
         { "protobuf, labels", do_protobuf_labels },
         { "protobuf, Status", do_protobuf_status },
         { "intent record", do_intent_record },
-        { "patient store", do_patient_store },
         { "interruption, notice", do_interruption },
         { "spot/instance-action", do_instance_action },
         { "agent.conf", do_agent_config },
@@ -800,18 +775,8 @@ static void test_sweep(void **state) {
         print_message("%zu in all\n", total);
 }
 
-static int make_folder(void **state) {
-        return mkdtemp(patient_folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-        _cleanup_free_ char *record = strf("%s/record", patient_folder);
-
-        return record && remove(record) == 0 && remove(patient_folder) == 0 ? 0 : -1;
-}
-
 int main(void) {
         static const struct CMUnitTest tests[] = { cmocka_unit_test(test_sweep) };
 
-        return cmocka_run_group_tests_name("alloc-parsers", tests, make_folder, remove_folder);
+        return cmocka_run_group_tests_name("alloc-parsers", tests, NULL, NULL);
 }

@@ -284,7 +284,7 @@ class FakeWorld:
         os.makedirs(state, exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", {
             "Kubernetes.Kubeconfig": self.path(f"kubeconfig-node-{node}"), "Kubernetes.NodeName": node, "Metadata.Endpoint": endpoint,
-            "Metadata.PollSec": "1s", "Agent.StateDirectory": state, "Log.Target": "json", **settings
+            "Metadata.PollSec": "1s", "Agent.RuntimeDirectory": state, "Log.Target": "json", **settings
         }, {})
 
     def _daemon(self, name, binary, values, environment):

@@ -161,7 +161,7 @@ class Demo:
         return Daemon(
             f"agent-{node}", "vesper-agent",
             _settings({
-                "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.StateDirectory": state,
+                "Kubernetes.Kubeconfig": self.stage.node_kubeconfig(node), "Agent.RuntimeDirectory": state,
                 "Metadata.Endpoint": self.metadata[node].endpoint, "Log.Target": "json"
             }), self.directory)
 

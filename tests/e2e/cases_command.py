@@ -41,7 +41,7 @@ def usage(world, figures):
 _SET = {
     AGENT: {
         "Kubernetes.NodeName": "node-a", "Metadata.PollSec": "7s",
-        "Agent.StateDirectory": "/var/lib/else where", "Drain.LoadBalancerWaitSec": "1min 30s",
+        "Agent.RuntimeDirectory": "/run/else where", "Drain.LoadBalancerWaitSec": "1min 30s",
         "Metrics.Listen": "127.0.0.1:9101", "Log.Level": "debug"
     },
     COORDINATOR: {

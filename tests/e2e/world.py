@@ -260,9 +260,9 @@ class World:
         values = {
             "Kubernetes.Kubeconfig": self.cluster.kubeconfig(f"system:node:{node}", embed=False),
             "Metadata.Endpoint": metadata.endpoint, "Metadata.PollSec": "1s",
-            "Agent.StateDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings
+            "Agent.RuntimeDirectory": self.path(f"state-{node}"), "Log.Target": "json", **settings
         }
-        os.makedirs(values["Agent.StateDirectory"], exist_ok=True)
+        os.makedirs(values["Agent.RuntimeDirectory"], exist_ok=True)
         return self._daemon(f"agent-{node}", "vesper-agent", values, environment or {})
 
     def coordinator(self, name, provider="ec2", region=None, command=None, **settings):

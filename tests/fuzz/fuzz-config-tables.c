@@ -22,7 +22,7 @@
 
 static const char agent_file[] =
         "[Kubernetes]\nKubeconfig=/etc/k\nNodeName=n1\n[Metadata]\nSource=ec2\nEndpoint=http://"
-        "127.0.0.1:1338/\nPollSec=2s\n[Agent]\nStateDirectory=/var/lib/vesper-agent\n"
+        "127.0.0.1:1338/\nPollSec=2s\n[Agent]\nRuntimeDirectory=/run/vesper-agent\n"
         "[Drain]\nLoadBalancerWaitSec=30s\n[Metrics]\nListen=[::1]:9101\n[Log]\nTarget=json\nLevel=debug\n";
 static const char coordinator_file[] =
         "# "

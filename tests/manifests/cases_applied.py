@@ -371,7 +371,7 @@ def agent_drains(bed, figures):
             figures.add(f"{peak / 1e6:.1f} MB resident at most, {pod.memory_request / 1e6:.0f} MB requested")
 
         host = bed.agent("kubeadm", node, metadata.endpoint, interrupted)
-    assert os.listdir(host + "/var/lib/vesper-agent"), "nothing was written to the node's /var/lib/vesper-agent"
+    assert os.listdir(host + "/run/vesper-agent"), "nothing was written to the node's /run/vesper-agent"
 
 
 CASES = (dry_run, releases, pods_are_made, agents_everywhere, permissions, flow_control, coordinator_pod, agent_pods, agent_plugin,

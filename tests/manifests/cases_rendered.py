@@ -13,7 +13,7 @@ VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "values")
 # Keys of the daemons that a pod's own surroundings decide, and values may not.
 NOT_VALUES = {
     "coordinator": {"Kubernetes.Kubeconfig", "Lease.Namespace", "Lease.Identity"},
-    "agent": {"Kubernetes.NodeName", "Agent.StateDirectory"},
+    "agent": {"Kubernetes.NodeName", "Agent.RuntimeDirectory"},
 }
 
 

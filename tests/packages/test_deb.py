@@ -164,6 +164,7 @@ class Packages(Installation):
         wants = "etc/systemd/system/multi-user.target.wants/vesper-agent.service"
         os.unlink(self.root.at(wants))  # systemctl disable
         self.root.asked_of_systemd()
+        self.root.write("var/lib/vesper-agent/intent.json", "{}")  # of an agent before 0.2
         self.dpkg("-i", self.newer("vesper-agent", {"/etc/vesper/agent.conf": "# of the new version\n"}),
                   self.newer("vesper-coordinator"))
         acts = [line for line in self.root.asked_of_systemd() if "vesper" in line and "is-" not in line]
@@ -172,11 +173,12 @@ class Packages(Installation):
         self.asked_nothing("the upgrade")
         assert self.root.read("etc/vesper/agent.conf") == own, "the upgrade changed a person's agent.conf"
         assert self.root.exists("etc/vesper/agent.conf.d/node.conf"), "the upgrade took agent.conf.d/node.conf away"
+        assert not self.root.exists("var/lib/vesper-agent"), "the upgrade left the folder of agents before 0.2"
         assert not self.root.exists(wants), "the upgrade enabled a service that a person had disabled"
 
     def test_remove_releases(self):
-        assert not self.root.exists("var/lib/vesper-agent"), "something made the state folder while no agent ran"
-        self.root.write("var/lib/vesper-agent/intents", "{}")
+        assert not self.root.exists("run/vesper-agent"), "something made the agent's folder in /run while no agent ran"
+        self.root.write("run/vesper-agent/intent.json", "{}")
         said = self.dpkg("-r", "vesper-agent")
         acts = [line for line in self.root.asked_of_systemd() if "vesper" in line]
         assert acts == ["stop vesper-drain.service vesper-reboot.service vesper-agent.service"], f"removal asked systemd to {acts}"
@@ -185,7 +187,7 @@ class Packages(Installation):
         assert not self.root.exists("usr/bin/vesper-agent"), "the program is there still"
         assert "a person's line" in self.root.read("etc/vesper/agent.conf"), "removal took the configuration away"
         assert self.root.exists("etc/vesper/agent.conf.d/node.conf"), "removal took agent.conf.d away"
-        assert self.root.exists("var/lib/vesper-agent/intents"), "removal took the state away"
+        assert self.root.exists("run/vesper-agent/intent.json"), "removal took the intent log away"
 
     def test_remove_without_api(self):
         self.dpkg("-i", self.deb("vesper-agent"))

@@ -660,38 +660,6 @@ static void test_disk_fails(void **state) {
         }
 }
 
-/* So is one that hangs; what was noted meanwhile is written when it answers. An agent that dies meanwhile has the
- * Node's annotation: it goes on, and does not drain twice. */
-static void test_disk_hangs(void **state) {
-        (void) state;
-
-        for (uint64_t seed = 1; seed <= SEEDS; seed++)
-                for (unsigned dies = 0; dies < 3; dies++) {
-                        _cleanup_(sim_world_freep) SimWorld *w = settled_world(seed, &alone);
-                        SimProcess *agent = sim_world_agent(w, 1);
-
-                        sim_trace_add(w->trace, "scene", "the disk hangs%s",
-                                      dies == 0       ? ""
-                                              : dies == 1 ? ", and the agent dies in the drain"
-                                                          : ", and the agent dies after the drain");
-                        sim_disk_hang(agent->disk, sim_world_now(w) + 90 * SEC);
-                        sim_world_notice(w, 1, 120);
-                        if (dies == 1) {
-                                require_within(w, 10, a_pod_is_going, 1);
-                                sim_process_kill(agent, SEC);
-                        }
-                        require_drained(w, 1, 60);
-                        require_runs(w, SEC);
-                        if (dies == 2)
-                                sim_process_kill(agent, SEC);
-                        require_runs(w, 10 * SEC);
-                        require(w, sim_disk_n_records(agent->disk) == 0);
-                        require_runs(w, 90 * SEC);
-                        require(w, sim_disk_n_records(agent->disk) == (dies == 2 ? 0 : 1));
-                        require_quiet(w);
-                }
-}
-
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),
@@ -719,7 +687,6 @@ int main(void) {
                 cmocka_unit_test(test_opted_out),
                 cmocka_unit_test(test_stopped),
                 cmocka_unit_test(test_disk_fails),
-                cmocka_unit_test(test_disk_hangs),
         };
         return cmocka_run_group_tests_name("sim-notice", tests, NULL, NULL);
 }

@@ -360,7 +360,6 @@ static void stop_faults(SimWorld *w) {
                 p->pause_step = 0;
                 sim_process_set_clock(p, 0);
                 p->failing_writes = 0;
-                sim_disk_hang(p->disk, 0);
                 if (!p->life && !(p->machine && (p->machine->ended || p->machine->crashed_for_good ||
                                                  timer_is_armed(p->machine->boot))))
                         sim_process_start(p);

@@ -175,7 +175,7 @@ static void life_make_io(SimLife *l) {
                     : http_inproc_route(l->transport, SIM_EC2, sim_check_handle_ec2, w);
         assert(r >= 0);
         if (p->kind == SIM_AGENT)
-                l->state = sim_state_store_new(p->disk, l->loop, on_write, l);
+                l->state = sim_state_store_new(p->disk, on_write, l);
 }
 
 static void life_make_client(SimLife *l) {

@@ -3,7 +3,7 @@
 
 /*
  * A simulated process: an agent of one node, or a coordinator. It lives several lives, each with its own
- * Loop, Random, transport, Log and Env; name and disk outlive them. Killing frees the daemon without
+ * Loop, Random, transport, Log and Env; name and /run (disk) outlive them. Killing frees the daemon without
  * shutdown actions; its transport is kept as a corpse, because what was sent may still arrive.
  */
 
@@ -43,7 +43,7 @@ typedef struct SimLife {
         bool dying; /* killed when this step is over */
 } SimLife;
 
-/* When a life ends: in its n-th step, or in its n-th write to the disk (each counts from 1; 0: never). */
+/* When a life ends: in its n-th step, or in its n-th write to /run (each counts from 1; 0: never). */
 typedef struct SimKill {
         uint64_t step, write;
         SimDiskFate fate;    /* of that write: one of SIM_DISK_DIE_* */

@@ -24,7 +24,6 @@
 #define OPENED_SEED UINT64_C(0x6f70656e6c617465)
 #define RESTORE_SEED UINT64_C(0x657463647574696c)
 #define TWINS_SEED UINT64_C(0x7477696e7477696e)
-#define DISK_HANGS_SEC 6
 
 /* -- arguments --------------------------------------------------------------------------------- */
 
@@ -404,12 +403,8 @@ static void play_clock(const Play *p) {
 }
 
 static void play_disk(const Play *p) {
-        SimProcess *process = p->v[0] < p->w->n_processes ? p->w->processes[p->v[0]] : NULL;
-
-        if (process && p->v[2] == 0)
-                process->failing_writes = (unsigned) p->v[1];
-        else if (process)
-                sim_disk_hang(process->disk, usec_add(sim_world_now(p->w), sec(p->v[1] * DISK_HANGS_SEC)));
+        if (p->v[0] < p->w->n_processes)
+                p->w->processes[p->v[0]]->failing_writes = (unsigned) p->v[1];
 }
 
 static void play_kill(const Play *p) {
@@ -430,12 +425,10 @@ static void play_kill_at_step(const Play *p) {
 static void play_kill_at_write(const Play *p) {
         SimProcess *process = living(p, p->v[0]);
 
-        if (!process)
-                return;
-        sim_disk_tear_at(process->disk, (unsigned) (p->entry->seed % 1001));
-        sim_process_plan_kill(process, &(SimKill){ .write = process->life->n_writes + 1,
-                                                   .fate = SIM_DISK_DIE_BEFORE + (SimDiskFate) p->v[1],
-                                                   .restart_usec = msec(p->v[2]) });
+        if (process)
+                sim_process_plan_kill(process, &(SimKill){ .write = process->life->n_writes + 1,
+                                                           .fate = SIM_DISK_DIE_BEFORE + (SimDiskFate) p->v[1],
+                                                           .restart_usec = msec(p->v[2]) });
 }
 
 static void play_pause(const Play *p) {
@@ -620,8 +613,7 @@ static const char *const clock_choices[] = { "right",        "5 s ahead",    "5 
                                              "1000 s behind", "2 h ahead",   "2 h behind" };
 static const char *const partition_choices[] = { "in silence", "with a reset" };
 static const char *const cloud_choices[] = { "throttles", "answers 500", "shows no machine once" };
-static const char *const fate_choices[] = { "nothing of it lasts", "half of it lasts", "it lasts" };
-static const char *const disk_choices[] = { "fail", "are 6 s late each" };
+static const char *const fate_choices[] = { "nothing of it lasts", "it lasts" };
 static const char *const cut_choices[] = { "", "and the history compacted" };
 static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
@@ -674,7 +666,7 @@ static const Act acts[] = {
         { "crash", 4, play_crash, { MACHINE, SECONDS("for", 10, 600), CHOICE(crash_choices) } },
         { "kubelet stops", 3, play_kubelet, { MACHINE, SECONDS("for", 5, 300) } },
         { "clock", 4, play_clock, { PROCESS, CHOICE(clock_choices) } },
-        { "disk fails", 3, play_disk, { PROCESS, NUMBER("writes", 1, 20), CHOICE(disk_choices) } },
+        { "disk fails", 3, play_disk, { PROCESS, NUMBER("writes", 1, 20) } },
         { "watches in disorder", 4, play_disorder, { SECONDS("for", 5, 120), CHOICE(disorder_choices) } },
         { "partition", 5, play_partition, { PROCESS, SECONDS("for", 1, 90), CHOICE(partition_choices) } },
         { "partition of cloud", 3, play_partition_cloud, { PROCESS, SECONDS("for", 1, 90) } },

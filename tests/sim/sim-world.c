@@ -240,6 +240,8 @@ static void on_boot(Timer *t, void *userdata) {
         if (!sim_world_node(w, (size_t) (m - w->machines)))
                 return;
         m->crashed_for_good = false;
+        if (m->agent)
+                sim_disk_boot(m->agent->disk);
         if (m->power)
                 sim_power_booted(m->power);
         set_boot_id(w, m);

@@ -13,7 +13,7 @@
 
 #define RECORD "intent.json"
 
-/* -- the disk ----------------------------------------------------------------------------------- */
+/* -- /run -------------------------------------------------------------------------------------- */
 
 static AgentRig *rig_of(StateStore *s) {
         return CONTAINER_OF(s, AgentRig, store);
@@ -23,8 +23,6 @@ static int disk_read(StateStore *s, const char *name, char **ret, size_t *ret_si
         AgentRig *r = rig_of(s);
 
         assert_string_equal(name, RECORD);
-        if (r->disk_hangs)
-                return STATE_LATE;
         if (r->disk_unreadable)
                 return -EIO;
         if (!r->record)
@@ -52,26 +50,10 @@ static int disk_write(StateStore *s, const char *name, const void *data, size_t 
         return r->dead ? -EIO : 0;
 }
 
-static int disk_remove(StateStore *s, const char *name) {
-        AgentRig *r = rig_of(s);
-
-        r->record = mfree(r->record);
-        return 0;
-}
-
 static void disk_free(StateStore *s) {
 }
 
-static const StateStoreOps disk_ops = { disk_read, disk_write, disk_remove, disk_free };
-
-void agent_rig_disk_answers(AgentRig *r) {
-        StateSettled s = { .call = STATE_READ, .name = RECORD, .result = r->record ? 0 : -ENOENT };
-
-        s.data = r->record;
-        s.size = r->record ? strlen(r->record) : 0;
-        r->disk_hangs = false;
-        r->store.on_settled(&s, r->store.settled_userdata);
-}
+static const StateStoreOps disk_ops = { disk_read, disk_write, disk_free };
 
 /* -- the process -------------------------------------------------------------------------------- */
 
@@ -295,6 +277,7 @@ void agent_rig_reboot(AgentRig *r) {
         (void) snprintf(r->boot_id, sizeof(r->boot_id), "%032x", ++r->boots);
         fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'status':{'nodeInfo':{'bootID':'%s'}}}",
                    r->boot_id);
+        r->record = mfree(r->record); /* /run is empty */
 }
 
 void agent_rig_add_pods(AgentRig *r, const char *app, unsigned n) {

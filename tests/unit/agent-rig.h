@@ -27,14 +27,13 @@ typedef struct AgentRig {
         char boot_id[33];
         unsigned boots;
 
-        /* the disk: one record */
+        /* /run: one record */
         StateStore store;
         char *record;
         size_t n_writes;
         size_t die_at_write; /* counted over all lives; 0: never */
         RigDeath death;
         int disk_error; /* of each write; 0: fine */
-        bool disk_hangs; /* reads are late */
         bool disk_unreadable; /* they fail */
 
         FakePower *power; /* logind and PID 1 */
@@ -75,8 +74,6 @@ void agent_rig_start(AgentRig *r);
 /* The same, where starting may fail: 0, or how it did; then it does not run. */
 int agent_rig_try_start(AgentRig *r);
 void agent_rig_kill(AgentRig *r);
-/* What was read while the disk hung comes now. */
-void agent_rig_disk_answers(AgentRig *r);
 /* SIGTERM. */
 void agent_rig_stop(AgentRig *r);
 /* Another boot; the Node gets its id, as the kubelet would report it. */

@@ -162,7 +162,7 @@ class Cluster(unittest.TestCase):
         """without: keys that a file says."""
         return (AGENT, *self.settings({
             "Kubernetes.Kubeconfig": self.path("kubeconfig-node-n1"), "Kubernetes.NodeName": "n1",
-            "Metadata.Endpoint": self.endpoints["metadata"]["i-00000001"], "Agent.StateDirectory": self.path("state"),
+            "Metadata.Endpoint": self.endpoints["metadata"]["i-00000001"], "Agent.RuntimeDirectory": self.path("state"),
             "Drain.LoadBalancerWaitSec": "0", "Log.Target": "text"}, without), *more)
 
     def coordinator(self, *more, without=()):

@@ -144,8 +144,8 @@ def settings(text):
 def check_what_counts(tree):
     """What the agent relies on, and a change of a unit could break in silence."""
     agent = settings(read(tree, "systemd/vesper-agent.service"))
-    for line in ("Type=notify", "NotifyAccess=main", "FileDescriptorStoreMax=1", "StateDirectory=vesper-agent",
-                 "CPUWeight=1000", "Environment=VESPER_BOOT_ID=%b"):
+    for line in ("Type=notify", "NotifyAccess=main", "FileDescriptorStoreMax=1", "RuntimeDirectory=vesper-agent",
+                 "RuntimeDirectoryPreserve=yes", "CPUWeight=1000", "Environment=VESPER_BOOT_ID=%b"):
         check(line in agent, f"vesper-agent.service has no {line}")
     for name in ("agent", "coordinator"):
         unit = settings(read(tree, f"systemd/vesper-{name}.service"))

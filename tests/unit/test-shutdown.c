@@ -369,32 +369,6 @@ static void test_crashes_win_no_time(void **state) {
         assert_true(took(r) <= 305 * S);
 }
 
-/* The disk hangs meanwhile, and tells of the first time only later, or too late; a finalizer holds a pod for
- * ever. */
-static void test_crash_and_late_disk(void **state) {
-        static const usec_t after[] = { 20 * S, 200 * S, 280 * S };
-
-        for (size_t i = 0; i < ELEMENTSOF(after); i++) {
-                _cleanup_(agent_rig_freep) AgentRig *r = running_rig(1);
-
-                print_message("the disk answers %u s after the crash\n", (unsigned) (after[i] / S));
-                fake_merge(r->cluster, FAKE_PODS, "default", "web-0",
-                           "{'metadata':{'finalizers':['x.io/y']}}");
-                r->config.shutdown_max_usec = 300 * S;
-                assert_true(fake_power_shutdown(r->power, "poweroff", true));
-                run(r, 60 * S);
-                agent_rig_kill(r);
-                r->disk_hangs = true;
-                agent_rig_start(r);
-                run(r, after[i]);
-                assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
-                agent_rig_disk_answers(r);
-                run(r, 400 * S);
-                print_message("took %u s\n", (unsigned) (took(r) / S));
-                assert_true(took(r) <= MAX(302 * S, 62 * S + after[i]));
-        }
-}
-
 static usec_t told_deadline(AgentRig *r) {
         cJSON *o = cJSON_Parse(agent_rig_annotation(r, "vesper.sh/interruption"));
         usec_t at = 0;
@@ -820,7 +794,6 @@ int main(void) {
                 cmocka_unit_test(test_silent_logind),
                 cmocka_unit_test(test_crash_in_the_middle),
                 cmocka_unit_test(test_crashes_win_no_time),
-                cmocka_unit_test(test_crash_and_late_disk),
                 cmocka_unit_test(test_cancelled_and_bad_disk),
                 cmocka_unit_test(test_clock_is_set),
                 cmocka_unit_test(test_notice_and_shutdown),
