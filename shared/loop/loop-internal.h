@@ -3,6 +3,7 @@
 
 /* What loop.c and virtual-time.c share. Nobody else includes this. */
 
+#include "list.h"
 #include "loop.h"
 #include "token-bucket.h"
 
@@ -64,7 +65,9 @@ struct Loop {
         VirtualTime *virtual_time; /* NULL on the real clock */
         int64_t wall_step_usec;
         usec_t paused_until_usec;
+        List clock_watches;
 };
 
 usec_t virtual_time_wall(const VirtualTime *v, int64_t step_usec);
 int virtual_time_run(Loop *l);
+void clock_watches_tell(Loop *l); /* of a virtual loop */

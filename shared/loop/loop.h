@@ -70,6 +70,17 @@ void timer_disarm(Timer *t);
 bool timer_is_armed(const Timer *t);
 usec_t timer_due(const Timer *t); /* USEC_INFINITY if not armed */
 
+/* -- the wall clock is set ------------------------------------------------------------------------------------------ */
+
+typedef struct ClockWatch ClockWatch;
+typedef void (*clock_set_fn)(void *userdata);
+
+/* fn is called from the loop, soon after somebody has set the wall clock (slewing it is not setting it): what was converted
+ * with loop_from_wall() or loop_to_wall() before is to be converted anew. -ENOMEM, or what the kernel says. */
+int clock_watch_new(Loop *l, clock_set_fn fn, void *userdata, ClockWatch **ret);
+ClockWatch *clock_watch_free(ClockWatch *w);
+DEFINE_FREEP(ClockWatch, clock_watch_free);
+
 /* -- virtual time --------------------------------------------------------------------------------------------------- */
 
 int virtual_time_new(usec_t start_wall_usec, VirtualTime **ret);

@@ -83,6 +83,7 @@ void loop_virtual_step_wall(Loop *l, int64_t delta_usec) {
         assert(l->virtual_time);
         if (__builtin_add_overflow(l->wall_step_usec, delta_usec, &l->wall_step_usec))
                 l->wall_step_usec = delta_usec < 0 ? INT64_MIN : INT64_MAX;
+        clock_watches_tell(l);
 }
 
 void loop_virtual_pause(Loop *l, usec_t until_usec) {
