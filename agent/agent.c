@@ -55,6 +55,7 @@ struct Agent {
         Reboot *reboot;
         ByHand *by_hand;
         Schedule *schedule;
+        ClockWatch *clock;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
         void *stopped_userdata;
@@ -121,7 +122,7 @@ static bool is_overruled(const Agent *a, const Notice *n) {
 static Plan plan_for(const Agent *a, const Notice *n) {
         PolicySettings settings = { .lb_wait_usec = a->config->lb_wait_usec };
 
-        return policy_decide(n, &settings, loop_wall(a->env->loop));
+        return policy_decide(n, &settings, loop_now(a->env->loop));
 }
 
 /* In IDLE. */
@@ -169,7 +170,7 @@ static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
 static bool intent_is_over(const Intent *i, void *userdata) {
         Agent *a = userdata;
 
-        return a->source->ops->may_cancel(a->source, i->notice, loop_wall(a->env->loop));
+        return a->source->ops->may_cancel(a->source, i->notice, loop_now(a->env->loop));
 }
 
 /* What a person overruled stands on the Node until it is over. */
@@ -188,7 +189,7 @@ static void act_on_none(Agent *a) {
 
         a->spoken_id = mfree(a->spoken_id);
         if (n && streq(n->source, a->source->ops->name) &&
-            a->source->ops->may_cancel(a->source, n, loop_wall(a->env->loop)))
+            a->source->ops->may_cancel(a->source, n, loop_now(a->env->loop)))
                 reflex_cancel(a->reflex, "it is not announced any more, and the machine lives");
         if (reflex_state(a->reflex) != REFLEX_IDLE)
                 return;
@@ -229,8 +230,6 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                     void *userdata) {
         Agent *a = userdata;
 
-        if (look != NOTICE_LOOK_NOTICE)
-                reflex_follow_clock(a->reflex);
         switch (look) {
         case NOTICE_LOOK_NOTICE:
                 if (a->settled)
@@ -438,6 +437,13 @@ static void on_power(PowerState state, void *userdata) {
                 show_reboot(a, node);
         if (a->resume_waits && node && reflex_state(a->reflex) == REFLEX_IDLE)
                 resume(a, node);
+}
+
+static void on_clock_set(void *userdata) {
+        Agent *a = userdata;
+
+        reflex_clock_was_set(a->reflex);
+        reboot_clock_was_set(a->reboot);
 }
 
 static void on_schedule(const char *kind, usec_t at_usec, void *userdata) {
@@ -667,6 +673,9 @@ static int agent_init(Agent *a) {
         r = schedule_new(a->env, on_schedule, a, &a->schedule);
         if (r < 0)
                 return r;
+        r = clock_watch_new(a->env->loop, on_clock_set, a, &a->clock);
+        if (r < 0)
+                return r;
         r = agent_face_new(a->env, a->reflex, a->reboot, a->by_hand, &a->face);
         if (r < 0)
                 return r;
@@ -698,6 +707,7 @@ Agent *agent_free(Agent *a) {
         if (a->env->netlink)
                 a->env->netlink->ops->subscribe(a->env->netlink, NULL, NULL);
         a->face = agent_face_free(a->face);
+        clock_watch_free(a->clock);
         schedule_free(a->schedule);
         a->by_hand = by_hand_free(a->by_hand);
         a->reboot = reboot_free(a->reboot);

@@ -22,7 +22,7 @@ static bool kind_drains(NoticeKind k) {
         return false;
 }
 
-Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_now_usec) {
+Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec) {
         bool is_long;
 
         assert(n && settings);
@@ -34,7 +34,7 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_
         if (n->kind == NOTICE_SHUTDOWN)
                 return (Plan){ .drain = true, .why = "the machine waits for it" };
 
-        is_long = usec_sub(n->deadline_usec, wall_now_usec) >= LONG_NOTICE_USEC;
+        is_long = usec_sub(n->deadline_usec, now_usec) >= LONG_NOTICE_USEC;
         return (Plan){
                 .drain = true,
                 .lb_wait_usec = is_long ? settings->lb_wait_usec : 0,
@@ -42,11 +42,11 @@ Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_
         };
 }
 
-usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec) {
+usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec, usec_t booted_usec) {
         usec_t deadline = n->deadline_usec;
 
         /* Both by clocks that are not ours: if T is no earlier than what was announced, the notice says it all. */
         if (claim_deadline_usec > 0 && claim_deadline_usec < notice_announced(n))
-                deadline = MIN(deadline, claim_deadline_usec);
+                deadline = MIN(deadline, usec_sub(claim_deadline_usec, booted_usec));
         return usec_sub(deadline, POLICY_MARGIN_USEC);
 }

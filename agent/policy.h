@@ -25,8 +25,10 @@ typedef struct Plan {
         const char *why;     /* static, for people */
 } Plan;
 
-Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t wall_now_usec);
+/* now_usec: boot-time clock. */
+Plan policy_decide(const Notice *n, const PolicySettings *settings, usec_t now_usec);
 
-/* When the drain has to be over (wall clock): what was announced, or the coordinator's T (0: none) if that
- * is earlier than what was announced, less what the last calls need. USEC_INFINITY: never. */
-usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec);
+/* When the drain has to be over (boot-time clock): what was announced, or the coordinator's T (wall clock; 0: none)
+ * if that is earlier than what was announced, less what the last calls need. booted_usec: what the wall clock, as it
+ * is, said at the zero of the boot-time clock. USEC_INFINITY: never. */
+usec_t policy_drain_deadline(const Notice *n, usec_t claim_deadline_usec, usec_t booted_usec);

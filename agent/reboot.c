@@ -14,6 +14,8 @@
 #define LOGIND_TIMEOUT_USEC (10 * USEC_PER_SEC)
 /* Said to be done by logind, and the machine still here so long after: it did not. */
 #define GONE_USEC USEC_PER_MINUTE
+/* Where a step of the clock moves a scheduled shutdown by less, its request stands. */
+#define DUE_DIFFERS_USEC (5 * USEC_PER_SEC)
 #define GRANT_BYTES_MAX 1024u
 /* What is scheduled asks so long before: its slot is nobody else's from then on. */
 #define LEAD_USEC (10 * USEC_PER_MINUTE)
@@ -460,6 +462,18 @@ void reboot_see_schedule(Reboot *r, const char *kind, usec_t at_usec) {
                                         : "the scheduled shutdown was cancelled");
         if (kind)
                 timer_arm(r->due, loop_from_wall(r->env->loop, usec_sub(at_usec, LEAD_USEC)));
+}
+
+/* logind goes by the wall clock. */
+void reboot_clock_was_set(Reboot *r) {
+        usec_t at_usec = loop_from_wall(r->env->loop, r->due_usec);
+
+        if (!r->due_kind)
+                return;
+        if (r->scheduled && r->state != REBOOT_NONE &&
+            MAX(at_usec, r->until_usec) - MIN(at_usec, r->until_usec) < DUE_DIFFERS_USEC)
+                return;
+        reboot_see_schedule(r, r->due_kind, r->due_usec);
 }
 
 void reboot_machine_ends(Reboot *r) {

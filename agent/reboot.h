@@ -86,6 +86,8 @@ RebootState reboot_state(const Reboot *r);
 
 /* What logind has on its schedule (schedule.h): kind static; NULL: nothing. */
 void reboot_see_schedule(Reboot *r, const char *kind, usec_t at_usec);
+/* The wall clock was: what is on the schedule begins at another time than was thought. */
+void reboot_clock_was_set(Reboot *r);
 /* The machine's shutdown begins, whoever told it. */
 void reboot_machine_ends(Reboot *r);
 

@@ -16,6 +16,13 @@
  * drain that moves: only one that is held up reads besides. */
 #define NODE_FRESH_USEC (15 * USEC_PER_SEC)
 
+/* Between two readings of two clocks, and by what chrony slews meanwhile. */
+#define WALL_DIFFERS_USEC (100 * USEC_PER_MSEC)
+/* Some set their clock by milliseconds again and again: no news either. */
+#define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
+/* Looks at one notice count what is left to within a second or two, which is no news to people. */
+#define NEARER_USEC (5 * USEC_PER_SEC)
+
 struct Reflex {
         ReflexContext c;
         NodeReport *report;
@@ -30,7 +37,9 @@ struct Reflex {
         size_t n_volumes; /* when they changed last */
         bool expired_said, ending;
         bool held;                    /* pods are not ended until the Node is read */
-        Notice machine_end; /* of a shutdown under way: its deadline and by which clock, nothing else */
+        usec_t machine_end_usec; /* of a shutdown under way; USEC_INFINITY: none, or not said */
+        usec_t wall_usec;        /* the deadline as it was told last by the wall clock */
+        usec_t booted_usec;      /* when the machine booted, by the wall clock as it was last known to be */
 };
 
 static const char *const state_table[_REFLEX_STATE_MAX] = {
@@ -172,14 +181,25 @@ static ProtectedPolicy protected_policy(const Reflex *r) {
         return reflex_waits_for_protected(r) ? PROTECTED_WAIT : PROTECTED_IGNORE;
 }
 
+/* Boot-time clock: nobody sets that. */
 static usec_t drain_deadline(const Reflex *r) {
-        usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec);
+        usec_t deadline = policy_drain_deadline(r->notice, r->claim_deadline_usec, loop_to_wall(r->c.env->loop, 0));
 
-        return MIN(deadline, usec_sub(r->machine_end.deadline_usec, POLICY_MARGIN_USEC));
+        return MIN(deadline, usec_sub(r->machine_end_usec, POLICY_MARGIN_USEC));
 }
 
 usec_t reflex_deadline(const Reflex *r) {
-        return r->notice ? drain_deadline(r) : USEC_INFINITY;
+        return r->notice ? loop_to_wall(r->c.env->loop, drain_deadline(r)) : USEC_INFINITY;
+}
+
+/* By the wall clock, of which the times of pods are, and which people read: another one only when the deadline or
+ * the clock is another, as two clocks are never read in one instant. */
+static usec_t wall_deadline(Reflex *r) {
+        usec_t wall = reflex_deadline(r);
+
+        if (MAX(wall, r->wall_usec) - MIN(wall, r->wall_usec) > WALL_DIFFERS_USEC)
+                r->wall_usec = wall;
+        return r->wall_usec;
 }
 
 static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, const DrainBlocker *blocker,
@@ -191,10 +211,10 @@ static void on_drain_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, cons
                 node_voice_pod_evicted(r->c.voice, pod);
                 break;
         case DRAIN_POD_BLOCKED:
-                node_voice_pod_blocked(r->c.voice, pod, blocker, drain_deadline(r));
+                node_voice_pod_blocked(r->c.voice, pod, blocker, wall_deadline(r));
                 break;
         case DRAIN_POD_DELETED:
-                node_voice_pod_deleted(r->c.voice, pod, drain_deadline(r));
+                node_voice_pod_deleted(r->c.voice, pod, wall_deadline(r));
                 break;
         case DRAIN_POD_GONE:
                 break;
@@ -208,8 +228,9 @@ static bool has_ended(const KubePod *pod, void *userdata) {
         return r->ending && containers_have_ended(r->c.containers, pod->object.meta.uid);
 }
 
+/* The wall clock may have been set a moment ago, and that be told only in the next. */
 static void before_drain_acts(NodeDrain *d, void *userdata) {
-        reflex_follow_clock(userdata);
+        node_drain_set_deadline(d, wall_deadline(userdata));
 }
 
 static void reflex_enter_volumes(Reflex *r) {
@@ -261,7 +282,7 @@ static void reflex_start_drain(Reflex *r) {
                 .node = r->c.config->node_name,
                 .rules = {
                         .started_usec = r->since_usec,
-                        .deadline_usec = drain_deadline(r),
+                        .deadline_usec = wall_deadline(r),
                         .protected_policy = protected_policy(r),
                         .evict_first = true,
                 },
@@ -286,7 +307,7 @@ static void reflex_enter_draining(Reflex *r) {
                 r->since_usec = loop_wall(r->c.env->loop);
         reflex_start_drain(r);
         intent_log_note(r->c.intents, r->notice, INTENT_DRAINING, r->since_usec);
-        node_voice_draining(r->c.voice, n, drain_deadline(r));
+        node_voice_draining(r->c.voice, n, wall_deadline(r));
         reflex_report(r);
 }
 
@@ -295,7 +316,6 @@ static void reflex_enter_draining(Reflex *r) {
 static void reflex_check_volumes(Reflex *r) {
         const KubeNode *view = reflex_node(r);
         size_t n = view ? strv_length(view->volumes_in_use) : 0;
-        usec_t deadline;
 
         if (n == 0) {
                 reflex_enter_drained(r);
@@ -306,10 +326,8 @@ static void reflex_check_volumes(Reflex *r) {
         if (r->n_volumes == SIZE_MAX)
                 node_voice_volumes(r->c.voice, view->volumes_in_use);
         r->n_volumes = n;
-        deadline = drain_deadline(r);
         timer_arm_in(r->timer, VOLUMES_STALL_USEC);
-        if (deadline != USEC_INFINITY)
-                timer_arm_earlier(r->timer, loop_from_wall(r->c.env->loop, deadline));
+        timer_arm_earlier(r->timer, drain_deadline(r));
 }
 
 /* May be called out of the drain, which it frees last. */
@@ -405,6 +423,12 @@ int reflex_begin(Reflex *r, const Notice *n, const Plan *plan, usec_t answered_u
         return 0;
 }
 
+/* What the machine gives to its own shutdown is announced by this very clock, which may have been set. */
+static void announce_own(Reflex *r) {
+        if (r->notice->kind == NOTICE_SHUTDOWN && r->notice->deadline_usec != USEC_INFINITY)
+                r->notice->announced_usec = loop_to_wall(r->c.env->loop, r->notice->deadline_usec);
+}
+
 int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_usec) {
         static const ReflexState states[_INTENT_PHASE_MAX] = {
                 [INTENT_CORDONED] = REFLEX_CORDONED,
@@ -418,7 +442,11 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         k = notice_copy(n, &r->notice);
         if (k < 0)
                 return k;
-        (void) notice_follow_clock(r->notice, loop_to_wall(r->c.env->loop, 0)); /* set meanwhile */
+        if (n->deadline_usec == USEC_INFINITY && n->announced_usec > 0) { /* an agent of before left it out */
+                r->notice->deadline_usec = loop_from_wall(r->c.env->loop, n->announced_usec);
+                r->notice->estimated = true;
+        }
+        announce_own(r);
         r->answered_usec = USEC_INFINITY;
         r->since_usec = phase == INTENT_CORDONED ? 0
                         : since_usec > 0         ? since_usec
@@ -450,16 +478,16 @@ static void reflex_deadline_changed(Reflex *r) {
         usec_t deadline = drain_deadline(r);
 
         if (r->drain) {
-                node_drain_set_deadline(r->drain, deadline);
+                node_drain_set_deadline(r->drain, wall_deadline(r));
                 node_drain_set_protected(r->drain, protected_policy(r));
         }
-        if (r->state == REFLEX_VOLUMES && deadline != USEC_INFINITY)
-                timer_arm_earlier(r->timer, loop_from_wall(r->c.env->loop, deadline));
+        if (r->state == REFLEX_VOLUMES)
+                timer_arm_earlier(r->timer, deadline);
         if (r->state == REFLEX_LB_WAIT) {
                 Notice n = *r->notice;
 
                 n.deadline_usec = deadline;
-                if (policy_decide(&n, &settings, loop_wall(r->c.env->loop)).lb_wait_usec == 0)
+                if (policy_decide(&n, &settings, loop_now(r->c.env->loop)).lb_wait_usec == 0)
                         reflex_enter_draining(r);
         }
 }
@@ -471,20 +499,19 @@ static void see_deadline(Reflex *r, usec_t before) {
         reflex_report(r);
 }
 
-void reflex_follow_clock(Reflex *r) {
-        usec_t booted = loop_to_wall(r->c.env->loop, 0), before;
-        bool end_moved = notice_follow_clock(&r->machine_end, booted);
+void reflex_clock_was_set(Reflex *r) {
+        usec_t before = r->booted_usec, booted = loop_to_wall(r->c.env->loop, 0);
 
-        if (!r->notice || r->state == REFLEX_CANCELLED)
+        if (MAX(before, booted) - MIN(before, booted) < CLOCK_STEP_USEC)
                 return;
-        before = r->notice->deadline_usec;
-        if (notice_follow_clock(r->notice, booted)) {
-                node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
-                see_deadline(r, before);
-        } else if (end_moved) {
-                node_voice_clock_was_set(r->c.voice, r->machine_end.deadline_usec);
-                reflex_deadline_changed(r);
-        }
+        r->booted_usec = booted;
+        if (!r->notice || r->state == REFLEX_CANCELLED || drain_deadline(r) == USEC_INFINITY)
+                return;
+        announce_own(r);
+        node_voice_set_notice(r->c.voice, r->notice);
+        node_voice_clock_was_set(r->c.voice, wall_deadline(r));
+        reflex_deadline_changed(r);
+        reflex_report(r);
 }
 
 static IntentPhase reflex_phase(const Reflex *r) {
@@ -528,20 +555,18 @@ static bool reflex_gives_way(Reflex *r, const Notice *n) {
 }
 
 bool reflex_notice(Reflex *r, const Notice *n) {
-        bool changed = false, clock_was_set;
+        bool changed = false;
         usec_t before;
 
         if (!r->notice || r->state == REFLEX_CANCELLED)
                 return false;
         if (!streq(r->notice->id, n->id)) {
-                reflex_follow_clock(r);
                 if (n->kind == NOTICE_SHUTDOWN)
                         return false; /* reflex_machine_ends() has said by when, and that may be taken back */
                 if (reflex_gives_way(r, n))
                         return true;
         }
         before = r->notice->deadline_usec;
-        clock_was_set = notice_clock_was_set(r->notice->booted_usec, n->booted_usec);
         if (!streq(r->notice->id, n->id))
                 changed = notice_take_nearer(r->notice, n);
         else if (notice_merge(r->notice, n, &changed) < 0)
@@ -549,10 +574,8 @@ bool reflex_notice(Reflex *r, const Notice *n) {
         if (!changed)
                 return false;
 
-        if (clock_was_set && r->notice->deadline_usec != before)
-                node_voice_clock_was_set(r->c.voice, r->notice->deadline_usec);
-        else if (r->notice->deadline_usec < before)
-                node_voice_notice_nearer(r->c.voice, r->notice->deadline_usec);
+        if (usec_add(r->notice->deadline_usec, NEARER_USEC) < before)
+                node_voice_notice_nearer(r->c.voice, loop_to_wall(r->c.env->loop, r->notice->deadline_usec));
         see_deadline(r, before);
         return false;
 }
@@ -655,23 +678,17 @@ bool reflex_may_end_pods(Reflex *r) {
         return false;
 }
 
-static void set_machine_end(Reflex *r, usec_t deadline_usec) {
-        r->machine_end.deadline_usec = deadline_usec;
-        r->machine_end.booted_usec = loop_to_wall(r->c.env->loop, 0);
-}
-
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec) {
         if (r->ending) {
-                reflex_follow_clock(r);
-                if (deadline_usec >= r->machine_end.deadline_usec)
+                if (deadline_usec >= r->machine_end_usec)
                         return;
-                set_machine_end(r, deadline_usec);
+                r->machine_end_usec = deadline_usec;
                 if (r->notice && r->state != REFLEX_CANCELLED)
                         reflex_deadline_changed(r);
                 return;
         }
         r->ending = true;
-        set_machine_end(r, deadline_usec);
+        r->machine_end_usec = deadline_usec;
         node_voice_ending(r->c.voice);
         go_on(r);
         if (r->state == REFLEX_DRAINED)
@@ -686,7 +703,7 @@ void reflex_machine_stays(Reflex *r) {
         if (!r->ending)
                 return;
         r->ending = false;
-        r->machine_end.deadline_usec = USEC_INFINITY;
+        r->machine_end_usec = USEC_INFINITY;
         if (r->state == REFLEX_ENDING)
                 reflex_set_state(r, REFLEX_DRAINED, "the machine stays");
         if (!r->notice || r->state == REFLEX_CANCELLED)
@@ -789,7 +806,8 @@ int reflex_new(const ReflexContext *context, Reflex **ret) {
         if (!r)
                 return -ENOMEM;
         r->c = *context;
-        r->machine_end = (Notice){ .kind = NOTICE_SHUTDOWN, .deadline_usec = USEC_INFINITY };
+        r->machine_end_usec = USEC_INFINITY;
+        r->booted_usec = loop_to_wall(r->c.env->loop, 0);
         handler.userdata = r;
         k = node_report_new(r->c.client, r->c.config->node_name, &handler, &r->report);
         if (k < 0)

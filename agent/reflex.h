@@ -90,12 +90,11 @@ bool reflex_notice(Reflex *r, const Notice *n);
 /* Not in IDLE or CANCELLED: the node stays out of service, for this notice from now on; or the same one says something
  * else. -ENOMEM: nothing has changed. */
 int reflex_replace(Reflex *r, const Notice *n);
-/* With each look that shows no notice, while the machine goes down, and by itself before pods are ended:
- * what is left of the time stays as much when the wall clock is set (notice_follow_clock()). */
-void reflex_follow_clock(Reflex *r);
+/* What is left of the time stays as much; what others are told of it by the wall clock is told anew. */
+void reflex_clock_was_set(Reflex *r);
 /* Positively withdrawn: undone, if it is not too late, and nothing else stands. why: static. */
 void reflex_cancel(Reflex *r, const char *why);
-/* The machine goes down by then (wall clock; USEC_INFINITY: not said), whatever becomes of the notice: nothing is undone
+/* The machine goes down by then (boot-time clock; USEC_INFINITY: not said), whatever becomes of the notice: nothing is undone
  * any more. Said again, an earlier time holds. */
 void reflex_machine_ends(Reflex *r, usec_t deadline_usec);
 /* It does not, after all: what was done for that alone is undone. */

@@ -13,8 +13,6 @@
 #define REPORT_LOOK_USEC (20 * USEC_PER_MSEC)
 /* A container is killed this long after its pod's time, at most. */
 #define KILL_USEC (2 * USEC_PER_SEC)
-/* What is left is known by a clock that nobody sets; others are told by one that somebody may. */
-#define CLOCK_LOOK_USEC (2 * USEC_PER_SEC)
 /* From when on a stop is a plain one, if nobody says by then whether the machine goes down. */
 #define STOP_LOOKS_USEC (15 * USEC_PER_SEC)
 #define EXTEND_EVERY_USEC (5 * USEC_PER_SEC)
@@ -186,18 +184,9 @@ static void extend(Shutdown *s) {
 /* The deadline that was given out before a crash holds on. */
 static void keep_earlier_deadline(Shutdown *s) {
         const Intent *known = intent_log_find(s->c.intents, s->notice->id);
-        usec_t earlier = known ? notice_deadline_by(known->notice, s->notice->booted_usec) : USEC_INFINITY;
 
-        if (earlier >= s->notice->deadline_usec)
-                return;
-        s->notice->deadline_usec = earlier;
-        s->deadline_usec = loop_from_wall(s->c.env->loop, s->notice->deadline_usec);
-}
-
-static void follow_clock(Shutdown *s) {
-        if (s->notice)
-                (void) notice_follow_clock(s->notice, booted(s));
-        reflex_follow_clock(s->c.reflex);
+        if (known)
+                s->deadline_usec = s->notice->deadline_usec = MIN(s->deadline_usec, known->notice->deadline_usec);
 }
 
 static void look(Shutdown *s) {
@@ -206,9 +195,10 @@ static void look(Shutdown *s) {
 
         if (s->state != SHUTDOWN_DRAINING)
                 return;
-        follow_clock(s);
-        if (s->pending)
+        if (s->pending) {
+                s->notice->announced_usec = loop_to_wall(s->c.env->loop, s->deadline_usec);
                 s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
+        }
         why = over(s, &next);
         if (why) {
                 s->state = SHUTDOWN_LET_GO;
@@ -224,7 +214,6 @@ static void look(Shutdown *s) {
         }
         probe(s);
         extend(s);
-        next = MIN(next, usec_add(now(s), CLOCK_LOOK_USEC));
         if (!s->probe)
                 next = MIN(next, s->probe_usec);
         if (s->stop_asked)
@@ -252,14 +241,14 @@ static int make_notice(Shutdown *s) {
                 return -ENOMEM;
         n->id = notice_id(s);
         n->kind = NOTICE_SHUTDOWN;
-        n->deadline_usec = usec_add(loop_wall(s->c.env->loop), b.total_usec);
-        n->booted_usec = booted(s);
+        n->deadline_usec = usec_add(s->began_usec, b.total_usec);
+        n->announced_usec = loop_to_wall(s->c.env->loop, n->deadline_usec);
         if (!n->id || free_and_strdup(&n->source, announced ? "logind" : "systemd") < 0 ||
             free_and_strdup(&n->action, power_kind(s->power)) < 0)
                 return -ENOMEM;
         notice_free(s->notice);
         s->notice = TAKE_PTR(n);
-        s->deadline_usec = usec_add(s->began_usec, b.total_usec);
+        s->deadline_usec = s->notice->deadline_usec;
         /* Noted before anything else is, so that a crash does not lose it. */
         if (!intent_log_find(s->c.intents, s->notice->id) && drains(s))
                 intent_log_note(s->c.intents, s->notice, INTENT_CORDONED, 0);

@@ -244,7 +244,7 @@ static void on_success(NodeReport *r, ReportWrite write) {
 }
 
 static bool is_urgent(const NodeReport *r) {
-        return r->goal == GOAL_MARK && !r->cordoned && loop_wall(r->env->loop) < r->notice->deadline_usec;
+        return r->goal == GOAL_MARK && !r->cordoned && loop_now(r->env->loop) < r->notice->deadline_usec;
 }
 
 /* The first few go out again at once, with whatever Node is newer. */
@@ -481,7 +481,7 @@ static int take_wish(NodeReport *r, const NodeWish *w) {
                 /* What changes while it is reported needs no memory: only the action may be an older one. */
                 r->notice->deadline_usec = w->notice->deadline_usec;
                 r->notice->announced_usec = w->notice->announced_usec;
-                r->notice->booted_usec = w->notice->booted_usec;
+                r->notice->estimated = w->notice->estimated;
                 r->notice->not_before_usec = w->notice->not_before_usec;
                 r->notice->by_hand = w->notice->by_hand;
         } else

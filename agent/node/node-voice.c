@@ -57,8 +57,8 @@ void node_voice_set_node(NodeVoice *v, const KubeNode *n) {
 void node_voice_set_notice(NodeVoice *v, const Notice *n) {
         v->notice = n;
         v->deadline[0] = 0;
-        if (n && n->deadline_usec != USEC_INFINITY)
-                rfc3339_format(n->deadline_usec, v->deadline);
+        if (n && n->announced_usec > 0)
+                rfc3339_format(n->announced_usec, v->deadline);
 }
 
 static void notify(NodeVoice *v, const char *text) {

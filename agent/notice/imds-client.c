@@ -204,7 +204,9 @@ static char *explain_answer(const HttpResponse *response) {
 }
 
 static void on_answer(const HttpResponse *response, void *userdata) {
-        ImdsAnswer answer = { .outcome = IMDS_FAILED, .answered_usec = response->finished_usec };
+        ImdsAnswer answer = { .outcome = IMDS_FAILED,
+                              .answered_usec = response->finished_usec,
+                              .date_usec = http_date(response) };
         _cleanup_free_ char *why = NULL;
         ImdsClient *c = userdata;
 

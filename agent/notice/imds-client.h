@@ -29,6 +29,7 @@ typedef struct ImdsAnswer {
         size_t size;
         const char *why;      /* FAILED: for people */
         usec_t answered_usec; /* loop_now() when the answer was whole */
+        usec_t date_usec;     /* what the service's clock said a little earlier, cut to its second; 0: it did not tell */
 } ImdsAnswer;
 
 typedef void (*imds_done_t)(const ImdsAnswer *answer, void *userdata);

@@ -20,6 +20,10 @@
 #define LEAD_USEC (120 * USEC_PER_SEC)
 #define STALE_LEAD_USEC (30 * USEC_PER_SEC)
 #define HIBERNATE_LEAD_USEC (10 * USEC_PER_SEC)
+/* A Date is cut to its second, and older than its answer by what that took on its way: what is left is less than is
+ * counted, and the least that any look has counted is nearest. Less of a difference is no news. */
+#define DATE_USEC USEC_PER_SEC
+#define NEARER_USEC (250 * USEC_PER_MSEC)
 /* EC2 withdraws nothing on paper; what is still absent so long after its time was withdrawn in fact. */
 #define CANCEL_AFTER_USEC (10 * USEC_PER_MINUTE)
 #define SLOWEST_POLLS 8u
@@ -39,10 +43,6 @@ typedef struct NoticeEc2 {
         unsigned proven_generation; /* of the token by which instance_id was answered; 0: never */
         bool absent;                /* this look has had its 404 */
         Notice *notice;             /* the last one seen */
-        usec_t time_usec;           /* its `time`, as written */
-        usec_t first_seen_usec;     /* loop_now() when that time was first seen */
-        usec_t ends_usec;           /* loop_now() by which the machine may be gone */
-        bool trusted;               /* the clock agreed with that time once */
 } NoticeEc2;
 
 static void on_identity(const ImdsAnswer *answer, void *userdata);
@@ -59,20 +59,19 @@ bool ec2_instance_id_is_valid(const char *s, size_t size) {
         return true;
 }
 
-usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec,
-                           Ec2ClockVerdict *ret_verdict) {
+usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, Ec2ClockVerdict *ret_verdict) {
+        usec_t left = usec_sub(time_usec, clock_usec);
+
         *ret_verdict = EC2_CLOCK_FINE;
         if (streq(action, "hibernate"))
-                return usec_add(first_seen_usec, HIBERNATE_LEAD_USEC);
-        if (time_usec <= first_seen_usec) {
+                return HIBERNATE_LEAD_USEC;
+        if (left == 0) {
                 *ret_verdict = EC2_CLOCK_AHEAD;
-                return usec_add(first_seen_usec, STALE_LEAD_USEC);
+                return STALE_LEAD_USEC;
         }
-        if (time_usec > usec_add(first_seen_usec, LEAD_USEC)) {
+        if (left > LEAD_USEC + DATE_USEC)
                 *ret_verdict = EC2_CLOCK_BEHIND;
-                return usec_add(first_seen_usec, LEAD_USEC);
-        }
-        return time_usec;
+        return MIN(left, LEAD_USEC);
 }
 
 static bool action_is_known(const char *action) {
@@ -149,37 +148,39 @@ static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_
                     verdict == EC2_CLOCK_AHEAD ? "30 s" : "120 s");
 }
 
-/* By the clock as it is, as if it had been so when the time was first seen. One that agreed before, and does
- * not now, was set wrong since: so much time is left as was thought. */
-static usec_t judge(NoticeEc2 *s, const char *action, Ec2ClockVerdict *ret_verdict) {
-        usec_t first_seen = loop_to_wall(s->env->loop, s->first_seen_usec), deadline;
+/* Counted from the Date of the very answer that has the time: both are by the cloud's clock. Without one, or if
+ * EC2 gives nobody so much time as that would leave, our own clock tells, once: it may be set at any moment.
+ * standing: what is known already of this very time; NULL: it is seen for the first time. */
+static void judge(NoticeEc2 *s, Notice *n, const Notice *standing, const ImdsAnswer *answer) {
+        Ec2ClockVerdict verdict = EC2_CLOCK_BEHIND;
+        usec_t left = 0;
 
-        deadline = notice_ec2_deadline(action, s->time_usec, first_seen, ret_verdict);
-        if (*ret_verdict != EC2_CLOCK_FINE && s->trusted)
-                deadline = loop_to_wall(s->env->loop, s->ends_usec);
-        s->ends_usec = loop_from_wall(s->env->loop, deadline);
-        s->trusted |= *ret_verdict == EC2_CLOCK_FINE;
-        return deadline;
-}
-
-static usec_t judge_first(NoticeEc2 *s, const char *action, usec_t time_usec) {
-        Ec2ClockVerdict verdict;
-        usec_t deadline;
-
-        s->first_seen_usec = loop_now(s->env->loop);
-        s->time_usec = time_usec;
-        s->trusted = false;
-        deadline = judge(s, action, &verdict);
-        if (verdict != EC2_CLOCK_FINE)
-                warn_about_clock(s, verdict, time_usec);
-        return deadline;
+        if (answer->date_usec > 0)
+                left = notice_ec2_left(n->action, n->announced_usec, answer->date_usec, &verdict);
+        if (verdict == EC2_CLOCK_BEHIND) {
+                n->estimated = true;
+                left = notice_ec2_left(n->action, n->announced_usec, loop_to_wall(s->env->loop, answer->answered_usec),
+                                       &verdict);
+        }
+        n->deadline_usec = usec_add(answer->answered_usec, left);
+        if (!standing) {
+                if (n->estimated && verdict != EC2_CLOCK_FINE)
+                        warn_about_clock(s, verdict, n->announced_usec);
+                return;
+        }
+        /* What was assumed of a time that had passed, or of hibernation, began when that was first seen. */
+        if (n->estimated || verdict == EC2_CLOCK_AHEAD || streq(n->action, "hibernate") ||
+            (!standing->estimated && usec_add(n->deadline_usec, NEARER_USEC) >= standing->deadline_usec)) {
+                n->deadline_usec = standing->deadline_usec;
+                n->estimated = standing->estimated;
+        }
 }
 
 /* Takes the action. */
-static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
+static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec, const ImdsAnswer *answer) {
         _cleanup_free_ char *taken = action;
         _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
-        Ec2ClockVerdict verdict;
+        bool stands;
 
         if (!n)
                 return -ENOMEM;
@@ -189,19 +190,9 @@ static int make_notice(NoticeEc2 *s, char *action, usec_t time_usec) {
                 return -ENOMEM;
         n->kind = NOTICE_SPOT;
         n->action = TAKE_PTR(taken);
-
-        /* Judged once for each time that is told, unless the clock is set: what was ahead when we saw it
-         * comes to lie in the past by itself. */
-        n->booted_usec = loop_to_wall(s->env->loop, 0);
-        if (!s->notice || !streq(s->notice->id, n->id) || s->time_usec != time_usec)
-                n->deadline_usec = judge_first(s, n->action, time_usec);
-        else if (notice_clock_was_set(s->notice->booted_usec, n->booted_usec))
-                n->deadline_usec = judge(s, n->action, &verdict);
-        else {
-                n->deadline_usec = s->notice->deadline_usec;
-                n->booted_usec = s->notice->booted_usec;
-        }
-        n->announced_usec = time_usec == n->deadline_usec ? 0 : time_usec;
+        n->announced_usec = time_usec;
+        stands = s->notice && streq(s->notice->id, n->id) && s->notice->announced_usec == time_usec;
+        judge(s, n, stands ? s->notice : NULL, answer);
 
         notice_free(s->notice);
         s->notice = TAKE_PTR(n);
@@ -216,7 +207,7 @@ static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
 
         r = notice_ec2_parse(answer->body, answer->size, &action, &time_usec, &why);
         if (r >= 0)
-                r = make_notice(s, action, time_usec);
+                r = make_notice(s, action, time_usec, answer);
         if (r < 0)
                 look_failed(s, why, answer->answered_usec);
         else
@@ -339,9 +330,9 @@ static void ec2_kick(NoticeSource *source) {
         plan_next(s, 0);
 }
 
-static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t wall_now_usec) {
+static bool ec2_may_cancel(const NoticeSource *source, const Notice *n, usec_t now_usec) {
         return n->deadline_usec != USEC_INFINITY &&
-               wall_now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
+               now_usec >= usec_add(n->deadline_usec, CANCEL_AFTER_USEC);
 }
 
 static void ec2_free(NoticeSource *source) {

@@ -26,15 +26,14 @@ int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, v
 
 typedef enum Ec2ClockVerdict {
         EC2_CLOCK_FINE,
-        EC2_CLOCK_BEHIND, /* the time lies more than 120 s ahead, which EC2 never gives: our clock is slow */
-        EC2_CLOCK_AHEAD,  /* the time had passed when we first saw it: our clock is fast, or it is stale */
+        EC2_CLOCK_BEHIND, /* the time lies more than 120 s ahead, which EC2 never gives: the clock is slow */
+        EC2_CLOCK_AHEAD,  /* the time had passed when it was first seen: the clock is fast, or it is stale */
 } Ec2ClockVerdict;
 
-/* Pure. When the machine may be gone, by our wall clock:
- *      terminate, stop    `time`; at most 120 s after it was first seen; 30 s if it lay in the past then
- *      hibernate          10 s after it was first seen: it begins at once, and freezes what is left */
-usec_t notice_ec2_deadline(const char *action, usec_t time_usec, usec_t first_seen_usec,
-                           Ec2ClockVerdict *ret_verdict);
+/* Pure. In how long the machine may be gone, by a clock that says clock_usec when the notice is first seen:
+ *      terminate, stop    until `time`; at most 120 s; 30 s if it lies in the past
+ *      hibernate          10 s: it begins at once, and freezes what is left */
+usec_t notice_ec2_left(const char *action, usec_t time_usec, usec_t clock_usec, Ec2ClockVerdict *ret_verdict);
 
 /* Pure (fuzzed): the body of spot/instance-action. 0; -EBADMSG: not such a text, *reterr_why (static) says
  * what is wrong; -ENOMEM. */

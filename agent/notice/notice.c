@@ -7,8 +7,8 @@
 /* Ours are much shorter; what a stranger writes into an annotation shall not fill our memory and our log. */
 #define ID_BYTES_MAX 256u
 #define WORD_BYTES_MAX 64u
-/* chrony and timesyncd drift less while a notice lasts; notes of it are in whole seconds. */
-#define CLOCK_STEP_USEC (2 * USEC_PER_SEC)
+/* A hundred years, exact in any reader of JSON. */
+#define UPTIME_MAX_USEC (INT64_C(36525) * 24 * 3600 * 1000000)
 
 static const char *const kind_table[_NOTICE_KIND_MAX] = {
         [NOTICE_SPOT] = "spot",
@@ -74,65 +74,28 @@ bool notice_ends_machine(const Notice *n) {
 }
 
 usec_t notice_announced(const Notice *n) {
-        return n->announced_usec > 0 ? n->announced_usec : n->deadline_usec;
+        return n->announced_usec > 0 ? n->announced_usec : USEC_INFINITY;
 }
 
-bool notice_take_nearer(Notice *known, const Notice *seen) {
-        usec_t before = notice_announced(known), announced = MIN(before, notice_announced(seen)),
-               deadline = MIN(known->deadline_usec, seen->deadline_usec);
-        bool changed = announced != before || deadline != known->deadline_usec;
-
-        known->deadline_usec = deadline;
-        known->announced_usec = announced == deadline ? 0 : announced;
-        return changed;
-}
-
-bool notice_clock_was_set(usec_t booted_usec, usec_t booted_later_usec) {
-        return booted_usec > 0 && booted_later_usec > 0 &&
-               usec_sub(MAX(booted_usec, booted_later_usec), MIN(booted_usec, booted_later_usec)) >
-                       CLOCK_STEP_USEC;
-}
-
-static bool moves_with(const Notice *n, usec_t booted_usec) {
-        return n->deadline_usec != USEC_INFINITY && notice_clock_was_set(n->booted_usec, booted_usec);
-}
-
-usec_t notice_deadline_by(const Notice *n, usec_t booted_usec) {
-        assert(n);
-        if (!moves_with(n, booted_usec))
-                return n->deadline_usec;
-        return booted_usec > n->booted_usec ? usec_add(n->deadline_usec, booted_usec - n->booted_usec)
-                                            : usec_sub(n->deadline_usec, n->booted_usec - booted_usec);
-}
-
-bool notice_follow_clock(Notice *n, usec_t booted_usec) {
-        usec_t announced;
-
-        assert(n);
-        if (!moves_with(n, booted_usec))
+static bool take_announced(Notice *known, const Notice *seen) {
+        if (notice_announced(seen) >= notice_announced(known))
                 return false;
-        announced = n->kind == NOTICE_SHUTDOWN ? n->announced_usec : notice_announced(n);
-        n->deadline_usec = notice_deadline_by(n, booted_usec);
-        n->announced_usec = announced == n->deadline_usec ? 0 : announced;
-        n->booted_usec = booted_usec;
-        n->moved = true;
+        known->announced_usec = seen->announced_usec;
         return true;
 }
 
-/* What a machine gives to its own shutdown is judged by no clock. */
-static bool was_judged_otherwise(const Notice *known, const Notice *seen) {
-        return known->kind != NOTICE_SHUTDOWN &&
-               (notice_clock_was_set(known->booted_usec, seen->booted_usec) ||
-                (known->moved && seen->announced_usec == 0));
+static bool take_deadline(Notice *known, const Notice *seen) {
+        if (known->deadline_usec == seen->deadline_usec && known->estimated == seen->estimated)
+                return false;
+        known->deadline_usec = seen->deadline_usec;
+        known->estimated = seen->estimated;
+        return true;
 }
 
-static void take_judgement(Notice *known, const Notice *seen) {
-        usec_t announced = MIN(notice_announced(known), notice_announced(seen));
+bool notice_take_nearer(Notice *known, const Notice *seen) {
+        bool changed = take_announced(known, seen);
 
-        known->deadline_usec = seen->announced_usec > 0 ? seen->deadline_usec : announced;
-        known->announced_usec = announced == known->deadline_usec ? 0 : announced;
-        known->booted_usec = seen->booted_usec;
-        known->moved = false;
+        return (seen->deadline_usec < known->deadline_usec && take_deadline(known, seen)) || changed;
 }
 
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
@@ -146,13 +109,13 @@ int notice_merge(Notice *known, const Notice *seen, bool *ret_changed) {
                         return r;
                 changed = true;
         }
-        if (known->kind == NOTICE_SHUTDOWN)
-                changed = notice_follow_clock(known, seen->booted_usec) || changed;
-        if (was_judged_otherwise(known, seen)) {
-                take_judgement(known, seen);
-                changed = true;
-        } else
-                changed = notice_take_nearer(known, seen) || changed;
+        if (known->estimated && !seen->estimated)
+                changed = take_deadline(known, seen) || changed;
+        else if (!known->estimated && seen->estimated && notice_announced(seen) >= notice_announced(known))
+                ; /* it knows no better than what was counted */
+        else if (seen->deadline_usec < known->deadline_usec)
+                changed = take_deadline(known, seen) || changed;
+        changed = take_announced(known, seen) || changed;
         if (seen->not_before_usec != known->not_before_usec) {
                 known->not_before_usec = seen->not_before_usec;
                 changed = true;
@@ -175,19 +138,14 @@ void notice_to_json(const Notice *n, JsonWriter *w) {
                 rfc3339_format(n->not_before_usec, text);
                 json_add_string(w, "notBefore", text);
         }
-        if (notice_announced(n) != USEC_INFINITY) {
-                rfc3339_format(notice_announced(n), text);
+        if (n->announced_usec > 0) {
+                rfc3339_format(n->announced_usec, text);
                 json_add_string(w, "deadline", text);
         }
-        if (n->deadline_usec != notice_announced(n) && n->deadline_usec != USEC_INFINITY) {
-                rfc3339_format(n->deadline_usec, text);
-                json_add_string(w, "ownDeadline", text);
-        }
-        if (n->booted_usec > 0 && n->deadline_usec != USEC_INFINITY &&
-            (n->announced_usec > 0 || n->kind == NOTICE_SHUTDOWN)) {
-                rfc3339_format(n->booted_usec, text);
-                json_add_string(w, "ownBoot", text);
-        }
+        if (n->deadline_usec != USEC_INFINITY)
+                json_add_int64(w, "deadlineUptimeUsec", (int64_t) MIN(n->deadline_usec, (usec_t) UPTIME_MAX_USEC));
+        if (n->estimated)
+                json_add_bool(w, "estimated", true);
         if (n->certainty == NOTICE_ADVISORY)
                 json_add_bool(w, "advisory", true);
         if (n->by_hand != BY_HAND_NONE)
@@ -200,6 +158,19 @@ static int parse_kind(const Json *v, void *target) {
         if (k < 0)
                 return -EINVAL;
         *(NoticeKind *) target = k;
+        return 0;
+}
+
+static int parse_uptime(const Json *v, void *target) {
+        int64_t usec;
+        int r;
+
+        r = json_int64(v, &usec);
+        if (r < 0)
+                return r;
+        if (usec < 0 || usec > UPTIME_MAX_USEC)
+                return -EINVAL;
+        *(usec_t *) target = (usec_t) usec;
         return 0;
 }
 
@@ -232,9 +203,9 @@ int notice_from_json(const Json *o, Notice **ret) {
                 { "source", json_parse_strdup, offsetof(Notice, source), true },
                 { "action", json_parse_strdup, offsetof(Notice, action), false },
                 { "notBefore", json_parse_rfc3339, offsetof(Notice, not_before_usec), false },
-                { "deadline", json_parse_rfc3339, offsetof(Notice, deadline_usec), false },
-                { "ownDeadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
-                { "ownBoot", json_parse_rfc3339, offsetof(Notice, booted_usec), false },
+                { "deadline", json_parse_rfc3339, offsetof(Notice, announced_usec), false },
+                { "deadlineUptimeUsec", parse_uptime, offsetof(Notice, deadline_usec), false },
+                { "estimated", json_parse_bool, offsetof(Notice, estimated), false },
                 { "advisory", parse_advisory, offsetof(Notice, certainty), false },
                 { "byHand", parse_by_hand, offsetof(Notice, by_hand), false },
         };
@@ -253,12 +224,6 @@ int notice_from_json(const Json *o, Notice **ret) {
         if (isempty(n->id) || strlen(n->id) > ID_BYTES_MAX || isempty(n->source) ||
             strlen(n->source) > WORD_BYTES_MAX || strlen(strempty(n->action)) > WORD_BYTES_MAX)
                 return -EINVAL;
-        if (n->announced_usec > 0) { /* read there: which is which */
-                usec_t own = n->announced_usec;
-
-                n->announced_usec = n->deadline_usec;
-                n->deadline_usec = own;
-        }
         if (n->kind == NOTICE_MANUAL && n->by_hand == BY_HAND_NONE && streq_ptr(n->action, "drain"))
                 n->by_hand = BY_HAND_DRAIN;
         *ret = TAKE_PTR(n);

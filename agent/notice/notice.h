@@ -44,12 +44,10 @@ typedef struct Notice {
         char *source;           /* "ec2" */
         char *action;           /* "terminate", "stop", "hibernate", "reboot" */
         usec_t not_before_usec; /* wall clock; 0: now */
-        usec_t deadline_usec;   /* wall clock: when the machine may be gone, as this machine's clock lets it
-                                   believe; USEC_INFINITY: not said */
-        usec_t announced_usec;  /* the same as its giver said it, by the giver's clock; 0: deadline_usec is that */
-        usec_t booted_usec;     /* when this machine booted, by the wall clock that deadline_usec is of; it
-                                   moves when that is set; 0: not noted */
-        bool moved;             /* deadline_usec, with the clock, since it was judged */
+        usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
+        usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
+                                   USEC_INFINITY: not said */
+        bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
         NoticeCertainty certainty;
         NoticeByHand by_hand; /* stands on the Node with it, so that a restart does not lose it */
 } Notice;
@@ -57,7 +55,7 @@ typedef struct Notice {
 int notice_copy(const Notice *n, Notice **ret);
 Notice *notice_free(Notice *n);
 DEFINE_FREEP(Notice, notice_free);
-/* What others are told: their clocks are not ours. USEC_INFINITY: not said. */
+/* What others are told: the giver's own time. USEC_INFINITY: not said. */
 usec_t notice_announced(const Notice *n);
 /* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
 bool notice_take_nearer(Notice *known, const Notice *seen);
@@ -68,24 +66,14 @@ bool notice_waits_for_protected(const Notice *n);
  * itself? */
 bool notice_ends_machine(const Notice *n);
 
-/* Was the wall clock set between two judgements, by more than it drifts and than their notes are rounded?
- * False where either is 0. */
-bool notice_clock_was_set(usec_t booted_usec, usec_t booted_later_usec);
-/* Its deadline by another clock, which says that the machine booted then: so much is left as before. */
-usec_t notice_deadline_by(const Notice *n, usec_t booted_usec);
-/* When the clock is set, the deadline moves with it, whether it was assumed, is what the machine gives to
- * its own shutdown, or was announced: who announced it is asked again, and notice_merge() takes his word.
- * booted_usec: by the clock as it is. True: it moved. */
-bool notice_follow_clock(Notice *n, usec_t booted_usec);
 /* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
- * deadline wins; action and not_before are the newer ones. If the clock was set since it was judged, what
- * the new one makes of it replaces the deadline that was assumed; what was announced is compared as ever,
- * and the time of a shutdown by the newer clock. True: *known changed. */
+ * deadline wins, but one that was counted from a Date replaces an estimate, and no estimate replaces that;
+ * action and not_before are the newer ones. True: *known changed. */
 int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
 /* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
- * (fuzzed). "deadline" is what was announced; "ownDeadline", for the agent alone, stands where it keeps to
- * another. "ownBoot", which is booted_usec, stands beside that, and beside the deadline of a shutdown. "byHand"
- * is "drain" or "force"; a manual notice that drains has always one, also where an older agent left it out. */
+ * (fuzzed). "deadline" is what was announced. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
+ * how it was found: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
+ * "force"; a manual notice that drains has always one, also where an older agent left it out. */
 typedef struct JsonWriter JsonWriter;
 typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
@@ -109,7 +97,7 @@ typedef struct NoticeSourceOps {
         void (*start)(NoticeSource *s); /* begins to look; each look is reported */
         void (*kick)(NoticeSource *s);  /* the network came back: look now if backing off */
         /* May "none" cancel this notice now? Pure in (notice, time). */
-        bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t wall_now_usec);
+        bool (*may_cancel)(const NoticeSource *s, const Notice *n, usec_t now_usec);
         void (*free)(NoticeSource *s);
 } NoticeSourceOps;
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "fake-date.h"
 #include "fake-fault.h"
 #include "fake-json.h"
 #include "hashmap.h"
@@ -21,7 +22,7 @@ struct FakeImds {
         Hashmap *tokens; /* text -> usec_t when it ends */
         uint64_t next_token;
         unsigned max_ttl_sec;
-        bool keeps_connections;
+        bool keeps_connections, no_date;
         FakeFault fault;
         size_t n_tokens, n_gets;
 };
@@ -101,6 +102,10 @@ void fake_imds_keep_connections(FakeImds *f) {
         f->keeps_connections = true;
 }
 
+void fake_imds_tell_date(FakeImds *f, bool tell) {
+        f->no_date = !tell;
+}
+
 size_t fake_imds_n_tokens(const FakeImds *f) {
         return f->n_tokens;
 }
@@ -113,9 +118,13 @@ size_t fake_imds_n_gets(const FakeImds *f) {
 
 static void reply(FakeImds *f, HttpExchange *x, unsigned status, const char *type, const char *body,
                   const HttpHeader *extra) {
-        HttpHeader headers[4] = { { "Content-Type", type }, { "Server", "EC2ws" } };
+        HttpHeader headers[5] = { { "Content-Type", type }, { "Server", "EC2ws" } };
+        char date[FAKE_DATE_MAX];
         size_t n = 2;
 
+        fake_date_format(loop_wall(f->loop), date);
+        if (!f->no_date)
+                headers[n++] = (HttpHeader){ "Date", date };
         if (!f->keeps_connections)
                 headers[n++] = (HttpHeader){ "Connection", "close" };
         if (extra)

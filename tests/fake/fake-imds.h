@@ -43,6 +43,8 @@ void fake_imds_garble(FakeImds *f, unsigned parts, unsigned n, const char *body)
 void fake_imds_revoke(FakeImds *f);
 /* Tokens live so long at most, whatever is asked for; the answer's header says so. 0: as asked for. */
 void fake_imds_set_max_ttl(FakeImds *f, unsigned sec);
+/* Whether its answers have a Date, by the loop's wall clock, as they do at first. */
+void fake_imds_tell_date(FakeImds *f, bool tell);
 /* As other services do, and some that stand in for this one. */
 void fake_imds_keep_connections(FakeImds *f);
 

@@ -42,7 +42,7 @@ static Notice *draw_notice(Draw *d) {
 static void check_policy(const Notice *n, usec_t now, usec_t claim_deadline) {
         const PolicySettings settings = { .lb_wait_usec = 30 * USEC_PER_SEC };
         Plan p = policy_decide(n, &settings, now);
-        usec_t deadline = policy_drain_deadline(n, claim_deadline);
+        usec_t deadline = policy_drain_deadline(n, claim_deadline, 0);
 
         assert(!isempty(p.why));
         assert(p.drain == (n->certainty == NOTICE_CERTAIN && n->kind != NOTICE_REBALANCE));
@@ -50,7 +50,7 @@ static void check_policy(const Notice *n, usec_t now, usec_t claim_deadline) {
         assert(deadline == USEC_INFINITY || deadline <= n->deadline_usec);
         assert(claim_deadline == 0 || deadline <= claim_deadline);
         /* The nearer, never the later for it. */
-        assert(policy_drain_deadline(n, 0) >= deadline);
+        assert(policy_drain_deadline(n, 0, 0) >= deadline);
 }
 
 static void check_merge(Draw *d) {

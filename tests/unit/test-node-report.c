@@ -81,7 +81,7 @@ static void mark(Bench *b, const char *phase) {
         Notice n = { .id = (char *) (uintptr_t) "x",
                      .kind = NOTICE_SPOT,
                      .source = (char *) (uintptr_t) "ec2",
-                     .deadline_usec = usec_add(loop_wall(b->rig->loop), LEAD_USEC) };
+                     .deadline_usec = usec_add(loop_now(b->rig->loop), LEAD_USEC) };
         const NodeWish wish = { .notice = &n,
                                 .phase = phase,
                                 .conditions = streq(phase, "Draining") ? NODE_CONDITIONS_DRAINING

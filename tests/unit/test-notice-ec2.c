@@ -21,7 +21,7 @@
 /* A source, its instance, and what it said last. */
 typedef struct Lookout {
         VirtualTime *time;
-        Loop *loop;
+        Loop *loop, *cloud; /* the cloud's clock is right */
         Random *random;
         Log *log;
         HttpTransport *transport;
@@ -87,6 +87,7 @@ static Lookout *lookout_new(void) {
         assert_non_null(l);
         assert_return_code(virtual_time_new(T0, &l->time), 0);
         assert_return_code(loop_new_virtual(l->time, &l->loop), 0);
+        assert_return_code(loop_new_virtual(l->time, &l->cloud), 0);
         assert_return_code(random_new(1, &l->random), 0);
         assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "test", &l->log), 0);
         log_set_hook(l->log, on_log, l);
@@ -94,7 +95,7 @@ static Lookout *lookout_new(void) {
                                            &(HttpInprocHooks){ .on_request = on_request, .userdata = l },
                                            &l->transport),
                            0);
-        l->imds = fake_imds_new(l->loop, INSTANCE);
+        l->imds = fake_imds_new(l->cloud, INSTANCE);
         assert_return_code(http_inproc_route(l->transport, ENDPOINT, fake_imds_handle, l->imds), 0);
         l->env = (Env){ .loop = l->loop,
                         .random = l->random,
@@ -113,6 +114,7 @@ static Lookout *lookout_free(Lookout *l) {
         log_free(l->log);
         random_free(l->random);
         loop_free(l->loop);
+        loop_free(l->cloud);
         virtual_time_free(l->time);
         notice_free(l->notice);
         free(l);
@@ -132,20 +134,21 @@ static Lookout *calm_lookout(void) {
 
 /* -- pure --------------------------------------------------------------------------------------- */
 
-static void test_deadline(void **state) {
+static void test_left(void **state) {
         static const struct {
                 const char *what, *action;
                 int64_t time_sec; /* from first seen */
-                int64_t deadline_sec;
+                int64_t left_sec;
                 Ec2ClockVerdict verdict;
         } rows[] = {
                 { "two minutes", "terminate", 120, 120, EC2_CLOCK_FINE },
                 { "seen late", "terminate", 71, 71, EC2_CLOCK_FINE },
                 { "one second is one second", "stop", 1, 1, EC2_CLOCK_FINE },
-                { "further ahead than EC2 gives", "terminate", 121, 120, EC2_CLOCK_BEHIND },
-                { "an hour ahead: our clock is slow", "stop", 3600, 120, EC2_CLOCK_BEHIND },
+                { "further ahead than EC2 gives, by a Date that was cut", "terminate", 121, 120, EC2_CLOCK_FINE },
+                { "further ahead than EC2 gives", "terminate", 122, 120, EC2_CLOCK_BEHIND },
+                { "an hour ahead: the clock is slow", "stop", 3600, 120, EC2_CLOCK_BEHIND },
                 { "this very moment", "terminate", 0, 30, EC2_CLOCK_AHEAD },
-                { "an hour ago: our clock is fast, or it is stale", "terminate", -3600, 30,
+                { "an hour ago: the clock is fast, or it is stale", "terminate", -3600, 30,
                   EC2_CLOCK_AHEAD },
                 { "hibernation has begun", "hibernate", 0, 10, EC2_CLOCK_FINE },
                 { "hibernation, whatever its time says", "hibernate", 120, 10, EC2_CLOCK_FINE },
@@ -153,11 +156,11 @@ static void test_deadline(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 Ec2ClockVerdict verdict;
-                usec_t time = T0 + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC), deadline;
+                usec_t time = T0 + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC), left;
 
                 print_message("%s\n", rows[i].what);
-                deadline = notice_ec2_deadline(rows[i].action, time, T0, &verdict);
-                assert_true(deadline == T0 + (usec_t) (rows[i].deadline_sec * (int64_t) USEC_PER_SEC));
+                left = notice_ec2_left(rows[i].action, time, T0, &verdict);
+                assert_true(left == (usec_t) rows[i].left_sec * USEC_PER_SEC);
                 assert_int_equal(verdict, rows[i].verdict);
         }
 }
@@ -238,7 +241,7 @@ static void test_steady(void **state) {
 
 static void test_notice(void **state) {
         _cleanup_(lookout_freep) Lookout *l = calm_lookout();
-        usec_t end = usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC);
+        usec_t end = usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC), deadline;
 
         fake_imds_set_action(l->imds, "terminate", end);
         run(l, POLL_USEC);
@@ -248,15 +251,17 @@ static void test_notice(void **state) {
         assert_string_equal(l->notice->action, "terminate");
         assert_int_equal(l->notice->kind, NOTICE_SPOT);
         assert_int_equal(l->notice->certainty, NOTICE_CERTAIN);
-        assert_true(l->notice->deadline_usec == end);
-        assert_int_equal(l->notice->announced_usec, 0); /* the same */
+        deadline = l->notice->deadline_usec;
+        assert_in_range(deadline, loop_from_wall(l->loop, end), loop_from_wall(l->loop, end) + USEC_PER_SEC);
+        assert_true(l->notice->announced_usec == end);
+        assert_false(l->notice->estimated);
         assert_true(l->answered_usec == l->at_usec);
         assert_string_equal(l->warning, "");
 
         /* Long after its time it is the same notice with the same deadline, and no clock is blamed. */
         run(l, 5 * USEC_PER_MINUTE);
         assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
-        assert_true(l->notice->deadline_usec == end);
+        assert_true(l->notice->deadline_usec == deadline);
         assert_string_equal(l->warning, "");
 
         /* Its time moves: the same id. */
@@ -264,85 +269,102 @@ static void test_notice(void **state) {
         fake_imds_set_action(l->imds, "terminate", end);
         run(l, POLL_USEC);
         assert_string_equal(l->notice->id, INSTANCE "-terminate-boot-1");
-        assert_true(l->notice->deadline_usec == end);
+        assert_in_range(l->notice->deadline_usec, loop_from_wall(l->loop, end),
+                        loop_from_wall(l->loop, end) + USEC_PER_SEC);
 }
 
-static void test_clock(void **state) {
+/* Without a Date our own clock tells how much is left, once, and within what EC2 gives. */
+static void test_without_date(void **state) {
         static const struct {
                 const char *what;
-                int64_t time_sec;
-                usec_t low_sec, high_sec;
+                int64_t off_sec;  /* of our clock; the notice gives 100 s */
+                usec_t left_sec;
                 const char *warning;
         } rows[] = {
-                { "ours is slow", 600, 120, 120, "the clock is behind" },
-                { "ours is fast", -600, 30, 30, "the clock is ahead" },
+                { "ours is right", 0, 100, NULL },
+                { "ours is slow", -600, 120, "the clock is behind" },
+                { "ours is fast", 600, 30, "the clock is ahead" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(lookout_freep) Lookout *l = calm_lookout();
-                usec_t deadline, now = loop_wall(l->loop);
+                usec_t deadline, began = loop_now(l->loop),
+                                 announced = usec_add(loop_wall(l->loop), 100 * USEC_PER_SEC);
 
                 print_message("%s\n", rows[i].what);
-                fake_imds_set_action(l->imds, "stop",
-                                     now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
+                fake_imds_tell_date(l->imds, false);
+                loop_virtual_step_wall(l->loop, rows[i].off_sec * (int64_t) USEC_PER_SEC);
+                fake_imds_set_action(l->imds, "stop", announced);
                 run(l, POLL_USEC);
                 deadline = l->notice->deadline_usec;
-                assert_in_range(deadline, now + rows[i].low_sec * USEC_PER_SEC,
-                                now + rows[i].high_sec * USEC_PER_SEC + POLL_USEC);
+                assert_in_range(deadline - began, rows[i].left_sec * USEC_PER_SEC,
+                                rows[i].left_sec * USEC_PER_SEC + POLL_USEC);
+                assert_true(l->notice->estimated);
                 /* Whoever has the right time is told what the cloud said. */
-                assert_true(notice_announced(l->notice) ==
-                            now + (usec_t) (rows[i].time_sec * (int64_t) USEC_PER_SEC));
-                assert_non_null(strstr(l->warning, rows[i].warning));
-                assert_non_null(strstr(l->warning, "check the time service"));
+                assert_true(notice_announced(l->notice) == announced);
+                if (rows[i].warning) {
+                        assert_non_null(strstr(l->warning, rows[i].warning));
+                        assert_non_null(strstr(l->warning, "check the time service"));
+                } else
+                        assert_string_equal(l->warning, "");
                 l->warning[0] = 0;
-                run(l, 20 * POLL_USEC);
+                loop_virtual_step_wall(l->loop, 7 * (int64_t) USEC_PER_SEC);
+                run(l, 10 * POLL_USEC);
                 assert_true(l->notice->deadline_usec == deadline); /* it does not run away */
                 assert_string_equal(l->warning, "");               /* said once */
+
+                /* A Date tells better. */
+                fake_imds_tell_date(l->imds, true);
+                run(l, POLL_USEC);
+                assert_false(l->notice->estimated);
+                assert_in_range(l->notice->deadline_usec - began, 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
+                deadline = l->notice->deadline_usec;
+                fake_imds_tell_date(l->imds, false);
+                run(l, 5 * USEC_PER_MINUTE);
+                assert_true(l->notice->deadline_usec == deadline);
+                assert_string_equal(l->warning, "");
         }
 }
 
-/* The clock is set while the notice stands: the deadline is what it would have been by the new one. */
+/* With a Date it does not matter what our clock says, nor that it is set while the notice stands. */
 static void test_clock_is_set(void **state) {
-        static const struct {
-                const char *what;
-                int64_t off_sec[3]; /* of the clock: when the notice comes, 20 s and 40 s later */
-                int64_t end_sec[3]; /* from when the notice came, which gives 100 s, whatever clocks say */
-                const char *warning;
-        } rows[] = {
-                { "behind, and put right", { -7200, 0, 0 }, { 120, 100, 100 }, "is behind" },
-                { "ahead, and put right", { 1000, 0, 0 }, { 30, 100, 100 }, "is ahead" },
-                { "behind, less, and right", { -7200, -3600, 0 }, { 120, 120, 100 }, "is behind" },
-                { "right, and set back", { 0, -3600, 0 }, { 100, 100, 100 }, NULL },
-                { "right, and set ahead twice", { 0, 500, 1000 }, { 100, 100, 100 }, NULL },
-                { "behind, and ahead", { -7200, 1000, 0 }, { 120, 30, 100 }, "is behind" },
-                { "right, and ahead by what may be right, too", { 0, 5, 0 }, { 100, 95, 100 }, NULL },
-                { "seconds are no step", { 200, 201, 202 }, { 30, 29, 28 }, "is ahead" },
+        static const int64_t off_sec[][3] = { /* when the notice comes, 20 s and 40 s later */
+                { -7200, 0, 0 }, { 1000, 0, 0 }, { -7200, -3600, 0 }, { 0, -3600, 0 }, { 0, 500, 1000 }, { -7200, 1000, 5 },
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(off_sec); i++) {
                 _cleanup_(lookout_freep) Lookout *l = calm_lookout();
                 usec_t began = loop_now(l->loop),
                        announced = usec_add(loop_wall(l->loop), 100 * USEC_PER_SEC);
                 int64_t off = 0;
 
-                print_message("%s\n", rows[i].what);
                 fake_imds_set_action(l->imds, "stop", announced);
-                for (size_t k = 0; k < ELEMENTSOF(rows[i].off_sec); k++) {
-                        usec_t end;
-
-                        loop_virtual_step_wall(l->loop, (rows[i].off_sec[k] - off) * (int64_t) USEC_PER_SEC);
-                        off = rows[i].off_sec[k];
+                for (size_t k = 0; k < ELEMENTSOF(off_sec[i]); k++) {
+                        print_message("%d s off\n", (int) off_sec[i][k]);
+                        loop_virtual_step_wall(l->loop, (off_sec[i][k] - off) * (int64_t) USEC_PER_SEC);
+                        off = off_sec[i][k];
                         run(l, 20 * USEC_PER_SEC);
-                        end = usec_sub(loop_from_wall(l->loop, l->notice->deadline_usec), began);
-                        assert_in_range(end, (usec_t) rows[i].end_sec[k] * USEC_PER_SEC,
-                                        (usec_t) rows[i].end_sec[k] * USEC_PER_SEC + POLL_USEC);
+                        assert_in_range(l->notice->deadline_usec - began, 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
                         assert_int_equal(notice_announced(l->notice), announced);
                 }
-                if (rows[i].warning)
-                        assert_non_null(strstr(l->warning, rows[i].warning));
-                else
-                        assert_string_equal(l->warning, "");
+                assert_string_equal(l->warning, "");
         }
+}
+
+/* A Date that EC2 cannot have given is none. */
+static void test_implausible_date(void **state) {
+        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
+        usec_t began = loop_now(l->loop), announced = usec_add(loop_wall(l->loop), 100 * USEC_PER_SEC);
+
+        loop_virtual_step_wall(l->cloud, -3600 * (int64_t) USEC_PER_SEC);
+        fake_imds_set_action(l->imds, "stop", announced);
+        run(l, POLL_USEC);
+        assert_true(l->notice->estimated);
+        assert_in_range(l->notice->deadline_usec - began, 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
+        loop_virtual_step_wall(l->cloud, 3600 * (int64_t) USEC_PER_SEC);
+        run(l, POLL_USEC);
+        assert_false(l->notice->estimated);
+        assert_in_range(l->notice->deadline_usec - began, 100 * USEC_PER_SEC, 101 * USEC_PER_SEC);
 }
 
 /* What stands there is another time, another action, or the same again after nothing stood there: judged anew, each. */
@@ -379,26 +401,10 @@ static void test_next_notice(void **state) {
                                              : now + (usec_t) (rows[i].second_sec * (int64_t) USEC_PER_SEC));
                 run(l, POLL_USEC);
                 assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+                now = loop_from_wall(l->loop, now);
                 assert_in_range(l->notice->deadline_usec, now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC,
                                 now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC + POLL_USEC);
         }
-}
-
-/* A clock that is put right bit by bit, each less than a step: so much time is left as was thought. */
-static void test_clock_creeps(void **state) {
-        _cleanup_(lookout_freep) Lookout *l = calm_lookout();
-        usec_t began, end;
-
-        loop_virtual_step_wall(l->loop, -7200 * (int64_t) USEC_PER_SEC);
-        began = loop_now(l->loop);
-        fake_imds_set_action(l->imds, "stop", usec_add(loop_wall(l->loop), 7300 * USEC_PER_SEC));
-        run(l, POLL_USEC);
-        for (unsigned i = 0; i < 20; i++) {
-                loop_virtual_step_wall(l->loop, USEC_PER_SEC);
-                run(l, POLL_USEC);
-        }
-        end = usec_sub(loop_from_wall(l->loop, l->notice->deadline_usec), began);
-        assert_in_range(end, 117 * USEC_PER_SEC, 125 * USEC_PER_SEC);
 }
 
 /* Answers that take their time do not slow the looks down, and one that takes longer than a poll is not made good. */
@@ -739,11 +745,11 @@ static void test_may_cancel(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_deadline),      cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_left),      cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_instance_id),   cmocka_unit_test(test_steady),
-                cmocka_unit_test(test_notice),        cmocka_unit_test(test_clock),
+                cmocka_unit_test(test_notice),        cmocka_unit_test(test_without_date),
                 cmocka_unit_test(test_clock_is_set),  cmocka_unit_test(test_next_notice),
-                cmocka_unit_test(test_clock_creeps),  cmocka_unit_test(test_slow_answers),
+                cmocka_unit_test(test_implausible_date), cmocka_unit_test(test_slow_answers),
                 cmocka_unit_test(test_stranger_then_notice), cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_token_trouble), cmocka_unit_test(test_revoked),
                 cmocka_unit_test(test_token_life),    cmocka_unit_test(test_stranger),

@@ -86,18 +86,19 @@ static void test_merge(void **state) {
         }
 }
 
-/* What was announced and what our clock makes of it are two times; the earlier wins for each. */
+/* What was announced, and when that is on our clock, are two times; the earlier one of each counts. */
 static void test_announced(void **state) {
         static const struct {
                 const char *what;
                 usec_t known[2], seen[2], deadline, announced; /* deadline_usec, announced_usec */
                 bool changed;
         } rows[] = {
-                { "none is apart", { T0, 0 }, { T0 + 9, 0 }, T0, T0, false },
-                { "the same again, by a slow clock", { T0, T0 + 7200 }, { T0, T0 + 7200 }, T0, T0 + 7200, false },
-                { "the giver's moves", { T0, T0 + 7200 }, { T0, T0 + 7100 }, T0, T0 + 7100, true },
-                { "a clock was put right", { T0, T0 + 7200 }, { T0 + 7200, 0 }, T0, T0 + 7200, false },
-                { "a fast clock after one that was right", { T0, 0 }, { T0 + 30, T0 - 3600 }, T0, T0 - 3600, true },
+                { "the same again", { 500, T0 }, { 500, T0 }, 500, T0, false },
+                { "later", { 500, T0 }, { 501, T0 + 1 }, 500, T0, false },
+                { "the giver's moves", { 500, T0 }, { 500, T0 - 9 }, 500, T0 - 9, true },
+                { "nearer on our clock alone", { 500, T0 }, { 400, T0 }, 400, T0, true },
+                { "none was said", { USEC_INFINITY, 0 }, { 400, T0 }, 400, T0, true },
+                { "none is said", { 400, T0 }, { USEC_INFINITY, 0 }, 400, T0, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -111,50 +112,23 @@ static void test_announced(void **state) {
         }
 }
 
-#define HOUR (3600 * USEC_PER_SEC)
-#define B0 (T0 - 9 * HOUR)
-
-/* A deadline that was judged by a clock which has been set since says nothing. */
-static void test_clock_was_set(void **state) {
+/* One that was counted from a Date replaces an estimate, and no estimate replaces that. */
+static void test_estimates(void **state) {
         static const struct {
                 const char *what;
-                usec_t known[3], seen[3], deadline,
-                        announced; /* deadline_usec, announced_usec, booted_usec */
-                bool changed;
+                bool known_estimated, seen_estimated;
+                usec_t known[2], seen[2], deadline; /* deadline_usec, announced_usec */
+                bool estimated, changed;
         } rows[] = {
-                { "it was behind, and is right",
-                  { T0, T0 + HOUR, B0 },
-                  { T0 + HOUR, 0, B0 + HOUR },
-                  T0 + HOUR,
-                  T0 + HOUR,
-                  true },
-                { "it was ahead, and is right",
-                  { T0, T0 - HOUR, B0 },
-                  { T0 - HOUR, 0, B0 - HOUR },
-                  T0 - HOUR,
-                  T0 - HOUR,
-                  true },
-                { "it is wrong otherwise",
-                  { T0, T0 - HOUR, B0 },
-                  { T0 + 2 * HOUR, T0, B0 + 2 * HOUR },
-                  T0 + 2 * HOUR,
-                  T0 - HOUR,
-                  true },
-                { "it was right", { T0, 0, B0 }, { T0 + HOUR, T0, B0 + HOUR }, T0 + HOUR, T0, true },
-                { "it is right, and nearer was announced once",
-                  { T0, T0 + HOUR - 9, B0 },
-                  { T0 + HOUR, 0, B0 + HOUR },
-                  T0 + HOUR - 9,
-                  T0 + HOUR - 9,
-                  true },
-                { "a second is no step",
-                  { T0, T0 + 9, B0 },
-                  { T0 + 9, 0, B0 + USEC_PER_SEC },
-                  T0,
-                  T0 + 9,
-                  false },
-                { "the same clock", { T0, T0 + HOUR, B0 }, { T0 + HOUR, 0, B0 }, T0, T0 + HOUR, false },
-                { "none was noted", { T0, T0 + HOUR, 0 }, { T0 + HOUR, 0, B0 }, T0, T0 + HOUR, false },
+                { "counted, and later", true, false, { 500, T0 }, { 900, T0 }, 900, false, true },
+                { "counted, and nearer", true, false, { 500, T0 }, { 400, T0 }, 400, false, true },
+                { "counted, and the same", true, false, { 500, T0 }, { 500, T0 }, 500, false, true },
+                { "estimated after that", false, true, { 500, T0 }, { 400, T0 }, 500, false, false },
+                { "estimated after that, of a nearer time", false, true, { 500, T0 }, { 400, T0 - 100 }, 400, true, true },
+                { "two estimates", true, true, { 500, T0 }, { 400, T0 }, 400, true, true },
+                { "two estimates, and a later one", true, true, { 500, T0 }, { 600, T0 }, 500, true, false },
+                { "counted twice", false, false, { 500, T0 }, { 400, T0 }, 400, false, true },
+                { "counted twice, and a later one", false, false, { 500, T0 }, { 600, T0 }, 500, false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -164,105 +138,15 @@ static void test_clock_was_set(void **state) {
 
                 print_message("%s\n", rows[i].what);
                 known->announced_usec = rows[i].known[1];
-                known->booted_usec = rows[i].known[2];
+                known->estimated = rows[i].known_estimated;
                 seen->announced_usec = rows[i].seen[1];
-                seen->booted_usec = rows[i].seen[2];
+                seen->estimated = rows[i].seen_estimated;
                 assert_return_code(notice_merge(known, seen, &changed), 0);
                 assert_int_equal(changed, rows[i].changed);
                 assert_true(known->deadline_usec == rows[i].deadline);
-                assert_true(notice_announced(known) == rows[i].announced);
+                assert_int_equal(known->estimated, rows[i].estimated);
                 assert_return_code(notice_merge(known, seen, &changed), 0);
                 assert_false(changed);
-        }
-}
-
-/* What is left stays as much when the clock is set, */
-static void test_follow_clock(void **state) {
-        static const struct {
-                const char *what;
-                usec_t n[3], booted; /* deadline_usec, announced_usec, booted_usec */
-                usec_t deadline, announced;
-        } rows[] = {
-                { "the clock is put right", { T0, T0 + HOUR, B0 }, B0 + HOUR, T0 + HOUR, T0 + HOUR },
-                { "back", { T0, T0 - HOUR, B0 }, B0 - HOUR, T0 - HOUR, T0 - HOUR },
-                { "it was not set", { T0, T0 + HOUR, B0 }, B0 + USEC_PER_SEC, T0, T0 + HOUR },
-                { "what was announced is told as before", { T0, 0, B0 }, B0 + HOUR, T0 + HOUR, T0 },
-                { "none was judged", { T0, T0 + HOUR, 0 }, B0, T0, T0 + HOUR },
-                { "without a deadline", { USEC_INFINITY, T0, B0 }, B0 + HOUR, USEC_INFINITY, T0 },
-                { "before 1970", { HOUR, T0, T0 }, T0 - 2 * HOUR, 0, T0 },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(notice_freep) Notice *n = make("stop", 0, rows[i].n[0]);
-
-                print_message("%s\n", rows[i].what);
-                n->announced_usec = rows[i].n[1];
-                n->booted_usec = rows[i].n[2];
-                assert_int_equal(notice_follow_clock(n, rows[i].booted), rows[i].deadline != rows[i].n[0]);
-                assert_true(n->deadline_usec == rows[i].deadline);
-                assert_true(notice_announced(n) == rows[i].announced);
-                assert_false(notice_follow_clock(n, rows[i].booted));
-        }
-}
-
-/* until it gives way to what was announced, once the clock agrees with that; not to another assumption. */
-static void test_follow_clock_and_merge(void **state) {
-        _cleanup_(notice_freep) Notice *known = make("stop", 0, T0), *wrong = make("stop", 0, T0 + HOUR + 9),
-                                       *right = make("stop", 0, T0 + HOUR + 99);
-        bool changed;
-
-        known->announced_usec = wrong->announced_usec = T0 + HOUR + 99;
-        known->booted_usec = B0;
-        wrong->booted_usec = right->booted_usec = B0 + HOUR;
-        assert_true(notice_follow_clock(known, B0 + HOUR));
-        assert_return_code(notice_merge(known, wrong, &changed), 0);
-        assert_false(changed);
-        assert_true(known->deadline_usec == T0 + HOUR);
-        assert_return_code(notice_merge(known, right, &changed), 0);
-        assert_true(changed);
-        assert_true(known->deadline_usec == T0 + HOUR + 99 && known->announced_usec == 0);
-        assert_return_code(notice_merge(known, right, &changed), 0);
-        assert_false(changed);
-}
-
-/* What a machine gives to its own shutdown is a time from then on: it moves, known and seen are compared by
- * the newer clock, and the earlier one counts. */
-static void test_shutdown_and_clock(void **state) {
-        static const struct {
-                const char *what;
-                usec_t known[2], seen[2], deadline; /* deadline_usec, booted_usec */
-                bool changed;
-        } rows[] = {
-                { "the clock was put forward", { T0, B0 }, { T0 + HOUR + 9, B0 + HOUR }, T0 + HOUR, true },
-                { "and back", { T0, B0 }, { T0 - HOUR + 9, B0 - HOUR }, T0 - HOUR, true },
-                { "forward, and it is nearer now",
-                  { T0, B0 },
-                  { T0 + HOUR - 9, B0 + HOUR },
-                  T0 + HOUR - 9,
-                  true },
-                { "the same clock, later", { T0, B0 }, { T0 + 9, B0 + USEC_PER_SEC }, T0, false },
-                { "the same clock, nearer", { T0, B0 }, { T0 - 9, B0 }, T0 - 9, true },
-                { "none was noted", { T0, 0 }, { T0 + HOUR, B0 }, T0, false },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_(notice_freep) Notice *known = make("poweroff", 0, rows[i].known[0]),
-                                               *seen = make("poweroff", 0, rows[i].seen[0]);
-                bool changed = !rows[i].changed;
-
-                print_message("%s\n", rows[i].what);
-                known->kind = seen->kind = NOTICE_SHUTDOWN;
-                known->booted_usec = rows[i].known[1];
-                seen->booted_usec = rows[i].seen[1];
-                assert_return_code(notice_merge(known, seen, &changed), 0);
-                assert_int_equal(changed, rows[i].changed);
-                assert_true(known->deadline_usec == rows[i].deadline);
-                assert_return_code(notice_merge(known, seen, &changed), 0);
-                assert_false(changed);
-                assert_true(notice_deadline_by(known, seen->booted_usec + HOUR) ==
-                            known->deadline_usec + (known->booted_usec > 0
-                                                            ? HOUR + seen->booted_usec - known->booted_usec
-                                                            : 0));
         }
 }
 
@@ -288,17 +172,18 @@ static void test_json(void **state) {
                 usec_t not_before, deadline;
                 NoticeCertainty certainty;
                 const char *text;
-                usec_t announced, booted;
+                usec_t announced;
+                bool estimated;
                 NoticeKind kind;
                 NoticeByHand by_hand;
         } rows[] = {
-                { 0, T0, NOTICE_CERTAIN,
+                { 0, USEC_INFINITY, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
-                  "\"deadline\":\"2027-01-15T08:00:00Z\"}" },
-                { 0, T0, NOTICE_CERTAIN,
+                  "\"deadline\":\"2027-01-15T08:00:00Z\"}", T0 },
+                { 0, USEC_INFINITY, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"deadline\":\"2027-01-15T08:00:00Z\",\"byHand\":\"drain\"}",
-                  .by_hand = BY_HAND_DRAIN },
+                  T0, .by_hand = BY_HAND_DRAIN },
                 { 0, USEC_INFINITY, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"manual\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"byHand\":\"force\"}",
@@ -306,19 +191,14 @@ static void test_json(void **state) {
                 { T0, USEC_INFINITY, NOTICE_ADVISORY,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
                   "\"notBefore\":\"2027-01-15T08:00:00Z\",\"advisory\":true}" },
-                { 0, T0, NOTICE_CERTAIN,
+                { 0, 1234567890123, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
-                  "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\"}",
-                  T0 + 7200 * USEC_PER_SEC },
-                { 0, T0, NOTICE_CERTAIN,
+                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"deadlineUptimeUsec\":1234567890123}",
+                  T0 },
+                { 0, 7, NOTICE_CERTAIN,
                   "{\"id\":\"i-1-terminate-b\",\"kind\":\"spot\",\"source\":\"ec2\",\"action\":\"stop\","
-                  "\"deadline\":\"2027-01-15T10:00:00Z\",\"ownDeadline\":\"2027-01-15T08:00:00Z\","
-                  "\"ownBoot\":\"2027-01-15T07:00:00Z\"}",
-                  T0 + 7200 * USEC_PER_SEC, T0 - 3600 * USEC_PER_SEC },
-                { 0, T0, NOTICE_CERTAIN,
-                  "{\"id\":\"i-1-terminate-b\",\"kind\":\"shutdown\",\"source\":\"ec2\",\"action\":\"stop\","
-                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"ownBoot\":\"2027-01-15T07:00:00Z\"}",
-                  0, T0 - 3600 * USEC_PER_SEC, NOTICE_SHUTDOWN },
+                  "\"deadline\":\"2027-01-15T08:00:00Z\",\"deadlineUptimeUsec\":7,\"estimated\":true}",
+                  T0, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -328,7 +208,7 @@ static void test_json(void **state) {
 
                 n->certainty = rows[i].certainty;
                 n->announced_usec = rows[i].announced;
-                n->booted_usec = rows[i].booted;
+                n->estimated = rows[i].estimated;
                 n->kind = rows[i].kind;
                 n->by_hand = rows[i].by_hand;
                 text = format(n);
@@ -339,7 +219,7 @@ static void test_json(void **state) {
                 assert_int_equal(back->certainty, n->certainty);
                 assert_true(back->deadline_usec == n->deadline_usec);
                 assert_true(notice_announced(back) == notice_announced(n));
-                assert_true(back->booted_usec == n->booted_usec);
+                assert_int_equal(back->estimated, n->estimated);
                 assert_int_equal(back->by_hand, n->by_hand);
         }
 }
@@ -381,6 +261,10 @@ static void test_json_refused(void **state) {
                 "{\"id\":\"a\",\"kind\":\"spot\"}",
                 "{\"id\":7,\"kind\":\"spot\",\"source\":\"ec2\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadline\":\"soon\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":-1}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":4000000000000000}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"deadlineUptimeUsec\":\"1\"}",
+                "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"estimated\":1}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"advisory\":\"yes\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"byHand\":\"none\"}",
                 "{\"id\":\"a\",\"kind\":\"spot\",\"source\":\"ec2\",\"byHand\":true}",
@@ -406,10 +290,7 @@ int main(void) {
                 cmocka_unit_test(test_waits_for_protected),
                 cmocka_unit_test(test_json_refused),
                 cmocka_unit_test(test_announced),
-                cmocka_unit_test(test_clock_was_set),
-                cmocka_unit_test(test_follow_clock),
-                cmocka_unit_test(test_follow_clock_and_merge),
-                cmocka_unit_test(test_shutdown_and_clock),
+                cmocka_unit_test(test_estimates),
         };
         return cmocka_run_group_tests_name("notice", tests, NULL, NULL);
 }

@@ -395,6 +395,38 @@ static void test_scheduled_after_its_slot(void **state) {
         assert_int_equal(agent_rig_n_pods(r), 0);
 }
 
+/* logind goes by the wall clock: when that is set, a schedule comes sooner or later than it seemed to. */
+static void test_scheduled_and_clock(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        _cleanup_free_ char *id = NULL, *same = NULL, *other = NULL;
+
+        print_message("it was hours ahead, and is minutes\n");
+        fake_power_schedule(r->power, "reboot", in(r, 2 * USEC_PER_HOUR));
+        run(r, 40 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        loop_virtual_step_wall(r->loop, 7200 * (int64_t) S - 400 * (int64_t) S);
+        run(r, 5 * S);
+        id = scheduled_id(r, "reboot");
+
+        print_message("a step of a second changes nothing\n");
+        loop_virtual_step_wall(r->loop, S);
+        run(r, 5 * S);
+        same = scheduled_id(r, "reboot");
+        assert_string_equal(id, same);
+
+        print_message("it is asked for anew, by its new time\n");
+        loop_virtual_step_wall(r->loop, -100 * (int64_t) S);
+        run(r, 5 * S);
+        other = scheduled_id(r, "reboot");
+        assert_string_not_equal(id, other);
+
+        print_message("it is hours ahead again\n");
+        loop_virtual_step_wall(r->loop, -7200 * (int64_t) S);
+        run(r, 5 * S);
+        assert_null(agent_rig_annotation(r, REQUEST));
+        assert_state(r, "Idle");
+}
+
 /* `shutdown -c`, another time, and a time that comes to nothing: each ends the request; the next schedule
  * asks anew. */
 static void test_scheduled_anew(void **state) {
@@ -563,6 +595,7 @@ int main(void) {
                 cmocka_unit_test(test_taken_back_meanwhile),
                 cmocka_unit_test(test_scheduled_after_its_slot),
                 cmocka_unit_test(test_scheduled),
+                cmocka_unit_test(test_scheduled_and_clock),
                 cmocka_unit_test(test_scheduled_not_granted),
                 cmocka_unit_test(test_scheduled_anew),
                 cmocka_unit_test(test_not_scheduled),

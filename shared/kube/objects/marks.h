@@ -27,8 +27,8 @@
 #define ANNOTATION_CORDONED_BY_AGENT "vesper.sh/cordoned-by-agent"
 #define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
 /* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
- * said it; "ownDeadline" beside it is what an agent keeps to whose clock cannot be right, and nobody else's. "ownBoot": by which
- * clock that is, or the deadline of a shutdown (notice.h).
+ * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
+ * boot-time clock of the machine, for its agent alone (notice.h).
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
