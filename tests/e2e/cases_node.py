@@ -3,11 +3,10 @@
 
 import contextlib
 import json
-import os
 import statistics
 import time
 
-from daemons import LIMIT, build_directory
+from daemons import LIMIT
 from metadata import NOTICE
 from world import BarMissed, answered_at
 
