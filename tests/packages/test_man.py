@@ -11,10 +11,14 @@ BUILD = os.environ.get("VESPER_BUILD", os.path.join(os.path.dirname(os.path.dirn
 PROGRAMS = {"vesper-agent.8": "agent/vesper-agent", "vesper-coordinator.8": "coordinator/vesper-coordinator",
             "vesperctl.1": "coordinator/vesperctl"}
 CONFIGURATIONS = {"agent.conf.5": "agent/vesper-agent", "coordinator.conf.5": "coordinator/vesper-coordinator"}
-PAGES = sorted(list(PROGRAMS) + list(CONFIGURATIONS))
+# Not made from anything: as it stands in the tree.
+WRITTEN = ["vesper.7"]
+PAGES = sorted(list(PROGRAMS) + list(CONFIGURATIONS) + WRITTEN)
 
 
 def page(name):
+    if name in WRITTEN:
+        return os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "man", name)
     return os.path.join(BUILD, "packaging", name)
 
 

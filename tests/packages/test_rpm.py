@@ -24,7 +24,7 @@ HOLDS = {
                            "/usr/lib/systemd/catalog/vesper-coordinator.catalog",
                            "/usr/share/man/man5/coordinator.conf.5", "/usr/share/man/man8/vesper-coordinator.8"],
     "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/man/man1/kubectl-vesper.1",
-                   "/usr/share/man/man1/vesperctl.1"],
+                   "/usr/share/man/man1/vesperctl.1", "/usr/share/man/man7/vesper.7"],
 }
 
 
