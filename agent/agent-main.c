@@ -15,7 +15,7 @@
 #include "kube-process.h"
 #include "log-catalog.h"
 #include "node-identity.h"
-#include "node-release.h"
+#include "node-cleanup.h"
 #include "reload.h"
 #include "string-util.h"
 #include "strv.h"
@@ -422,7 +422,7 @@ static int process_run(Process *p) {
 
 /* -- leaving this machine ----------------------------------------------------------------------- */
 
-static void on_released(const NodeReleased *result, void *userdata) {
+static void on_cleanup_done(const NodeCleanupResult *result, void *userdata) {
         Process *p = userdata;
 
         if (result->error < 0)
@@ -436,8 +436,8 @@ static void on_released(const NodeReleased *result, void *userdata) {
         loop_exit(p->kube.env.loop, result->error);
 }
 
-static int process_release(Process *p) {
-        _cleanup_(node_release_freep) NodeRelease *release = NULL;
+static int process_cleanup(Process *p) {
+        _cleanup_(node_cleanup_freep) NodeCleanup *release = NULL;
         int r;
 
         if (!agent_config_find_kubeconfig(&p->config)) {
@@ -450,7 +450,7 @@ static int process_release(Process *p) {
                 r = open_kube(p);
         if (r < 0)
                 return r;
-        r = node_release_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_released, p,
+        r = node_cleanup_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_cleanup_done, p,
                              &release);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to start taking our marks off node %s: %m",
@@ -549,6 +549,6 @@ int main(int argc, char **argv) {
         else if (o.cancel_drain || o.cancel_reboot)
                 r = cancel(p.log, &o);
         else
-                r = o.release ? process_release(&p) : process_run(&p);
+                r = o.release ? process_cleanup(&p) : process_run(&p);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -67,7 +67,7 @@ struct Agent {
         Notice *early; /* seen before that */
         usec_t early_usec;
         char *spoken_id; /* the notice that is not acted upon, and has been said to be */
-        unsigned unknown_looks;
+        unsigned unknown_polls;
         ReflexState trimmed; /* the state in which memory was given back last */
 };
 
@@ -174,11 +174,11 @@ static bool intent_is_over(const Intent *i, void *userdata) {
 }
 
 /* What a person overruled stands on the Node until it is over. */
-static bool intent_stands_released(const Intent *i, void *userdata) {
+static bool intent_is_overruled(const Intent *i, void *userdata) {
         Agent *a = userdata;
 
         return i->phase == INTENT_RELEASED &&
-               node_is_released(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
+               node_is_overruled(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
 }
 
 /* Positively none. */
@@ -198,21 +198,21 @@ static void act_on_none(Agent *a) {
         if (i)
                 intent_log_forget(a->intents, i->notice->id);
         if (node && node_has_marks_to_undo(node) && !a->undo_when_ready && !a->resume_waits &&
-            !intent_log_find_if(a->intents, intent_stands_released, a))
+            !intent_log_find_if(a->intents, intent_is_overruled, a))
                 reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 
-static void count_look(Agent *a, NoticeLook look, const char *why) {
-        metrics_add(a->metrics, AGENT_METRIC_LOOKS, (size_t) look, 1);
-        if (look == NOTICE_LOOK_UNKNOWN) {
+static void count_poll(Agent *a, NoticePollResult look, const char *why) {
+        metrics_add(a->metrics, AGENT_METRIC_POLLS, (size_t) look, 1);
+        if (look == NOTICE_POLL_UNKNOWN) {
                 log_debug(a->env->log, "Source %s: unknown: %s", a->source->ops->name, why);
-                if (++a->unknown_looks == SOURCE_FAILING_LOOKS)
-                        node_voice_source_failing(a->voice, a->source->ops->name, why, a->unknown_looks);
+                if (++a->unknown_polls == SOURCE_FAILING_LOOKS)
+                        node_voice_source_failing(a->voice, a->source->ops->name, why, a->unknown_polls);
                 return;
         }
-        if (a->unknown_looks >= SOURCE_FAILING_LOOKS)
+        if (a->unknown_polls >= SOURCE_FAILING_LOOKS)
                 node_voice_source_back(a->voice, a->source->ops->name);
-        a->unknown_looks = 0;
+        a->unknown_polls = 0;
 }
 
 /* After the start and after a drain, once all is quiet: what lists and answers took, and nobody uses any
@@ -226,12 +226,12 @@ static void trim_memory(Agent *a) {
         (void) malloc_trim(0);
 }
 
-static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+static void on_poll(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
                     void *userdata) {
         Agent *a = userdata;
 
         switch (look) {
-        case NOTICE_LOOK_NOTICE:
+        case NOTICE_POLL_NOTICE:
                 if (a->settled)
                         act_on_notice(a, notice, answered_usec);
                 else {
@@ -240,15 +240,15 @@ static void on_look(NoticeLook look, const Notice *notice, const char *why, usec
                                 a->early_usec = answered_usec;
                 }
                 break;
-        case NOTICE_LOOK_NONE:
+        case NOTICE_POLL_NONE:
                 a->early = notice_free(a->early);
                 if (a->settled)
                         act_on_none(a);
                 break;
-        case NOTICE_LOOK_UNKNOWN:
+        case NOTICE_POLL_UNKNOWN:
                 break;
         }
-        count_look(a, look, why);
+        count_poll(a, look, why);
         trim_memory(a);
 }
 
@@ -512,10 +512,10 @@ static const Notice *on_stands(void *userdata) {
         return by_hand_stands(a->by_hand);
 }
 
-static void on_released(void *userdata) {
+static void on_overruled(void *userdata) {
         Agent *a = userdata;
 
-        by_hand_released(a->by_hand);
+        by_hand_overruled(a->by_hand);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */
@@ -555,7 +555,7 @@ static int make_source(Agent *a) {
         };
 
         return a->config->metadata_source == METADATA_SOURCE_EC2
-                       ? notice_ec2_new(a->env, &options, on_look, a, &a->source)
+                       ? notice_ec2_new(a->env, &options, on_poll, a, &a->source)
                        : 0;
 }
 
@@ -571,7 +571,7 @@ static int make_reflex(Agent *a) {
                 .pods = a->pods,
                 .containers = a->containers,
                 .on_state = on_reflex,
-                .on_released = on_released,
+                .on_overruled = on_overruled,
                 .stands = on_stands,
                 .userdata = a,
         };

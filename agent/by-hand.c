@@ -108,7 +108,7 @@ void by_hand_wake(ByHand *h) {
         timer_arm_earlier(h->timer, 0);
 }
 
-void by_hand_released(ByHand *h) {
+void by_hand_overruled(ByHand *h) {
         if (h->drain != BY_HAND_NONE)
                 h->drain_ended = uncordoned;
         h->drain = BY_HAND_NONE;

@@ -66,6 +66,6 @@ bool by_hand_find_protected(const ByHand *h, char **ret_what);
 /* Of reflex, for its context: the notice that the node stays out of service for, borrowed, or NULL. */
 const Notice *by_hand_stands(const ByHand *h);
 /* A person made the node schedulable again. */
-void by_hand_released(ByHand *h);
+void by_hand_overruled(ByHand *h);
 /* Reflex, reboot or machine changed: looked at in the next iteration. */
 void by_hand_wake(ByHand *h);

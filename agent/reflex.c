@@ -65,7 +65,7 @@ static const unsigned edges[_REFLEX_STATE_MAX] = {
 
 static void reflex_enter_draining(Reflex *r);
 static void reflex_enter_drained(Reflex *r);
-static void reflex_release(Reflex *r);
+static void reflex_enter_overruled(Reflex *r);
 static void reflex_check_volumes(Reflex *r);
 
 const char *reflex_state_to_string(ReflexState s) {
@@ -376,7 +376,7 @@ static void on_cordoned(NodeReport *report, usec_t sent_usec, bool claimed, void
         /* The view may be older than the answer: marks of an earlier boot say nothing about this cordon. */
         if (!r->ending && node_was_uncordoned(reflex_node(r)) &&
             node_is_marked_with(reflex_node(r), r->notice->id, r->c.env->boot_id)) {
-                reflex_release(r);
+                reflex_enter_overruled(r);
                 return;
         }
         if (r->answered_usec != USEC_INFINITY)
@@ -626,12 +626,12 @@ void reflex_cancel(Reflex *r, const char *why) {
 }
 
 /* First in the intent log, then on the Node: a crash in between must not cordon again. */
-static void reflex_release(Reflex *r) {
-        node_voice_released(r->c.voice);
-        if (r->c.on_released)
-                r->c.on_released(r->c.userdata);
+static void reflex_enter_overruled(Reflex *r) {
+        node_voice_overruled(r->c.voice);
+        if (r->c.on_overruled)
+                r->c.on_overruled(r->c.userdata);
         intent_log_note(r->c.intents, r->notice, INTENT_RELEASED, r->since_usec);
-        reflex_stop(r, node_report_release, "a person un-cordoned");
+        reflex_stop(r, node_report_overruled, "a person un-cordoned");
 }
 
 void reflex_clean(Reflex *r, bool released, const char *why) {
@@ -639,7 +639,7 @@ void reflex_clean(Reflex *r, bool released, const char *why) {
         node_voice_left_over(r->c.voice, why);
         reflex_set_state(r, REFLEX_CANCELLED, why);
         if (released)
-                node_report_release(r->report);
+                node_report_overruled(r->report);
         else
                 node_report_unmark(r->report);
 }
@@ -726,7 +726,7 @@ static void see_view(Reflex *r) {
          * lost. */
         if (can_stop(r) && node_was_uncordoned(view) &&
             (r->state != REFLEX_PLANNED || node_is_marked_with(view, r->notice->id, r->c.env->boot_id))) {
-                reflex_release(r);
+                reflex_enter_overruled(r);
                 return;
         }
         see_claim_deadline(r, view);

@@ -63,7 +63,7 @@ typedef struct ReflexContext {
         Containers *containers;
         void (*on_state)(void *userdata); /* it changed, or something was reported; may be NULL */
         /* A person made the node schedulable again; not out of the loop. May be NULL. */
-        void (*on_released)(void *userdata);
+        void (*on_overruled)(void *userdata);
         /* What the node stays out of service for when what it is acted upon for is over: borrowed; NULL: nothing.
          * May be NULL. */
         const Notice *(*stands)(void *userdata);

@@ -372,7 +372,7 @@ void shutdown_ask_stop(Shutdown *s) {
         if (s->state == SHUTDOWN_DRAINING)
                 shutdown_wake(s);
         else
-                power_look(s->power);
+                power_query(s->power);
 }
 
 /* -- new, free ---------------------------------------------------------------------------------- */

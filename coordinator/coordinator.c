@@ -362,7 +362,7 @@ void coordinator_reconfigured(Coordinator *c) {
                 leading_reconfigured(c->leading);
 }
 
-static void on_released(void *userdata) {
+static void on_stepped_down(void *userdata) {
         Coordinator *c = userdata;
 
         log_event(c->env->log, LOG_LEVEL_INFO, MESSAGE_STOPPING, NULL, 0, "Stopped");
@@ -379,7 +379,7 @@ void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userda
         c->stopped_userdata = userdata;
         tell(c, "STOPPING=1");
         end_leading(c);
-        leader_elector_release(c->elector, on_released, c);
+        leader_elector_step_down(c->elector, on_stepped_down, c);
 }
 
 bool coordinator_is_leader(const Coordinator *c) {

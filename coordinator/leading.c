@@ -21,12 +21,12 @@
  * drained. */
 #define PROGRESS_BURST 20u
 #define PROGRESS_PER_MINUTE 600u
-#define TALES_BURST 100u
-#define TALES_PER_MINUTE 60u
+#define EVICTION_EVENTS_BURST 100u
+#define EVICTION_EVENTS_PER_MINUTE 60u
 #define WARNINGS_BURST 100u
 #define WARNINGS_PER_MINUTE 300u
-#define MILESTONES_BURST 20u
-#define MILESTONES_PER_MINUTE 60u
+#define DRAINED_EVENTS_BURST 20u
+#define DRAINED_EVENTS_PER_MINUTE 60u
 #define RETRY_BASE_USEC (200 * USEC_PER_MSEC)
 #define RETRY_CAP_USEC (60 * USEC_PER_SEC)
 /* A node that drains changes with each of its pods: so often it is looked at. Where the drain is ours, it
@@ -34,7 +34,7 @@
 #define TOGETHER_USEC (20 * USEC_PER_MSEC)
 #define OURS_TOGETHER_USEC (200 * USEC_PER_MSEC)
 /* Whoever has moved lately moves on soon. */
-#define HURRY_USEC USEC_PER_MINUTE
+#define IMMEDIATE_USEC USEC_PER_MINUTE
 #define POOL_STATUS_USEC USEC_PER_SEC /* a pool's figures follow its claims at most so often */
 
 /* One Node that is being removed. */
@@ -63,14 +63,14 @@ struct Leading {
         RebootGrants *reboots;
         PoolStatuses *pool_statuses;
         Hashmap *removals; /* node -> Removal */
-        bool hurried;      /* http_transport_hurry() */
+        bool is_immediate;      /* http_transport_set_immediate() */
         usec_t moved_usec; /* loop_now(): when one of them did last */
-        Timer *calm;       /* armed while hurried: do they still? */
+        Timer *coalesce_timer;       /* armed while is_immediate: do they still? */
         Hashmap *pools;    /* name -> what its nodes were last looked at for: generation and deletion */
 };
 
 static void on_key(const char *key, void *userdata);
-static void on_calm(Timer *t, void *userdata);
+static void on_coalesce_timer(Timer *t, void *userdata);
 static void on_moved(void *userdata);
 static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
@@ -187,7 +187,7 @@ static int make_rooms(Leading *l) {
         r = hashmap_new(0, &l->pools);
         if (r < 0)
                 return r;
-        r = timer_new(l->env->loop, "calm", on_calm, l, &l->calm);
+        r = timer_new(l->env->loop, "coalesce_timer", on_coalesce_timer, l, &l->coalesce_timer);
         if (r < 0)
                 return r;
         r = work_queue_new(l->env->loop, l->env->random, "coordinator", RETRY_BASE_USEC, RETRY_CAP_USEC,
@@ -218,9 +218,9 @@ static int make_rooms(Leading *l) {
                 .userdata = l,
                 .rate = &l->o.pace->terminations,
                 .progress = &l->o.pace->progress,
-                .tales = &l->o.pace->tales,
+                .eviction_events = &l->o.pace->eviction_events,
                 .warnings = &l->o.pace->warnings,
-                .milestones = &l->o.pace->milestones,
+                .drained_events = &l->o.pace->drained_events,
         };
         r = pool_statuses_new(&l->context, l->queue, &l->pool_statuses);
         if (r < 0)
@@ -241,9 +241,9 @@ void leading_pace_init(LeadingPace *p) {
         *p = (LeadingPace){
                 .terminations = { .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE },
                 .progress = { .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE },
-                .tales = { .burst = TALES_BURST, .per_minute = TALES_PER_MINUTE },
+                .eviction_events = { .burst = EVICTION_EVENTS_BURST, .per_minute = EVICTION_EVENTS_PER_MINUTE },
                 .warnings = { .burst = WARNINGS_BURST, .per_minute = WARNINGS_PER_MINUTE },
-                .milestones = { .burst = MILESTONES_BURST, .per_minute = MILESTONES_PER_MINUTE },
+                .drained_events = { .burst = DRAINED_EVENTS_BURST, .per_minute = DRAINED_EVENTS_PER_MINUTE },
         };
 }
 
@@ -289,8 +289,8 @@ Leading *leading_free(Leading *l) {
                 return NULL;
         unmeasure(l);
         hashmap_free_with(l->removals, removal_free);
-        timer_free(l->calm);
-        http_transport_hurry(l->env->transport, false);
+        timer_free(l->coalesce_timer);
+        http_transport_set_immediate(l->env->transport, false);
         pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
@@ -315,33 +315,33 @@ static bool any_awaits_pods(const Leading *l) {
         return false;
 }
 
-static void set_hurried(Leading *l, bool hurried) {
-        if (hurried && !l->hurried)
-                timer_arm_in(l->calm, HURRY_USEC);
-        else if (!hurried)
-                timer_disarm(l->calm);
-        if (hurried != l->hurried)
-                http_transport_hurry(l->env->transport, hurried);
-        l->hurried = hurried;
+static void set_immediate(Leading *l, bool is_immediate) {
+        if (is_immediate && !l->is_immediate)
+                timer_arm_in(l->coalesce_timer, IMMEDIATE_USEC);
+        else if (!is_immediate)
+                timer_disarm(l->coalesce_timer);
+        if (is_immediate != l->is_immediate)
+                http_transport_set_immediate(l->env->transport, is_immediate);
+        l->is_immediate = is_immediate;
 }
 
 static void on_moved(void *userdata) {
         Leading *l = userdata;
 
         l->moved_usec = loop_now(l->env->loop);
-        set_hurried(l, true);
+        set_immediate(l, true);
 }
 
-static void on_calm(Timer *t, void *userdata) {
+static void on_coalesce_timer(Timer *t, void *userdata) {
         Leading *l = userdata;
-        usec_t now = loop_now(l->env->loop), until = usec_add(l->moved_usec, HURRY_USEC);
+        usec_t now = loop_now(l->env->loop), until = usec_add(l->moved_usec, IMMEDIATE_USEC);
 
         if (now < until)
-                timer_arm(l->calm, until);
+                timer_arm(l->coalesce_timer, until);
         else if (any_awaits_pods(l))
-                timer_arm_in(l->calm, HURRY_USEC);
+                timer_arm_in(l->coalesce_timer, IMMEDIATE_USEC);
         else
-                set_hurried(l, false);
+                set_immediate(l, false);
 }
 
 /* -- from the view -------------------------------------------------------------------------------------- */
@@ -461,17 +461,17 @@ static void removal_drop(Leading *l, Removal *x) {
         hashmap_remove(l->removals, x->node);
         removal_free(x);
         if (hashmap_size(l->removals) == 0)
-                set_hurried(l, false);
+                set_immediate(l, false);
 }
 
 static void removal_step(Leading *l, Removal *x) {
         x->stepped_usec = loop_now(l->env->loop);
-        node_termination_look(x->termination);
+        node_termination_reconsider(x->termination);
         removal_note_state(l, x);
         if (x->state == NODE_TERMINATION_DONE)
                 removal_drop(l, x);
-        else if (!l->hurried && node_termination_awaits_pods(x->termination))
-                set_hurried(l, true);
+        else if (!l->is_immediate && node_termination_awaits_pods(x->termination))
+                set_immediate(l, true);
 }
 
 static int removal_new(Leading *l, const KubeNode *n, Removal **ret) {
@@ -507,7 +507,7 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         /* The same name with another uid is another Node; what is left of the old one's claim is
          * orphan.c's. */
         if (x && n && !streq(node_termination_uid(x->termination), n->object.meta.uid)) {
-                node_termination_look(x->termination); /* it may be done */
+                node_termination_reconsider(x->termination); /* it may be done */
                 removal_note_state(l, x);
                 removal_drop(l, x);
                 x = NULL;

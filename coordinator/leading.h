@@ -7,7 +7,7 @@
  * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
  * eviction and every termination at once, and leaves the marks to the next leader.
  *
- * Pods change all the time, and their watch may lie for a moment (http_transport_hurry()). It does not while
+ * Pods change all the time, and their watch may lie for a moment (http_transport_set_immediate()). It does not while
  * a removal waits for what its pods do (node_termination_awaits_pods()), however long that takes, nor for a
  * minute after any removal began, changed its state, or saw one of its pods come, begin to go, or leave. So
  * what a removal that is stuck waits for is seen at once: a budget and a cloud have no part in that watch;
@@ -26,7 +26,7 @@ typedef struct Leading Leading;
  * nobody a new burst. */
 typedef struct LeadingPace {
         TokenBucket terminations;
-        TokenBucket progress, tales, warnings, milestones; /* of TerminationContext */
+        TokenBucket progress, eviction_events, warnings, drained_events; /* of TerminationContext */
 } LeadingPace;
 
 void leading_pace_init(LeadingPace *p); /* all full */

@@ -205,7 +205,7 @@ static void on_properties(const BusReply *reply, void *userdata) {
         agent_client_judge(c, reply->values, state);
 }
 
-static void agent_client_look(AgentClient *c) {
+static void agent_client_read_state(AgentClient *c) {
         static const char *const args[] = { AGENT_BUS_INTERFACE };
         static const BusCall call = { AGENT_OBJECT, PROPERTIES, "GetAll", "s", args, ANSWER_USEC };
 
@@ -223,7 +223,7 @@ static void on_taken(const BusReply *reply, void *userdata) {
         c->taken = true;
         c->absent_usec = 0;
         if (c->request->state)
-                agent_client_look(c);
+                agent_client_read_state(c);
         else
                 agent_client_finish(c, 0);
 }
@@ -241,7 +241,7 @@ static void agent_client_ask(AgentClient *c) {
 }
 
 /* A unit is stopped before the agent, which nobody may have told yet that the machine goes down: its marks are to stay. */
-static void on_first_look(const BusReply *reply, void *userdata) {
+static void on_first_state(const BusReply *reply, void *userdata) {
         AgentClient *c = userdata;
 
         c->question = bus_slot_free(c->question);
@@ -258,9 +258,9 @@ static void on_timer(Timer *t, void *userdata) {
         if (c->question)
                 return;
         if (c->taken)
-                agent_client_look(c);
+                agent_client_read_state(c);
         else if (!c->request->state && !c->looked)
-                agent_client_ask_machine(c, on_first_look);
+                agent_client_ask_machine(c, on_first_state);
         else
                 agent_client_ask(c);
 }

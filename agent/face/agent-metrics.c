@@ -14,10 +14,10 @@ static const char *const kind_values[] = {
         [_NOTICE_KIND_MAX] = NULL,
 };
 
-static const char *const look_values[] = {
-        [NOTICE_LOOK_NOTICE] = "notice",
-        [NOTICE_LOOK_NONE] = "none",
-        [NOTICE_LOOK_UNKNOWN] = "unknown",
+static const char *const poll_values[] = {
+        [NOTICE_POLL_NOTICE] = "notice",
+        [NOTICE_POLL_NONE] = "none",
+        [NOTICE_POLL_UNKNOWN] = "unknown",
         NULL,
 };
 
@@ -42,8 +42,8 @@ const MetricFamily agent_metric_families[_AGENT_METRIC_MAX] = {
         [AGENT_METRIC_NOTICES] = { "vesper_agent_notices_total", METRIC_COUNTER,
                                    "Announcements of this node's end, by kind.", "kind", kind_values, NULL,
                                    0 },
-        [AGENT_METRIC_LOOKS] = { "vesper_agent_looks_total", METRIC_COUNTER,
-                                 "Looks at the notice source, by what they showed.", "result", look_values,
+        [AGENT_METRIC_POLLS] = { "vesper_agent_polls_total", METRIC_COUNTER,
+                                 "Polls of the notice source, by what they showed.", "result", poll_values,
                                  NULL, 0 },
         [AGENT_METRIC_EVICTIONS] = { "vesper_agent_evictions_total", METRIC_COUNTER,
                                      "Answers to evictions of this node's pods.", "answer",

@@ -11,7 +11,7 @@
 
 typedef enum AgentMetric {
         AGENT_METRIC_NOTICES,   /* by kind: first sightings */
-        AGENT_METRIC_LOOKS,     /* by result */
+        AGENT_METRIC_POLLS,     /* by result */
         AGENT_METRIC_EVICTIONS, /* by answer */
         AGENT_METRIC_PHASE,     /* by phase: 1 for the present one */
         AGENT_METRIC_PODS_LEFT,

@@ -61,7 +61,7 @@ struct Check {
         CheckQuestion questions[_ASK_MAX];
         Timer *limit, *end;
         unsigned n_open;
-        char *api_error, *look_why, *unit_state;
+        char *api_error, *metadata_why, *unit_state;
         char **after;
         bool active[_CHECK_UNIT_MAX];
 };
@@ -94,15 +94,15 @@ static void on_node(const KubeReply *reply, void *userdata) {
         closed(c);
 }
 
-static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+static void on_poll(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
                     void *userdata) {
         Check *c = userdata;
-        bool first = !c->facts.metadata_looked;
+        bool first = !c->facts.metadata_polled;
 
-        c->facts.metadata_looked = true;
+        c->facts.metadata_polled = true;
         c->facts.look = look;
-        if (why && free_and_strdup(&c->look_why, why) >= 0)
-                c->facts.look_why = c->look_why;
+        if (why && free_and_strdup(&c->metadata_why, why) >= 0)
+                c->facts.metadata_why = c->metadata_why;
         if (first)
                 closed(c);
 }
@@ -178,7 +178,7 @@ static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
                 c->n_open++;
         }
         if (c->facts.metadata_wanted) {
-                r = notice_ec2_new(c->env, &ec2, on_look, c, &c->source);
+                r = notice_ec2_new(c->env, &ec2, on_poll, c, &c->source);
                 if (r < 0)
                         return r;
                 c->n_open++;
@@ -240,7 +240,7 @@ static void check_done(Check *c) {
         timer_free(c->limit);
         timer_free(c->end);
         free(c->api_error);
-        free(c->look_why);
+        free(c->metadata_why);
         free(c->unit_state);
         strv_free(c->after);
 }

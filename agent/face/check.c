@@ -63,14 +63,14 @@ static int judge_api(const CheckFacts *f, CheckTable *t) {
 static int judge_metadata(const CheckFacts *f, CheckTable *t) {
         if (!f->metadata_wanted)
                 return add(t, CHECK_OK, "metadata", strdup("not looked at ([Metadata] Source=none)"), NULL);
-        if (!f->metadata_looked || f->look == NOTICE_LOOK_UNKNOWN)
+        if (!f->metadata_polled || f->look == NOTICE_POLL_UNKNOWN)
                 return add(t, CHECK_WARN, "metadata",
-                           strf("no answer: %s", f->look_why ? f->look_why : "within 5 s"),
+                           strf("no answer: %s", f->metadata_why ? f->metadata_why : "within 5 s"),
                            "An announced end would not be seen. Check the hop limit and firewalls before "
                            "169.254.169.254, or "
                            "set [Metadata] Source=none where there is no such service.");
         return add(t, CHECK_OK, "metadata",
-                   strdup(f->look == NOTICE_LOOK_NOTICE ? "answers: the end of this machine is announced"
+                   strdup(f->look == NOTICE_POLL_NOTICE ? "answers: the end of this machine is announced"
                                                         : "answers"),
                    NULL);
 }

@@ -35,9 +35,9 @@ typedef struct CheckFacts {
         bool node_ready;
         /* the metadata service */
         bool metadata_wanted;
-        bool metadata_looked;
-        NoticeLook look;
-        const char *look_why;
+        bool metadata_polled;
+        NoticePollResult look;
+        const char *metadata_why;
         /* the machine */
         bool bus;
         bool limits_known;

@@ -28,7 +28,7 @@ struct Containers {
         BusSlot *signal, *subscription, *look;
         Timer *timer;
         Hashmap *pods; /* PodHere * by uid; NULL: stopped */
-        usec_t looked_usec; /* when the last look began */
+        usec_t answered_usec; /* when the last look began */
         bool again;         /* what the look under way answers may be old already */
         bool failed;
 };
@@ -97,7 +97,7 @@ static usec_t settled_usec(const PodHere *p) {
 
 static void judge(Containers *c, PodHere *p, bool *news) {
         bool gone = p->ran && !p->runs && p->asked_usec > 0;
-        bool ended = gone && c->looked_usec >= settled_usec(p);
+        bool ended = gone && c->answered_usec >= settled_usec(p);
 
         if (gone && !ended)
                 timer_arm_earlier(c->timer, settled_usec(p));
@@ -106,7 +106,7 @@ static void judge(Containers *c, PodHere *p, bool *news) {
 }
 
 /* a(sus): cgroup, pid, command line. */
-static int take_look(Containers *c, char *const *values, bool *ret_news) {
+static int containers_take_answer(Containers *c, char *const *values, bool *ret_news) {
         size_t n = strv_length((char **) values);
         PodHere *p;
         int r;
@@ -141,7 +141,7 @@ static void on_processes(const BusReply *reply, void *userdata) {
 
         timer_arm_in(c->timer, LOOK_USEC);
         if (r == 0)
-                r = take_look(c, reply->values, &news);
+                r = containers_take_answer(c, reply->values, &news);
         c->look = bus_slot_free(c->look);
         if (r < 0) {
                 know_nothing(c);
@@ -167,7 +167,7 @@ static void look(Containers *c) {
         c->again = c->look;
         if (c->look)
                 return;
-        c->looked_usec = loop_now(c->env->loop);
+        c->answered_usec = loop_now(c->env->loop);
         if (ops->call(c->env->bus, &call, on_processes, c, &c->look) < 0)
                 timer_arm_in(c->timer, LOOK_USEC);
 }

@@ -252,7 +252,7 @@ static bool power_ask_failed(Power *p, const PowerAsk *a, const char *who) {
 }
 
 /* Without logind it is PID 1 alone who knows. One that is there, and does not answer, may know of a shutdown. */
-static void look_is_over(Power *p) {
+static void power_query_is_over(Power *p) {
         const PowerAsk *preparing = &p->asks[ASK_PREPARING], *system = &p->asks[ASK_SYSTEM];
         bool unknown;
 
@@ -361,7 +361,7 @@ static void close_ask(PowerAsk *a, const BusReply *reply) {
         a->absent = q == ASK_PREPARING && is_absent(reply);
         take_answer(p, q, reply);
         if (q <= ASK_SYSTEM)
-                look_is_over(p);
+                power_query_is_over(p);
         else if (q >= ASK_DELAY && q <= ASK_INHIBITORS)
                 limits_are_known(p);
 }
@@ -393,7 +393,7 @@ static void ask(Power *p, PowerQuestion q) {
         }
 }
 
-void power_look(Power *p) {
+void power_query(Power *p) {
         ask(p, ASK_JOBS); /* first: so the kind is known by then */
         ask(p, ASK_PREPARING);
         ask(p, ASK_SYSTEM);
@@ -408,14 +408,14 @@ static void ask_limits(Power *p) {
 static void on_retry(Timer *t, void *userdata) {
         Power *p = userdata;
 
-        power_look(p);
+        power_query(p);
 }
 
 static void on_prepare(int error, const char *value, void *userdata) {
         Power *p = userdata;
 
         if (error == -ESTALE) {
-                power_look(p);
+                power_query(p);
                 ask_limits(p);
         } else if (error < 0)
                 log_warning_errno(p->env->log, error,
@@ -424,7 +424,7 @@ static void on_prepare(int error, const char *value, void *userdata) {
                 p->preparing = true;
                 set_state(p, POWER_ENDS);
         } else
-                power_look(p); /* PID 1 may be at it all the same */
+                power_query(p); /* PID 1 may be at it all the same */
 }
 
 /* PrepareForShutdownWithMetadata(b, a{sv}), since systemd 255, just before the other: "true type reboot". */
@@ -498,6 +498,6 @@ void power_start(Power *p) {
         if (r < 0)
                 log_warning_errno(p->env->log, r,
                                   "Failed to hear of shutdowns from logind, going on without: %m");
-        power_look(p);
+        power_query(p);
         ask_limits(p);
 }

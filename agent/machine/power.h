@@ -62,7 +62,7 @@ DEFINE_FREEP(Power, power_free);
 /* Listens, and looks for the first time. Without a bus: STAYS, and limits of nothing. */
 void power_start(Power *p);
 /* Asks anew; on_looked() follows within some seconds. */
-void power_look(Power *p);
+void power_query(Power *p);
 /* Whether shutdowns are to be inhibited: taken as soon as it can be, or let go at once. */
 void power_hold(Power *p, bool hold);
 

@@ -55,7 +55,7 @@ static void on_reply(const BusReply *reply, void *userdata) {
         s->fn(kind, at, s->userdata);
 }
 
-static void on_look(Timer *t, void *userdata) {
+static void schedule_on_timer(Timer *t, void *userdata) {
         static const char *const args[] = { "org.freedesktop.login1.Manager", "ScheduledShutdown" };
         static const BusCall call = { "org.freedesktop.login1",
                                       "/org/freedesktop/login1",
@@ -81,7 +81,7 @@ int schedule_new(Env *env, schedule_changed_t fn, void *userdata, Schedule **ret
         s->env = env;
         s->fn = fn;
         s->userdata = userdata;
-        r = timer_new(env->loop, "schedule", on_look, s, &s->timer);
+        r = timer_new(env->loop, "schedule", schedule_on_timer, s, &s->timer);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);

@@ -71,14 +71,14 @@ static int read_interruption(const KubeNode *n, Interruption *ret) {
         return r >= 0 ? 1 : r == -ENOMEM ? r : 0;
 }
 
-static bool says_released(const Interruption *i) {
+static bool is_overruled_phase(const Interruption *i) {
         return streq(i->phase, PHASE_RELEASED);
 }
 
-bool node_is_released(const KubeNode *n, const char *notice_id, const char *boot_id) {
+bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) > 0 && says_released(&i) && boot_id_equal(i.boot_id, boot_id) &&
+        return read_interruption(n, &i) > 0 && is_overruled_phase(&i) && boot_id_equal(i.boot_id, boot_id) &&
                (!notice_id || streq(i.notice->id, notice_id));
 }
 
@@ -87,7 +87,7 @@ bool node_has_marks(const KubeNode *n) {
 
         if (annotation(n, ANNOTATION_CORDONED_BY_AGENT))
                 return true;
-        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) > 0 && says_released(&i));
+        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) > 0 && is_overruled_phase(&i));
 }
 
 bool node_has_marks_to_undo(const KubeNode *n) {
@@ -125,7 +125,7 @@ int node_marks_boot_id(const KubeNode *n, char **ret) {
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) > 0 && !says_released(&i) && streq_ptr(i.notice->id, notice_id) &&
+        return read_interruption(n, &i) > 0 && !is_overruled_phase(&i) && streq_ptr(i.notice->id, notice_id) &&
                boot_id_equal(i.boot_id, boot_id);
 }
 
@@ -151,7 +151,7 @@ static const Condition *own_condition(const KubeNode *n, const char *type) {
         return c && streq_ptr(c->reason, CONDITION_REASON_AGENT) ? c : NULL;
 }
 
-NodeConditions node_conditions(const KubeNode *n) {
+DrainConditions node_conditions(const KubeNode *n) {
         const Condition *drained = own_condition(n, CONDITION_DRAINED);
 
         if (drained && drained->status == CONDITION_TRUE)
@@ -256,7 +256,7 @@ static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type)
         json_close_object(w);
 }
 
-char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message,
+char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const char *message,
                             usec_t wall_now_usec) {
         _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
 
@@ -289,7 +289,7 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
 }
 
 /* What the interruption becomes when a person overrules it. 1: *ret (NULL: it goes); 0: it says so already. */
-static int release_text(const KubeNode *n, char **ret) {
+static int overruled_text(const KubeNode *n, char **ret) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
         int r = read_interruption(n, &i);
@@ -299,7 +299,7 @@ static int release_text(const KubeNode *n, char **ret) {
                 return r;
         if (r == 0 || i.notice->kind == NOTICE_SHUTDOWN)
                 return 1;
-        if (says_released(&i))
+        if (is_overruled_phase(&i))
                 return 0;
         *ret = interruption_format(i.notice, PHASE_RELEASED, 0, i.boot_id);
         return *ret ? 1 : -ENOMEM;
@@ -319,7 +319,7 @@ static int patch_off(const KubeNode *n, bool released, char **ret, bool *ret_unc
                                LABEL_EXCLUDE_FROM_LB_VALUE);
 
         if (interruption && released) {
-                int r = release_text(n, &text);
+                int r = overruled_text(n, &text);
 
                 if (r < 0)
                         return r;
@@ -359,7 +359,7 @@ int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons) {
         return patch_off(n, false, ret, ret_uncordons);
 }
 
-int node_patch_release(const KubeNode *n, char **ret) {
+int node_patch_overruled(const KubeNode *n, char **ret) {
         bool uncordons;
 
         return patch_off(n, true, ret, &uncordons);

@@ -35,7 +35,7 @@ bool node_has_marks(const KubeNode *n);
 bool node_has_marks_to_undo(const KubeNode *n);
 /* A person overruled an interruption of this boot: it stands there as Released until the notice is over, for an agent
  * whose disk lost it. id: of its notice; NULL: of any. */
-bool node_is_released(const KubeNode *n, const char *notice_id, const char *boot_id);
+bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boot_id);
 /* The boot in which they were made, or NULL where it cannot be read; free it. */
 int node_marks_boot_id(const KubeNode *n, char **ret);
 /* The interruption of this notice, in this boot, stands on the Node, and nobody has overruled it. */
@@ -48,14 +48,14 @@ bool node_was_uncordoned(const KubeNode *n);
 usec_t node_claim_deadline(const KubeNode *n);
 
 /* What our two conditions say. */
-typedef enum NodeConditions {
+typedef enum DrainConditions {
         NODE_CONDITIONS_NONE,
         NODE_CONDITIONS_DRAINING, /* DrainInProgress=True */
         NODE_CONDITIONS_DRAINED,  /* DrainInProgress=False, Drained=True */
         _NODE_CONDITIONS_MAX,
-} NodeConditions;
+} DrainConditions;
 
-NodeConditions node_conditions(const KubeNode *n);
+DrainConditions node_conditions(const KubeNode *n);
 
 /* Each: the body, or NULL on ENOMEM. */
 
@@ -68,7 +68,7 @@ char *node_patch_interruption(const KubeNode *n, const char *interruption);
 /* Merge patch: one annotation; value NULL takes it off. */
 char *node_patch_annotation(const KubeNode *n, const char *key, const char *value);
 /* Strategic merge patch of the status; NONE deletes those of ours that are there. */
-char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char *message,
+char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const char *message,
                             usec_t wall_now_usec);
 
 /* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes
@@ -77,4 +77,4 @@ char *node_patch_conditions(const KubeNode *n, NodeConditions wanted, const char
 int node_patch_undo(const KubeNode *n, char **ret, bool *ret_uncordons);
 /* The same after a person un-cordoned: whoever has cordoned the node since then, it was not us. The interruption stays,
  * as Released; but not that of a shutdown, which ends with this boot or is called off. */
-int node_patch_release(const KubeNode *n, char **ret);
+int node_patch_overruled(const KubeNode *n, char **ret);

@@ -47,7 +47,7 @@ struct NodeReport {
 
         Notice *notice;
         ReportText wanted, acked, sent;
-        NodeConditions wanted_conditions;
+        DrainConditions wanted_conditions;
         const char *message;
         bool cordoned, claimed, undone;
         bool released;    /* taken off because a person un-cordoned */
@@ -368,7 +368,7 @@ static void send_phase(NodeReport *r) {
         send(r, WRITE_PHASE, KUBE_PATCH_MERGE, NULL, body);
 }
 
-static void send_conditions(NodeReport *r, NodeConditions wanted) {
+static void send_conditions(NodeReport *r, DrainConditions wanted) {
         _cleanup_free_ char *body =
                 node_patch_conditions(r->view, wanted, r->message, loop_wall(r->env->loop));
 
@@ -396,7 +396,7 @@ static bool is_settling(NodeReport *r, usec_t now) {
 }
 
 static void pump_mark(NodeReport *r, usec_t now) {
-        NodeConditions stands;
+        DrainConditions stands;
 
         if (!r->cordoned) {
                 send_cordon(r);
@@ -422,7 +422,7 @@ static void pump_unmark(NodeReport *r) {
 
         if (!r->undone) {
                 r->uncordons = false;
-                k = r->released ? node_patch_release(r->view, &body)
+                k = r->released ? node_patch_overruled(r->view, &body)
                                 : node_patch_undo(r->view, &body, &r->uncordons);
                 if (k != 0) {
                         send(r, WRITE_UNDO, KUBE_PATCH_MERGE, NULL, body);
@@ -559,7 +559,7 @@ void node_report_unmark(NodeReport *r) {
         timer_arm_earlier(r->timer, 0);
 }
 
-void node_report_release(NodeReport *r) {
+void node_report_overruled(NodeReport *r) {
         node_report_unmark(r);
         r->released = true;
 }

@@ -44,7 +44,7 @@ typedef struct NodeWish {
         const Notice *notice; /* copied */
         const char *phase;
         size_t pods_left;
-        NodeConditions conditions;
+        DrainConditions conditions;
         const char *message; /* of the conditions */
 } NodeWish;
 
@@ -73,7 +73,7 @@ int node_report_resume(NodeReport *r, const NodeWish *w);
 /* Take everything of ours off. */
 void node_report_unmark(NodeReport *r);
 /* The same after a person un-cordoned: spec.unschedulable is that person's from now on. */
-void node_report_release(NodeReport *r);
+void node_report_overruled(NodeReport *r);
 /* All that was wished stands on the Node (so far as it is known), and nothing is under way. */
 bool node_report_is_done(const NodeReport *r);
 /* A path came back: what waits for its retry goes now. */

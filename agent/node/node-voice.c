@@ -395,7 +395,7 @@ void node_voice_cancelled(NodeVoice *v, const char *why) {
         tell_node(v, EVENT_NORMAL, "InterruptionCancelled", text);
 }
 
-void node_voice_released(NodeVoice *v) {
+void node_voice_overruled(NodeVoice *v) {
         _cleanup_free_ char *text = strf(
                 "Somebody made node %s schedulable again during its drain: the drain stops, the node stays "
                 "open, and this notice is not acted upon again.",

@@ -59,7 +59,7 @@ void node_voice_expired(NodeVoice *v, const DrainBlocker *blockers, size_t n);
 
 /* The end of it. */
 void node_voice_cancelled(NodeVoice *v, const char *why);
-void node_voice_released(NodeVoice *v);
+void node_voice_overruled(NodeVoice *v);
 void node_voice_left_over(NodeVoice *v, const char *why);
 void node_voice_undone(NodeVoice *v, bool uncordoned);
 void node_voice_ending(NodeVoice *v);

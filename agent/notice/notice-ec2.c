@@ -118,17 +118,17 @@ static void plan_next(NoticeEc2 *s, usec_t at_usec) {
         timer_arm(s->timer, s->due_usec);
 }
 
-static void look_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
+static void poll_failed(NoticeEc2 *s, const char *why, usec_t answered_usec) {
         usec_t delay = MIN(backoff_next(&s->backoff, s->env->random), SLOWEST_POLLS * s->poll_usec);
 
         plan_next(s, usec_add(loop_now(s->env->loop), delay));
-        s->source.on_look(NOTICE_LOOK_UNKNOWN, NULL, why, answered_usec, s->source.userdata);
+        s->source.on_poll(NOTICE_POLL_UNKNOWN, NULL, why, answered_usec, s->source.userdata);
 }
 
-static void look_done(NoticeEc2 *s, NoticeLook look, const Notice *notice, usec_t answered_usec) {
+static void poll_done(NoticeEc2 *s, NoticePollResult look, const Notice *notice, usec_t answered_usec) {
         backoff_reset(&s->backoff);
         plan_next(s, usec_add(s->due_usec, s->poll_usec));
-        s->source.on_look(look, notice, NULL, answered_usec, s->source.userdata);
+        s->source.on_poll(look, notice, NULL, answered_usec, s->source.userdata);
 }
 
 /* -- the notice --------------------------------------------------------------------------------- */
@@ -209,14 +209,14 @@ static void take_notice(NoticeEc2 *s, const ImdsAnswer *answer) {
         if (r >= 0)
                 r = make_notice(s, action, time_usec, answer);
         if (r < 0)
-                look_failed(s, why, answer->answered_usec);
+                poll_failed(s, why, answer->answered_usec);
         else
-                look_done(s, NOTICE_LOOK_NOTICE, s->notice, answer->answered_usec);
+                poll_done(s, NOTICE_POLL_NOTICE, s->notice, answer->answered_usec);
 }
 
 static void take_none(NoticeEc2 *s, usec_t answered_usec) {
         s->notice = notice_free(s->notice);
-        look_done(s, NOTICE_LOOK_NONE, NULL, answered_usec);
+        poll_done(s, NOTICE_POLL_NONE, NULL, answered_usec);
 }
 
 /* -- the questions ------------------------------------------------------------------------------ */
@@ -227,7 +227,7 @@ static bool identity_is_proven(const NoticeEc2 *s) {
 
 static void ask(NoticeEc2 *s, const char *path, imds_done_t done) {
         if (imds_client_get(s->imds, path, done, s) < 0)
-                look_failed(s, "out of memory", loop_now(s->env->loop));
+                poll_failed(s, "out of memory", loop_now(s->env->loop));
 }
 
 static void ask_identity(NoticeEc2 *s) {
@@ -251,7 +251,7 @@ static void on_action(const ImdsAnswer *answer, void *userdata) {
                 ask_identity(s);
                 return;
         case IMDS_FAILED:
-                look_failed(s, answer->why, answer->answered_usec);
+                poll_failed(s, answer->why, answer->answered_usec);
                 return;
         }
         assert(false && "an answer of no kind");
@@ -279,12 +279,12 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
         int r;
 
         if (answer->outcome == IMDS_FAILED) {
-                look_failed(s, answer->why, answer->answered_usec);
+                poll_failed(s, answer->why, answer->answered_usec);
                 return;
         }
         r = answer->outcome == IMDS_ANSWERED ? take_identity(s, answer) : -EBADMSG;
         if (r < 0)
-                look_failed(s,
+                poll_failed(s,
                             r == -ENOMEM ? "out of memory"
                                          : "this is no EC2 metadata service: meta-data/instance-id gives no "
                                            "instance id",
@@ -353,17 +353,17 @@ static const NoticeSourceOps ec2_ops = {
         .free = ec2_free,
 };
 
-int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_look_t on_look, void *userdata,
+int notice_ec2_new(Env *env, const NoticeEc2Options *o, notice_poll_t on_poll, void *userdata,
                    NoticeSource **ret) {
         NoticeEc2 *s;
         int r;
 
-        assert(env && env->boot_id && o && o->endpoint && o->poll_usec > 0 && on_look && ret);
+        assert(env && env->boot_id && o && o->endpoint && o->poll_usec > 0 && on_poll && ret);
         s = new0(NoticeEc2, 1);
         if (!s)
                 return -ENOMEM;
 
-        s->source = (NoticeSource){ .ops = &ec2_ops, .on_look = on_look, .userdata = userdata };
+        s->source = (NoticeSource){ .ops = &ec2_ops, .on_poll = on_poll, .userdata = userdata };
         s->env = env;
         s->poll_usec = o->poll_usec;
         s->backoff = (Backoff){ .base_usec = o->poll_usec,

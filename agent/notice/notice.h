@@ -79,15 +79,15 @@ typedef struct Json Json;
 void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
 int notice_from_json(const Json *o, Notice **ret);
 
-typedef enum NoticeLook {
-        NOTICE_LOOK_NOTICE,
-        NOTICE_LOOK_NONE,    /* positively: asked the right instance, and there is no notice */
-        NOTICE_LOOK_UNKNOWN, /* time-out, 401, 403, 429, 5xx, garbage: changes nothing */
-} NoticeLook;
+typedef enum NoticePollResult {
+        NOTICE_POLL_NOTICE,
+        NOTICE_POLL_NONE,    /* positively: asked the right instance, and there is no notice */
+        NOTICE_POLL_UNKNOWN, /* time-out, 401, 403, 429, 5xx, garbage: changes nothing */
+} NoticePollResult;
 
-/* notice: borrowed; NULL unless NOTICE_LOOK_NOTICE. why: for people, on UNKNOWN. answered_usec: loop_now()
+/* notice: borrowed; NULL unless NOTICE_POLL_NOTICE. why: for people, on UNKNOWN. answered_usec: loop_now()
  * when the answer that decided arrived. */
-typedef void (*notice_look_t)(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+typedef void (*notice_poll_t)(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
                               void *userdata);
 
 typedef struct NoticeSource NoticeSource;
@@ -103,7 +103,7 @@ typedef struct NoticeSourceOps {
 
 struct NoticeSource {
         const NoticeSourceOps *ops;
-        notice_look_t on_look;
+        notice_poll_t on_poll;
         void *userdata;
 };
 

@@ -37,7 +37,7 @@ static char peek(const XmlReader *x) {
         return x->at < x->size ? x->data[x->at] : 0;
 }
 
-static bool looking_at(const XmlReader *x, const char *what) {
+static bool starts_with_tag(const XmlReader *x, const char *what) {
         size_t n = strlen(what);
 
         return x->size - x->at >= n && memcmp(x->data + x->at, what, n) == 0;
@@ -99,7 +99,7 @@ static int enter(XmlReader *x) {
                 bool gap = is_blank(peek(x));
 
                 skip_blanks(x);
-                if (peek(x) == '>' || looking_at(x, "/>"))
+                if (peek(x) == '>' || starts_with_tag(x, "/>"))
                         break;
                 if (!gap)
                         return bad(x);
@@ -144,14 +144,14 @@ static int leave(XmlReader *x) {
 static int skip_declaration(XmlReader *x) {
         int r;
 
-        if (looking_at(x, "\xEF\xBB\xBF"))
+        if (starts_with_tag(x, "\xEF\xBB\xBF"))
                 x->at += 3;
-        if (!looking_at(x, "<?xml") || x->size - x->at < 6 || !is_blank(x->data[x->at + 5])) {
+        if (!starts_with_tag(x, "<?xml") || x->size - x->at < 6 || !is_blank(x->data[x->at + 5])) {
                 skip_blanks(x);
                 return 0;
         }
         x->at += 5;
-        for (skip_blanks(x); !looking_at(x, "?>"); skip_blanks(x)) {
+        for (skip_blanks(x); !starts_with_tag(x, "?>"); skip_blanks(x)) {
                 r = skip_attribute(x);
                 if (r < 0)
                         return r;
@@ -195,7 +195,7 @@ int xml_reader_child(XmlReader *x, const char **ret_name) {
                 return leave(x);
 
         skip_blanks(x);
-        if (looking_at(x, "</"))
+        if (starts_with_tag(x, "</"))
                 return leave(x);
         if (peek(x) != '<')
                 return bad(x);
@@ -298,7 +298,7 @@ int xml_reader_text(XmlReader *x, char **ret) {
         assert(x && ret);
         if (x->error < 0)
                 return x->error;
-        while (!x->empty && !looking_at(x, "</")) {
+        while (!x->empty && !starts_with_tag(x, "</")) {
                 size_t run = x->at;
 
                 while (x->at < x->size && x->data[x->at] != '<' && x->data[x->at] != '&') {
@@ -311,7 +311,7 @@ int xml_reader_text(XmlReader *x, char **ret) {
                         r = add_entity(x, &b);
                         if (r < 0)
                                 return r;
-                } else if (!looking_at(x, "</"))
+                } else if (!starts_with_tag(x, "</"))
                         return bad(x);
         }
         r = leave(x);

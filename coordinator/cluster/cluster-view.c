@@ -313,7 +313,7 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
                         .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = v
                 };
 
-                r = informer_new(c, view_kinds[k], &(InformerOptions){ .patient = k == VIEW_PODS }, &handler,
+                r = informer_new(c, view_kinds[k], &(InformerOptions){ .coalesced = k == VIEW_PODS }, &handler,
                                  &v->informers[k]);
                 if (r < 0)
                         return r;

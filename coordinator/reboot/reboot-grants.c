@@ -27,7 +27,7 @@ typedef struct Entry {
         RebootCase c;
         char *version; /* of the Node that c was read from */
         char *told;    /* what its Event said last */
-        RebootStand told_stand;
+        RebootRequestState told_stand;
         usec_t asked_usec;    /* loop_now(): when its request was first seen */
         bool goes_last;       /* its last slot ran out, or it carried a grant that is none of ours */
         usec_t too_long_usec; /* loop_now(): when it was told last that its grant is none of ours; 0: never */
@@ -94,7 +94,7 @@ static usec_t wall(const RebootGrants *g) {
         return loop_wall(g->context->env->loop);
 }
 
-static void look_again(RebootGrants *g) {
+static void reconsider(RebootGrants *g) {
         (void) work_queue_add(g->queue, REBOOT_GRANTS_KEY);
 }
 
@@ -109,14 +109,14 @@ static usec_t longest_slot(RebootGrants *g) {
 }
 
 /* A new request comes behind those that wait; so does one whose node has given its slot back, by whatever way. */
-static void entry_note_turn(const RebootGrants *g, Entry *e, const RebootCase *now) {
-        bool waited = e->c.stand == REBOOT_STAND_WAITS && streq_ptr(e->c.id, now->id);
+static void entry_note_position(const RebootGrants *g, Entry *e, const RebootCase *now) {
+        bool waited = e->c.request_state == REBOOT_REQUEST_WAITING && streq_ptr(e->c.id, now->id);
 
-        if (now->stand == REBOOT_STAND_WAITS && !waited)
+        if (now->request_state == REBOOT_REQUEST_WAITING && !waited)
                 e->asked_usec = loop_now(g->context->env->loop);
-        if (now->stand == REBOOT_STAND_EXPIRED || now->is_too_long)
+        if (now->request_state == REBOOT_REQUEST_EXPIRED || now->is_too_long)
                 e->goes_last = true;
-        else if (now->stand == REBOOT_STAND_OVER && e->c.stand == REBOOT_STAND_HOLDS)
+        else if (now->request_state == REBOOT_REQUEST_OVER && e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT)
                 e->goes_last = false;
 }
 
@@ -127,7 +127,7 @@ static int entry_read(RebootGrants *g, Entry *e, const KubeNode *n) {
         r = reboot_case_read(n, wall(g), longest_slot(g), &c);
         if (r < 0)
                 return r;
-        entry_note_turn(g, e, &c);
+        entry_note_position(g, e, &c);
         reboot_case_done(&e->c);
         e->c = c;
         return free_and_strdup(&e->version, n->object.meta.resource_version);
@@ -152,7 +152,7 @@ static void say_freed(RebootGrants *g, const char *node, const char *why) {
 }
 
 static void drop_entry(RebootGrants *g, const char *name, Entry *e, const char *why) {
-        if (e->c.stand == REBOOT_STAND_HOLDS)
+        if (e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT)
                 say_freed(g, name, why);
         hashmap_remove(g->entries, name);
         entry_free(e);
@@ -166,7 +166,7 @@ void reboot_grants_see_node(RebootGrants *g, const char *name, const KubeNode *n
                 return;
         if (e && n && streq_ptr(e->version, n->object.meta.resource_version))
                 return;
-        look_again(g);
+        reconsider(g);
         if (!n) {
                 drop_entry(g, name, e, "the Node is gone");
                 return;
@@ -184,7 +184,7 @@ void reboot_grants_see_node(RebootGrants *g, const char *name, const KubeNode *n
 static bool entry_holds(const RebootGrants *g, const char *node) {
         const Entry *e = hashmap_get(g->entries, node);
 
-        return e && e->c.stand == REBOOT_STAND_HOLDS;
+        return e && e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
 }
 
 /* The view may have a Node whose event has not come to us yet. A grant that it shows must count as an entry before it ceases to
@@ -233,7 +233,7 @@ static size_t count_held(const RebootGrants *g) {
         const Unseen *u;
 
         HASHMAP_FOREACH (e, g->entries)
-                n += e->c.stand == REBOOT_STAND_HOLDS;
+                n += e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
         HASHMAP_FOREACH (u, g->found)
                 n += !entry_holds(g, u->node);
         return n;
@@ -245,7 +245,7 @@ void reboot_grants_count(const RebootGrants *g, size_t *ret_held, size_t *ret_wa
         *ret_held = count_held(g);
         *ret_waiting = 0;
         HASHMAP_FOREACH (e, g->entries)
-                *ret_waiting += e->c.stand == REBOOT_STAND_WAITS;
+                *ret_waiting += e->c.request_state == REBOOT_REQUEST_WAITING;
 }
 
 /* -- the proof ------------------------------------------------------------------------------------------ */
@@ -261,7 +261,7 @@ static int note_found(RebootGrants *g, const RebootCase *c, const char *version)
         Unseen *u;
         int r;
 
-        if (c->stand != REBOOT_STAND_HOLDS || hashmap_contains(g->found, c->node))
+        if (c->request_state != REBOOT_REQUEST_HOLDS_SLOT || hashmap_contains(g->found, c->node))
                 return 0;
         u = unseen_new(c->node, c->id, version, c->granted_until_usec);
         r = u ? hashmap_put(g->found, u->node, u) : -ENOMEM;
@@ -314,7 +314,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
         else {
                 g->proof = PROOF_DONE;
                 work_queue_forget(g->queue, REBOOT_GRANTS_KEY);
-                look_again(g);
+                reconsider(g);
         }
 }
 
@@ -434,7 +434,7 @@ static void list_holders(const RebootGrants *g, StrBuf *b) {
                 _cleanup_free_ char *text = NULL;
                 char until[RFC3339_MAX];
 
-                if (e->c.stand != REBOOT_STAND_HOLDS)
+                if (e->c.request_state != REBOOT_REQUEST_HOLDS_SLOT)
                         continue;
                 rfc3339_format(e->c.granted_until_usec, until);
                 text = strf("%s until %s at most", e->c.node, until);
@@ -521,38 +521,38 @@ static void tell_waits(RebootGrants *g, Entry *e, const char *why) {
 
 /* What has changed with one that does not wait. */
 static void tell_stand(RebootGrants *g, Entry *e, Entry *const *waiting, size_t n_waiting) {
-        bool held = e->told_stand == REBOOT_STAND_HOLDS, same = e->told_stand == e->c.stand;
+        bool held = e->told_stand == REBOOT_REQUEST_HOLDS_SLOT, same = e->told_stand == e->c.request_state;
 
-        e->told_stand = e->c.stand;
+        e->told_stand = e->c.request_state;
         if (same)
                 return;
-        switch (e->c.stand) {
-        case REBOOT_STAND_HOLDS:
+        switch (e->c.request_state) {
+        case REBOOT_REQUEST_HOLDS_SLOT:
                 tell_granted(g, e, waiting, n_waiting);
                 return;
-        case REBOOT_STAND_EXPIRED:
+        case REBOOT_REQUEST_EXPIRED:
                 tell_expired(g, e);
                 return;
-        case REBOOT_STAND_LEAVING:
+        case REBOOT_REQUEST_LEAVING:
                 tell(g, e, EVENT_WARNING, "RebootNotGranted",
                      "Asks for a slot to reboot and gets none: the Node is being deleted, or its machine is "
                      "announced to end");
                 break;
-        case REBOOT_STAND_GARBLED:
+        case REBOOT_REQUEST_INVALID:
                 tell(g, e, EVENT_WARNING, "RebootNotGranted",
                      "The annotation " ANNOTATION_SHUTDOWN_REQUEST
                      " cannot be read: id, bootID, kind (reboot or "
                      "poweroff) and until (RFC 3339) are needed");
                 break;
-        case REBOOT_STAND_OVER:
-        case REBOOT_STAND_NONE:
-        case REBOOT_STAND_WAITS:
-        case _REBOOT_STAND_MAX:
+        case REBOOT_REQUEST_OVER:
+        case REBOOT_REQUEST_NONE:
+        case REBOOT_REQUEST_WAITING:
+        case _REBOOT_REQUEST_STATE_MAX:
                 break;
         }
         if (held)
                 say_freed(g, e->c.node,
-                          e->c.stand == REBOOT_STAND_OVER ? "it is Ready after its reboot"
+                          e->c.request_state == REBOOT_REQUEST_OVER ? "it is Ready after its reboot"
                                                           : "the request was taken back");
 }
 
@@ -590,7 +590,7 @@ static void reread(RebootGrants *g) {
                                          loop_from_wall(g->context->env->loop, next));
 }
 
-static int by_turn(const void *a, const void *b) {
+static int by_request_time(const void *a, const void *b) {
         const Entry *x = *(Entry *const *) a, *y = *(Entry *const *) b;
 
         if (x->goes_last != y->goes_last)
@@ -608,9 +608,9 @@ static int list_waiting(RebootGrants *g, Entry ***ret, size_t *ret_n) {
         if (!waiting)
                 return -ENOMEM;
         HASHMAP_FOREACH (e, g->entries)
-                if (e->c.stand == REBOOT_STAND_WAITS && !(g->sent && streq(g->sent->node, e->c.node)))
+                if (e->c.request_state == REBOOT_REQUEST_WAITING && !(g->sent && streq(g->sent->node, e->c.node)))
                         waiting[n++] = e;
-        qsort(waiting, n, sizeof(*waiting), by_turn);
+        qsort(waiting, n, sizeof(*waiting), by_request_time);
         *ret = waiting;
         *ret_n = n;
         return 0;
@@ -621,7 +621,7 @@ static void forget_unconcerned(RebootGrants *g) {
         Entry *e;
 
         HASHMAP_FOREACH (e, g->entries)
-                if (e->c.stand == REBOOT_STAND_NONE && !e->c.is_answered && !e->goes_last) {
+                if (e->c.request_state == REBOOT_REQUEST_NONE && !e->c.is_answered && !e->goes_last) {
                         hashmap_remove(g->entries, e->c.node);
                         entry_free(e);
                 }
@@ -655,8 +655,8 @@ static void hush(RebootGrants *g) {
         Entry *e;
 
         HASHMAP_FOREACH (e, g->entries)
-                if (e->c.stand == REBOOT_STAND_HOLDS || e->c.stand == REBOOT_STAND_EXPIRED)
-                        e->told_stand = e->c.stand;
+                if (e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT || e->c.request_state == REBOOT_REQUEST_EXPIRED)
+                        e->told_stand = e->c.request_state;
 }
 
 int reboot_grants_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,

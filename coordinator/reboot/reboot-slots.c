@@ -75,21 +75,21 @@ static int is_leaving(const KubeNode *n) {
 }
 
 static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,
-                            usec_t wall_usec, RebootStand *ret) {
+                            usec_t wall_usec, RebootRequestState *ret) {
         bool rebooted = !isempty(n->boot_id) && !boot_id_equal(request->boot_id, n->boot_id);
         int r = 0;
 
         if (granted_until_usec > 0 && rebooted && kube_node_is_ready(n))
-                *ret = REBOOT_STAND_OVER;
+                *ret = REBOOT_REQUEST_OVER;
         else if (granted_until_usec > wall_usec)
-                *ret = REBOOT_STAND_HOLDS;
+                *ret = REBOOT_REQUEST_HOLDS_SLOT;
         else if (granted_until_usec > 0)
-                *ret = REBOOT_STAND_EXPIRED;
+                *ret = REBOOT_REQUEST_EXPIRED;
         else if (rebooted || request->until_usec <= wall_usec)
-                *ret = REBOOT_STAND_OVER;
+                *ret = REBOOT_REQUEST_OVER;
         else {
                 r = is_leaving(n);
-                *ret = r > 0 ? REBOOT_STAND_LEAVING : REBOOT_STAND_WAITS;
+                *ret = r > 0 ? REBOOT_REQUEST_LEAVING : REBOOT_REQUEST_WAITING;
         }
         return MIN(r, 0);
 }
@@ -106,17 +106,17 @@ int reboot_case_read(const KubeNode *n, usec_t wall_usec, usec_t slot_usec, Rebo
         if (r == -ENOMEM || g == -ENOMEM || !c.node)
                 return -ENOMEM;
         c.is_answered = g != -ENODATA;
-        c.stand = r == -EBADMSG ? REBOOT_STAND_GARBLED : REBOOT_STAND_NONE;
+        c.request_state = r == -EBADMSG ? REBOOT_REQUEST_INVALID : REBOOT_REQUEST_NONE;
         if (r >= 0) {
                 c.id = TAKE_PTR(request.id);
                 c.until_usec = request.until_usec;
                 c.is_too_long = g >= 0 && grant.until_usec > usec_add(usec_add(wall_usec, slot_usec), REBOOT_GRANT_SLACK_USEC);
                 c.granted_until_usec = g >= 0 && !c.is_too_long && streq(grant.id, c.id) ? grant.until_usec : 0;
-                r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.stand);
+                r = stand_of_request(n, &request, c.granted_until_usec, wall_usec, &c.request_state);
                 if (r < 0)
                         return r;
         }
-        c.is_stale = c.is_answered && c.stand != REBOOT_STAND_HOLDS && c.stand != REBOOT_STAND_EXPIRED;
+        c.is_stale = c.is_answered && c.request_state != REBOOT_REQUEST_HOLDS_SLOT && c.request_state != REBOOT_REQUEST_EXPIRED;
         *ret = c;
         c = (RebootCase){ 0 };
         return 0;
@@ -128,17 +128,17 @@ void reboot_case_done(RebootCase *c) {
 }
 
 usec_t reboot_case_next(const RebootCase *c) {
-        switch (c->stand) {
-        case REBOOT_STAND_HOLDS:
+        switch (c->request_state) {
+        case REBOOT_REQUEST_HOLDS_SLOT:
                 return c->granted_until_usec;
-        case REBOOT_STAND_WAITS:
-        case REBOOT_STAND_LEAVING:
+        case REBOOT_REQUEST_WAITING:
+        case REBOOT_REQUEST_LEAVING:
                 return c->until_usec;
-        case REBOOT_STAND_NONE:
-        case REBOOT_STAND_GARBLED:
-        case REBOOT_STAND_OVER:
-        case REBOOT_STAND_EXPIRED:
-        case _REBOOT_STAND_MAX:
+        case REBOOT_REQUEST_NONE:
+        case REBOOT_REQUEST_INVALID:
+        case REBOOT_REQUEST_OVER:
+        case REBOOT_REQUEST_EXPIRED:
+        case _REBOOT_REQUEST_STATE_MAX:
                 break;
         }
         return USEC_INFINITY;

@@ -17,23 +17,23 @@
 
 #include "kube-kinds.h"
 
-typedef enum RebootStand {
-        REBOOT_STAND_NONE,    /* nothing is asked for */
-        REBOOT_STAND_GARBLED, /* ... that can be read */
-        REBOOT_STAND_OVER,    /* it has been rebooted since, or waits no longer */
-        REBOOT_STAND_LEAVING, /* its Node is being deleted, or its machine ends: no slot is spent on it */
-        REBOOT_STAND_EXPIRED, /* its slot ran out before it was back */
-        REBOOT_STAND_WAITS,
-        REBOOT_STAND_HOLDS,
-        _REBOOT_STAND_MAX,
-} RebootStand;
+typedef enum RebootRequestState {
+        REBOOT_REQUEST_NONE,    /* nothing is asked for */
+        REBOOT_REQUEST_INVALID, /* ... that can be read */
+        REBOOT_REQUEST_OVER,    /* it has been rebooted since, or waits no longer */
+        REBOOT_REQUEST_LEAVING, /* its Node is being deleted, or its machine ends: no slot is spent on it */
+        REBOOT_REQUEST_EXPIRED, /* its slot ran out before it was back */
+        REBOOT_REQUEST_WAITING,
+        REBOOT_REQUEST_HOLDS_SLOT,
+        _REBOOT_REQUEST_STATE_MAX,
+} RebootRequestState;
 
 typedef struct RebootCase {
         char *node;
         char *id;                  /* of the request; NULL: NONE or GARBLED */
         usec_t until_usec;         /* wall clock: so long the request waits */
         usec_t granted_until_usec; /* wall clock: of the grant of that id; 0: there is none */
-        RebootStand stand;
+        RebootRequestState request_state;
         bool is_answered; /* some grant stands on the Node */
         bool is_stale;    /* ... that holds nothing and tells nothing: to be taken off */
         bool is_too_long; /* ... because no coordinator grants for so long: somebody else wrote it */

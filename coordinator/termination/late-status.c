@@ -205,7 +205,7 @@ static char *newest_body(LateStatus *s) {
         return body;
 }
 
-static char *on_turn(void *userdata) {
+static char *on_rate_allows(void *userdata) {
         return newest_body(userdata);
 }
 
@@ -221,7 +221,7 @@ static void on_timer(Timer *t, void *userdata) {
         KubeCallOptions o = { .lane = HTTP_LANE_BULK,
                               .guard = s->o.guard,
                               .rank = KUBE_RANK_TELLS,
-                              .body_now = on_turn,
+                              .body_now = on_rate_allows,
                               .object_unread = true };
         _cleanup_free_ char *body = NULL;
         usec_t at;

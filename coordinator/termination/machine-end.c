@@ -66,8 +66,8 @@ struct MachineEnd {
         bool shown;          /* since it is to end, a look has shown it, by name or trusted */
         usec_t asked_usec;   /* when the describe under way was begun */
         usec_t missing_usec; /* since when looks do not find it, and it is old enough; 0: it was found */
-        usec_t word_until_usec;
-        bool word_aged;       /* the terminate under way was not sent for that */
+        usec_t proof_until_usec;
+        bool proof_expired;       /* the terminate under way was not sent for that */
         usec_t accepted_usec; /* ACCEPTED, WATCHING: when */
         char *problem;
         const char *problem_reason;
@@ -392,7 +392,7 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         set_problem(m, outcome_reason(result->outcome),
-                    m->word_aged ? "The way to the cloud took too long for what was last seen of the node: "
+                    m->proof_expired ? "The way to the cloud took too long for what was last seen of the node: "
                                    "it is looked at again"
                                  : result->message);
         if (result->outcome == CLOUD_OK)
@@ -402,7 +402,7 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         m->changed(m, m->userdata);
 }
 
-static void on_turn(const CloudResult *result, void *userdata) {
+static void on_admitted(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         if (result->outcome == CLOUD_OK)
@@ -416,15 +416,15 @@ static void on_turn(const CloudResult *result, void *userdata) {
 
 static void machine_take_turn(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_WAITING);
-        if (cloud_turn(m->provider, m->machine, on_turn, m, &m->call) < 0)
+        if (cloud_turn(m->provider, m->machine, on_admitted, m, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
 
 static bool may_send(void *userdata) {
         MachineEnd *m = userdata;
 
-        m->word_aged = loop_now(m->env->loop) > m->word_until_usec;
-        return !m->word_aged && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
+        m->proof_expired = loop_now(m->env->loop) > m->proof_until_usec;
+        return !m->proof_expired && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
 }
 
 /* The last door: what was shown was shown to be the Node's, by its name or because its pool still says so. */
@@ -441,8 +441,8 @@ void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
                 return;
         }
-        m->word_aged = false;
-        m->word_until_usec = until_usec;
+        m->proof_expired = false;
+        m->proof_until_usec = until_usec;
         machine_set_step(m, MACHINE_STEP_SENT);
         if (cloud_terminate(m->call, m->op_id, m->pool, &guard, on_terminated, m) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);

@@ -34,7 +34,7 @@ struct NodeTermination {
         NodeDeadline deadline;
         DrainRules rules; /* as Node, claim and settings call for since the last step */
         MachineEnd *machine;
-        usec_t looked_usec;
+        usec_t described_usec;
         NodeDrain *drain;
         TerminationReport *report;
         PodWarnings *warnings;
@@ -395,10 +395,10 @@ static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
 
 /* Ask the cloud, now and then. */
 static void look_at_machine(NodeTermination *t) {
-        usec_t now = loop_now(t->env->loop), next = usec_add(t->looked_usec, MACHINE_LOOK_USEC);
+        usec_t now = loop_now(t->env->loop), next = usec_add(t->described_usec, MACHINE_LOOK_USEC);
 
-        if (t->looked_usec == 0 || now >= next) {
-                t->looked_usec = now;
+        if (t->described_usec == 0 || now >= next) {
+                t->described_usec = now;
                 sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
                 machine_end_look(t->machine);
                 next = usec_add(now, MACHINE_LOOK_USEC);
@@ -555,7 +555,7 @@ static void on_staying_changed(void *userdata) {
         node_termination_step(userdata);
 }
 
-static void look_for_staying(NodeTermination *t) {
+static void find_staying_volumes(NodeTermination *t) {
         if (!t->volumes.staying && staying_volumes_new(t->context->client, rank_of_the_end(t), t->name, &t->rules,
                                                        on_staying_changed, t, &t->volumes.staying) < 0)
                 requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
@@ -570,7 +570,7 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         }
         until = node_volumes_update(&t->volumes, t->context->view, t->name, now);
         if (now < until && !deadline_passed(t)) {
-                look_for_staying(t);
+                find_staying_volumes(t);
                 requeue_at(t, until);
                 return false;
         }
@@ -846,7 +846,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
                 termination_report_unblocked(t->report, t->status);
 }
 
-void node_termination_look(NodeTermination *t) {
+void node_termination_reconsider(NodeTermination *t) {
         if (t->drain)
                 node_drain_tell_later(t->drain);
         node_termination_step(t);

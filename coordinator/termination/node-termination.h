@@ -53,7 +53,7 @@ DEFINE_FREEP(NodeTermination, node_termination_free);
  * volumes. */
 void node_termination_step(NodeTermination *t);
 /* The same, and its drain looks at its pods again: what their PDBs say may have changed. */
-void node_termination_look(NodeTermination *t);
+void node_termination_reconsider(NodeTermination *t);
 void node_termination_on_pod(NodeTermination *t, const KubePod *old, const KubePod *new);
 /* By a drain of our own, which hears of its pods itself. */
 bool node_termination_drains(const NodeTermination *t);

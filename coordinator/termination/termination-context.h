@@ -35,7 +35,7 @@ typedef struct TerminationContext {
         void *userdata;
         struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
         struct TokenBucket *progress;   /* writes of pods left, over all claims */
-        struct TokenBucket *tales;      /* Events about pods that went as they should */
+        struct TokenBucket *eviction_events;      /* Events about pods that went as they should */
         struct TokenBucket *warnings;   /* Events about pods that a deadline will end */
-        struct TokenBucket *milestones; /* Events of their own about nodes that are drained */
+        struct TokenBucket *drained_events; /* Events of their own about nodes that are drained */
 } TerminationContext;

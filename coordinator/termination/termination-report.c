@@ -198,7 +198,7 @@ static void report_evicted_pod(TerminationReport *r, const KubePod *pod, const E
 
         log_debug(r->log, "Evicted pod %s/%s of node %s, attempt %u", pod->object.meta.ns,
                   pod->object.meta.name, r->node, report ? report->attempts : 0);
-        if (!token_bucket_take(r->context->tales, loop_now(r->context->env->loop), &at))
+        if (!token_bucket_take(r->context->eviction_events, loop_now(r->context->env->loop), &at))
                 return;
         event_record(r->context->recorder, &o, EVENT_NORMAL, "Evicted",
                      "Evicted by vesper: node %s is being deleted", r->node);
@@ -224,7 +224,7 @@ void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod
         }
 }
 
-/* -- milestones ----------------------------------------------------------------------------------------- */
+/* -- Events of nodes that are drained ------------------------------------------------------------------------ */
 
 static void on_drained(Timer *t, void *userdata) {
         TerminationReport *r = userdata;
@@ -246,7 +246,7 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
 
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_NODE_DRAINED, LOG_FIELDS({ "NODE", r->node }),
                   "Node %s is drained", r->node);
-        if (token_bucket_take(r->context->milestones, now, &at))
+        if (token_bucket_take(r->context->drained_events, now, &at))
                 on_drained(r->drained, r);
         else
                 timer_arm_in(r->drained, TOGETHER_USEC);

@@ -55,7 +55,7 @@ static void on_alarm(int signal) {
         _exit(EXIT_FAILURE);
 }
 
-static void on_turn(Timer *t, void *userdata) {
+static void on_iteration(Timer *t, void *userdata) {
         usec_t limit_usec = (usec_t) (uintptr_t) userdata;
 
         (void) alarm((unsigned) (limit_usec / USEC_PER_SEC));
@@ -71,7 +71,7 @@ int daemon_watch_loop(Loop *l, usec_t limit_usec, Timer **ret) {
                 return 0;
         if (sigaction(SIGALRM, &action, NULL) < 0)
                 return -errno;
-        r = timer_new(l, "watch-loop", on_turn, (void *) (uintptr_t) limit_usec, ret);
+        r = timer_new(l, "watch-loop", on_iteration, (void *) (uintptr_t) limit_usec, ret);
         if (r >= 0)
                 timer_arm_in(*ret, 0);
         return r;

@@ -94,7 +94,7 @@ static bool is_last_call(const NodeDrain *d) {
 }
 
 /* Until a look has shown it as it is now. */
-static void drain_pod_await_look(DrainPod *dp) {
+static void drain_pod_await_list(DrainPod *dp) {
         NodeDrain *d = dp->drain;
 
         if (dp->look == LOOK_NONE)
@@ -104,9 +104,9 @@ static void drain_pod_await_look(DrainPod *dp) {
 }
 
 /* An eviction takes no version as precondition: a budget would be charged before it is refused. */
-static bool drain_pod_was_looked_at(const DrainPod *dp) {
-        return dp->looked_usec > 0 &&
-               loop_now(dp->drain->env->loop) < usec_add(dp->looked_usec, LOOKED_USEC);
+static bool drain_pod_was_listed(const DrainPod *dp) {
+        return dp->listed_usec > 0 &&
+               loop_now(dp->drain->env->loop) < usec_add(dp->listed_usec, LOOKED_USEC);
 }
 
 static void on_eviction(Eviction *w, const EvictionReport *report, void *userdata) {
@@ -176,10 +176,10 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
 
         if (drain_pod_end_is_accepted(dp))
                 return;
-        if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_looked_at(dp)) {
+        if (grace_sec >= 0 && !is_last_call(d) && !drain_pod_was_listed(dp)) {
                 if (dp->eviction && !eviction_is_under_way(dp->eviction))
                         dp->eviction = eviction_free(dp->eviction);
-                drain_pod_await_look(dp);
+                drain_pod_await_list(dp);
                 return;
         }
         if (dp->vanished_usec > 0) {
@@ -297,7 +297,7 @@ static void drain_pod_delete(DrainPod *dp, int64_t grace_sec) {
             (streq_ptr(dp->deleted_version, m->resource_version) && drain_pod_end_is_accepted(dp)))
                 return; /* under way, or done and not yet in view */
         if (dp->look != LOOK_NONE && !is_last_call(d)) {
-                drain_pod_await_look(dp);
+                drain_pod_await_list(dp);
                 return;
         }
         if (now < dp->delete_retry_usec) {

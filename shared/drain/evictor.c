@@ -448,7 +448,7 @@ bool eviction_is_under_way(const Eviction *w) {
         return w->state == WISH_IN_FLIGHT;
 }
 
-Eviction *eviction_release(Eviction *w) {
+Eviction *eviction_detach(Eviction *w) {
         if (!w || !eviction_is_under_way(w))
                 return eviction_free(w);
         w->released = true;

@@ -74,7 +74,7 @@ DEFINE_FREEP(Eviction, eviction_free);
 /* The pod goes, or is gone: nothing more is wished. A call under way ends in peace instead of being torn off
  * (its answer still counts for its PDB's queue), but is not reported any more. NULL is fine; returns
  * NULL. */
-Eviction *eviction_release(Eviction *e);
+Eviction *eviction_detach(Eviction *e);
 bool eviction_is_under_way(const Eviction *e);           /* a request has been sent and not been answered */
 void eviction_set_grace(Eviction *e, int64_t grace_sec); /* for the next request */
 /* It waits behind a gate: the PDB's status allows nothing now, and so nothing is asked. */

@@ -31,8 +31,8 @@ typedef struct DrainPod {
         char *sent_version;    /* resourceVersion that our delete was decided on */
         char *deleted_version; /* the same of one that was accepted */
         LookState look;
-        bool look_overtaken;      /* the view has moved on since the one under way was asked for */
-        usec_t looked_usec;       /* loop_now(): when the last one that showed it was asked for; 0: none did */
+        bool list_overtaken;      /* the view has moved on since the one under way was asked for */
+        usec_t listed_usec;       /* loop_now(): when the last one that showed it was asked for; 0: none did */
         bool sent_blindly;        /* without that version as precondition */
         unsigned n_conflicts;     /* deletes in a row that found another pod than they were decided on */
         usec_t delete_retry_usec; /* loop_now() */
@@ -70,8 +70,8 @@ struct NodeDrain {
         usec_t asked_usec, proven_usec, proof_came_usec;
         Backoff proof_backoff;
         KubeCall *look;
-        usec_t look_usec, look_retry_usec; /* loop_now(): when it was asked for */
-        Backoff look_backoff;
+        usec_t list_asked_usec, list_retry_usec; /* loop_now(): when it was asked for */
+        Backoff list_backoff;
 };
 
 /* -- of the drain: node-drain.c ------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ int node_drain_new(KubeClient *c, Evictor *evictor, const NodeDrainOptions *o, c
         d->handler = *h;
         d->rules = o->rules;
         d->guard = o->guard;
-        d->proof_backoff = d->look_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC,
+        d->proof_backoff = d->list_backoff = (Backoff){ .base_usec = 100 * USEC_PER_MSEC,
                                                         .cap_usec = 5 * USEC_PER_SEC,
                                                         .jitter_permille = 200 };
         r = free_and_strdup(&d->node, o->node);
@@ -126,7 +126,7 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                         return r;
                 if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version)) {
                         drain_pod_forget_fresh(dp);
-                        dp->look_overtaken = true;
+                        dp->list_overtaken = true;
                 }
                 if (dp->eviction &&
                     !key_values_are_same(&pod->object.meta.labels, &dp->pod->object.meta.labels))
@@ -147,7 +147,7 @@ static void node_drain_forget_missing(NodeDrain *d) {
                 if (dp->generation == d->generation)
                         continue;
                 hashmap_remove(d->pods, dp->pod->object.meta.uid);
-                dp->eviction = eviction_release(dp->eviction);
+                dp->eviction = eviction_detach(dp->eviction);
                 drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
                 drain_pod_free(dp);
                 d->changed = true;
@@ -238,21 +238,21 @@ static int list_pods(NodeDrain *d, KubeRank rank, kube_done_t done, KubeCall **r
         return selector ? kube_list(d->client, &target, &list, &call, done, d, ret) : -ENOMEM;
 }
 
-static void on_looked_at_pod(PodWalk *w, KubePod *pod) {
+static void on_listed_pod(PodWalk *w, KubePod *pod) {
         DrainPod *dp = hashmap_get(w->drain->pods, pod->object.meta.uid);
 
         if (!dp || dp->look != LOOK_UNDER_WAY)
                 return;
-        dp->looked_usec = w->drain->look_usec;
+        dp->listed_usec = w->drain->list_asked_usec;
         drain_pod_forget_fresh(dp);
-        if (!dp->look_overtaken)
+        if (!dp->list_overtaken)
                 dp->fresh = (KubePod *) kube_object_ref(&pod->object);
         dp->look = LOOK_NONE;
 }
 
-static void on_look(const KubeReply *reply, void *userdata) {
+static void on_pods_listed(const KubeReply *reply, void *userdata) {
         NodeDrain *d = userdata;
-        PodWalk walk = { .drain = d, .on_pod = on_looked_at_pod };
+        PodWalk walk = { .drain = d, .on_pod = on_listed_pod };
         DrainPod *dp;
         int r;
 
@@ -260,10 +260,10 @@ static void on_look(const KubeReply *reply, void *userdata) {
         if (r < 0) {
                 log_debug_errno(d->env->log, r,
                                 "Failed to look at the pods of node %s again, trying again: %m", d->node);
-                d->look_retry_usec =
-                        usec_add(loop_now(d->env->loop), backoff_next(&d->look_backoff, d->env->random));
+                d->list_retry_usec =
+                        usec_add(loop_now(d->env->loop), backoff_next(&d->list_backoff, d->env->random));
         } else
-                backoff_reset(&d->look_backoff);
+                backoff_reset(&d->list_backoff);
         d->look = kube_call_free(d->look);
 
         HASHMAP_FOREACH (dp, d->pods) {
@@ -277,7 +277,7 @@ static void on_look(const KubeReply *reply, void *userdata) {
 }
 
 /* Pods that were not as we knew them are looked at before anything is done to them. */
-static void node_drain_look(NodeDrain *d) {
+static void node_drain_list_pods(NodeDrain *d) {
         usec_t now = loop_now(d->env->loop);
         bool wanted = false;
         DrainPod *dp;
@@ -286,19 +286,19 @@ static void node_drain_look(NodeDrain *d) {
                 wanted |= dp->look == LOOK_WANTED;
         if (!wanted || d->look)
                 return;
-        if (now < d->look_retry_usec) {
-                timer_arm_earlier(d->timer, d->look_retry_usec);
+        if (now < d->list_retry_usec) {
+                timer_arm_earlier(d->timer, d->list_retry_usec);
                 return;
         }
-        d->look_usec = now;
-        if (list_pods(d, KUBE_RANK_FIRST, on_look, &d->look) < 0) {
+        d->list_asked_usec = now;
+        if (list_pods(d, KUBE_RANK_FIRST, on_pods_listed, &d->look) < 0) {
                 timer_arm_earlier(d->timer, usec_add(now, USEC_PER_SEC));
                 return;
         }
         HASHMAP_FOREACH (dp, d->pods)
                 if (dp->look == LOOK_WANTED) {
                         dp->look = LOOK_UNDER_WAY;
-                        dp->look_overtaken = false;
+                        dp->list_overtaken = false;
                 }
 }
 
@@ -438,7 +438,7 @@ static void on_timer(Timer *t, void *userdata) {
         next = node_drain_act(d, wall_now);
         if (d->rules.deadline_usec > wall_now)
                 next = MIN(next, d->rules.deadline_usec);
-        node_drain_look(d);
+        node_drain_list_pods(d);
         node_drain_step(d, wall_now);
         if (next != USEC_INFINITY)
                 timer_arm_earlier(d->timer, loop_from_wall(d->env->loop, next));

@@ -23,12 +23,12 @@ typedef struct CurlCall CurlCall;
 typedef struct CurlLane {
         CurlTransport *t;
         HttpLane lane;
-        bool patient; /* of watches, those that may rest */
+        bool coalesced; /* of watches, those that may rest */
         CURLM *multi;
         Timer *timer;
         List sockets;      /* of CurlSocket: of all open connections, idle ones too, and the resolver's */
-        Timer *rested;     /* patient: when the sockets that rest are read again */
-        TokenBucket reads; /* patient: those that may come at once */
+        Timer *rested;     /* coalesced: when the sockets that rest are read again */
+        TokenBucket reads; /* coalesced: those that may come at once */
         size_t n_bytes;    /* of bodies, brought by the reading under way */
         size_t n_calls;    /* in the multi handle */
         size_t n_https;    /* of them */
@@ -51,10 +51,10 @@ struct CurlTransport {
         Log *log;
         char *user_agent;
         unsigned max_connections_per_host, max_bulk_streams;
-        bool keep_tls_buffers, hurried;
+        bool keep_tls_buffers, is_immediate;
         usec_t rest_usec;
         CurlLane *lanes[_HTTP_LANE_MAX]; /* for new calls; NULL: none yet */
-        CurlLane *patient;               /* so, too */
+        CurlLane *coalesced;               /* so, too */
         List retired;                    /* lanes that take no new calls */
         List calls;
         CURL *idle[CURL_HANDLES_MAX]; /* easy handles to use again */

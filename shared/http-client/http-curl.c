@@ -260,7 +260,7 @@ static void lane_rest(CurlLane *lane, int fd) {
         CurlSocket *s;
         usec_t at;
 
-        if (!lane->patient || lane->t->hurried || lane->n_bytes > REST_BYTES_MAX ||
+        if (!lane->coalesced || lane->t->is_immediate || lane->n_bytes > REST_BYTES_MAX ||
             token_bucket_take(&lane->reads, loop_now(lane->t->loop), &at))
                 return;
         s = lane_find_socket(lane, fd); /* libcurl may have closed it */
@@ -273,23 +273,23 @@ static void lane_rest(CurlLane *lane, int fd) {
                 timer_arm(lane->rested, at);
 }
 
-static void lane_hurry(CurlLane *lane) {
-        if (!lane->patient)
+static void lane_read_now(CurlLane *lane) {
+        if (!lane->coalesced)
                 return;
         timer_disarm(lane->rested);
         lane_end_rest(lane);
 }
 
-static void curl_transport_hurry(HttpTransport *transport, bool hurried) {
+static void curl_transport_set_immediate(HttpTransport *transport, bool is_immediate) {
         CurlTransport *t = CONTAINER_OF(transport, CurlTransport, transport);
 
-        t->hurried = hurried;
-        if (!hurried)
+        t->is_immediate = is_immediate;
+        if (!is_immediate)
                 return;
-        if (t->patient)
-                lane_hurry(t->patient);
+        if (t->coalesced)
+                lane_read_now(t->coalesced);
         LIST_FOREACH (lane, &t->retired, CurlLane, retired)
-                lane_hurry(lane);
+                lane_read_now(lane);
 }
 
 /* -- one lane ----------------------------------------------------------------------------------------- */
@@ -357,7 +357,7 @@ static int on_curl_timer(CURLM *multi, long timeout_msec, void *userdata) {
 }
 
 /* One that waited to be written to would bring that at once; or it was not connected yet, and is closed. */
-static void socket_release(CurlSocket *s) {
+static void socket_remove(CurlSocket *s) {
         s->in_use = false;
         if (!s->is_connection || ((s->events & EPOLLOUT) && !socket_is_open(s)))
                 socket_free(s);
@@ -375,7 +375,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
 
         if (what == CURL_POLL_REMOVE) {
                 if (s)
-                        socket_release(s);
+                        socket_remove(s);
                 return 0;
         }
 
@@ -439,15 +439,15 @@ static void lane_set_up(CurlLane *lane) {
         curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) MAX_IDLE_CONNECTIONS);
 }
 
-static int lane_make_patient(CurlLane *lane) {
+static int lane_make_coalesced(CurlLane *lane) {
         usec_t rest_usec = lane->t->rest_usec;
 
-        lane->patient = true;
+        lane->coalesced = true;
         lane->reads = (TokenBucket){ .burst = REST_BURST, .per_minute = USEC_PER_MINUTE / rest_usec };
         return timer_new(lane->t->loop, "http-curl-rest", on_rested, lane, &lane->rested);
 }
 
-static int lane_new(CurlTransport *t, HttpLane which, bool patient, CurlLane **ret) {
+static int lane_new(CurlTransport *t, HttpLane which, bool coalesced, CurlLane **ret) {
         CurlLane *lane;
         int r;
 
@@ -457,8 +457,8 @@ static int lane_new(CurlTransport *t, HttpLane which, bool patient, CurlLane **r
         lane->t = t;
         lane->lane = which;
         r = timer_new(t->loop, "http-curl-lane", on_lane_timer, lane, &lane->timer);
-        if (r >= 0 && patient)
-                r = lane_make_patient(lane);
+        if (r >= 0 && coalesced)
+                r = lane_make_coalesced(lane);
         if (r >= 0) {
                 lane->multi = curl_multi_init();
                 r = lane->multi ? 0 : -ENOMEM;
@@ -472,17 +472,17 @@ static int lane_new(CurlTransport *t, HttpLane which, bool patient, CurlLane **r
         return 0;
 }
 
-static CurlLane **lane_place(CurlTransport *t, HttpLane which, bool patient) {
-        return patient ? &t->patient : t->lanes + which;
+static CurlLane **lane_place(CurlTransport *t, HttpLane which, bool coalesced) {
+        return coalesced ? &t->coalesced : t->lanes + which;
 }
 
 int curl_lane_open(CurlTransport *t, const HttpRequest *q, CurlLane **ret) {
-        bool patient = q->patient && q->lane == HTTP_LANE_WATCH && t->rest_usec > 0;
-        CurlLane **place = lane_place(t, q->lane, patient);
+        bool coalesced = q->coalesced && q->lane == HTTP_LANE_WATCH && t->rest_usec > 0;
+        CurlLane **place = lane_place(t, q->lane, coalesced);
         int r;
 
         if (!*place) {
-                r = lane_new(t, q->lane, patient, place);
+                r = lane_new(t, q->lane, coalesced, place);
                 if (r < 0)
                         return r;
         }
@@ -497,7 +497,7 @@ void curl_lane_retire(CurlLane *lane) {
                 return;
 
         lane->is_retired = true;
-        *lane_place(t, lane->lane, lane->patient) = NULL;
+        *lane_place(t, lane->lane, lane->coalesced) = NULL;
         list_append(&t->retired, &lane->retired);
 }
 
@@ -537,8 +537,8 @@ static void transport_destroy(CurlTransport *t) {
         for (size_t i = 0; i < ELEMENTSOF(t->lanes); i++)
                 if (t->lanes[i])
                         lane_free(t->lanes[i]);
-        if (t->patient)
-                lane_free(t->patient);
+        if (t->coalesced)
+                lane_free(t->coalesced);
         timer_free(t->ready_timer);
         free(t->user_agent);
         free(t);
@@ -557,7 +557,7 @@ static void curl_transport_free(HttpTransport *transport) {
 static const HttpTransportOps curl_ops = {
         .start = curl_call_start,
         .cancel = curl_call_cancel,
-        .hurry = curl_transport_hurry,
+        .set_immediate = curl_transport_set_immediate,
         .free = curl_transport_free,
 };
 

@@ -16,7 +16,7 @@ typedef struct HttpCurlOptions {
         unsigned max_bulk_streams;
         /* Keeps TLS buffers between two reads: 33 kB a connection, for a tenth of the CPU of a busy one. */
         bool keep_tls_buffers;
-        /* Patient watches: a connection that brings something more than once in so long, again and again, is
+        /* Coalesced watches: a connection that brings something more than once in so long, again and again, is
          * read so often. It wakes the process up no more than that, and most of what a small event costs is
          * to wake up, with cold caches. The first ten readings are for nothing, and what is large does not
          * wait. At most a minute; 0: they are like all others, and share their connections. */

@@ -165,9 +165,9 @@ int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t do
         return t->ops->start(t, request, done, userdata, ret);
 }
 
-void http_transport_hurry(HttpTransport *t, bool hurried) {
+void http_transport_set_immediate(HttpTransport *t, bool is_immediate) {
         assert(t);
-        t->ops->hurry(t, hurried);
+        t->ops->set_immediate(t, is_immediate);
 }
 
 HttpCall *http_call_free(HttpCall *c) {

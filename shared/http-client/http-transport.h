@@ -8,7 +8,7 @@
  *
  * Four lanes that cannot starve each other: urgent (lease, cordon, conditions), bulk (lists, evictions,
  * cloud), watches, and the machine's own metadata, asked every second or two. With curl each lane is a multi
- * handle with its own connections, HTTP/2 where the server speaks it. Patient watches are apart from the
+ * handle with its own connections, HTTP/2 where the server speaks it. Coalesced watches are apart from the
  * others there, so that these hear at once whatever goes on in those.
  *
  * A call is a slot: dropping it cancels, and no callback comes after. `done` comes exactly once, from the
@@ -101,7 +101,7 @@ typedef struct HttpRequest {
         const void *body;
         size_t body_size;
         HttpLane lane;
-        bool patient; /* a watch of what changes all the time: see http_transport_hurry() */
+        bool coalesced; /* a watch of what changes all the time: see http_transport_set_immediate() */
         /* For the whole call; required; USEC_INFINITY only with on_data and stall_usec. */
         usec_t timeout_usec;
         /* -ETIMEDOUT when no byte came for so long; 0: no such limit. Until the first one: answer_usec, if that
@@ -147,7 +147,7 @@ typedef struct HttpTransportOps {
         int (*start)(HttpTransport *t, const HttpRequest *request, http_done_t done, void *userdata,
                      HttpCall **ret);
         void (*cancel)(HttpCall *c);
-        void (*hurry)(HttpTransport *t, bool hurried);
+        void (*set_immediate)(HttpTransport *t, bool is_immediate);
         void (*free)(HttpTransport *t);
 } HttpTransportOps;
 
@@ -172,10 +172,10 @@ int http_call_start(HttpTransport *t, const HttpRequest *request, http_done_t do
 HttpCall *http_call_free(HttpCall *c);
 DEFINE_FREEP(HttpCall, http_call_free);
 
-/* Whether somebody waits for what patient watches bring. True: it is read as it comes, and at once what has
+/* Whether somebody waits for what coalesced watches bring. True: it is read as it comes, and at once what has
  * come. False, as at first: much of it may lie for a moment (HttpCurlOptions.rest_usec), to be read
  * together. No callback comes inside. */
-void http_transport_hurry(HttpTransport *t, bool hurried);
+void http_transport_set_immediate(HttpTransport *t, bool is_immediate);
 
 /* Retry-After of a response in microseconds from wall_now_usec (seconds or a date); 0 if absent or not
  * understood. */

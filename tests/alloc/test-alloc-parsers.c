@@ -586,7 +586,7 @@ static int agent_bodies(const KubeObject *o) {
         }
         if (r >= 0) {
                 body = NULL;
-                r = node_patch_release(n, &body);
+                r = node_patch_overruled(n, &body);
                 r = done_body(r, body);
         }
         if (r >= 0) {

@@ -62,7 +62,7 @@ static void undo(Rig *r, bool expect_uncordons) {
         assert_int_equal(uncordons, expect_uncordons);
 }
 
-static void report(Rig *r, NodeConditions conditions) {
+static void report(Rig *r, DrainConditions conditions) {
         _cleanup_node_ KubeNode *n = rig_node(r, RIG_NODE_NAME), *after = NULL;
         _cleanup_answer_ Answer a =
                 send_patch(r, "status", node_patch_conditions(n, conditions, "spot notice", WHEN_USEC));
@@ -187,16 +187,16 @@ static void a_persons_word_stands(void **state) {
         assert_answer(person, 200, NULL);
         open = rig_node(r, RIG_NODE_NAME);
         assert_true(node_was_uncordoned(open));
-        assert_int_equal(node_patch_release(open, &body), 1);
+        assert_int_equal(node_patch_overruled(open, &body), 1);
         released = send_patch(r, NULL, body);
         assert_answer(released, 200, NULL);
 
         after = rig_node(r, RIG_NODE_NAME);
-        assert_true(node_is_released(after, "i-1/terminate", BOOT));
+        assert_true(node_is_overruled(after, "i-1/terminate", BOOT));
         assert_false(node_has_marks(after));
         assert_false(after->unschedulable);
         assert_null(object_meta_label(&after->object.meta, LABEL_EXCLUDE_FROM_LB));
-        assert_int_equal(node_patch_release(after, &body), 0);
+        assert_int_equal(node_patch_overruled(after, &body), 0);
         undo(r, false);
 }
 

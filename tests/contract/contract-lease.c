@@ -241,7 +241,7 @@ static void a_leader_that_leaves_is_followed(void **state) {
         assert_true(rig_wait(r, leads, a, rig_limit(r, 5 * USEC_PER_SEC)));
         b = candidate_new(r, RIG_COORDINATOR, "vesper-system", "vesper-coordinator", "b", lease_usec);
         assert_true(rig_wait(r, follows_a, b, rig_limit(r, USEC_PER_SEC)));
-        leader_elector_release(a->elector, on_released, a);
+        leader_elector_step_down(a->elector, on_released, a);
         assert_true(rig_wait(r, released, a, rig_limit(r, 2 * USEC_PER_SEC)));
         assert_true(rig_wait(r, leads, b, rig_limit(r, 2 * USEC_PER_SEC)));
         lease = rig_get(r, RIG_COORDINATOR, LEASE("vesper-system", "vesper-coordinator"));

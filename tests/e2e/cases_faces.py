@@ -11,7 +11,7 @@ from promtext import fetch, page
 PODS = 5
 
 AGENT_FAMILIES = {
-    "vesper_agent_notices_total": "counter", "vesper_agent_looks_total": "counter",
+    "vesper_agent_notices_total": "counter", "vesper_agent_polls_total": "counter",
     "vesper_agent_evictions_total": "counter", "vesper_agent_phase": "gauge",
     "vesper_agent_pods_left": "gauge", "vesper_agent_notice_to_cordon_seconds": "histogram",
     "vesper_agent_notice_to_drained_seconds": "histogram", "vesper_agent_api_errors_total": "counter"
@@ -102,7 +102,7 @@ def agent_faces(world, figures):
         agent.wait_line("READY")
         _health(base)
         _health_of_its_own(listen, health)
-        world.cluster.wait_for(lambda: page(base).value("vesper_agent_looks_total", result="none") > 0, LIMIT,
+        world.cluster.wait_for(lambda: page(base).value("vesper_agent_polls_total", result="none") > 0, LIMIT,
                                "a look that shows nothing")
         before = page(base)
         _has(before, AGENT_FAMILIES)
@@ -115,7 +115,7 @@ def agent_faces(world, figures):
     figures.add(f"{len(after.families)} families, {len(after.samples)} samples; after the drain: {moved(after)}")
     assert before.value("vesper_agent_evictions_total", answer="Evicted") == 0, "evictions before the notice"
     assert after.value("vesper_agent_pods_left") == 0, "pods left after the drain"
-    looks = [p.value("vesper_agent_looks_total", result="notice") for p in (before, after)]
+    looks = [p.value("vesper_agent_polls_total", result="notice") for p in (before, after)]
     assert looks[0] == 0 < looks[1], f"looks that showed a notice, before and after it: {looks}"
 
 

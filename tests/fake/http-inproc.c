@@ -55,7 +55,7 @@ struct InprocTransport {
         char *identity;
         HttpInprocHooks hooks;
         size_t n_calls; /* with those done but not freed */
-        bool hurried;
+        bool is_immediate;
         List routes;
         List calls;     /* until done */
         List exchanges; /* until answered, or the handler knows that the client is gone */
@@ -622,14 +622,14 @@ static void inproc_free(HttpTransport *transport) {
 }
 
 /* Nothing costs anything here: pieces come as they are sent. */
-static void inproc_hurry(HttpTransport *transport, bool hurried) {
-        CONTAINER_OF(transport, InprocTransport, transport)->hurried = hurried;
+static void inproc_set_immediate(HttpTransport *transport, bool is_immediate) {
+        CONTAINER_OF(transport, InprocTransport, transport)->is_immediate = is_immediate;
 }
 
 static const HttpTransportOps inproc_ops = {
         .start = inproc_start,
         .cancel = inproc_cancel,
-        .hurry = inproc_hurry,
+        .set_immediate = inproc_set_immediate,
         .free = inproc_free,
 };
 
@@ -698,9 +698,9 @@ void http_inproc_cut_streams(HttpTransport *transport) {
                         call_fail(c, -ECONNRESET, true, "The connection broke");
 }
 
-bool http_inproc_hurried(const HttpTransport *transport) {
+bool http_inproc_is_immediate(const HttpTransport *transport) {
         assert(transport->ops == &inproc_ops);
-        return CONTAINER_OF(transport, const InprocTransport, transport)->hurried;
+        return CONTAINER_OF(transport, const InprocTransport, transport)->is_immediate;
 }
 
 size_t http_inproc_pending(const HttpTransport *transport) {

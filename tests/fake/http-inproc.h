@@ -42,7 +42,7 @@ void http_inproc_cut_streams(HttpTransport *t);
 /* No answer and no piece of a stream from this origin comes before that time (loop_now()); nothing is lost.
  * Calls made before are meant, too. */
 void http_inproc_hold(HttpTransport *t, const char *origin, usec_t until_usec);
-/* What http_transport_hurry() was told last. */
-bool http_inproc_hurried(const HttpTransport *t);
+/* What http_transport_set_immediate() was told last. */
+bool http_inproc_is_immediate(const HttpTransport *t);
 /* For invariants: calls under way. */
 size_t http_inproc_pending(const HttpTransport *t);

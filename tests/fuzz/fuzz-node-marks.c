@@ -145,7 +145,7 @@ static void check_released(const KubeNode *before, const char *text) {
         KubeObject *o;
         int r;
 
-        r = node_patch_release(before, &patch);
+        r = node_patch_overruled(before, &patch);
         assert(r == 0 || r == 1);
         if (r == 0)
                 return;
@@ -156,7 +156,7 @@ static void check_released(const KubeNode *before, const char *text) {
 }
 
 static void check_conditions(const KubeNode *n) {
-        for (NodeConditions c = NODE_CONDITIONS_NONE; c < _NODE_CONDITIONS_MAX; c++) {
+        for (DrainConditions c = NODE_CONDITIONS_NONE; c < _NODE_CONDITIONS_MAX; c++) {
                 _cleanup_free_ char *body = node_patch_conditions(n, c, "a message", FUZZ_NOW);
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 

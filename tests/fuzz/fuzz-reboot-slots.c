@@ -14,9 +14,9 @@
 static void check_next(const RebootCase *c, usec_t now) {
         usec_t next = reboot_case_next(c);
 
-        assert((c->id != NULL) == (c->stand != REBOOT_STAND_NONE && c->stand != REBOOT_STAND_GARBLED));
+        assert((c->id != NULL) == (c->request_state != REBOOT_REQUEST_NONE && c->request_state != REBOOT_REQUEST_INVALID));
         assert(!c->is_stale || c->is_answered);
-        if (c->stand == REBOOT_STAND_HOLDS || c->stand == REBOOT_STAND_WAITS)
+        if (c->request_state == REBOOT_REQUEST_HOLDS_SLOT || c->request_state == REBOOT_REQUEST_WAITING)
                 assert(next > now && next != USEC_INFINITY);
 }
 
@@ -52,14 +52,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 assert(r == 0);
                 check_next(&c, now);
                 /* A time is told in whole seconds, up to the year 9999. */
-                if (c.stand == REBOOT_STAND_WAITS && now < UINT64_C(250000000000) * USEC_PER_SEC) {
+                if (c.request_state == REBOOT_REQUEST_WAITING && now < UINT64_C(250000000000) * USEC_PER_SEC) {
                         check_patched((const KubeNode *) o, text, c.id, now + 2 * USEC_PER_SEC, now, &after);
-                        assert(after.stand == REBOOT_STAND_HOLDS && streq(after.id, c.id));
+                        assert(after.request_state == REBOOT_REQUEST_HOLDS_SLOT && streq(after.id, c.id));
                         reboot_case_done(&after);
                 }
                 if (c.is_stale) {
                         check_patched((const KubeNode *) o, text, NULL, 0, now, &after);
-                        assert(!after.is_answered && !after.is_stale && after.stand == c.stand);
+                        assert(!after.is_answered && !after.is_stale && after.request_state == c.request_state);
                         reboot_case_done(&after);
                 }
                 reboot_case_done(&c);

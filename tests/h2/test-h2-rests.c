@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A patient watch by TLS and HTTP/2: one reading after a rest brings all that lies there, however many
+/* A coalesced watch by TLS and HTTP/2: one reading after a rest brings all that lies there, however many
  * records and frames it came in. It would be ten of them a second otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +14,15 @@
 
 #define PIECES 50u
 
-typedef struct Patient {
+typedef struct CoalescedWatch {
         H2World *world;
         H2Call call;
         H2Stream *stream;
         size_t goal;
-} Patient;
+} CoalescedWatch;
 
 static bool take_request(H2Stream *s, void *userdata) {
-        Patient *p = userdata;
+        CoalescedWatch *p = userdata;
 
         p->stream = s;
         h2_stream_begin(s, 200, -1, NULL, NULL);
@@ -31,28 +31,28 @@ static bool take_request(H2Stream *s, void *userdata) {
 }
 
 static bool has_come(void *userdata) {
-        const Patient *p = userdata;
+        const CoalescedWatch *p = userdata;
 
         return p->call.n_data >= p->goal;
 }
 
 static bool is_done(void *userdata) {
-        return ((const Patient *) userdata)->call.done;
+        return ((const CoalescedWatch *) userdata)->call.done;
 }
 
 static bool is_resting(void *userdata) {
-        const Patient *p = userdata;
+        const CoalescedWatch *p = userdata;
         const CurlTransport *t = CONTAINER_OF(p->world->transport, CurlTransport, transport);
 
-        return timer_is_armed(t->patient->rested);
+        return timer_is_armed(t->coalesced->rested);
 }
 
-static void run_until_come(Patient *p, size_t goal) {
+static void run_until_come(CoalescedWatch *p, size_t goal) {
         p->goal = goal;
         h2_run_until(p->world, has_come, p, "what was sent");
 }
 
-static void speak_until_it_rests(Patient *p) {
+static void speak_until_it_rests(CoalescedWatch *p) {
         while (!is_resting(p)) {
                 h2_stream_data(p->stream, "x");
                 run_until_come(p, p->call.n_data + 1);
@@ -60,7 +60,7 @@ static void speak_until_it_rests(Patient *p) {
 }
 
 /* Each in a record of its own, and PINGs between them. */
-static void say_much(Patient *p) {
+static void say_much(CoalescedWatch *p) {
         for (unsigned i = 0; i < PIECES; i++) {
                 if (i % 5 == 0)
                         h2_connection_ping(p->stream->connection);
@@ -70,17 +70,17 @@ static void say_much(Patient *p) {
 }
 
 /* And no more than one. */
-static void read_once(Patient *p) {
+static void read_once(CoalescedWatch *p) {
         assert_true(is_resting(p));
-        http_transport_hurry(p->world->transport, true);
-        http_transport_hurry(p->world->transport, false);
+        http_transport_set_immediate(p->world->transport, true);
+        http_transport_set_immediate(p->world->transport, false);
         assert_false(is_resting(p));
 }
 
 static void test_a_reading_brings_all(void **state) {
         const HttpCurlOptions options = { .rest_usec = USEC_PER_MINUTE };
         HttpTransport *before;
-        Patient p = { .world = h2_world_new(state, NULL) };
+        CoalescedWatch p = { .world = h2_world_new(state, NULL) };
         H2World *w = p.world;
         size_t n;
 
@@ -90,7 +90,7 @@ static void test_a_reading_brings_all(void **state) {
         w->userdata = &p;
         h2_call_start(w, &p.call, "/x",
                       (HttpRequest){ .lane = HTTP_LANE_WATCH,
-                                     .patient = true,
+                                     .coalesced = true,
                                      .timeout_usec = USEC_INFINITY,
                                      .stall_usec = 2 * H2_PATIENCE_USEC });
         run_until_come(&p, 1);

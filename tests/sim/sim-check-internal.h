@@ -70,7 +70,7 @@ struct SimCheck {
         usec_t lost_usec; /* the last time that a pod was lost, or deleted, without a word to its budget */
         usec_t trouble_usec; /* until then promises about time are not held */
         usec_t promise_usec; /* when sim_check_promise() was called */
-        usec_t look_usec;    /* when time's own promises are looked at again */
+        usec_t list_asked_usec;    /* when time's own promises are looked at again */
         SimGoing *going;
         size_t n_going, going_allocated;
         uint64_t n_requests, n_evictions, n_evicted;

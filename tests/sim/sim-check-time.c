@@ -226,9 +226,9 @@ static void check_kept(SimCheck *c, usec_t now) {
 void sim_check_look(SimCheck *c) {
         usec_t now = sim_world_now(c->world);
 
-        if (now < c->look_usec)
+        if (now < c->list_asked_usec)
                 return;
-        c->look_usec = now + LOOK_USEC;
+        c->list_asked_usec = now + LOOK_USEC;
         for (size_t i = 0; i < c->world->n_machines; i++) {
                 learn(c, i, now);
                 check_notice(c, i, now);

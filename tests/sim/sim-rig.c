@@ -187,7 +187,7 @@ static void delete_early(SimWorld *w) {
         end_pod(w, NULL, -1);
 }
 
-static void evict_hurried(SimWorld *w) {
+static void evict_immediate(SimWorld *w) {
         w->machines[0].deadline_usec = sim_world_wall(w) + 300 * SEC;
         close_node(w);
         end_pod(w, "eviction", 3);
@@ -485,7 +485,7 @@ static void test_checks_find(void **state) {
                 { "for which nothing is announced", evict_for_nothing },
                 { "which still takes pods", evict_from_open },
                 { "before its time", delete_early },
-                { "before its time", evict_hurried },
+                { "before its time", evict_immediate },
                 { "though there is more time", delete_hard },
                 { "whose containers run", take_off_running },
                 { "against its budget", break_budget },

@@ -951,12 +951,12 @@ static void test_metrics_page(void **state) {
         assert_return_code(agent_metrics_new(&m), 0);
         assert_return_code(evictor_new(r->client, NULL, &e), 0);
         page = (AgentMetricsPage){ .metrics = m, .evictor = e };
-        metrics_add(m, AGENT_METRIC_LOOKS, NOTICE_LOOK_UNKNOWN, 3);
+        metrics_add(m, AGENT_METRIC_POLLS, NOTICE_POLL_UNKNOWN, 3);
         metrics_observe(m, AGENT_METRIC_NOTICE_TO_CORDON, 0, 0.015);
         p = page_ask(agent_metrics_handle, &page, HTTP_GET, "/metrics");
         assert_int_equal(p.status, 200);
         assert_true(startswith(p.type, "text/plain; version=0.0.4"));
-        assert_non_null(strstr(p.body, "vesper_agent_looks_total{result=\"unknown\"} 3\n"));
+        assert_non_null(strstr(p.body, "vesper_agent_polls_total{result=\"unknown\"} 3\n"));
         assert_non_null(strstr(p.body, "vesper_agent_notice_to_cordon_seconds_bucket{le=\"0.02\"} 1\n"));
         assert_non_null(strstr(p.body, "vesper_agent_evictions_total{answer=\"BlockedByPDB\"} 0\n"));
         assert_non_null(strstr(p.body, "vesper_agent_phase{phase=\"lb-wait\"} 0\n"));

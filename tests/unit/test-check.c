@@ -21,8 +21,8 @@ static CheckFacts good(void) {
                 .api_http = 200,
                 .node_ready = true,
                 .metadata_wanted = true,
-                .metadata_looked = true,
-                .look = NOTICE_LOOK_NONE,
+                .metadata_polled = true,
+                .look = NOTICE_POLL_NONE,
                 .bus = true,
                 .limits_known = true,
                 .limits = { 600 * S, 1800 * S, true },
@@ -141,15 +141,15 @@ static void test_cluster(void **state) {
 static void test_metadata(void **state) {
         CheckFacts f = good();
 
-        f.look = NOTICE_LOOK_UNKNOWN;
-        f.look_why = "HTTP 403";
+        f.look = NOTICE_POLL_UNKNOWN;
+        f.metadata_why = "HTTP 403";
         assert_row(&f, "unknown", "metadata", CHECK_WARN, "Source=none");
-        f.metadata_looked = false;
+        f.metadata_polled = false;
         assert_row(&f, "silent", "metadata", CHECK_WARN, "hop limit");
         f.metadata_wanted = false;
         assert_row(&f, "not wanted", "metadata", CHECK_OK, NULL);
         f = good();
-        f.look = NOTICE_LOOK_NOTICE;
+        f.look = NOTICE_POLL_NOTICE;
         assert_row(&f, "a notice stands", "metadata", CHECK_OK, NULL);
 }
 

@@ -220,8 +220,8 @@ static void test_rate_over_leases(void **state) {
         assert_in_range(tokens(r), 160, 199);
 }
 
-static bool is_hurried(CoordinatorRig *r, size_t i) {
-        return http_inproc_hurried(r->coordinators[i]->transport);
+static bool is_immediate_now(CoordinatorRig *r, size_t i) {
+        return http_inproc_is_immediate(r->coordinators[i]->transport);
 }
 
 /* What pods do is awaited by who removes a node, as long as it does. */
@@ -233,27 +233,27 @@ static void test_hurry(void **state) {
         rig_start(r, 1);
         fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .stop_sec = 25 });
         rig_run(r, 5 * USEC_PER_SEC);
-        assert_false(is_hurried(r, 0) || is_hurried(r, 1));
+        assert_false(is_immediate_now(r, 0) || is_immediate_now(r, 1));
         rig_delete_node(r, "n0");
         rig_delete_node(r, "n1");
         rig_run(r, 2 * USEC_PER_SEC);
         assert_null(rig_node(r, "n1"));
-        assert_true(is_hurried(r, 0));
-        assert_false(is_hurried(r, 1));
+        assert_true(is_immediate_now(r, 0));
+        assert_false(is_immediate_now(r, 1));
 
         print_message("  another leads\n");
         rig_stop(r, 1);
         fake_merge(r->cluster, FAKE_LEASES, "vesper-system", "vesper-coordinator",
                    "{'spec':{'holderIdentity':'somebody-else','leaseDurationSeconds':15}}");
         rig_run(r, 5 * USEC_PER_SEC);
-        assert_false(is_hurried(r, 0));
+        assert_false(is_immediate_now(r, 0));
         rig_run(r, 15 * USEC_PER_SEC);
-        assert_true(is_hurried(r, 0));
+        assert_true(is_immediate_now(r, 0));
 
         print_message("  the node is gone\n");
         assert_true(rig_wait_gone(r, "n0", 30 * USEC_PER_SEC));
         rig_run(r, USEC_PER_SEC);
-        assert_false(is_hurried(r, 0));
+        assert_false(is_immediate_now(r, 0));
 }
 
 static void let_go(CoordinatorRig *r) {
@@ -286,7 +286,7 @@ static void test_hurry_of_one_that_is_stuck(void **state) {
                 bool budget;   /* that allows nothing */
                 bool critical; /* another pod is, which goes after it */
                 CloudOutcome outcome;
-                bool hurried;                     /* after ten minutes */
+                bool is_immediate;                     /* after ten minutes */
                 void (*go_on)(CoordinatorRig *r); /* and then it is */
         } rows[] = {
                 { "its pod takes its time", NULL, 3600, false, false, CLOUD_OK, true, NULL },
@@ -329,7 +329,7 @@ static void test_hurry_of_one_that_is_stuck(void **state) {
                 rig_run(r, USEC_PER_SEC);
                 rig_delete_node(r, "n0");
                 rig_run(r, 50 * USEC_PER_SEC);
-                assert_true(is_hurried(r, 0));
+                assert_true(is_immediate_now(r, 0));
                 for (unsigned k = 0; k < 20; k++) {
                         rig_run(r, 30 * USEC_PER_SEC);
                         if (fake_get(r->cluster, FAKE_PODS, "default", "web"))
@@ -337,14 +337,14 @@ static void test_hurry_of_one_that_is_stuck(void **state) {
                                            "{'metadata':{'annotations':{'beat':'%u'}}}", k);
                 }
                 assert_non_null(rig_node(r, "n0"));
-                assert_int_equal(is_hurried(r, 0), rows[i].hurried);
+                assert_int_equal(is_immediate_now(r, 0), rows[i].is_immediate);
                 if (!rows[i].go_on)
                         continue;
                 rows[i].go_on(r);
-                for (unsigned k = 0; k < 500 && !is_hurried(r, 0); k++)
+                for (unsigned k = 0; k < 500 && !is_immediate_now(r, 0); k++)
                         rig_run(r, MSEC);
                 rig_run(r, 90 * USEC_PER_SEC); /* and stays so: a pod is going, or is waited for */
-                assert_true(is_hurried(r, 0));
+                assert_true(is_immediate_now(r, 0));
         }
 }
 

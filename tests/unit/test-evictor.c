@@ -712,7 +712,7 @@ static void test_freed_before_an_answer(void **state) {
         wish(b, 0, NULL);
         run_for(b, ANSWER_USEC / 2);
         assert_true(eviction_is_under_way(b->wishes[0]));
-        b->wishes[0] = eviction_release(b->wishes[0]);
+        b->wishes[0] = eviction_detach(b->wishes[0]);
         b->evictor = evictor_free(b->evictor);
         run_for(b, USEC_PER_SEC);
         assert_int_equal(b->n_reports[0], 0);
@@ -903,7 +903,7 @@ static void test_one_cause(void **state) {
                 b->now.lost = false;
                 for (size_t k = 0; k < 2; k++)
                         b->wishes[k] = rows[i].freed ? eviction_free(b->wishes[k])
-                                                     : eviction_release(b->wishes[k]);
+                                                     : eviction_detach(b->wishes[k]);
                 run_for(b, 2 * ANSWER_USEC + MSEC);
                 assert_int_equal(b->n_reports[2], 1);
                 assert_int_equal(b->reports[2].answer, EVICTION_ACCEPTED);

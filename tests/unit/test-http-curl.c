@@ -1056,10 +1056,10 @@ static void test_answer_is_awaited_from_the_question(void **state) {
         assert_true(w->finished_usec - w->started_usec >= q.answer_usec);
 }
 
-/* -- patient streams ------------------------------------------------------------------------------------ */
+/* -- coalesced streams ------------------------------------------------------------------------------------ */
 
-static const CurlLane *patient_lane(World *w) {
-        return CONTAINER_OF(w->transport, CurlTransport, transport)->patient;
+static const CurlLane *coalesced_lane(World *w) {
+        return CONTAINER_OF(w->transport, CurlTransport, transport)->coalesced;
 }
 
 static void begin_patient(World *w, const char *url) {
@@ -1067,14 +1067,14 @@ static void begin_patient(World *w, const char *url) {
                           .timeout_usec = USEC_INFINITY,
                           .stall_usec = PATIENCE_USEC,
                           .lane = HTTP_LANE_WATCH,
-                          .patient = true,
+                          .coalesced = true,
                           .on_data = on_data };
 
         start(w, &q);
 }
 
 static bool is_resting(World *w) {
-        return timer_is_armed(patient_lane(w)->rested);
+        return timer_is_armed(coalesced_lane(w)->rested);
 }
 
 /* At most so many pieces, each of which is read before the next is sent, until the connection rests. How
@@ -1125,17 +1125,17 @@ static void test_patient_stream_rests(void **state) {
         assert_int_equal(w->n_data, n);
 
         print_message("somebody begins to wait for it\n");
-        http_transport_hurry(w->transport, true);
+        http_transport_set_immediate(w->transport, true);
         run_until_seen(w, "[y", "z]");
         assert_int_equal(speak(w, 20), 20);
 
         print_message("and ceases to\n");
-        http_transport_hurry(w->transport, false);
+        http_transport_set_immediate(w->transport, false);
         assert_int_equal(speak(w, 20), 1);
         w->server = http_server_free(w->server);
         run_for(w, 50 * USEC_PER_MSEC);
         assert_int_equal(w->n_done, 1);
-        http_transport_hurry(w->transport, true);
+        http_transport_set_immediate(w->transport, true);
         run_until(w, &w->n_done, 2);
         assert_non_null(endswith(strbuf_str(&w->seen), "ECONNRESET? "));
 }
@@ -1157,7 +1157,7 @@ static void test_patient_stream_is_dropped(void **state) {
                 run_until(w, &w->n_gone, 1);
                 if (i == 1)
                         continue;
-                http_transport_hurry(w->transport, true);
+                http_transport_set_immediate(w->transport, true);
                 begin_patient(w, url);
                 run_until_held(w);
                 w->held->ops->stream_begin(w->held, 200, NULL, 0);
@@ -1184,13 +1184,13 @@ static void test_patient_stream_of_much(void **state) {
                 unsigned before = w->n_data;
 
                 if (is_resting(w)) {
-                        http_transport_hurry(w->transport, true);
-                        http_transport_hurry(w->transport, false);
+                        http_transport_set_immediate(w->transport, true);
+                        http_transport_set_immediate(w->transport, false);
                 }
                 (void) send(raw->clients[0].fd, much, size, MSG_DONTWAIT | MSG_NOSIGNAL);
                 run_until(w, &w->n_data, before + 1);
                 strbuf_truncate(&w->seen, 0);
-                if (patient_lane(w)->n_bytes > 128 * 1024) {
+                if (coalesced_lane(w)->n_bytes > 128 * 1024) {
                         n_much++;
                         assert_false(is_resting(w));
                 } else

@@ -277,7 +277,7 @@ static void test_leases(void **state) {
         assert_int_equal(fake_api_count(api, FAKE_UPDATE, FAKE_LEASES, NULL), 30);
         assert_int_equal(fake_api_count_status(api, FAKE_UPDATE, FAKE_LEASES, NULL, 200), 30);
 
-        leader_elector_release(a, on_released, &a_count);
+        leader_elector_step_down(a, on_released, &a_count);
         run_for(s, SEC / 10);
         assert_int_equal(a_count, 11);
         run_for(s, 4400 * USEC_PER_MSEC);

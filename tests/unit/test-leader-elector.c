@@ -157,7 +157,7 @@ static void on_released(void *userdata) {
 
 static void release_in(Candidate *c, char handler) {
         if (c->releases_in == handler)
-                leader_elector_release(c->elector, on_released, c);
+                leader_elector_step_down(c->elector, on_released, c);
 }
 
 static void on_started(void *userdata) {
@@ -992,7 +992,7 @@ static void test_release_hands_over(void **state) {
         leader_elector_start(w->b.elector);
         run_until(w, 9 * SEC);
         strbuf_truncate(&w->a.trace, 0);
-        leader_elector_release(w->a.elector, on_released, &w->a);
+        leader_elector_step_down(w->a.elector, on_released, &w->a);
         assert_false(may_send(&w->a));
         assert_int_equal(w->a.n_released, 0);
         run_for(w, 0);
@@ -1055,7 +1055,7 @@ static void test_release_comes_to_an_end(void **state) {
                 if (rows[i].at_puts)
                         w->a.fault_method = HTTP_PUT;
                 asked = world_now(w);
-                leader_elector_release(w->a.elector, on_released, &w->a);
+                leader_elector_step_down(w->a.elector, on_released, &w->a);
                 assert_int_equal(w->a.n_released, 0);
                 run_for(w, 10 * SEC);
                 assert_int_equal(w->a.n_released, 1);
@@ -1111,7 +1111,7 @@ static void test_release_meets_a_conflict(void **state) {
         run_for(w, SEC);
         w->a.write_faults[0] = (HttpFault){ .status = 409 };
         w->a.n_write_faults = 1;
-        leader_elector_release(w->a.elector, on_released, &w->a);
+        leader_elector_step_down(w->a.elector, on_released, &w->a);
         run_for(w, 0);
         assert_candidate_trace(&w->a, "GPGP");
         assert_int_equal(w->a.n_released, 1);
@@ -1129,7 +1129,7 @@ static void test_release_during_a_renewal(void **state) {
                 w->a.fault = (HttpFault){ .request_delay_usec = delay };
                 run_until(w, 2 * SEC);
                 w->a.fault = (HttpFault){ .request_delay_usec = 100 * USEC_PER_MSEC };
-                leader_elector_release(w->a.elector, on_released, &w->a);
+                leader_elector_step_down(w->a.elector, on_released, &w->a);
                 run_for(w, 5 * SEC);
                 assert_int_equal(w->a.n_released, 1);
                 assert_lease(&w->server, "holderIdentity", "\"\"");

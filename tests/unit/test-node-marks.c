@@ -151,7 +151,7 @@ static void test_undo(void **state) {
 static void test_conditions(void **state) {
         static const struct {
                 const char *what, *conditions;
-                NodeConditions have;
+                DrainConditions have;
         } rows[] = {
                 { "none", "{'type':'Ready','status':'True','reason':'KubeletReady'}", NODE_CONDITIONS_NONE },
                 { "draining", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING },
@@ -301,9 +301,9 @@ static void test_interruptions(void **state) {
                 assert_int_equal(node_was_uncordoned(n), rows[i].marks);
                 assert_int_equal(node_is_marked_with(n, "x", BOOT), rows[i].marked);
                 assert_false(node_is_marked_with(n, "y", BOOT));
-                assert_int_equal(node_is_released(n, "x", BOOT), rows[i].released);
-                assert_int_equal(node_is_released(n, NULL, BOOT), rows[i].released);
-                assert_false(node_is_released(n, "y", BOOT));
+                assert_int_equal(node_is_overruled(n, "x", BOOT), rows[i].released);
+                assert_int_equal(node_is_overruled(n, NULL, BOOT), rows[i].released);
+                assert_false(node_is_overruled(n, "y", BOOT));
         }
 }
 
@@ -312,7 +312,7 @@ static void test_interruptions(void **state) {
 static void test_release(void **state) {
         static const struct {
                 const char *what, *node;
-                bool patch, says_released, takes_interruption;
+                bool patch, is_overruled_phase, takes_interruption;
         } rows[] = {
                 { "nothing of ours", "{" META "},'spec':{'unschedulable':true}}", false, false, false },
                 { "a spot notice, and the node is open",
@@ -334,11 +334,11 @@ static void test_release(void **state) {
                 _cleanup_free_ char *patch = NULL;
 
                 print_message("%s\n", rows[i].what);
-                assert_int_equal(node_patch_release(decode(&f, rows[i].node), &patch), rows[i].patch);
+                assert_int_equal(node_patch_overruled(decode(&f, rows[i].node), &patch), rows[i].patch);
                 if (!rows[i].patch)
                         continue;
                 assert_null(strstr(patch, "unschedulable")); /* never ours to open or close */
-                assert_int_equal(strstr(patch, "Released") != NULL, rows[i].says_released);
+                assert_int_equal(strstr(patch, "Released") != NULL, rows[i].is_overruled_phase);
                 assert_int_equal(strstr(patch, "\"vesper.sh/interruption\":null") != NULL, rows[i].takes_interruption);
                 assert_non_null(strstr(patch, "\"vesper.sh/cordoned-by-agent\":null"));
         }
@@ -348,7 +348,7 @@ static void test_release(void **state) {
 static void test_conditions_change(void **state) {
         static const struct {
                 const char *what, *conditions;
-                NodeConditions have, wanted;
+                DrainConditions have, wanted;
                 const char *patch;
         } rows[] = {
                 { "drained at last: since now", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING,

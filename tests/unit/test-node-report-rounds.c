@@ -503,7 +503,7 @@ static void test_goals(void **state) {
                 rig_answer(b.rig, 200, plain[round]);
                 start = virtual_time_now(b.rig->time);
                 if (released)
-                        node_report_release(b.report);
+                        node_report_overruled(b.report);
                 else
                         node_report_unmark(b.report);
                 rig_run_for(b.rig, SEC);

@@ -29,8 +29,8 @@ typedef struct Lookout {
         Env env;
         NoticeSource *source;
 
-        size_t n_looks[NOTICE_LOOK_UNKNOWN + 1], n_all;
-        NoticeLook look;
+        size_t n_looks[NOTICE_POLL_UNKNOWN + 1], n_all;
+        NoticePollResult look;
         Notice *notice;
         char why[512];
         usec_t answered_usec, at_usec, gap_usec;
@@ -39,13 +39,13 @@ typedef struct Lookout {
         usec_t reply_delay_usec;
 } Lookout;
 
-static void on_look(NoticeLook look, const Notice *notice, const char *why, usec_t answered_usec,
+static void on_look(NoticePollResult look, const Notice *notice, const char *why, usec_t answered_usec,
                     void *userdata) {
         Lookout *l = userdata;
         usec_t now = loop_now(l->loop);
 
-        assert_int_equal(look == NOTICE_LOOK_NOTICE, notice != NULL);
-        assert_int_equal(look == NOTICE_LOOK_UNKNOWN, why != NULL);
+        assert_int_equal(look == NOTICE_POLL_NOTICE, notice != NULL);
+        assert_int_equal(look == NOTICE_POLL_UNKNOWN, why != NULL);
         l->n_looks[look]++;
         l->n_all++;
         l->look = look;
@@ -127,8 +127,8 @@ static Lookout *calm_lookout(void) {
         Lookout *l = lookout_new();
 
         run(l, 5 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
         return l;
 }
 
@@ -245,7 +245,7 @@ static void test_notice(void **state) {
 
         fake_imds_set_action(l->imds, "terminate", end);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
         assert_string_equal(l->notice->id, INSTANCE "-terminate-boot-1");
         assert_string_equal(l->notice->source, "ec2");
         assert_string_equal(l->notice->action, "terminate");
@@ -260,7 +260,7 @@ static void test_notice(void **state) {
 
         /* Long after its time it is the same notice with the same deadline, and no clock is blamed. */
         run(l, 5 * USEC_PER_MINUTE);
-        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
         assert_true(l->notice->deadline_usec == deadline);
         assert_string_equal(l->warning, "");
 
@@ -400,7 +400,7 @@ static void test_next_notice(void **state) {
                                              ? first
                                              : now + (usec_t) (rows[i].second_sec * (int64_t) USEC_PER_SEC));
                 run(l, POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
+                assert_int_equal(l->look, NOTICE_POLL_NOTICE);
                 now = loop_from_wall(l->loop, now);
                 assert_in_range(l->notice->deadline_usec, now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC,
                                 now + (usec_t) rows[i].deadline_sec * USEC_PER_SEC + POLL_USEC);
@@ -426,7 +426,7 @@ static void test_slow_answers(void **state) {
         while (l->n_all == looks)
                 run(l, 10 * USEC_PER_MSEC);
         l->reply_delay_usec = 0;
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         looks = l->n_all;
         run(l, POLL_USEC - 20 * USEC_PER_MSEC);
         assert_in_range(l->n_all - looks, 0, 1);
@@ -449,19 +449,19 @@ static void test_stranger_then_notice(void **state) {
 
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         assert_int_equal(fake_imds_n_gets(l->imds), gets + 3); /* 401, 404, who are you */
 
         fake_imds_revoke(l->imds);
         fake_imds_set_instance_id(l->imds, NULL);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
-        none = l->n_looks[NOTICE_LOOK_NONE];
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
+        none = l->n_looks[NOTICE_POLL_NONE];
         fake_imds_set_instance_id(l->imds, INSTANCE);
         fake_imds_set_action(l->imds, "terminate", usec_add(loop_wall(l->loop), 120 * USEC_PER_SEC));
         run(l, 3 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NOTICE);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_NONE], none);
+        assert_int_equal(l->look, NOTICE_POLL_NOTICE);
+        assert_int_equal(l->n_looks[NOTICE_POLL_NONE], none);
 }
 
 /* Each answer and what it means. */
@@ -470,22 +470,22 @@ static void test_answers(void **state) {
                 const char *what;
                 unsigned parts, status;
                 const char *body;
-                NoticeLook look;
+                NoticePollResult look;
                 const char *why;
         } rows[] = {
-                { "404: there is none", FAKE_IMDS_DATA, 404, NULL, NOTICE_LOOK_NONE, "" },
-                { "403", FAKE_IMDS_DATA, 403, NULL, NOTICE_LOOK_UNKNOWN, "switched off" },
-                { "401 again and again", FAKE_IMDS_DATA, 401, NULL, NOTICE_LOOK_UNKNOWN,
+                { "404: there is none", FAKE_IMDS_DATA, 404, NULL, NOTICE_POLL_NONE, "" },
+                { "403", FAKE_IMDS_DATA, 403, NULL, NOTICE_POLL_UNKNOWN, "switched off" },
+                { "401 again and again", FAKE_IMDS_DATA, 401, NULL, NOTICE_POLL_UNKNOWN,
                   "401 in spite of a new session token" },
-                { "429", FAKE_IMDS_DATA, 429, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
-                { "500", FAKE_IMDS_DATA, 500, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 500" },
-                { "503", FAKE_IMDS_DATA, 503, NULL, NOTICE_LOOK_UNKNOWN, "throttling" },
-                { "302", FAKE_IMDS_DATA, 302, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 302" },
-                { "204: nothing is no notice", FAKE_IMDS_DATA, 204, NULL, NOTICE_LOOK_UNKNOWN, "HTTP 204" },
-                { "200 with a page", FAKE_IMDS_DATA, 200, "<html>log in</html>", NOTICE_LOOK_UNKNOWN,
+                { "429", FAKE_IMDS_DATA, 429, NULL, NOTICE_POLL_UNKNOWN, "throttling" },
+                { "500", FAKE_IMDS_DATA, 500, NULL, NOTICE_POLL_UNKNOWN, "HTTP 500" },
+                { "503", FAKE_IMDS_DATA, 503, NULL, NOTICE_POLL_UNKNOWN, "throttling" },
+                { "302", FAKE_IMDS_DATA, 302, NULL, NOTICE_POLL_UNKNOWN, "HTTP 302" },
+                { "204: nothing is no notice", FAKE_IMDS_DATA, 204, NULL, NOTICE_POLL_UNKNOWN, "HTTP 204" },
+                { "200 with a page", FAKE_IMDS_DATA, 200, "<html>log in</html>", NOTICE_POLL_UNKNOWN,
                   "not JSON" },
-                { "200 with nothing", FAKE_IMDS_DATA, 200, "", NOTICE_LOOK_UNKNOWN, "not JSON" },
-                { "no answer", FAKE_IMDS_DATA, 0, NULL, NOTICE_LOOK_UNKNOWN, "no answer" },
+                { "200 with nothing", FAKE_IMDS_DATA, 200, "", NOTICE_POLL_UNKNOWN, "not JSON" },
+                { "no answer", FAKE_IMDS_DATA, 0, NULL, NOTICE_POLL_UNKNOWN, "no answer" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -503,7 +503,7 @@ static void test_answers(void **state) {
                 assert_non_null(strstr(l->why, rows[i].why));
                 fake_imds_hang(l->imds, 0, 0);
                 run(l, 20 * POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+                assert_int_equal(l->look, NOTICE_POLL_NONE);
         }
 }
 
@@ -532,9 +532,9 @@ static void test_token_trouble(void **state) {
                 else
                         fake_imds_hang(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX);
                 run(l, 3 * POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+                assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
                 assert_non_null(strstr(l->why, rows[i].why));
-                assert_int_equal(l->n_all, l->n_looks[NOTICE_LOOK_UNKNOWN]);
+                assert_int_equal(l->n_all, l->n_looks[NOTICE_POLL_UNKNOWN]);
         }
 }
 
@@ -545,19 +545,19 @@ static void test_revoked(void **state) {
 
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 1);
 
         /* And the next time. */
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
         assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 2);
 
         fake_imds_garble(l->imds, FAKE_IMDS_TOKEN, UINT32_MAX, "not-a-token-of-theirs");
         fake_imds_revoke(l->imds);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
         assert_non_null(strstr(l->why, "401"));
 }
 
@@ -570,7 +570,7 @@ static void test_token_life(void **state) {
         assert_int_equal(fake_imds_n_tokens(l->imds), 1);
         run(l, 30 * USEC_PER_SEC);
         assert_int_equal(fake_imds_n_tokens(l->imds), 2);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
 
         /* A renewal that fails costs nothing while the old one is good, and is tried again. */
         fake_imds_fail(l->imds, FAKE_IMDS_TOKEN, 5, 503);
@@ -579,7 +579,7 @@ static void test_token_life(void **state) {
         run(l, 100 * USEC_PER_SEC);
         assert_in_range(fake_imds_n_tokens(l->imds), 2 + 1, 2 + 2); /* once a minute */
         run(l, 10 * USEC_PER_MINUTE);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
         assert_int_equal(fake_imds_n_tokens(l->imds), 2 + 5 + 1);
 
         /* A server that grants less is believed. */
@@ -589,7 +589,7 @@ static void test_token_life(void **state) {
         unknown = fake_imds_n_tokens(l->imds);
         run(l, 10 * USEC_PER_MINUTE);
         assert_in_range(fake_imds_n_tokens(l->imds), unknown + 17, unknown + 20);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
 }
 
 /* A token that lives no longer than the pause between two looks is asked for anew, and not used up. */
@@ -599,11 +599,11 @@ static void test_short_tokens(void **state) {
 
         fake_imds_set_max_ttl(l->imds, 1);
         run(l, 5 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         tokens = fake_imds_n_tokens(l->imds);
         run(l, 10 * POLL_USEC);
         assert_int_equal(fake_imds_n_tokens(l->imds), tokens + 10);
-        assert_int_equal(l->n_looks[NOTICE_LOOK_UNKNOWN], 0);
+        assert_int_equal(l->n_looks[NOTICE_POLL_UNKNOWN], 0);
 }
 
 static void test_nobody_listens(void **state) {
@@ -611,12 +611,12 @@ static void test_nobody_listens(void **state) {
 
         l->refused = true;
         run(l, 3 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
         assert_non_null(strstr(l->why, "no session token: "));
         assert_null(strstr(l->why, "HttpPutResponseHopLimit")); /* that is for answers that get lost */
         l->refused = false;
         run(l, 20 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
 }
 
 /* 404 says "none" only where an instance says who it is. */
@@ -628,20 +628,20 @@ static void test_stranger(void **state) {
 
                 fake_imds_set_instance_id(l->imds, ids[i]);
                 run(l, 5 * POLL_USEC);
-                assert_int_equal(l->n_looks[NOTICE_LOOK_NONE], 0);
-                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+                assert_int_equal(l->n_looks[NOTICE_POLL_NONE], 0);
+                assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
                 assert_non_null(strstr(l->why, "gives no instance id"));
 
                 /* And again by each new token. */
                 fake_imds_set_instance_id(l->imds, INSTANCE);
                 run(l, 20 * POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+                assert_int_equal(l->look, NOTICE_POLL_NONE);
                 fake_imds_set_instance_id(l->imds, ids[i]);
                 run(l, 5 * POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_NONE);
+                assert_int_equal(l->look, NOTICE_POLL_NONE);
                 fake_imds_revoke(l->imds);
                 run(l, 2 * POLL_USEC);
-                assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+                assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
         }
 }
 
@@ -664,7 +664,7 @@ static void test_backoff(void **state) {
         fake_imds_fail(l->imds, 0, 0, 0);
         l->source->ops->kick(l->source);
         run(l, 0);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         run(l, POLL_USEC);
         assert_int_equal(l->gap_usec, POLL_USEC);
         /* Without a backoff a kick changes nothing. */
@@ -678,7 +678,7 @@ static void test_backoff(void **state) {
         /* What failed before says nothing of the next failure; and after a kick nor does that. */
         fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
         looks = l->n_all;
         run(l, POLL_USEC * 12 / 10);
         assert_int_equal(l->n_all, looks + 1);
@@ -703,10 +703,10 @@ static void test_backoff(void **state) {
         /* It comes back by itself: what failed before says nothing of the next failure. */
         fake_imds_hang(l->imds, 0, 0);
         run(l, 20 * POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_NONE);
+        assert_int_equal(l->look, NOTICE_POLL_NONE);
         fake_imds_fail(l->imds, FAKE_IMDS_ALL, UINT32_MAX, 503);
         run(l, POLL_USEC);
-        assert_int_equal(l->look, NOTICE_LOOK_UNKNOWN);
+        assert_int_equal(l->look, NOTICE_POLL_UNKNOWN);
         looks = l->n_all;
         run(l, POLL_USEC * 12 / 10);
         assert_int_equal(l->n_all, looks + 1);

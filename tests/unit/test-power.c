@@ -267,7 +267,7 @@ static void test_silent_logind(void **state) {
         run(&w, S);
         assert_int_equal(w.state, POWER_ENDS);
         fake_power_set_logind_silent(w.machine, true);
-        power_look(w.power);
+        power_query(w.power);
         run(&w, 30 * S);
         assert_int_equal(w.state, POWER_ENDS);
         assert_true(power_is_announced(w.power));
@@ -294,7 +294,7 @@ static void test_logind_goes(void **state) {
         run(&w, S);
         assert_int_equal(w.state, POWER_ENDS);
         fake_power_set_logind(w.machine, false);
-        power_look(w.power);
+        power_query(w.power);
         run(&w, S);
         assert_int_equal(w.state, POWER_STAYS);
         world_done(&w);
@@ -367,7 +367,7 @@ static void test_shutdown_past_logind(void **state) {
         assert_true(fake_power_shutdown(w.machine, "reboot", false));
         run(&w, S);
         assert_int_equal(w.state, POWER_STAYS); /* nobody told us */
-        power_look(w.power);
+        power_query(w.power);
         run(&w, S);
         assert_int_equal(w.state, POWER_ENDS);
         assert_false(power_is_announced(w.power));

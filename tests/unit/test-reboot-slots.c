@@ -48,62 +48,62 @@ static void test_stand(void **state) {
         static const struct {
                 const char *what, *annotations, *meta, *status;
                 const char *interruption; /* phase of a spot notice; NULL: there is none */
-                RebootStand stand;
+                RebootRequestState stand;
                 bool stale;
         } rows[] = {
-                { "nothing", "", "", BOOT("b1"), NULL, REBOOT_STAND_NONE, false },
-                { "a request", ASKED, "", READY BOOT("b1"), NULL, REBOOT_STAND_WAITS, false },
+                { "nothing", "", "", BOOT("b1"), NULL, REBOOT_REQUEST_NONE, false },
+                { "a request", ASKED, "", READY BOOT("b1"), NULL, REBOOT_REQUEST_WAITING, false },
                 { "... to power off", REQUEST("b1", "poweroff", SOON), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_WAITS, false },
-                { "... of a node that is not Ready", ASKED, "", BOOT("b1"), NULL, REBOOT_STAND_WAITS,
+                  REBOOT_REQUEST_WAITING, false },
+                { "... of a node that is not Ready", ASKED, "", BOOT("b1"), NULL, REBOOT_REQUEST_WAITING,
                   false },
-                { "... whose boot nobody has reported", ASKED, "", "", NULL, REBOOT_STAND_WAITS, false },
-                { "... or with nothing in it", ASKED, "", READY BOOT(""), NULL, REBOOT_STAND_WAITS, false },
+                { "... whose boot nobody has reported", ASKED, "", "", NULL, REBOOT_REQUEST_WAITING, false },
+                { "... or with nothing in it", ASKED, "", READY BOOT(""), NULL, REBOOT_REQUEST_WAITING, false },
                 { "... the same boot, written otherwise", REQUEST("B-1", "reboot", SOON), "", BOOT("b1"),
-                  NULL, REBOOT_STAND_WAITS, false },
+                  NULL, REBOOT_REQUEST_WAITING, false },
                 { "... whose patience is over", REQUEST("b1", "reboot", PAST), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_OVER, false },
-                { "... of another boot", ASKED, "", READY BOOT("b2"), NULL, REBOOT_STAND_OVER, false },
+                  REBOOT_REQUEST_OVER, false },
+                { "... of another boot", ASKED, "", READY BOOT("b2"), NULL, REBOOT_REQUEST_OVER, false },
                 { "... to do something else", REQUEST("b1", "explode", SOON), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_GARBLED, false },
-                { "... of no boot", REQUEST("", "reboot", SOON), "", BOOT("b1"), NULL, REBOOT_STAND_GARBLED,
+                  REBOOT_REQUEST_INVALID, false },
+                { "... of no boot", REQUEST("", "reboot", SOON), "", BOOT("b1"), NULL, REBOOT_REQUEST_INVALID,
                   false },
                 { "... without a time", REQUEST("b1", "reboot", "tomorrow"), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_GARBLED, false },
+                  REBOOT_REQUEST_INVALID, false },
                 { "... that is no JSON", "'" ANNOTATION_SHUTDOWN_REQUEST "':'yes'", "", BOOT("b1"), NULL,
-                  REBOOT_STAND_GARBLED, false },
+                  REBOOT_REQUEST_INVALID, false },
                 { "... of a node that is being deleted", ASKED,
-                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_STAND_LEAVING,
+                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_REQUEST_LEAVING,
                   false },
-                { "... whose machine ends", ASKED, "", BOOT("b1"), "Draining", REBOOT_STAND_LEAVING, false },
+                { "... whose machine ends", ASKED, "", BOOT("b1"), "Draining", REBOOT_REQUEST_LEAVING, false },
                 { "... whose machine was said to end, until a person overruled it", ASKED, "", BOOT("b1"),
-                  "Released", REBOOT_STAND_WAITS, false },
+                  "Released", REBOOT_REQUEST_WAITING, false },
                 { "... whose patience ends in this moment", REQUEST("b1", "reboot", "2027-01-15T08:00:00Z"), "",
-                  BOOT("b1"), NULL, REBOOT_STAND_OVER, false },
+                  BOOT("b1"), NULL, REBOOT_REQUEST_OVER, false },
                 { "granted until this moment", ASKED "," GRANT("a", "2027-01-15T08:00:00Z"), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_EXPIRED, false },
-                { "granted", ASKED "," GRANT("a", SOON), "", READY BOOT("b1"), NULL, REBOOT_STAND_HOLDS,
+                  REBOOT_REQUEST_EXPIRED, false },
+                { "granted", ASKED "," GRANT("a", SOON), "", READY BOOT("b1"), NULL, REBOOT_REQUEST_HOLDS_SLOT,
                   false },
                 { "granted, and waits no longer: it has begun",
                   REQUEST("b1", "reboot", PAST) "," GRANT("a", SOON), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_HOLDS, false },
+                  REBOOT_REQUEST_HOLDS_SLOT, false },
                 { "granted, and deleted since", ASKED "," GRANT("a", SOON),
-                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_STAND_HOLDS,
+                  ",'deletionTimestamp':'2027-01-15T07:00:00Z'", BOOT("b1"), NULL, REBOOT_REQUEST_HOLDS_SLOT,
                   false },
                 { "granted, and up again, but not Ready", ASKED "," GRANT("a", SOON), "", BOOT("b2"), NULL,
-                  REBOOT_STAND_HOLDS, false },
+                  REBOOT_REQUEST_HOLDS_SLOT, false },
                 { "granted, and back", ASKED "," GRANT("a", SOON), "", READY BOOT("b2"), NULL,
-                  REBOOT_STAND_OVER, true },
+                  REBOOT_REQUEST_OVER, true },
                 { "granted, and not back in time", ASKED "," GRANT("a", PAST), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_EXPIRED, false },
-                { "granted, and withdrawn", GRANT("a", SOON), "", BOOT("b1"), NULL, REBOOT_STAND_NONE,
+                  REBOOT_REQUEST_EXPIRED, false },
+                { "granted, and withdrawn", GRANT("a", SOON), "", BOOT("b1"), NULL, REBOOT_REQUEST_NONE,
                   true },
                 { "asked anew, with the answer to the last one", ASKED "," GRANT("z", SOON), "", BOOT("b1"),
-                  NULL, REBOOT_STAND_WAITS, true },
+                  NULL, REBOOT_REQUEST_WAITING, true },
                 { "an answer that cannot be read", ASKED ",'" ANNOTATION_SHUTDOWN_GRANTED "':'yes'", "",
-                  BOOT("b1"), NULL, REBOOT_STAND_WAITS, true },
+                  BOOT("b1"), NULL, REBOOT_REQUEST_WAITING, true },
                 { "an answer without an id", ASKED "," GRANT("", SOON), "", BOOT("b1"), NULL,
-                  REBOOT_STAND_WAITS, true },
+                  REBOOT_REQUEST_WAITING, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -119,13 +119,13 @@ static void test_stand(void **state) {
                 annotations = strf("%s%s", rows[i].annotations, phase);
                 n = node_of(pool, annotations, rows[i].meta, rows[i].status);
                 assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
-                assert_int_equal(c.stand, rows[i].stand);
+                assert_int_equal(c.request_state, rows[i].stand);
                 assert_int_equal(c.is_stale, rows[i].stale);
                 assert_string_equal(c.node, "n");
-                if (c.stand >= REBOOT_STAND_OVER)
+                if (c.request_state >= REBOOT_REQUEST_OVER)
                         assert_string_equal(c.id, "a");
-                if (c.stand == REBOOT_STAND_HOLDS || c.stand == REBOOT_STAND_WAITS ||
-                    c.stand == REBOOT_STAND_LEAVING)
+                if (c.request_state == REBOOT_REQUEST_HOLDS_SLOT || c.request_state == REBOOT_REQUEST_WAITING ||
+                    c.request_state == REBOOT_REQUEST_LEAVING)
                         assert_int_equal(reboot_case_next(&c), NOW + 600 * USEC_PER_SEC);
                 else
                         assert_int_equal(reboot_case_next(&c), USEC_INFINITY);
@@ -138,11 +138,11 @@ static void test_stand(void **state) {
 static void test_interruptions(void **state) {
         static const struct {
                 const char *action, *phase;
-                RebootStand stand;
+                RebootRequestState stand;
         } rows[] = {
-                { "terminate", "Cordoned", REBOOT_STAND_LEAVING }, { "stop", "Drained", REBOOT_STAND_LEAVING },
-                { "none", "Cordoned", REBOOT_STAND_WAITS },        { "reboot", "Draining", REBOOT_STAND_WAITS },
-                { "terminate", "Released", REBOOT_STAND_WAITS },
+                { "terminate", "Cordoned", REBOOT_REQUEST_LEAVING }, { "stop", "Drained", REBOOT_REQUEST_LEAVING },
+                { "none", "Cordoned", REBOOT_REQUEST_WAITING },        { "reboot", "Draining", REBOOT_REQUEST_WAITING },
+                { "terminate", "Released", REBOOT_REQUEST_WAITING },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -157,7 +157,7 @@ static void test_interruptions(void **state) {
 
                 print_message("  %s, %s\n", rows[i].action, rows[i].phase);
                 assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
-                assert_int_equal(c.stand, rows[i].stand);
+                assert_int_equal(c.request_state, rows[i].stand);
                 reboot_case_done(&c);
                 kube_object_unref(&n->object);
         }
@@ -167,13 +167,13 @@ static void test_interruptions(void **state) {
 static void test_too_long(void **state) {
         static const struct {
                 const char *until;
-                RebootStand stand;
+                RebootRequestState stand;
                 bool too_long;
         } rows[] = {
-                { "2027-01-15T08:30:00Z", REBOOT_STAND_HOLDS, false },
-                { "2027-01-15T08:35:00Z", REBOOT_STAND_HOLDS, false }, /* by the clock of another leader */
-                { "2027-01-15T08:35:01Z", REBOOT_STAND_WAITS, true },
-                { "2099-01-01T00:00:00Z", REBOOT_STAND_WAITS, true },
+                { "2027-01-15T08:30:00Z", REBOOT_REQUEST_HOLDS_SLOT, false },
+                { "2027-01-15T08:35:00Z", REBOOT_REQUEST_HOLDS_SLOT, false }, /* by the clock of another leader */
+                { "2027-01-15T08:35:01Z", REBOOT_REQUEST_WAITING, true },
+                { "2099-01-01T00:00:00Z", REBOOT_REQUEST_WAITING, true },
         };
         _cleanup_(intern_pool_freep) InternPool *pool = NULL;
         (void) state;
@@ -187,7 +187,7 @@ static void test_too_long(void **state) {
 
                 print_message("  until %s\n", rows[i].until);
                 assert_return_code(reboot_case_read(n, NOW, SLOT, &c), 0);
-                assert_int_equal(c.stand, rows[i].stand);
+                assert_int_equal(c.request_state, rows[i].stand);
                 assert_int_equal(c.is_stale, rows[i].too_long);
                 assert_int_equal(c.is_too_long, rows[i].too_long);
                 reboot_case_done(&c);

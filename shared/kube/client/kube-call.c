@@ -305,7 +305,7 @@ static int call_send(KubeCall *c) {
                 .body = c->body,
                 .body_size = c->body ? strlen(c->body) : 0,
                 .lane = c->options.lane,
-                .patient = c->patient,
+                .coalesced = c->coalesced,
                 .stall_usec = c->stall_usec,
                 .answer_usec = c->verb == KUBE_VERB_WATCH ? WATCH_ANSWER_USEC : 0,
                 .max_response_bytes = c->options.max_response_bytes,
@@ -338,7 +338,7 @@ static int call_send(KubeCall *c) {
         return 0;
 }
 
-void kube_call_release(KubeCall *c) {
+void kube_call_send_held(KubeCall *c) {
         const char *authorization;
         HttpTls *tls;
         int r;
@@ -382,7 +382,7 @@ static void call_renew_body(KubeCall *c) {
         c->body = body;
 }
 
-void kube_call_on_turn(Timer *t, void *userdata) {
+void kube_call_on_admission(Timer *t, void *userdata) {
         KubeClient *client = userdata;
         KubeCall *c;
         int r;
@@ -407,8 +407,8 @@ static int call_repeat(KubeCall *c, const HttpResponse *response) {
 
         if (loop_now(c->client->env->loop) >= c->deadline_usec)
                 return 1;
-        if (unauthorized && !c->looked_again) {
-                c->looked_again = true;
+        if (unauthorized && !c->credential_refreshed) {
+                c->credential_refreshed = true;
                 c->http = http_call_free(c->http);
                 return kube_auth_rejected(c->client->auth) ? call_hold(c) : call_send(c);
         }
@@ -448,7 +448,7 @@ int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_d
                 .method = plan->method,
                 .options = plan->options,
                 .stall_usec = plan->stall_usec,
-                .patient = plan->patient,
+                .coalesced = plan->coalesced,
                 .content_type = plan->content_type,
                 .done = done,
                 .on_event = plan->on_event,

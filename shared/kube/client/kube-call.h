@@ -62,7 +62,7 @@ struct KubeCall {
         HttpMethod method;
         KubeCallOptions options; /* no zeroes any more */
         usec_t stall_usec;       /* watches */
-        bool patient;            /* watches */
+        bool coalesced;            /* watches */
         usec_t deadline_usec;    /* of everything but giving way: holding, sending, sending again */
         char *url, *body;
         const char *content_type; /* static; NULL without a body */
@@ -83,7 +83,7 @@ struct KubeCall {
         int hold_error;
         bool detached; /* nobody else will free it */
         bool in_event;
-        bool looked_again;  /* after a 401 */
+        bool credential_refreshed;  /* after a 401 */
         bool dialled_again; /* after a dead connection */
 };
 
@@ -94,7 +94,7 @@ typedef struct KubeCallPlan {
         const char *body, *content_type;
         KubeCallOptions options;
         usec_t stall_usec;
-        bool patient; /* HttpRequest.patient */
+        bool coalesced; /* HttpRequest.coalesced */
         kube_watch_event_t on_event;
         JsonOmits omits; /* of a watch's events */
         const ProtobufShape *shape; /* lists and watches: asks for protobuf; NULL: for JSON */
@@ -104,6 +104,6 @@ typedef struct KubeCallPlan {
 int kube_call_start(KubeClient *c, const KubeCallPlan *plan, StrBuf *url, kube_done_t done, void *userdata,
                     KubeCall **ret);
 /* The credential is there, or its look is over: a held call goes out. */
-void kube_call_release(KubeCall *c);
+void kube_call_send_held(KubeCall *c);
 /* Sends what gave way, as far as it may go now. */
-void kube_call_on_turn(Timer *t, void *client);
+void kube_call_on_admission(Timer *t, void *client);

@@ -51,7 +51,7 @@ int kube_client_new(Env *env, KubeAuth *auth, const char *server, const char *fi
         c->user_agent = strf("%s/%s", field_manager, env->version ? env->version : VESPER_VERSION);
         r = intern_pool_new(&c->pool);
         if (r >= 0)
-                r = timer_new(env->loop, "calls that gave way", kube_call_on_turn, c, &c->turn);
+                r = timer_new(env->loop, "calls that gave way", kube_call_on_admission, c, &c->turn);
         if (r >= 0 && (!c->server || !c->field_manager || !c->user_agent))
                 r = -ENOMEM;
         c->listener = (KubeAuthListener){ .ready = kube_client_auth_ready, .userdata = c };
@@ -109,7 +109,7 @@ void kube_client_auth_ready(void *client) {
 
         assert(c);
         LIST_FOREACH (call, &c->calls, KubeCall, calls)
-                kube_call_release(call);
+                kube_call_send_held(call);
 }
 
 /* -- warm connections ----------------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, ku
                            .list = t->kind->unread,
                            .n_list = w->without_unread ? t->kind->n_unread : 0 },
                 .shape = w->without_unread && w->protobuf ? t->kind->shape : NULL,
-                .patient = w->patient,
+                .coalesced = w->coalesced,
         };
         char timeout[16] = "";
         int r;

@@ -126,7 +126,7 @@ typedef struct KubeWatchOptions {
         bool without_unread;  /* objects come without what their kind does not read (KubeKind.unread) */
         bool protobuf;        /* as in KubeListOptions; only with without_unread. A type of event that we do not know is then
                                  "" */
-        bool patient;         /* HttpRequest.patient */
+        bool coalesced;         /* HttpRequest.coalesced */
 } KubeWatchOptions;
 
 int kube_watch(KubeClient *c, const KubeTarget *t, const KubeWatchOptions *w, kube_watch_event_t on_event, kube_done_t done,

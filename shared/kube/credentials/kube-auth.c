@@ -48,8 +48,8 @@ struct KubeAuth {
         char *authorization; /* secret */
         char *description;
         char *problem;
-        bool looked_once;
-        usec_t looked_usec; /* after a 401 */
+        bool files_checked;
+        usec_t files_checked_usec; /* after a 401 */
 
         WatchedFile ca, cert, key, token;
         usec_t checked_usec, token_read_usec;
@@ -291,7 +291,7 @@ static int load_token(KubeAuth *a, char **ret_problem) {
 
 /* -- files: asked each time ----------------------------------------------------------------------------- */
 
-static void look_at_files(KubeAuth *a, bool force) {
+static void check_files(KubeAuth *a, bool force) {
         usec_t now = loop_now(a->loop);
         char *problem = NULL;
         int r = 0;
@@ -700,7 +700,7 @@ bool kube_auth_get(KubeAuth *a, HttpTls **ret_tls, const char **ret_authorizatio
         assert(ret_authorization);
 
         if (!a->by_exec)
-                look_at_files(a, false);
+                check_files(a, false);
         else if (!a->have || loop_now(a->loop) >= a->expires_usec)
                 return false;
         *ret_tls = a->tls;
@@ -715,14 +715,14 @@ bool kube_auth_rejected(KubeAuth *a) {
         now = loop_now(a->loop);
         if (a->child)
                 return true;
-        if (a->looked_once && now < usec_add(a->looked_usec, REJECTED_USEC))
+        if (a->files_checked && now < usec_add(a->files_checked_usec, REJECTED_USEC))
                 return false;
 
-        a->looked_once = true;
-        a->looked_usec = now;
+        a->files_checked = true;
+        a->files_checked_usec = now;
         if (a->by_exec)
                 exec_start_or_retry(a);
         else
-                look_at_files(a, true);
+                check_files(a, true);
         return a->child;
 }

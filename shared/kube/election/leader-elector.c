@@ -72,8 +72,8 @@ struct LeaderElector {
         Timer *retry_timer;
         Timer *limit_timer; /* LEADING: stop_usec; RELEASING: the end of patience */
 
-        void (*release_done)(void *userdata);
-        void *release_userdata;
+        void (*step_down_done)(void *userdata);
+        void *step_down_userdata;
 };
 
 static const char *const state_table[_LEADER_STATE_MAX] = {
@@ -90,7 +90,7 @@ static const unsigned edges[_LEADER_STATE_MAX] = {
 };
 
 static void leader_try(LeaderElector *e);
-static void leader_release_get(LeaderElector *e);
+static void leader_step_down_get(LeaderElector *e);
 
 /* The only writer of the state. */
 static void leader_set_state(LeaderElector *e, LeaderState to, const char *why) {
@@ -375,33 +375,33 @@ static void leader_try(LeaderElector *e) {
 /* -- release -------------------------------------------------------------------------------------------- */
 
 /* The done callback may free the elector: last act of every caller. */
-static void leader_released(LeaderElector *e, const char *why) {
-        void (*done)(void *userdata) = e->release_done;
-        void *userdata = e->release_userdata;
+static void leader_stepped_down(LeaderElector *e, const char *why) {
+        void (*done)(void *userdata) = e->step_down_done;
+        void *userdata = e->step_down_userdata;
 
         cancel_call(e);
         timer_disarm(e->retry_timer);
         timer_disarm(e->limit_timer);
-        e->release_done = NULL;
+        e->step_down_done = NULL;
         leader_set_state(e, LEADER_RELEASED, why);
         if (done)
                 done(userdata);
 }
 
-static void on_released(const KubeReply *reply, void *userdata) {
+static void on_stepped_down(const KubeReply *reply, void *userdata) {
         LeaderElector *e = userdata;
         _cleanup_(kube_call_freep) _unused_ KubeCall *call = TAKE_PTR(e->call);
 
         if (!reply->error) {
                 (void) leader_note(e, reply->object, true);
-                leader_released(e, "given up");
+                leader_stepped_down(e, "given up");
         } else if (reply->error->http == 409)
-                leader_release_get(e);
+                leader_step_down_get(e);
         else
                 timer_arm_in(e->retry_timer, RELEASE_RETRY_USEC);
 }
 
-static int leader_release_put(LeaderElector *e) {
+static int leader_step_down_put(LeaderElector *e) {
         KubeTarget target = leader_target(e, true);
         KubeCallOptions options = leader_call_options(e);
         LeaseClaim claim = {
@@ -415,35 +415,35 @@ static int leader_release_put(LeaderElector *e) {
         if (!body)
                 return -ENOMEM;
         e->call_writes = true;
-        return kube_update(e->client, &target, body, &options, on_released, e, &e->call);
+        return kube_update(e->client, &target, body, &options, on_stepped_down, e, &e->call);
 }
 
-static void on_release_read(const KubeReply *reply, void *userdata) {
+static void on_step_down_read(const KubeReply *reply, void *userdata) {
         LeaderElector *e = userdata;
         _cleanup_(kube_call_freep) _unused_ KubeCall *call = TAKE_PTR(e->call);
 
         if (reply->error && reply->error->http == 404)
-                leader_released(e, "there is no lease");
+                leader_stepped_down(e, "there is no lease");
         else if (reply->error || leader_note(e, reply->object, false) < 0)
                 timer_arm_in(e->retry_timer, RELEASE_RETRY_USEC);
         else if (!is_mine(e))
-                leader_released(e, "not ours to give up");
-        else if (leader_release_put(e) < 0)
-                leader_released(e, "out of memory");
+                leader_stepped_down(e, "not ours to give up");
+        else if (leader_step_down_put(e) < 0)
+                leader_stepped_down(e, "out of memory");
 }
 
-static void leader_release_get(LeaderElector *e) {
-        if (leader_get(e, on_release_read) < 0)
+static void leader_step_down_get(LeaderElector *e) {
+        if (leader_get(e, on_step_down_read) < 0)
                 timer_arm_in(e->retry_timer, RELEASE_RETRY_USEC);
 }
 
-void leader_elector_release(LeaderElector *e, void (*done)(void *userdata), void *userdata) {
+void leader_elector_step_down(LeaderElector *e, void (*done)(void *userdata), void *userdata) {
         bool idle;
 
         assert(e && e->state != LEADER_RELEASING);
         idle = e->state == LEADER_IDLE || e->state == LEADER_RELEASED;
-        e->release_done = done;
-        e->release_userdata = userdata;
+        e->step_down_done = done;
+        e->step_down_userdata = userdata;
 
         /* A renewal still under way cannot undo this: what it carries is an older resourceVersion than the
          * release. */
@@ -453,7 +453,7 @@ void leader_elector_release(LeaderElector *e, void (*done)(void *userdata), void
         timer_disarm(e->retry_timer);
         timer_arm_in(e->limit_timer, idle ? 0 : RELEASE_LIMIT_USEC);
         if (!idle)
-                leader_release_get(e);
+                leader_step_down_get(e);
 }
 
 /* -- timers --------------------------------------------------------------------------------------------- */
@@ -463,7 +463,7 @@ static void on_retry(Timer *t, void *userdata) {
 
         assert(!e->call);
         if (e->state == LEADER_RELEASING)
-                leader_release_get(e);
+                leader_step_down_get(e);
         else
                 leader_try(e);
 }
@@ -472,7 +472,7 @@ static void on_limit(Timer *t, void *userdata) {
         LeaderElector *e = userdata;
 
         if (e->state == LEADER_RELEASING) {
-                leader_released(e, "time is up");
+                leader_stepped_down(e, "time is up");
                 return;
         }
         cancel_call(e);

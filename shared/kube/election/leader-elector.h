@@ -43,5 +43,5 @@ HttpGuard leader_elector_guard(LeaderElector *e);
 /* Only after guarded work ended: gives the Lease up (holder "", duration 1) so that the next one need not wait; `done` is
  * called from the loop in any case within 2 s, and may free the elector. The guard says no at once; on_stopped is not called;
  * the elector stands for election no more. Not while a release is under way. */
-void leader_elector_release(LeaderElector *e, void (*done)(void *userdata), void *userdata);
+void leader_elector_step_down(LeaderElector *e, void (*done)(void *userdata), void *userdata);
 const char *leader_elector_holder(const LeaderElector *e); /* last seen; "" if none */

@@ -87,7 +87,7 @@ struct Informer {
         InformerState state;
         Health health;
         bool synced;
-        bool patient;
+        bool coalesced;
         bool json_only;         /* protobuf came, and could not be read */
         char *resource_version; /* where the next watch begins */
         uint64_t undecodable;
@@ -670,7 +670,7 @@ static void informer_watch(Informer *i, const char *why) {
                 .stall_usec = i->stall_usec,
                 .without_unread = true,
                 .protobuf = !i->json_only,
-                .patient = i->patient,
+                .coalesced = i->coalesced,
         };
         int r;
 
@@ -716,7 +716,7 @@ static int copy_options(Informer *i, const InformerOptions *o) {
         if (!o)
                 return 0;
 
-        i->patient = o->patient;
+        i->coalesced = o->coalesced;
         r = free_and_strdup(&i->ns, o->ns);
         if (r >= 0)
                 r = free_and_strdup(&i->label_selector, o->label_selector);

@@ -47,7 +47,7 @@ typedef struct InformerOptions {
         unsigned page_size;         /* 0: 500 */
         usec_t stall_usec;          /* 0: 150 s */
         usec_t watch_timeout_usec;  /* asked of the server, jittered; 0: 8 min */
-        bool patient;               /* it changes all the time: see http_transport_hurry() */
+        bool coalesced;               /* it changes all the time: see http_transport_set_immediate() */
 } InformerOptions;
 
 /* Begins at once; the first callback comes from the loop. Strings are copied. */

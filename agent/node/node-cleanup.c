@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-release.h"
+#include "node-cleanup.h"
 
 #include "loop.h"
 #include "marks.h"
@@ -9,11 +9,11 @@
 #define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
 #define RETRY_USEC (200 * USEC_PER_MSEC)
 
-struct NodeRelease {
+struct NodeCleanup {
         KubeClient *client;
         Loop *loop;
         char *node;
-        node_released_t done;
+        node_cleanup_done_t done;
         void *userdata;
         KubeCall *call;
         Timer *deadline, *retry;
@@ -22,9 +22,9 @@ struct NodeRelease {
         char *message;
 };
 
-static void read_node(NodeRelease *r);
+static void read_node(NodeCleanup *r);
 
-NodeRelease *node_release_free(NodeRelease *r) {
+NodeCleanup *node_cleanup_free(NodeCleanup *r) {
         if (!r)
                 return NULL;
         kube_call_free(r->call);
@@ -36,8 +36,8 @@ NodeRelease *node_release_free(NodeRelease *r) {
 }
 
 /* The last act of every caller. */
-static void finish(NodeRelease *r, int error) {
-        NodeReleased result = { .found = r->found,
+static void finish(NodeCleanup *r, int error) {
+        NodeCleanupResult result = { .found = r->found,
                                 .uncordoned = r->uncordoned,
                                 .error = error,
                                 .message = error < 0 ? r->message : NULL };
@@ -48,7 +48,7 @@ static void finish(NodeRelease *r, int error) {
 }
 
 /* What the server did not do it may do in a moment. */
-static void try_again(NodeRelease *r, int error, const char *message) {
+static void try_again(NodeCleanup *r, int error, const char *message) {
         r->error = error;
         (void) free_and_strdup(&r->message, message);
         timer_arm(r->retry, usec_add(loop_now(r->loop), RETRY_USEC));
@@ -59,14 +59,14 @@ static void on_retry(Timer *t, void *userdata) {
 }
 
 static void on_deadline(Timer *t, void *userdata) {
-        NodeRelease *r = userdata;
+        NodeCleanup *r = userdata;
 
         r->call = kube_call_free(r->call);
         finish(r, r->error < 0 ? r->error : -ETIMEDOUT);
 }
 
 /* True: failed, and dealt with; the caller is to return. */
-static bool has_failed(NodeRelease *r, const KubeReply *reply) {
+static bool has_failed(NodeCleanup *r, const KubeReply *reply) {
         const ApiError *e = reply->error;
 
         if (!e)
@@ -82,7 +82,7 @@ static bool has_failed(NodeRelease *r, const KubeReply *reply) {
 }
 
 static void on_patched(const KubeReply *reply, void *userdata) {
-        NodeRelease *r = userdata;
+        NodeCleanup *r = userdata;
 
         r->call = kube_call_free(r->call);
         if (has_failed(r, reply))
@@ -91,7 +91,7 @@ static void on_patched(const KubeReply *reply, void *userdata) {
         read_node(r); /* until nothing is left */
 }
 
-static int patch(NodeRelease *r, KubePatchType type, const char *subresource, const char *body) {
+static int patch(NodeCleanup *r, KubePatchType type, const char *subresource, const char *body) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = r->node, .subresource = subresource };
         const KubeCallOptions options = { .timeout_usec = CALL_TIMEOUT_USEC };
 
@@ -101,7 +101,7 @@ static int patch(NodeRelease *r, KubePatchType type, const char *subresource, co
 }
 
 /* 1: a patch is under way; 0: nothing of ours is left. */
-static int take_off(NodeRelease *r, const KubeNode *n) {
+static int take_off(NodeCleanup *r, const KubeNode *n) {
         _cleanup_free_ char *body = NULL;
         int k;
 
@@ -123,7 +123,7 @@ static int take_off(NodeRelease *r, const KubeNode *n) {
 }
 
 static void on_read(const KubeReply *reply, void *userdata) {
-        NodeRelease *r = userdata;
+        NodeCleanup *r = userdata;
         KubeObject *o = NULL;
         int k;
 
@@ -143,7 +143,7 @@ static void on_read(const KubeReply *reply, void *userdata) {
                 finish(r, 0);
 }
 
-static void read_node(NodeRelease *r) {
+static void read_node(NodeCleanup *r) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = r->node };
         const KubeCallOptions options = { .timeout_usec = CALL_TIMEOUT_USEC };
         int k;
@@ -153,13 +153,13 @@ static void read_node(NodeRelease *r) {
                 try_again(r, k, NULL);
 }
 
-int node_release_new(KubeClient *c, const char *node, usec_t timeout_usec, node_released_t done,
-                     void *userdata, NodeRelease **ret) {
-        _cleanup_(node_release_freep) NodeRelease *r = NULL;
+int node_cleanup_new(KubeClient *c, const char *node, usec_t timeout_usec, node_cleanup_done_t done,
+                     void *userdata, NodeCleanup **ret) {
+        _cleanup_(node_cleanup_freep) NodeCleanup *r = NULL;
         int k;
 
         assert(c && node && done && ret);
-        r = new0(NodeRelease, 1);
+        r = new0(NodeCleanup, 1);
         if (!r)
                 return -ENOMEM;
         r->client = c;
@@ -169,9 +169,9 @@ int node_release_new(KubeClient *c, const char *node, usec_t timeout_usec, node_
         r->node = strdup(node);
         if (!r->node)
                 return -ENOMEM;
-        k = timer_new(r->loop, "node-release-deadline", on_deadline, r, &r->deadline);
+        k = timer_new(r->loop, "node-cleanup-deadline", on_deadline, r, &r->deadline);
         if (k >= 0)
-                k = timer_new(r->loop, "node-release-retry", on_retry, r, &r->retry);
+                k = timer_new(r->loop, "node-cleanup-retry", on_retry, r, &r->retry);
         if (k < 0)
                 return k;
         timer_arm(r->deadline, usec_add(loop_now(r->loop), timeout_usec));

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kube-rig.h"
-#include "node-release.h"
+#include "node-cleanup.h"
 
 #define TIMEOUT_USEC (15 * USEC_PER_SEC)
 #define NODE(version, meta, spec, conditions) \
@@ -22,13 +22,13 @@
 
 typedef struct Bench {
         Rig *rig;
-        NodeRelease *release;
+        NodeCleanup *release;
         unsigned n_done;
-        NodeReleased result;
+        NodeCleanupResult result;
         char *message;
 } Bench;
 
-static void on_done(const NodeReleased *result, void *userdata) {
+static void on_done(const NodeCleanupResult *result, void *userdata) {
         Bench *b = userdata;
 
         b->n_done++;
@@ -40,13 +40,13 @@ static void on_done(const NodeReleased *result, void *userdata) {
 /* The answers are in place; lets it come to its end. */
 static void run(Bench *b) {
         assert_return_code(
-                node_release_new(b->rig->host->client, "n1", TIMEOUT_USEC, on_done, b, &b->release), 0);
+                node_cleanup_new(b->rig->host->client, "n1", TIMEOUT_USEC, on_done, b, &b->release), 0);
         rig_run_for(b->rig, 2 * TIMEOUT_USEC);
         assert_int_equal(b->n_done, 1);
 }
 
 static void bench_done(Bench *b) {
-        node_release_free(b->release);
+        node_cleanup_free(b->release);
         free(b->message);
         rig_free(b->rig);
 }
@@ -161,7 +161,7 @@ static void test_silence(void **state) {
         for (int i = 0; i < 10; i++)
                 rig_silence(b.rig);
         assert_return_code(
-                node_release_new(b.rig->host->client, "n1", TIMEOUT_USEC, on_done, &b, &b.release), 0);
+                node_cleanup_new(b.rig->host->client, "n1", TIMEOUT_USEC, on_done, &b, &b.release), 0);
         rig_run_until(b.rig->time, begin + TIMEOUT_USEC - 1);
         assert_int_equal(b.n_done, 0);
         rig_run_until(b.rig->time, begin + TIMEOUT_USEC);
@@ -197,5 +197,5 @@ int main(void) {
                 cmocka_unit_test(test_silence),
                 cmocka_unit_test(test_unwell),
         };
-        return cmocka_run_group_tests_name("node-release", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("node-cleanup", tests, NULL, NULL);
 }
