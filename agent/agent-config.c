@@ -141,7 +141,7 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment) {
 
         if (disabled && strcasecmp(disabled, "true") == 0 && c->metadata_source != METADATA_SOURCE_NONE) {
                 log_notice(l,
-                           "AWS_EC2_METADATA_DISABLED=true is in the environment: no notice is looked for.");
+                           "AWS_EC2_METADATA_DISABLED=true is set in the environment: the metadata service is not polled for notices.");
                 c->metadata_source = METADATA_SOURCE_NONE;
         }
         if (!c->metadata_endpoint) {

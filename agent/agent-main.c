@@ -225,7 +225,7 @@ static int read_boot_id(Process *p) {
                         *to++ = *from;
         *to = 0;
         if (strlen(text) != 32)
-                return log_error_errno(p->log, EBADMSG, "What stands in %s is no boot id: %m", where);
+                return log_error_errno(p->log, EBADMSG, "%s does not contain a boot id: %m", where);
         p->boot_id = TAKE_PTR(text);
         return 0;
 }
@@ -238,15 +238,15 @@ static void open_optional(Process *p) {
         r = state_store_new_directory(p->config.runtime_directory, &env->state);
         if (r < 0)
                 log_warning_errno(p->log, r,
-                                  "Failed to open RuntimeDirectory=%s, going on without: %m. After a crash the "
+                                  "Failed to open RuntimeDirectory=%s, continuing without it: %m. After a crash the "
                                   "agent knows only what the Node's annotation says.",
                                   p->config.runtime_directory);
         r = netlink_new(env->loop, &env->netlink);
         if (r < 0)
-                log_warning_errno(p->log, r, "Failed to watch links and routes, going on without: %m");
+                log_warning_errno(p->log, r, "Failed to watch network links and routes, continuing without it: %m");
         r = bus_new_system(env->loop, &env->bus);
         if (r < 0)
-                log_debug_errno(p->log, r, "No system bus, going on without: %m");
+                log_debug_errno(p->log, r, "Failed to connect to the system bus, continuing without it: %m");
 }
 
 static void open_store(Process *p) {
@@ -258,7 +258,7 @@ static void open_store(Process *p) {
         r = fd_store_init(&p->fds);
         if (r < 0)
                 log_warning_errno(p->log, r,
-                                  "Failed to take what the service manager kept for us, ignoring: %m");
+                                  "Failed to take back the file descriptors that the service manager kept, ignoring: %m");
         env->store_fd = fd_store_put;
         env->take_stored_fd = fd_store_take;
         env->forget_fd = fd_store_forget;
@@ -412,7 +412,7 @@ static int process_run(Process *p) {
                 return log_error_errno(p->log, r, "Failed to start the agent: %m");
         r = make_reload(p);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to get ready for reloads: %m");
+                return log_error_errno(p->log, r, "Failed to set up reloading of the configuration: %m");
         /* Said now: a boot must not wait for an API server. What it waits for stands in its status, and in
          * the log when it is over. */
         daemon_notify("READY=1\nSTATUS=Waiting for the API server", NULL);
@@ -426,13 +426,13 @@ static void on_cleanup_done(const NodeCleanupResult *result, void *userdata) {
         Process *p = userdata;
 
         if (result->error < 0)
-                log_error_errno(p->log, result->error, "Failed to take our marks off node %s: %m%s%s",
+                log_error_errno(p->log, result->error, "Failed to remove vesper's marks from node %s: %m%s%s",
                                 p->config.node_name, result->message ? ": " : "", strempty(result->message));
         else
                 printf("Node %s: %s\n", p->config.node_name,
                        !result->found       ? "nothing of vesper-agent is there."
-                       : result->uncordoned ? "our marks are off, and it is schedulable."
-                                            : "our marks are off.");
+                       : result->uncordoned ? "vesper's marks were removed, and it is schedulable."
+                                            : "vesper's marks were removed.");
         loop_exit(p->kube.env.loop, result->error);
 }
 
@@ -453,7 +453,7 @@ static int process_cleanup(Process *p) {
         r = node_cleanup_new(p->kube.client, p->config.node_name, RELEASE_TIMEOUT_USEC, on_cleanup_done, p,
                              &release);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to start taking our marks off node %s: %m",
+                return log_error_errno(p->log, r, "Failed to begin to remove vesper's marks from node %s: %m",
                                        p->config.node_name);
         return loop_run(p->kube.env.loop);
 }
@@ -472,7 +472,7 @@ static int process_check(Process *p) {
         r = check_run(&p->kube.env, &p->config, p->kube.kubeconfig, p->kube.client, p->kube.auth, kube_error,
                       &table);
         if (r < 0) {
-                log_error_errno(p->log, r, "Failed to check: %m");
+                log_error_errno(p->log, r, "Failed to run the checks: %m");
                 return EXIT_FAILURE;
         }
         check_print(&table, stdout);

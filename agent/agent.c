@@ -164,7 +164,7 @@ static void act_on_notice(Agent *a, const Notice *n, usec_t answered_usec) {
         r = begin(a, n, answered_usec);
         if (r < 0)
                 log_error_errno(a->env->log, r,
-                                "Failed to act upon notice %s, trying again at the next look: %m", n->id);
+                                "Failed to act upon notice %s, retrying at the next poll of its source: %m", n->id);
 }
 
 static bool intent_is_over(const Intent *i, void *userdata) {
@@ -321,7 +321,7 @@ static void resume(Agent *a, const KubeNode *node) {
         if (!a->resume_waits)
                 by_hand_start(a->by_hand, by_hand_before(&found));
         if (r < 0)
-                log_error_errno(a->env->log, r, "Failed to go on with what was under way on node %s: %m",
+                log_error_errno(a->env->log, r, "Failed to resume the drain that was under way on node %s: %m",
                                 a->config->node_name);
 }
 
@@ -382,7 +382,7 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
         else
                 log_event(a->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
                           LOG_FIELDS({ "NODE", a->config->node_name }),
-                          "%s. Trying again; what is known stays in use.", why);
+                          "%s. Retrying; the notice that is known stays in use.", why);
 }
 
 static void on_pod(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
@@ -401,7 +401,7 @@ static void on_pods_synced(Informer *i, void *userdata) {
 static void on_link(void *userdata) {
         Agent *a = userdata;
 
-        log_debug(a->env->log, "Links or routes changed: trying again what waits");
+        log_debug(a->env->log, "Links or routes changed: retrying what waits");
         if (a->source)
                 a->source->ops->kick(a->source);
         reflex_kick(a->reflex);
@@ -750,7 +750,7 @@ static void start_servers(Agent *a) {
 
                 if (r < 0)
                         log_error_errno(a->env->log, r,
-                                        "Failed to listen on %s for %s, going on without: %m",
+                                        "Failed to listen on %s for %s, continuing without it: %m",
                                         servers[i].listen, servers[i].what);
         }
 }

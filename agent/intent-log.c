@@ -187,7 +187,7 @@ static void intent_log_read(IntentLog *l) {
                 l->unknown = true;
                 log_warning_errno(
                         l->env->log, r,
-                        "The intent log cannot be read, going on without it: %m. What was under way is "
+                        "The intent log cannot be read, continuing without it: %m. What was under way is "
                         "taken from the Node's annotation; a notice that a person overruled may be acted upon "
                         "again.");
                 return;
@@ -265,7 +265,7 @@ void intent_log_note(IntentLog *l, const Notice *n, IntentPhase phase, usec_t si
         int r = keep(l, n, phase, since_usec);
 
         if (r < 0)
-                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, going on: %m",
+                log_warning_errno(l->env->log, r, "Failed to note notice %s in the intent log, continuing: %m",
                                   n->id);
         else
                 intent_log_write(l);

@@ -168,7 +168,7 @@ static void on_patched(const KubeReply *reply, void *userdata) {
         mend_request(r, server_clock(r, reply));
         r->call = kube_call_free(r->call);
         if (reply->error)
-                log_debug(r->env->log, "Failed to write the request for a reboot, trying again: %s",
+                log_debug(r->env->log, "Failed to write the request for a reboot, retrying: %s",
                           reply->error->message);
         timer_arm_in(r->retry, RETRY_USEC); /* the informer brings what became of it */
 }

@@ -291,7 +291,7 @@ static void reflex_start_drain(Reflex *r) {
         if (r->drain || !informer_synced(r->c.pods))
                 return;
         if (node_drain_new(r->c.client, r->c.evictor, &options, &handler, &r->drain) < 0) {
-                log_error(r->c.env->log, "Failed to begin the drain of node %s, trying again: out of memory",
+                log_error(r->c.env->log, "Failed to begin the drain of node %s, retrying: out of memory",
                           r->c.config->node_name);
                 timer_arm_in(r->timer, USEC_PER_SEC);
                 return;
@@ -461,7 +461,7 @@ int reflex_resume(Reflex *r, const Notice *n, IntentPhase phase, usec_t since_us
         w = reflex_wish(r);
         k = node_report_resume(r->report, &w);
         if (k < 0)
-                log_warning_errno(r->c.env->log, k, "Failed to report on node %s, ignoring: %m",
+                log_warning_errno(r->c.env->log, k, "Failed to write the state of the drain to node %s, ignoring: %m",
                                   r->c.config->node_name);
         if (phase == INTENT_CORDONED)
                 reflex_enter_draining(r);
@@ -648,7 +648,7 @@ static void on_undone(NodeReport *report, bool uncordoned, void *userdata) {
         Reflex *r = userdata;
 
         node_voice_undone(r->c.voice, uncordoned);
-        reflex_set_state(r, REFLEX_IDLE, "our marks are off");
+        reflex_set_state(r, REFLEX_IDLE, "vesper's marks were removed");
         node_voice_set_notice(r->c.voice, NULL);
         node_voice_set_status(r->c.voice, 0);
         r->notice = notice_free(r->notice);

@@ -13,7 +13,7 @@
  *                        +--let go, or not in time--> DRAINED --the machine goes down--> ENDING
  *
  *      any before ENDING --withdrawn and nothing else stands, or a person un-cordoned--> CANCELLED
- *      CANCELLED --our marks are off--> IDLE
+ *      CANCELLED --vesper's marks are off--> IDLE
  *      ENDING --the shutdown was cancelled--> DRAINED
  *
  * After a restart it begins in the state in which it was left. A drain whose time is up before the node is

@@ -57,7 +57,7 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
         if (!boot_id_equal(marked, boot_id)) {
                 ret->act = RESUME_UNDO;
                 ret->why =
-                        marked ? "the machine was started anew since" : "it cannot be read what they are of";
+                        marked ? "the machine has booted since" : "it cannot be read what they are of";
                 return 0;
         }
 

@@ -63,7 +63,7 @@ static void begin_leading(Coordinator *c) {
                 return;
         r = leading_new(&o, &c->leading);
         if (r < 0) {
-                log_error_errno(c->env->log, r, "Failed to begin to lead, trying again: %m");
+                log_error_errno(c->env->log, r, "Failed to start leading, retrying: %m");
                 timer_arm_in(c->begin_timer, BEGIN_AGAIN_USEC);
                 return;
         }
@@ -98,7 +98,7 @@ static void on_stopped(const char *why, void *userdata) {
 
         log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_LEASE_LOST,
                   LOG_FIELDS({ "IDENTITY", c->identity }, { "REASON", why }),
-                  "Not leading any more: %s. What was under way is dropped; the next leader goes on with it",
+                  "Not leading any more: %s. Removals under way are dropped; the next leader continues them",
                   why);
         end_leading(c);
         tell(c, "STATUS=Standing by");
@@ -164,11 +164,11 @@ static void on_health(bool connected, const char *why, void *userdata) {
 
         if (connected)
                 log_event(c->env->log, LOG_LEVEL_NOTICE, MESSAGE_API_BACK, NULL, 0,
-                          "Every watch at the API server stands");
+                          "Every watch of the API server is connected");
         else
                 log_event(c->env->log, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
                           LOG_FIELDS({ "REASON", why }),
-                          "A watch at the API server is down, trying again: %s", why);
+                          "A watch of the API server is disconnected, retrying: %s", why);
         if (c->leading)
                 leading_view_health(c->leading, connected);
 }

@@ -76,14 +76,14 @@ static void on_requeue(const char *node, usec_t at_usec, void *userdata);
 
 /* What is not noted now would never be looked at: the next process looks at everything. */
 static void start_anew(Leading *l, int error) {
-        log_error(l->env->log, "Exiting, to be started again");
+        log_error(l->env->log, "Exiting, to be restarted by the service manager");
         loop_exit(l->env->loop, error);
 }
 
 static void on_lost(void *userdata) {
         Leading *l = userdata;
 
-        log_error(l->env->log, "Failed to note what is to be looked at: out of memory");
+        log_error(l->env->log, "Failed to queue an object to be reconciled: out of memory");
         start_anew(l, -ENOMEM);
 }
 
@@ -135,7 +135,7 @@ static void set_allowed(Leading *l, const KubePdb *p) {
 static void tell_of_invalid_pdb(Leading *l, const KubePdb *p) {
         EventObject o = event_object(&p->object);
 
-        log_warning(l->env->log, "PodDisruptionBudget %s/%s cannot be understood: %s", p->object.meta.ns,
+        log_warning(l->env->log, "PodDisruptionBudget %s/%s is invalid: %s", p->object.meta.ns,
                     p->object.meta.name, p->object.invalid);
         event_record(
                 l->o.recorder, &o, EVENT_WARNING, "Invalid",
@@ -531,7 +531,7 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
                 return; /* not ours, or done */
         r = removal_new(l, n, &x);
         if (r < 0) {
-                log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, trying again: %m",
+                log_error_errno(l->env->log, r, "Failed to begin the removal of node %s, retrying: %m",
                                 name);
                 (void) work_queue_retry(l->queue, key);
                 return;
@@ -583,10 +583,10 @@ static void tell_of_invalid_claim(Leading *l, const KubeNodeClaim *claim) {
 
         if (!claim->object.invalid || !claim_invalid_condition(claim, &c) || condition_is_said(&claim->object, &c))
                 return;
-        log_warning(l->env->log, "NodeClaim %s cannot be understood: %s", claim->object.meta.name,
+        log_warning(l->env->log, "NodeClaim %s is invalid: %s", claim->object.meta.name,
                     claim->object.invalid);
         event_record(l->o.recorder, &o, EVENT_WARNING, CLAIM_INVALID,
-                     "%s. Its node is looked after all the same; a terminationGracePeriod that cannot be "
+                     "%s. Its node is managed all the same; a terminationGracePeriod that cannot be "
                      "read ends no "
                      "wait",
                      claim->object.invalid);

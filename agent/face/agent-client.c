@@ -116,7 +116,7 @@ static void on_machine(const BusReply *reply, void *userdata) {
                 timer_arm_in(c->timer, LOOK_USEC);
                 return;
         }
-        log_error(c->env->log, "The agent of this machine does not %s: %s. See systemctl status vesper-agent.%s",
+        log_error(c->env->log, "The agent of this machine cannot %s: %s. See systemctl status vesper-agent.%s",
                   c->request->what, strempty(c->trouble),
                   c->taken || !c->request->state ? c->request->left : "");
         agent_client_finish(c, -ETIMEDOUT);
@@ -144,7 +144,7 @@ static void on_failure(AgentClient *c, const BusReply *reply) {
                                                          : strerror(-reply->error);
 
         if (remedy) {
-                log_error(c->env->log, "The agent of this machine does not %s: %s.%s", c->request->what, why, remedy);
+                log_error(c->env->log, "The agent of this machine cannot %s: %s.%s", c->request->what, why, remedy);
                 agent_client_finish(c, reply->error);
                 return;
         }
@@ -181,7 +181,7 @@ static void agent_client_judge(AgentClient *c, char *const *values, const char *
         if (streq(state, "None")) {
                 log_error(c->env->log, "%s: %s. See journalctl -u vesper-agent.", c->request->undone,
                           !isempty(reason) ? reason
-                                           : "the agent was started anew, and what it had been asked for ended with that");
+                                           : "the agent was restarted, which ended the request");
                 agent_client_finish(c, -ECANCELED);
                 return;
         }

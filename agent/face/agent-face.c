@@ -172,7 +172,7 @@ int agent_face_new(Env *env, const Reflex *reflex, const Reboot *reboot, ByHand 
                 if (r < 0)
                         log_warning_errno(env->log, r,
                                           "Failed to be on D-Bus as " AGENT_BUS_NAME
-                                          ", going on without: %m");
+                                          ", continuing without it: %m");
         }
         *ret = TAKE_PTR(f);
         return 0;

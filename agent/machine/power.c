@@ -178,7 +178,7 @@ static void store(Power *p) {
         if (r < 0)
                 log_warning_errno(p->env->log, r,
                                   "Failed to put the shutdown inhibitor into the service manager's store, "
-                                  "going on: %m. A "
+                                  "continuing: %m. A "
                                   "crash of the agent would let a shutdown through.");
 }
 
@@ -204,7 +204,7 @@ static void on_inhibit(Power *p, const BusReply *reply) {
         if (fd < 0) {
                 if (!p->refusal_said)
                         log_event(p->env->log, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_NOT_INHIBITED, NULL, 0,
-                                  "Failed to inhibit shutdowns at logind, trying again: %s. Until then only "
+                                  "Failed to take a shutdown inhibitor from logind, retrying: %s. Until then only "
                                   "the ordered stop "
                                   "of units leaves time to drain.",
                                   isempty(reply->error_name)
@@ -419,7 +419,7 @@ static void on_prepare(int error, const char *value, void *userdata) {
                 ask_limits(p);
         } else if (error < 0)
                 log_warning_errno(p->env->log, error,
-                                  "Failed to hear of shutdowns from logind, going on without: %m");
+                                  "Failed to subscribe to shutdown signals of logind, continuing without them: %m");
         else if (streq(value, "true")) {
                 p->preparing = true;
                 set_state(p, POWER_ENDS);
@@ -497,7 +497,7 @@ void power_start(Power *p) {
                                            on_prepare, p, &p->signal);
         if (r < 0)
                 log_warning_errno(p->env->log, r,
-                                  "Failed to hear of shutdowns from logind, going on without: %m");
+                                  "Failed to subscribe to shutdown signals of logind, continuing without them: %m");
         power_query(p);
         ask_limits(p);
 }

@@ -320,7 +320,7 @@ static void send(NodeReport *r, ReportWrite write, KubePatchType type, const cha
         else if (body)
                 k = kube_patch(r->client, &target, type, body, &options, on_reply, r, &r->call);
         if (k < 0) {
-                log_debug_errno(r->env->log, k, "Failed to send a report on node %s, trying again: %m",
+                log_debug_errno(r->env->log, k, "Failed to send a report on node %s, retrying: %m",
                                 r->node);
                 r->retry_usec = usec_add(loop_now(r->env->loop), RETRY_BASE_USEC);
                 timer_arm_earlier(r->timer, r->retry_usec);

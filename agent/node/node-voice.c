@@ -154,17 +154,17 @@ void node_voice_ready(NodeVoice *v) {
 void node_voice_api_lost(NodeVoice *v, const ApiError *e) {
         if (e->http == 401 || e->http == 403)
                 say(v, LOG_LEVEL_ERROR, MESSAGE_API_UNREACHABLE,
-                    "The API server does not let this agent mark node %s, trying again: %s (HTTP %u). "
+                    "The API server does not let this agent mark node %s, retrying: %s (HTTP %u). "
                     "Kubeconfig= must be the "
                     "credential of this very node (user system:node:%s in group system:nodes).",
                     v->node, e->message, e->http, v->node);
         else if (e->http > 0)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server refused to mark node %s, trying again: %s (HTTP %u).", v->node, e->message,
+                    "The API server refused to mark node %s, retrying: %s (HTTP %u).", v->node, e->message,
                     e->http);
         else
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-                    "The API server does not answer, trying again: %s. What can be done without it goes on.",
+                    "The API server does not answer, retrying: %s. What does not need it continues.",
                     e->message);
 }
 
@@ -221,7 +221,7 @@ void node_voice_notice_took_over(NodeVoice *v) {
                      action_of(v->notice), v->deadline[0] ? v->deadline : "a time not said");
 
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN,
-            "%s Node %s is being taken out of service already: going on for this notice, by its time.",
+            "%s Node %s is already being drained; the drain continues with the deadline of this notice.",
             strempty(text), v->node);
         tell_node(v, EVENT_WARNING, event_of(v->notice), text);
 }
@@ -243,7 +243,7 @@ void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
 
 void node_voice_resumed(NodeVoice *v) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED,
-            "Node %s is being taken out of service since before this start: going on "
+            "Node %s is being taken out of service since before this start: continuing "
             "where it was left (%s).",
             v->node, v->phase);
 }

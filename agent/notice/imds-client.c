@@ -170,7 +170,7 @@ static void on_token(const HttpResponse *response, void *userdata) {
 
         if (r < 0 && c->token && loop_now(c->env->loop) < c->expire_usec) {
                 log_debug(c->env->log,
-                          "The metadata session is not renewed yet, going on with the old one: %s",
+                          "The metadata session is not renewed yet, continuing with the old one: %s",
                           strempty(why));
                 c->renew_usec = usec_add(loop_now(c->env->loop), RENEWAL_RETRY_USEC);
                 r = 0;

@@ -128,7 +128,7 @@ static void index_move(ClusterView *v, Index *i, const char *old_outer, KubeObje
                 r = index_put(i, new_outer, new);
         if (r >= 0)
                 return;
-        log_error_errno(v->env->log, r, "Failed to keep the view of the cluster, exiting to read it anew: %m");
+        log_error_errno(v->env->log, r, "Failed to update the view of the cluster, exiting so that the next start lists anew: %m");
         loop_exit(v->env->loop, r);
 }
 

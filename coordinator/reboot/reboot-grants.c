@@ -252,7 +252,7 @@ void reboot_grants_count(const RebootGrants *g, size_t *ret_held, size_t *ret_wa
 
 static void proof_failed(RebootGrants *g, int error) {
         log_debug_errno(g->log, error,
-                        "Failed to list the nodes before the first grant of a reboot, trying again: %m");
+                        "Failed to list the nodes before the first grant of a reboot, retrying: %m");
         g->proof = PROOF_NONE;
         (void) work_queue_retry(g->queue, REBOOT_GRANTS_KEY);
 }

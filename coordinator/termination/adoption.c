@@ -374,7 +374,7 @@ static void delete_if_interrupted(Adoption *a, const KubeNode *n, const KubeNode
         }
         if (object_writes_delete(a->writes, &w, m->uid, NULL) > 0)
                 log_info(a->context->env->log,
-                         "The machine of node %s is announced to end: deleting its NodeClaim %s",
+                         "A notice announces the end of the machine of node %s: deleting its NodeClaim %s",
                          n->object.meta.name, m->name);
 }
 

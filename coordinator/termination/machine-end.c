@@ -218,7 +218,7 @@ static void note_missing(MachineEnd *m) {
                                                                                 : MACHINE_UNKNOWN;
         if (m->state == MACHINE_MISSING)
                 set_problem(m, "MachineMissing",
-                            "The cloud does not find this machine, but its Node is Ready: it is looked for again "
+                            "The cloud does not find this machine, but its Node is Ready: the cloud is asked for it again "
                             "until one of the two changes");
 }
 
@@ -231,7 +231,7 @@ static void note_not_found(MachineEnd *m) {
         m->state = MACHINE_UNKNOWN;
         set_problem(m, "CloudUnknown",
                     "The cloud does not find this machine; in its first 10 minutes that may be because it is new: it "
-                    "is looked for again");
+                    "is asked for again");
 }
 
 static void note_state(MachineEnd *m, const CloudResult *result) {
@@ -393,7 +393,7 @@ static void on_terminated(const CloudResult *result, void *userdata) {
 
         set_problem(m, outcome_reason(result->outcome),
                     m->proof_expired ? "The way to the cloud took too long for what was last seen of the node: "
-                                   "it is looked at again"
+                                   "the cloud is asked again"
                                  : result->message);
         if (result->outcome == CLOUD_OK)
                 note_accepted(m, result);

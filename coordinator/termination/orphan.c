@@ -248,7 +248,7 @@ static void finish(Orphan *x, const KubeNodeClaim *claim, const char *why) {
 
         log_event(o->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODECLAIM", name }, { "PROVIDER_ID", claim->provider_id }),
-                  "NodeClaim %s has no Node, and %s: its finalizer goes", name, why);
+                  "NodeClaim %s has no Node, and %s: removing its finalizer", name, why);
         release_claim(o->release, claim, x->key);
 }
 

@@ -157,7 +157,7 @@ static void on_listed(const KubeReply *reply, void *userdata) {
                                             NULL);
         s->call = kube_call_free(s->call);
         if (r < 0) {
-                log_debug_errno(s->env->log, r, "Failed to list the pods of node %s, trying again: %m",
+                log_debug_errno(s->env->log, r, "Failed to list the pods of node %s, retrying: %m",
                                 s->node);
                 forget_claims(s);
                 try_again(s);

@@ -84,7 +84,7 @@ static const char *no_deadline_of(const KubeNodeClaim *claim) {
         if (claim && claim->termination_grace_usec != USEC_INFINITY)
                 return NULL;
         return claim && claim->object.invalid
-                       ? " Its NodeClaim cannot be understood, as its condition Invalid says, so no "
+                       ? " Its NodeClaim is invalid, as its condition Invalid says, so no "
                          "deadline is "
                          "known: the node waits for as long as it takes"
                        : " No terminationGracePeriod is set: the node waits for as long as it takes";
@@ -124,7 +124,7 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
         log_event(
                 r->log, LOG_LEVEL_NOTICE, MESSAGE_TERMINATION_PHASE_CHANGED,
                 LOG_FIELDS({ "NODE", r->node }, { "DEADLINE", when }),
-                "Node %s goes at %s whatever is left, by %s; pods that need longer are deleted before that",
+                "Node %s has a deadline, %s, set by %s: its machine is ended then; pods whose grace period ends later are deleted before it",
                 r->node, when, why);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationDeadline",
                      "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted "
@@ -372,7 +372,7 @@ void termination_report_rate_limited(TerminationReport *r) {
         if (r->rate_told)
                 return;
         r->rate_told = true;
-        log_info(r->log, "Node %s waits its turn: 60 terminations a minute beyond a burst of 200", r->node);
+        log_info(r->log, "Node %s waits for the rate limit of terminations: 60 a minute beyond a burst of 200", r->node);
 }
 
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {
@@ -396,6 +396,6 @@ void termination_report_finished(TerminationReport *r, usec_t took_usec) {
         char took[DURATION_MAX];
 
         log_event(r->log, LOG_LEVEL_NOTICE, MESSAGE_FINALIZER_REMOVED, LOG_FIELDS({ "NODE", r->node }),
-                  "Node %s is finished: finalizer off, %s after its deletion", r->node,
+                  "The removal of node %s is complete: its finalizer was removed %s after its deletion", r->node,
                   duration_format(took_usec, took));
 }

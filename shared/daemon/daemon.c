@@ -49,7 +49,7 @@ int daemon_watch_signals(Loop *l, Log *log, const DaemonSignals *h) {
 
 /* By a handler: what would end others does nothing to PID 1 of a container. */
 static void on_alarm(int signal) {
-        static const char text[] = "The event loop has not turned for a while: ending, to be started anew.\n";
+        static const char text[] = "The event loop has not turned for a while: ending, to be restarted.\n";
 
         (void) !write(STDERR_FILENO, text, sizeof(text) - 1);
         _exit(EXIT_FAILURE);

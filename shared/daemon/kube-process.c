@@ -16,16 +16,16 @@ int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl) {
         *p = (KubeProcess){ .env = { .version = VESPER_VERSION, .log = log, .notify = daemon_notify } };
         r = loop_new(&p->env.loop);
         if (r < 0)
-                return log_error_errno(p->env.log, r, "Failed to make the event loop: %m");
+                return log_error_errno(p->env.log, r, "Failed to create the event loop: %m");
         r = random_new_from_system(&p->env.random);
         if (r < 0)
                 return log_error_errno(p->env.log, r, "Failed to get randomness: %m");
         r = http_curl_new(p->env.loop, p->env.log, curl, &p->env.transport);
         if (r < 0)
-                return log_error_errno(p->env.log, r, "Failed to make the HTTP transport: %m");
+                return log_error_errno(p->env.log, r, "Failed to create the HTTP transport: %m");
         r = child_runner_new(p->env.loop, &p->env.children);
         if (r < 0)
-                return log_error_errno(p->env.log, r, "Failed to get ready for child processes: %m");
+                return log_error_errno(p->env.log, r, "Failed to set up child processes: %m");
         if (sd_id128_get_boot(&boot) >= 0)
                 sd_id128_to_string(boot, p->boot_id);
         p->env.boot_id = p->boot_id;
@@ -106,7 +106,7 @@ int kube_process_connect(KubeProcess *p, const char *name) {
         }
         r = kube_client_new(&p->env, p->auth, p->kubeconfig->server, name, &p->client);
         if (r < 0)
-                return log_error_errno(p->env.log, r, "Failed to make a client of %s: %m",
+                return log_error_errno(p->env.log, r, "Failed to create a client of the API server %s: %m",
                                        p->kubeconfig->server);
         log_debug(p->env.log, "API server %s, %s", p->kubeconfig->server, kube_auth_describe(p->auth));
         return 0;

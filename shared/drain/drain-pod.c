@@ -206,7 +206,7 @@ static void drain_pod_evict(DrainPod *dp, int64_t grace_sec) {
                 drain_pod_note_held(dp, pdb);
         else {
                 log_debug_errno(d->env->log, r,
-                                "Failed to ask for the eviction of pod %s/%s, trying again: %m",
+                                "Failed to ask for the eviction of pod %s/%s, retrying: %m",
                                 dp->pod->object.meta.ns, dp->pod->object.meta.name);
                 timer_arm_earlier(d->timer, usec_add(loop_now(d->env->loop), USEC_PER_SEC));
         }

@@ -259,7 +259,7 @@ static void on_pods_listed(const KubeReply *reply, void *userdata) {
         r = walk_pods(&walk, reply);
         if (r < 0) {
                 log_debug_errno(d->env->log, r,
-                                "Failed to look at the pods of node %s again, trying again: %m", d->node);
+                                "Failed to list the pods of node %s again, retrying: %m", d->node);
                 d->list_retry_usec =
                         usec_add(loop_now(d->env->loop), backoff_next(&d->list_backoff, d->env->random));
         } else

@@ -21,8 +21,8 @@ def poweroff(bed, node, figures):
     node.wait_said("NODE_UNCORDONED", down.off)  # the API may show it before the journal does
     undone = node.said("NODE_UNCORDONED", down.off)
     assert len(undone) == 1, f"expected one line that the node is schedulable again, found {undone}"
-    why = [line.text for line in node.said(since=down.off) if "the machine was started anew" in line.text]
-    assert why, f"the agent was to see that the machine was started anew:\n{node.explained(down.off)}"
+    why = [line.text for line in node.said(since=down.off) if "the machine has booted since" in line.text]
+    assert why, f"the agent was to see that the machine has booted since:\n{node.explained(down.off)}"
 
 
 def _trigger(name, sentence, tell, status):

@@ -182,7 +182,7 @@ class Packages(Installation):
         said = self.dpkg("-r", "vesper-agent")
         acts = [line for line in self.root.asked_of_systemd() if "vesper" in line]
         assert acts == ["stop vesper-drain.service vesper-reboot.service vesper-agent.service"], f"removal asked systemd to {acts}"
-        assert f"Node {NODE}: our marks are off, and it is schedulable." in said, f"dpkg said:\n{said}"
+        assert f"Node {NODE}: vesper's marks were removed, and it is schedulable." in said, f"dpkg said:\n{said}"
         is_clean(self.server.node)
         assert not self.root.exists("usr/bin/vesper-agent"), "the program is there still"
         assert "a person's line" in self.root.read("etc/vesper/agent.conf"), "removal took the configuration away"

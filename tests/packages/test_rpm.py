@@ -135,7 +135,7 @@ class Packages(Installation):
         said = self.rpm("-e", "vesper-agent")
         asked = self.root.asked_of_systemd()
         assert asked == ["--no-reload disable --now vesper-drain.service vesper-reboot.service vesper-agent.service"], f"removal asked systemd to {asked}"
-        assert f"Node {NODE}: our marks are off, and it is schedulable." in said, f"rpm said:\n{said}"
+        assert f"Node {NODE}: vesper's marks were removed, and it is schedulable." in said, f"rpm said:\n{said}"
         is_clean(self.server.node)
         self.rpm("-e", "vesper-coordinator", "vesper-ctl")
         shutil.rmtree(self.root.at("etc/kubernetes"))

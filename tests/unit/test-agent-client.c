@@ -217,11 +217,11 @@ static void test_agent_away(void **state) {
                 { "drained all the same", AGENT_VERB_DRAIN, 5 * S, 20 * S, 0, NULL },
                 { "drained, asked before it runs", AGENT_VERB_DRAIN, 0, 20 * S, 0, NULL },
                 { "crashed before it had marked the node", AGENT_VERB_DRAIN, 1500 * MS, S, -ECANCELED,
-                  "the agent was started anew", "/nodes/" RIG_NODE },
+                  "the agent was restarted", "/nodes/" RIG_NODE },
                 { "for good", AGENT_VERB_DRAIN, 5 * S, 100 * S, -ETIMEDOUT, "has to be started again" },
                 { "never there", AGENT_VERB_DRAIN, 0, 100 * S, -ETIMEDOUT, "ServiceUnknown. See systemctl" },
                 { "a request for a reboot ends with it", AGENT_VERB_REBOOT, 5 * S, 20 * S, -ECANCELED,
-                  "the agent was started anew" },
+                  "the agent was restarted" },
                 { "taken back once it is there", AGENT_VERB_CANCEL_DRAIN, 0, 20 * S, 0, NULL },
                 { "a reboot, for good", AGENT_VERB_REBOOT, 5 * S, 100 * S, -ETIMEDOUT, "The request ends with a restart of the agent" },
                 { "never taken back", AGENT_VERB_CANCEL_REBOOT, 0, 100 * S, -ETIMEDOUT,
@@ -271,7 +271,7 @@ static void test_node_unseen(void **state) {
                 if (in_time)
                         assert_ended(a, 0, NULL);
                 else
-                        assert_ended(a, -ETIMEDOUT, "does not take its node out of service: the agent has not seen");
+                        assert_ended(a, -ETIMEDOUT, "cannot take its node out of service: the agent has not seen");
         }
 }
 

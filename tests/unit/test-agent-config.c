@@ -30,7 +30,7 @@ static void test_settings(void **state) {
         } rows[] = {
                 { "as it comes", NULL, NULL, AGENT_METADATA_ENDPOINT, METADATA_SOURCE_EC2, "" },
                 { "switched off for every tool", NULL, "AWS_EC2_METADATA_DISABLED=True",
-                  AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE, "no notice is looked for" },
+                  AGENT_METADATA_ENDPOINT, METADATA_SOURCE_NONE, "the metadata service is not polled for notices" },
                 { "not switched off", NULL, "AWS_EC2_METADATA_DISABLED=false", AGENT_METADATA_ENDPOINT,
                   METADATA_SOURCE_EC2, "" },
                 { "an endpoint for every tool", NULL,

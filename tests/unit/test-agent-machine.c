@@ -183,8 +183,8 @@ static void test_no_metrics(void **state) {
         r->config.metrics_listen = strdup("nowhere");
         r->config.health_listen = strdup("nor here");
         agent_rig_start(r);
-        assert_true(agent_rig_said(r, "Failed to listen on nowhere for metrics, going on without"));
-        assert_true(agent_rig_said(r, "Failed to listen on nor here for health, going on without"));
+        assert_true(agent_rig_said(r, "Failed to listen on nowhere for metrics, continuing without"));
+        assert_true(agent_rig_said(r, "Failed to listen on nor here for health, continuing without"));
         assert_drained_by_notice(r);
 }
 

@@ -765,7 +765,7 @@ static void test_api_away(void **state) {
         agent_rig_run(r, 59 * USEC_PER_SEC);
         assert_string_equal(agent_phase(r->agent), "Planned");
         assert_false(agent_rig_unschedulable(r));
-        assert_true(agent_rig_said(r, "The API server does not answer, trying again"));
+        assert_true(agent_rig_said(r, "The API server does not answer, retrying"));
         agent_rig_run(r, 2500 * USEC_PER_MSEC);
         assert_true(agent_rig_unschedulable(r));
         assert_true(agent_rig_said(r, "takes reports on node n1 again"));

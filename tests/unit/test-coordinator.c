@@ -417,7 +417,7 @@ static void test_journal(void **state) {
                 "Node n0 is drained",
                 "Node n0: Volumes -> Terminating",
                 "The machine of node n0 is gone or cannot come back",
-                "Node n0 is finished",
+                "The removal of node n0 is complete",
         };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
         const char *at;
@@ -455,8 +455,8 @@ static void test_watch_before_answer(void **state) {
         assert_true(rig_wait_gone(r, "n0", 10 * USEC_PER_SEC));
         rig_run(r, 2 * USEC_PER_SEC);
         said = strbuf_str(&r->coordinators[0]->said);
-        first = strstr(said, "Node n0 is finished");
-        if (!first || strstr(first + 1, "Node n0 is finished"))
+        first = strstr(said, "The removal of node n0 is complete");
+        if (!first || strstr(first + 1, "The removal of node n0 is complete"))
                 fail_msg("that n0 is finished is said %s in:\n%s", first ? "twice" : "nowhere", said);
 }
 

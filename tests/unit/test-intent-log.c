@@ -249,7 +249,7 @@ static void test_forgotten_unreadable(void **state) {
         intent_log_free(l);
         m.read_error = -EIO;
         l = open_log(&m);
-        assert_int_equal(count(strbuf_str(&m.said), "cannot be read, going on without it: Input/output error"), 1);
+        assert_int_equal(count(strbuf_str(&m.said), "cannot be read, continuing without it: Input/output error"), 1);
         intent_log_forget(l, "c");
         assert_int_equal(m.n_writes, 2);
         intent_log_forget(l, "d"); /* once is enough */

@@ -507,7 +507,7 @@ static void test_refused_is_told(void **state) {
         } rows[] = {
                 { "nothing is allowed", _HTTP_METHOD_INVALID, 403, "wants get, create and update" },
                 { "reading alone is allowed", HTTP_POST, 403, "wants get, create and update" },
-                { "the server is ill", _HTTP_METHOD_INVALID, 503, "Trying on every few seconds" },
+                { "the server is ill", _HTTP_METHOD_INVALID, 503, "Retrying every few seconds" },
                 { "somebody is always faster", HTTP_POST, 409, NULL },
         };
         (void) state;
@@ -539,7 +539,7 @@ static void test_refused_is_told(void **state) {
                 assert_in_range(atoi(second), 310, 320);
                 second = strchr(second, '\n') + 1;
                 assert_in_range(atoi(second), 400, 406);
-                assert_non_null(strstr(second, "answers again\n"));
+                assert_non_null(strstr(second, "can be read and written again\n"));
                 run_until(w, 440 * SEC);
                 again = strbuf_steal(&w->a.said);
                 assert_true(isempty(again));
@@ -558,7 +558,7 @@ static void test_refused_again_is_told_again(void **state) {
         run_for(w, 10 * SEC);
         first = strbuf_steal(&w->a.said);
         assert_non_null(strstr(first, "cannot be read or written"));
-        assert_non_null(strstr(first, "answers again\n"));
+        assert_non_null(strstr(first, "can be read and written again\n"));
 
         /* One failure is the weather, as at first. */
         w->a.fault = (HttpFault){ .status = 503 };
@@ -588,7 +588,7 @@ static void test_follower_hears_again(void **state) {
         run_for(w, 10 * SEC);
         said = strbuf_steal(&w->b.said);
         assert_non_null(strstr(strempty(said), "cannot be read or written"));
-        assert_non_null(strstr(said, "answers again\n"));
+        assert_non_null(strstr(said, "can be read and written again\n"));
         assert_int_equal(w->b.n_started, 0);
 }
 

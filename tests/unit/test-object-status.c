@@ -97,7 +97,7 @@ static void test_claim_that_cannot_be_read(void **state) {
         assert_non_null(fake_get(r->cluster, FAKE_PODS, "default", "web"));
         assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
         assert_string_equal(rig_condition(rig_claim(r, "n0"), CLAIM_INVALID), "True");
-        assert_true(rig_event_says(r, "n0", "DrainBlocked", "Its NodeClaim cannot be understood"));
+        assert_true(rig_event_says(r, "n0", "DrainBlocked", "Its NodeClaim is invalid"));
         assert_false(rig_event_says(r, "n0", "DrainBlocked", "No terminationGracePeriod is set"));
 
         print_message("  and T is known once it is mended\n");

@@ -134,7 +134,7 @@ static void note_failure(LeaderElector *e, const ApiError *error) {
                 return;
         log_warning(
                 e->log,
-                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Trying on every "
+                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Retrying every "
                 "few seconds%s",
                 e->ns, e->name, e->identity, error->message,
                 error->http == 401 || error->http == 403
@@ -146,7 +146,7 @@ static void note_failure(LeaderElector *e, const ApiError *error) {
 
 static void note_success(LeaderElector *e) {
         if (e->told)
-                log_info(e->log, "Lease '%s/%s' answers again", e->ns, e->name);
+                log_info(e->log, "Lease '%s/%s' can be read and written again", e->ns, e->name);
         e->told = false;
         e->tell_usec = 0;
 }

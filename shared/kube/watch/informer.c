@@ -294,9 +294,9 @@ static void on_retry(Timer *t, void *userdata) {
         Informer *i = userdata;
 
         if (i->state == INFORMER_LIST_WAIT)
-                informer_list(i, "trying again");
+                informer_list(i, "retrying");
         else if (i->state == INFORMER_WATCH_WAIT)
-                informer_watch(i, "trying again");
+                informer_watch(i, "retrying");
 }
 
 /* A call that may hang in a path that was lost: begun again, but not by each of many kicks. */
