@@ -16,9 +16,10 @@
 
 /* The diagram of machine-end.h. */
 typedef enum MachineStep {
-        MACHINE_STEP_IDLE,
+        MACHINE_STEP_IDLE,     /* nothing was asked, or the end was put off */
         MACHINE_STEP_LOOKING,  /* a describe that was asked for is under way */
         MACHINE_STEP_LOOK_DUE, /* the next one is due by the timer */
+        MACHINE_STEP_LOOKED,   /* the last describe has been answered, and needs no second one */
         /* It is to end: from here on. */
         MACHINE_STEP_PROVING,  /* a describe under way that is to prove whose it is */
         MACHINE_STEP_WAITING,  /* for its turn */
@@ -35,8 +36,9 @@ typedef enum MachineStep {
 
 static const unsigned edges[_MACHINE_STEP_MAX] = {
         [MACHINE_STEP_IDLE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_LOOKING] = TO(IDLE) | TO(LOOK_DUE) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_LOOKING] = TO(LOOKED) | TO(LOOK_DUE) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_LOOK_DUE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_LOOKED] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_PROVING] = TO(WAITING) | TO(RETRYING) | TO(OVER) | TO(IDLE),
         [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
         [MACHINE_STEP_ASKING] = TO(SENT) | TO(WAITING) | TO(RETRYING) | TO(IDLE),
@@ -45,6 +47,13 @@ static const unsigned edges[_MACHINE_STEP_MAX] = {
         [MACHINE_STEP_WATCHING] = TO(ACCEPTED) | TO(OVER),
         [MACHINE_STEP_RETRYING] = TO(PROVING) | TO(WAITING) | TO(IDLE),
 };
+
+/* What says that the providerID is that of this Node's instance, besides a pool that believes providerIDs. */
+typedef enum MachineProof {
+        MACHINE_PROOF_NONE,
+        MACHINE_PROOF_KEPT,  /* the last answer was about the instance that the claim keeps as proved */
+        MACHINE_PROOF_NAMED, /* a describe of ours has proved it by name: it stays so */
+} MachineProof;
 
 struct MachineEnd {
         Env *env;
@@ -59,11 +68,8 @@ struct MachineEnd {
         CloudCall *call; /* LOOKING, PROVING, WATCHING: describe; WAITING, ASKING: the turn; SENT: terminate */
         Timer *timer;
         MachineState state;
-        bool answered;
-        bool trusted;        /* by its pool */
-        bool kept_holds;     /* the last answer was about the instance that its claim keeps */
-        bool named;          /* a look of ours proved by name whose it is */
-        bool shown;          /* since it is to end, a look has shown it, by name or trusted */
+        MachineProof proof;
+        bool trusted;        /* a setting: its pool believes providerIDs */
         usec_t asked_usec;   /* when the describe under way was begun */
         usec_t missing_usec; /* since when looks do not find it, and it is old enough; 0: it was found */
         usec_t proof_until_usec;
@@ -184,21 +190,29 @@ static bool is_over(const MachineEnd *m) {
 static void note_identity(MachineEnd *m, const CloudResult *result) {
         const CloudIdentity *i = &result->identity;
 
-        m->kept_holds = m->kept_instance && streq_ptr(m->kept_instance, i->instance_id) &&
-                        streq_ptr(m->kept_region, i->region);
-        m->named = m->named || i->method;
+        if (i->method)
+                m->proof = MACHINE_PROOF_NAMED;
+        else if (m->proof != MACHINE_PROOF_NAMED)
+                m->proof = m->kept_instance && streq_ptr(m->kept_instance, i->instance_id) &&
+                                           streq_ptr(m->kept_region, i->region)
+                                   ? MACHINE_PROOF_KEPT
+                                   : MACHINE_PROOF_NONE;
 }
 
 bool machine_end_is_proved(const MachineEnd *m) {
-        return !m->provider->ops->proves_identity || m->named || m->kept_holds || m->trusted;
+        return !m->provider->ops->proves_identity || m->proof != MACHINE_PROOF_NONE || m->trusted;
 }
 
 void machine_end_trust(MachineEnd *m, bool trusted) {
-        bool now = trusted && !m->trusted;
+        bool now = trusted && !m->trusted, not_any_more = m->trusted && !trusted;
 
         m->trusted = trusted;
         if (now && m->step == MACHINE_STEP_RETRYING && streq_ptr(m->problem_reason, "IdentityUnproved"))
                 timer_arm_in(m->timer, 0);
+        /* The describe that led here may have counted for nothing but that. */
+        else if (not_any_more && m->provider->ops->proves_identity &&
+                 (m->step == MACHINE_STEP_WAITING || m->step == MACHINE_STEP_ASKING))
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
 }
 
 static void set_unproved(MachineEnd *m, const CloudResult *result) {
@@ -271,7 +285,6 @@ static void note_state(MachineEnd *m, const CloudResult *result) {
 }
 
 static void note_described(MachineEnd *m, const CloudResult *result) {
-        m->answered = true;
         if (result->outcome == CLOUD_OK) {
                 set_problem(m, result->state == INSTANCE_UNKNOWN ? "CloudUnknown" : NULL, result->message);
                 note_identity(m, result);
@@ -302,7 +315,7 @@ static void on_looked(const CloudResult *result, void *userdata) {
         if (second_look_delay(m) > 0)
                 machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, second_look_delay(m));
         else
-                machine_set_step(m, MACHINE_STEP_IDLE);
+                machine_set_step(m, MACHINE_STEP_LOOKED);
         m->changed(m, m->userdata);
 }
 
@@ -313,7 +326,7 @@ static void machine_look_now(MachineEnd *m) {
 }
 
 void machine_end_look(MachineEnd *m) {
-        if (m->step == MACHINE_STEP_IDLE)
+        if (m->step == MACHINE_STEP_IDLE || m->step == MACHINE_STEP_LOOKED)
                 machine_look_now(m);
 }
 
@@ -333,12 +346,11 @@ static void on_proved(const CloudResult *result, void *userdata) {
         bool ours = result->identity.method || m->trusted;
 
         note_described(m, result);
-        m->shown = m->state == MACHINE_PRESENT && ours;
         if (m->state == MACHINE_PRESENT && !ours)
                 set_unproved(m, result);
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
-        else if (m->shown)
+        else if (m->state == MACHINE_PRESENT && ours)
                 machine_take_turn(m);
         else
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, next_look_delay(m, result));
@@ -352,7 +364,6 @@ static void machine_begin_to_end(MachineEnd *m) {
                 return;
         }
         machine_set_step(m, MACHINE_STEP_PROVING);
-        m->shown = false;
         if (machine_describe(m, on_proved) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
 }
@@ -427,20 +438,11 @@ static bool may_send(void *userdata) {
         return !m->proof_expired && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
 }
 
-/* The last door: what was shown was shown to be the Node's, by its name or because its pool still says so. */
-static bool may_end(const MachineEnd *m) {
-        return !m->provider->ops->proves_identity || (m->shown && (m->named || m->trusted));
-}
-
 void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
         HttpGuard guard = { may_send, m };
 
         if (m->step != MACHINE_STEP_ASKING)
                 return;
-        if (!may_end(m)) {
-                machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
-                return;
-        }
         m->proof_expired = false;
         m->proof_until_usec = until_usec;
         machine_set_step(m, MACHINE_STEP_SENT);
@@ -470,6 +472,7 @@ static void on_timer(Timer *t, void *userdata) {
                 return;
         case MACHINE_STEP_IDLE:
         case MACHINE_STEP_LOOKING:
+        case MACHINE_STEP_LOOKED:
         case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_SENT:
@@ -498,6 +501,7 @@ bool machine_end_hold(MachineEnd *m) {
         case MACHINE_STEP_IDLE:
         case MACHINE_STEP_LOOKING:
         case MACHINE_STEP_LOOK_DUE:
+        case MACHINE_STEP_LOOKED:
                 return true;
         case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
@@ -522,7 +526,7 @@ MachineState machine_end_state(const MachineEnd *m) {
 }
 
 bool machine_end_has_answered(const MachineEnd *m) {
-        return m->answered && second_look_delay(m) == 0;
+        return m->step == MACHINE_STEP_LOOKED;
 }
 
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason) {

@@ -20,7 +20,7 @@
  *               accepted, describe until the machine cannot come back. An answer without error is an
  *               acceptance, whatever state it tells; a state that it tells counts at once
  *
- *   IDLE --look--> LOOKING --answer--> IDLE, or LOOK_DUE --10 s--> LOOKING
+ *   IDLE, LOOKED --look--> LOOKING --answer--> LOOKED, or LOOK_DUE --10 s--> LOOKING
  *     |
  *     v terminate
  *   PROVING --ends already--> OVER
@@ -73,7 +73,8 @@ int machine_end_new(Env *env, const MachineEndOptions *o, MachineEnd **ret);
 MachineEnd *machine_end_free(MachineEnd *m);
 DEFINE_FREEP(MachineEnd, machine_end_free);
 
-/* Its pool takes spec.providerID for proof enough, or not (any more): at first it does not. */
+/* Its pool takes spec.providerID for proof enough, or not (any more): at first it does not. Not any more: what has not
+ * been sent yet is proved anew. */
 void machine_end_trust(MachineEnd *m, bool trusted);
 /* The id was proved to be the Node's, now or earlier, or is trusted. */
 bool machine_end_is_proved(const MachineEnd *m);
@@ -95,7 +96,7 @@ void machine_end_confirm(MachineEnd *m, usec_t until_usec);
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);
-bool machine_end_has_answered(const MachineEnd *m); /* a look has ended, whatever it said */
+bool machine_end_has_answered(const MachineEnd *m); /* the last look has ended, whatever it said; false once it is to end */
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
  * "CloudUnavailable", "IdentityUnproved", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);

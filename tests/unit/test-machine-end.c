@@ -749,6 +749,29 @@ static void test_trusted(void **state) {
         assert_int_equal(machine_end_state(w->machine), MACHINE_ENDING);
 }
 
+/* A look once proved it by name, the describe before its end did not: then the pool's word is all there is, and it counts
+ * for as long as it stands. */
+static void test_trust_is_taken_back(void **state) {
+        World *w = *state;
+
+        machine_end_look(w->machine);
+        run_for(w, SEC);
+        assert_int_equal(w->n_described, 1);
+        w->method = NULL;
+        w->turn_usec = 2 * SEC;
+        machine_end_trust(w->machine, true);
+        machine_end_terminate(w->machine);
+        run_for(w, 3 * SEC);
+        assert_true(machine_end_asks(w->machine));
+        machine_end_trust(w->machine, false);
+        assert_int_equal(w->n_held, 0);
+        assert_false(machine_end_asks(w->machine));
+        say_word(w);
+        run_for(w, USEC_PER_MINUTE);
+        assert_int_equal(w->n_sent, 0);
+        assert_problem(w, "IdentityUnproved", "its name is another");
+}
+
 /* While it is proved it may be held, and it needs no second answer where the first says that it has ended. */
 static void test_hold_the_proof(void **state) {
         World *w = *state;
@@ -789,6 +812,7 @@ int main(void) {
                 PROVING_TEST(test_proved_before_the_end),
                 PROVING_TEST(test_not_proved),
                 PROVING_TEST(test_trusted),
+                PROVING_TEST(test_trust_is_taken_back),
                 PROVING_TEST(test_hold_the_proof),
         };
         return cmocka_run_group_tests_name("machine-end", tests, NULL, NULL);
