@@ -177,8 +177,8 @@ static const KubeNodeClaim *on_claim_now(void *userdata) {
 }
 
 static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        _cleanup_free_ char *op_id =
-                strf("terminate-%s", claim ? claim->object.meta.uid : n->object.meta.uid);
+        /* Not of the claim, which may go between two leaders. */
+        _cleanup_free_ char *op_id = strf("terminate-%s", n->object.meta.uid);
         MachineFacts facts;
         MachineEndOptions o = { .provider = t->context->provider,
                                 .guard = t->context->guard,

@@ -194,7 +194,8 @@ static int orphan_new(Orphans *o, const KubeNodeClaim *claim, bool has_node, con
 
 static int make_machine(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n) {
         const TerminationContext *c = x->orphans->context;
-        _cleanup_free_ char *op_id = strf("terminate-%s", x->uid);
+        /* The Node's removal may have begun before the Node went: it is the same one. */
+        _cleanup_free_ char *op_id = strf("terminate-%s", claim->node_uid ? claim->node_uid : x->uid);
         MachineFacts facts;
         MachineEndOptions o = { .provider = c->provider,
                                 .guard = c->guard,

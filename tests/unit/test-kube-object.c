@@ -812,7 +812,7 @@ static void test_node_claim(void **state) {
                 ",'spec':{'nodePool':'a','providerID':'aws:///z/"
                 "i-1','terminationGracePeriod':'0s','expireAfter':'24h',"
                 "'nodeName':'n0','systemUUID':'s-1','machineID':'m-1'},"
-                "'status':{'identity':{'instanceID':'i-1','region':'eu-west-1','method':'Tag'},'nodeName':'n1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
+                "'status':{'identity':{'instanceID':'i-1','region':'eu-west-1','method':'Tag'},'nodeName':'n1','nodeUID':'u-1','phase':'Draining','deadline':'2026-11-21T05:03:00Z','"
                 "lastCloudError':'throttled',"
                 "'podsLeft':3,'blockers':[{'pod':'n/p','reason':'BlockedByPDB','pdb':'n/"
                 "web','since':'2026-11-21T05:03:00Z'},"
@@ -833,6 +833,7 @@ static void test_node_claim(void **state) {
         assert_string_equal(c->phase, "Draining");
         assert_true(c->deadline_usec > 0);
         assert_string_equal(c->last_cloud_error, "throttled");
+        assert_string_equal(c->node_uid, "u-1");
         assert_int_equal(c->pods_left, 3);
         assert_int_equal(c->n_blockers, 2);
         assert_string_equal(c->blockers[0].pdb, "n/web");

@@ -168,7 +168,7 @@ typedef struct KubeNodeClaim {
         ClaimIdentity identity;
         usec_t termination_grace_usec; /* USEC_INFINITY: unset = wait for ever; 0 = force at once */
         usec_t expire_after_usec;
-        char *node_name;               /* status */
+        char *node_name, *node_uid;    /* status */
         char *phase;
         usec_t deadline_usec;          /* status.deadline, wall clock; 0 if absent */
         char *last_cloud_error;

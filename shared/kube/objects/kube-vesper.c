@@ -101,6 +101,7 @@ static void decode_identity(Decoder *d, const Json *v, ClaimIdentity *ret) {
 static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c) {
         decode_identity(d, json_get(status, "identity"), &c->identity);
         decode_string(d, json_get(status, "nodeName"), "status.nodeName", &c->node_name);
+        decode_string(d, json_get(status, "nodeUID"), "status.nodeUID", &c->node_uid);
         decode_string(d, json_get(status, "phase"), "status.phase", &c->phase);
         decode_time(d, json_get(status, "deadline"), "status.deadline", &c->deadline_usec);
         decode_string(d, json_get(status, "lastCloudError"), "status.lastCloudError", &c->last_cloud_error);
@@ -140,6 +141,7 @@ static void node_claim_done(KubeObject *o, InternPool *pool) {
         free(c->identity.region);
         free(c->identity.method);
         free(c->node_name);
+        free(c->node_uid);
         free(c->phase);
         free(c->last_cloud_error);
         for (size_t i = 0; i < c->n_blockers; i++) {
