@@ -1,48 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A call's way:
- *
- *   describe    WAITING --pump: region known, token of its bucket--> SENT --answer--> DONE
- *   terminate   WAITING --pump: the same, keys at hand--> TURN --the word--> SENT --answer--> DONE
- *
- *      WAITING --not ours, outside the region, no region, no keys--> REFUSED --pump--> DONE
- *      TURN --lease lost--> REFUSED
- *
- * A turn takes no token, its terminate does: the bucket holds one for each turn, and none is lost where a
- * turn is given back.
- *
- * A describe is sent as part of a batch. The pump runs from one timer. Callbacks come only from
- * on_pump(), on_batch(), on_keys() and on_terminate(), each of which reads its list anew after every
- * callback: a callback may free any call and start others.
- */
 #include "cloud-ec2.h"
 
 #include "aws-query.h"
+#include "cloud-engine.h"
 #include "ec2-answer.h"
 #include "ec2-identity.h"
 #include "ec2-scope.h"
-#include "list.h"
-#include "log.h"
 #include "string-util.h"
 #include "strv.h"
-#include "token-bucket.h"
 
 #define EC2_VERSION "2016-11-15"
-#define BATCH_MAX 100u
 #define PAGES_MAX 20u
 #define REGION_PATH "meta-data/placement/region"
 
-typedef enum Ec2Stage {
-        EC2_WAITING,
-        EC2_TURN,
-        EC2_REFUSED,
-        EC2_SENT,
-        EC2_DONE,
-} Ec2Stage;
-
 typedef struct Ec2Provider {
-        CloudProvider provider;
-        Env *env;
+        CloudEngine engine;
         AwsSettings *settings;
         AwsImds *imds;
         AwsCredentials *credentials;
@@ -50,95 +22,34 @@ typedef struct Ec2Provider {
         char *region;
         char *endpoint; /* NULL: the region's own */
         AwsImdsCall *region_call;
-
         AwsCredentialsCall *keys_call; /* of those whose turn it will be */
-
-        size_t n_calls, n_turns;    /* n_turns: EC2_TURN */
-        List describes, terminates; /* waiting */
-        List refused;
-        List batches;
-        Timer *pump;
-        TokenBucket describe_bucket, terminate_bucket;
-
         Ec2Scope scope;
 } Ec2Provider;
 
 typedef struct Ec2Batch {
-        Ec2Provider *p;
-        ListNode batches;
-        List calls;
-        char **ids;
+        CloudBatch batch;
+        char **ids; /* of a describe */
         Ec2Instances found;
         unsigned pages;
-        bool answering;
         AwsQueryCall *query;
 } Ec2Batch;
 
-typedef struct Ec2Call {
-        CloudCall call;
-        Ec2Stage stage;
-        ListNode node;
-        List *list;          /* that it is in; NULL: none */
-        Ec2Batch *batch;     /* describe, sent */
-        AwsQueryCall *query; /* terminate, sent */
-        bool terminate;
-        bool owned_id; /* the providerID is of our form */
-        char *provider_id, *node_name; /* node_name: NULL if not known */
+static Ec2Provider *provider_of(const CloudEngine *e) {
+        return CONTAINER_OF(e, Ec2Provider, engine);
+}
+
+static Ec2Batch *ec2_batch(CloudBatch *b) {
+        return CONTAINER_OF(b, Ec2Batch, batch);
+}
+
+/* Of a request that was not refused. */
+static Ec2ProviderId id_of(const CloudRequest *r) {
         Ec2ProviderId id;
-        HttpGuard guard;
-        CloudOutcome refusal;
-        char *refusal_message;
-        cloud_done_t done;
-        void *userdata;
-} Ec2Call;
+        int k;
 
-static Ec2Provider *provider_of(const CloudCall *c) {
-        return CONTAINER_OF(c->provider, Ec2Provider, provider);
-}
-
-static void call_move(Ec2Call *c, List *to) {
-        if (c->list)
-                list_remove(c->list, &c->node);
-        c->list = to;
-        if (to)
-                list_append(to, &c->node);
-}
-
-/* -- the end of a call ---------------------------------------------------------------------- */
-
-/* The call may be freed in here. */
-static void call_finish(Ec2Call *c, CloudResult result) {
-        Ec2Provider *p = provider_of(&c->call);
-
-        call_move(c, NULL);
-        c->stage = EC2_DONE;
-        result.message = strempty(result.message);
-        log_debug(p->env->log, "EC2 %s of %s: %s, %s%s%s", c->terminate ? "terminate" : "describe",
-                  c->provider_id, cloud_outcome_to_string(result.outcome),
-                  instance_state_to_string(result.state), *result.message ? ": " : "", result.message);
-        cloud_call_answer(&c->call, &result, c->done, c->userdata);
-}
-
-/* For a message just made; NULL was out of memory. */
-static const char *or_no_memory(const char *message) {
-        return message ? message : "Out of memory";
-}
-
-/* Finished by the pump. Takes the message. */
-static void call_refuse(Ec2Call *c, CloudOutcome outcome, char *message) {
-        Ec2Provider *p = provider_of(&c->call);
-
-        free(c->refusal_message);
-        c->refusal_message = message;
-        c->refusal = outcome;
-        c->stage = EC2_REFUSED;
-        call_move(c, &p->refused);
-        timer_arm_earlier(p->pump, loop_now(p->env->loop));
-}
-
-static void refuse_all(List *calls, CloudOutcome outcome, const char *message) {
-        LIST_FOREACH (c, calls, Ec2Call, node)
-                call_refuse(c, outcome, strdup(message));
+        k = ec2_provider_id_parse(r->machine->provider_id, &id);
+        assert(k >= 0);
+        return id;
 }
 
 /* -- what went wrong, in the provider's words ----------------------------------------------- */
@@ -194,113 +105,96 @@ static CloudResult failure(const AwsQueryResult *q, const char *message) {
                                         : outcome_of_fault(ec2_fault_from(q->code, q->status)),
                 .state = INSTANCE_UNKNOWN,
                 .code = q->code,
-                .message = or_no_memory(message),
+                .message = cloud_message_or_no_memory(message),
                 .retry_after_usec = q->retry_after_usec,
         };
 }
 
 /* -- describe ------------------------------------------------------------------------------- */
 
-static Ec2Batch *batch_free(Ec2Batch *b) {
-        if (!b)
-                return NULL;
-        list_remove(&b->p->batches, &b->batches);
-        aws_query_call_free(b->query);
-        strv_free(b->ids);
-        ec2_instances_done(&b->found);
-        free(b);
-        return NULL;
-}
-
-/* Nobody wants the answer any more. */
-static void batch_drop_if_unwanted(Ec2Batch *b) {
-        if (b->calls.size == 0 && !b->answering)
-                batch_free(b);
-}
-
-static int batch_send(Ec2Batch *b);
+static int describe_send(Ec2Batch *b);
 
 static void batch_answer_failure(Ec2Batch *b, const AwsQueryResult *q) {
         _cleanup_free_ char *message = error_message(q, "DescribeInstances");
+        CloudRequest *r;
 
-        while (b->calls.first)
-                call_finish(LIST_ENTRY(b->calls.first, Ec2Call, node), failure(q, message));
+        while ((r = cloud_batch_first(&b->batch)))
+                cloud_request_finish(r, failure(q, message));
 }
 
 /* Texts of EC2's, in one sentence for a person. NULL on ENOMEM. */
-static char *unproved_message(const Ec2Call *c, const Ec2Instance *i) {
-        _cleanup_free_ char *text = ec2_identity_unproved_message(i, c->node_name);
+static char *unproved_message(const CloudRequest *c, const Ec2Instance *i) {
+        _cleanup_free_ char *text = ec2_identity_unproved_message(i, c->machine->node);
 
         return text ? str_sanitize(text, 1024) : NULL;
 }
 
-static void describe_answer(Ec2Call *c, const Ec2Instance *i) {
-        Ec2Provider *p = provider_of(&c->call);
+static void describe_answer(Ec2Provider *p, CloudRequest *c, const Ec2Instances *found) {
+        const Ec2ProviderId id = id_of(c);
+        const Ec2Instance *i = ec2_instances_find(found, id.instance_id);
         _cleanup_free_ char *message = NULL, *unproved = NULL;
         CloudResult result = { .outcome = CLOUD_OK,
                                .state = INSTANCE_UNKNOWN,
-                               .identity = { .instance_id = c->id.instance_id, .region = p->region } };
+                               .identity = { .instance_id = id.instance_id, .region = p->region } };
         int r = 0;
 
-        if (!i && ec2_scope_is_proved(&p->scope, &c->id))
+        if (!i && ec2_scope_is_proved(&p->scope, &id))
                 result.state = INSTANCE_NOT_FOUND;
         else if (!i)
-                message = ec2_scope_unproved_message(p->region, &c->id);
+                message = ec2_scope_unproved_message(p->region, &id);
         else {
-                r = ec2_scope_contradiction(p->region, &c->id, i, &message);
+                r = ec2_scope_contradiction(p->region, &id, i, &message);
                 if (r >= 0 && !message)
                         result.state = i->state;
                 if (r >= 0 && !message && i->state == INSTANCE_UNKNOWN)
-                        message = strf("EC2 shows instance %s in a state that is not known here",
-                                       c->id.instance_id);
+                        message = strf("EC2 shows instance %s in a state that is not known here", id.instance_id);
         }
 
         if (i && result.state != INSTANCE_UNKNOWN)
-                result.identity.method = ec2_identity_method(i, c->node_name);
+                result.identity.method = ec2_identity_method(i, c->machine->node);
         if (i && !result.identity.method)
                 result.unproved = unproved = unproved_message(c, i);
 
         /* Unknown always says why. */
         if (result.state == INSTANCE_UNKNOWN && !message)
                 result.outcome = CLOUD_RETRY;
-        result.message = result.state == INSTANCE_UNKNOWN ? or_no_memory(message) : NULL;
-        call_finish(c, result);
+        result.message = result.state == INSTANCE_UNKNOWN ? cloud_message_or_no_memory(message) : NULL;
+        cloud_request_finish(c, result);
 }
 
 /* Everything that is there counts as proof before anything is told to be missing. */
 static void batch_answer(Ec2Batch *b) {
-        Ec2Provider *p = b->p;
+        Ec2Provider *p = provider_of(b->batch.engine);
+        CloudRequest *r;
 
-        LIST_FOREACH (c, &b->calls, Ec2Call, node) {
-                const Ec2Instance *i = ec2_instances_find(&b->found, c->id.instance_id);
+        LIST_FOREACH (c, &b->batch.requests, CloudRequest, node) {
+                const Ec2ProviderId id = id_of(c);
+                const Ec2Instance *i = ec2_instances_find(&b->found, id.instance_id);
 
                 if (i)
-                        ec2_scope_note_described(&p->scope, p->region, &c->id, i);
+                        ec2_scope_note_described(&p->scope, p->region, &id, i);
         }
-        while (b->calls.first) {
-                Ec2Call *c = LIST_ENTRY(b->calls.first, Ec2Call, node);
-
-                describe_answer(c, ec2_instances_find(&b->found, c->id.instance_id));
-        }
+        while ((r = cloud_batch_first(&b->batch)))
+                describe_answer(p, r, &b->found);
 }
 
-static void on_batch(const AwsQueryResult *q, void *userdata) {
+static void on_described(const AwsQueryResult *q, void *userdata) {
         static const AwsQueryResult no_memory = { .error = -ENOMEM, .message = "Out of memory" };
         static const AwsQueryResult unreadable = { .error = -EBADMSG,
                                                    .message = "the answer could not be read" };
         Ec2Batch *b = userdata;
         int r;
 
-        b->answering = true;
+        b->batch.answering = true;
         if (q->error < 0 || q->status / 100 != 2)
                 batch_answer_failure(b, q);
         else {
-                ec2_scope_set_principal(&b->p->scope, q->principal);
+                ec2_scope_set_principal(&provider_of(b->batch.engine)->scope, q->principal);
                 r = ec2_instances_parse_describe(q->body, q->body_size, &b->found);
                 if (r >= 0 && b->found.next_token && ++b->pages < PAGES_MAX) {
-                        r = batch_send(b);
+                        r = describe_send(b);
                         if (r >= 0) {
-                                b->answering = false;
+                                b->batch.answering = false;
                                 return;
                         }
                 }
@@ -309,11 +203,11 @@ static void on_batch(const AwsQueryResult *q, void *userdata) {
                 else
                         batch_answer_failure(b, r == -ENOMEM ? &no_memory : &unreadable);
         }
-        batch_free(b);
+        cloud_batch_free(&b->batch);
 }
 
 /* The first page, or the one that follows. */
-static int batch_send(Ec2Batch *b) {
+static int describe_send(Ec2Batch *b) {
         _cleanup_strbuf_ StrBuf form = { 0 };
         AwsQueryCall *old;
         size_t n = 0;
@@ -333,129 +227,103 @@ static int batch_send(Ec2Batch *b) {
                 return -ENOMEM;
 
         old = TAKE_PTR(b->query);
-        r = aws_query_start(b->p->query, form.data, NULL, on_batch, b, &b->query);
+        r = aws_query_start(provider_of(b->batch.engine)->query, form.data, NULL, on_described, b, &b->query);
         aws_query_call_free(old);
         return r;
 }
 
-/* Takes waiting calls, in order, until there are BATCH_MAX different ids. */
-static int batch_new(Ec2Provider *p, Ec2Batch **ret) {
-        size_t n_ids = 0;
-        Ec2Batch *b;
-        int r;
-
-        b = new0(Ec2Batch, 1);
-        if (!b)
-                return -ENOMEM;
-        b->p = p;
-        list_append(&p->batches, &b->batches);
-        while (p->describes.first) {
-                Ec2Call *c = LIST_ENTRY(p->describes.first, Ec2Call, node);
-
-                if (!strv_contains(b->ids, c->id.instance_id)) {
-                        if (n_ids == BATCH_MAX)
-                                break;
-                        r = strv_extend(&b->ids, c->id.instance_id);
-                        if (r < 0)
-                                break;
-                        n_ids++;
-                }
-                c->stage = EC2_SENT;
-                c->batch = b;
-                call_move(c, &b->calls);
-        }
-        *ret = b;
-        return 0;
-}
-
-static void pump_describes(Ec2Provider *p) {
-        usec_t at;
-        int r;
-
-        while (p->describes.first) {
-                Ec2Batch *b = NULL;
-
-                if (!token_bucket_take(&p->describe_bucket, loop_now(p->env->loop), &at)) {
-                        timer_arm_earlier(p->pump, at);
-                        return;
-                }
-                r = batch_new(p, &b);
-                if (r >= 0)
-                        r = b->calls.size > 0 ? batch_send(b) : -ENOMEM;
-                if (r < 0) {
-                        refuse_all(&p->describes, CLOUD_RETRY, "Out of memory");
-                        if (!b)
-                                return;
-                        LIST_FOREACH (c, &b->calls, Ec2Call, node) {
-                                c->batch = NULL;
-                                call_refuse(c, CLOUD_RETRY, strdup("Out of memory"));
-                        }
-                        batch_free(b);
-                        return;
-                }
-        }
-}
-
 /* -- terminate ------------------------------------------------------------------------------ */
 
-static void terminate_not_found(Ec2Call *c, const AwsQueryResult *q) {
-        Ec2Provider *p = provider_of(&c->call);
-        _cleanup_free_ char *message = NULL;
-
-        if (ec2_scope_is_proved(&p->scope, &c->id))
-                return call_finish(
-                        c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_NOT_FOUND, .code = q->code });
-        message = ec2_scope_unproved_message(p->region, &c->id);
-        call_finish(c, failure(q, message));
-}
-
-static void on_terminate(const AwsQueryResult *q, void *userdata) {
-        Ec2Call *c = userdata;
-        Ec2Provider *p = provider_of(&c->call);
+static void terminate_answer(Ec2Batch *b, const AwsQueryResult *q) {
+        static const char action[] = "TerminateInstances";
+        CloudRequest *c = cloud_batch_first(&b->batch);
+        Ec2Provider *p = provider_of(b->batch.engine);
+        const Ec2ProviderId id = id_of(c);
         _cleanup_(ec2_instances_done) Ec2Instances list = { 0 };
         _cleanup_free_ char *message = NULL;
         const Ec2Instance *i;
+        bool not_found = q->error == 0 && q->status / 100 != 2 &&
+                         ec2_fault_from(q->code, q->status) == EC2_FAULT_NOT_FOUND;
 
-        if (q->error == 0 && *q->principal)
-                ec2_scope_set_principal(&p->scope, q->principal);
+        if (not_found && ec2_scope_is_proved(&p->scope, &id))
+                return cloud_request_finish(
+                        c, (CloudResult){ .outcome = CLOUD_OK, .state = INSTANCE_NOT_FOUND, .code = q->code });
         if (q->error < 0 || q->status / 100 != 2) {
-                if (q->error == 0 && ec2_fault_from(q->code, q->status) == EC2_FAULT_NOT_FOUND)
-                        return terminate_not_found(c, q);
-                message = error_message(q, "TerminateInstances");
-                return call_finish(c, failure(q, message));
+                message = not_found ? ec2_scope_unproved_message(p->region, &id) : error_message(q, action);
+                return cloud_request_finish(c, failure(q, message));
         }
 
         i = ec2_instances_parse_terminate(q->body, q->body_size, &list) < 0
                     ? NULL
-                    : ec2_instances_find(&list, c->id.instance_id);
+                    : ec2_instances_find(&list, id.instance_id);
         if (!i)
-                return call_finish(
+                return cloud_request_finish(
                         c,
                         (CloudResult){ .outcome = CLOUD_RETRY,
                                        .message = "EC2 TerminateInstances: the answer could not be read" });
-        ec2_scope_note(&p->scope, c->id.instance_id);
-        call_finish(c, (CloudResult){ .outcome = CLOUD_OK, .state = i->state });
+        ec2_scope_note(&p->scope, id.instance_id);
+        cloud_request_finish(c, (CloudResult){ .outcome = CLOUD_OK, .state = i->state });
 }
 
-static void terminate_send(Ec2Call *c) {
-        Ec2Provider *p = provider_of(&c->call);
+static void on_terminated(const AwsQueryResult *q, void *userdata) {
+        Ec2Batch *b = userdata;
+
+        if (q->error == 0 && *q->principal)
+                ec2_scope_set_principal(&provider_of(b->batch.engine)->scope, q->principal);
+        b->batch.answering = true;
+        terminate_answer(b, q);
+        cloud_batch_free(&b->batch);
+}
+
+/* Terminating twice is terminating once: EC2 needs no operation id for it. */
+static int terminate_send(Ec2Batch *b) {
+        CloudRequest *c = cloud_batch_first(&b->batch);
+        const Ec2ProviderId id = id_of(c);
         _cleanup_free_ char *form = NULL;
-        int r;
 
-        form = strf("Action=TerminateInstances&Version=" EC2_VERSION "&InstanceId.1=%s", c->id.instance_id);
-        r = form ? aws_query_start(p->query, form, &c->guard, on_terminate, c, &c->query) : -ENOMEM;
-        if (r < 0) {
-                call_refuse(c, CLOUD_RETRY, strdup("Out of memory"));
-                return;
-        }
-        c->stage = EC2_SENT;
-        call_move(c, NULL);
+        form = strf("Action=TerminateInstances&Version=" EC2_VERSION "&InstanceId.1=%s", id.instance_id);
+        return form ? aws_query_start(provider_of(b->batch.engine)->query, form, &c->guard, on_terminated, b,
+                                      &b->query)
+                    : -ENOMEM;
 }
 
-/* -- turns ---------------------------------------------------------------------------------- */
+/* -- what the engine asks for ----------------------------------------------------------------- */
 
-static bool one_more_turn(Ec2Provider *p, usec_t *ret_at) {
-        return token_bucket_has(&p->terminate_bucket, p->n_turns + 1, loop_now(p->env->loop), ret_at);
+static int ec2_send(CloudBatch *batch) {
+        Ec2Batch *b = ec2_batch(batch);
+
+        if (batch->terminate)
+                return terminate_send(b);
+        LIST_FOREACH (r, &batch->requests, CloudRequest, node) {
+                const Ec2ProviderId id = id_of(r);
+
+                if (!strv_contains(b->ids, id.instance_id) && strv_extend(&b->ids, id.instance_id) < 0)
+                        return -ENOMEM;
+        }
+        return describe_send(b);
+}
+
+static void ec2_batch_done(CloudBatch *batch) {
+        Ec2Batch *b = ec2_batch(batch);
+
+        aws_query_call_free(b->query);
+        strv_free(b->ids);
+        ec2_instances_done(&b->found);
+}
+
+/* What lies in another region is not asked for in this one: "not found" would say nothing. */
+static bool ec2_refuses(const CloudRequest *r, char **ret_message) {
+        Ec2Provider *p = provider_of(cloud_request_engine(r));
+        Ec2ProviderId id;
+
+        if (ec2_provider_id_parse(r->machine->provider_id, &id) < 0)
+                *ret_message = strf("'%s' is no providerID of an EC2 instance (aws:///ZONE/i-...)", r->shown_id);
+        else if (p->query && *id.zone && !aws_zone_is_in_region(id.zone, p->region))
+                *ret_message = strf("The providerID '%s' lies outside region %s, the only one this provider asks",
+                                    r->shown_id, p->region);
+        else
+                return false;
+        return true;
 }
 
 static void on_keys(int error, const AwsIdentity *identity, const char *message, void *userdata) {
@@ -463,39 +331,15 @@ static void on_keys(int error, const AwsIdentity *identity, const char *message,
 
         p->keys_call = aws_credentials_call_free(p->keys_call);
         if (error < 0)
-                refuse_all(&p->terminates, outcome_of_error(error, true), message);
-        while (p->terminates.first && one_more_turn(p, NULL)) {
-                Ec2Call *c = LIST_ENTRY(p->terminates.first, Ec2Call, node);
-
-                call_move(c, NULL);
-                c->stage = EC2_TURN;
-                p->n_turns++;
-                cloud_call_answer(&c->call, &(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->done,
-                                  c->userdata);
-        }
-        timer_arm_earlier(p->pump, loop_now(p->env->loop));
+                cloud_engine_refuse_waiting(&p->engine, true, outcome_of_error(error, true), message);
+        cloud_engine_give_turns(&p->engine);
 }
 
-static void pump_turns(Ec2Provider *p) {
-        usec_t at;
+static void ec2_prepare_turns(CloudEngine *e) {
+        Ec2Provider *p = provider_of(e);
 
-        if (!p->terminates.first || p->keys_call)
-                return;
-        if (!one_more_turn(p, &at)) {
-                if (at != USEC_INFINITY) /* else the next one that is used or given back makes room */
-                        timer_arm_earlier(p->pump, at);
-                return;
-        }
-        if (aws_credentials_get(p->credentials, on_keys, p, &p->keys_call) < 0)
-                refuse_all(&p->terminates, CLOUD_RETRY, "Out of memory");
-}
-
-static void turn_end(Ec2Call *c) {
-        Ec2Provider *p = provider_of(&c->call);
-
-        p->n_turns--;
-        if (p->terminates.first)
-                timer_arm_earlier(p->pump, loop_now(p->env->loop));
+        if (!p->keys_call && aws_credentials_get(p->credentials, on_keys, p, &p->keys_call) < 0)
+                cloud_engine_refuse_waiting(e, true, CLOUD_RETRY, "Out of memory");
 }
 
 /* -- the region ----------------------------------------------------------------------------- */
@@ -504,7 +348,7 @@ static int set_region(Ec2Provider *p, const char *region) {
         _cleanup_(aws_query_freep) AwsQuery *query = NULL;
         int r;
 
-        r = aws_query_new(p->env, p->credentials, "ec2", region, p->endpoint, &query);
+        r = aws_query_new(p->engine.env, p->credentials, "ec2", region, p->endpoint, &query);
         if (r < 0)
                 return r;
         r = aws_credentials_set_region(p->credentials, region);
@@ -520,8 +364,8 @@ static void region_failed(Ec2Provider *p, const char *why) {
         _cleanup_free_ char *message = NULL;
 
         message = strf("The AWS region is not known: set Region= of [Provider], or AWS_REGION (%s)", why);
-        refuse_all(&p->describes, CLOUD_RETRY, or_no_memory(message));
-        refuse_all(&p->terminates, CLOUD_RETRY, or_no_memory(message));
+        cloud_engine_refuse_waiting(&p->engine, false, CLOUD_RETRY, cloud_message_or_no_memory(message));
+        cloud_engine_refuse_waiting(&p->engine, true, CLOUD_RETRY, cloud_message_or_no_memory(message));
 }
 
 static void on_region(int error, const char *text, void *userdata) {
@@ -532,54 +376,30 @@ static void on_region(int error, const char *text, void *userdata) {
         else if (set_region(p, text) < 0)
                 region_failed(p, "instance metadata gave none");
         p->region_call = aws_imds_call_free(p->region_call);
-        timer_arm_earlier(p->pump, loop_now(p->env->loop));
+        cloud_engine_pump(&p->engine);
 }
 
-static void find_region(Ec2Provider *p) {
+static bool ec2_is_ready(CloudEngine *e) {
+        Ec2Provider *p = provider_of(e);
         int r;
 
-        if (p->region_call)
-                return;
+        if (p->query || p->region_call)
+                return p->query;
         r = aws_imds_get(p->imds, REGION_PATH, on_region, p, &p->region_call);
         if (r < 0)
                 region_failed(p, strerror(-r));
+        return false;
 }
 
-/* What lies elsewhere is not asked for here: "not found" would say nothing. */
-static void refuse_outsiders(Ec2Provider *p, List *calls) {
-        LIST_FOREACH (c, calls, Ec2Call, node)
-                if (*c->id.zone && !aws_zone_is_in_region(c->id.zone, p->region))
-                        call_refuse(c, CLOUD_INVALID,
-                                    strf("The providerID '%s' lies outside region %s, the only one this "
-                                         "provider asks",
-                                         c->provider_id, p->region));
-}
-
-/* -- the pump ------------------------------------------------------------------------------- */
-
-static void finish_refused(Ec2Provider *p) {
-        for (size_t n = p->refused.size; n > 0 && p->refused.first; n--) {
-                Ec2Call *c = LIST_ENTRY(p->refused.first, Ec2Call, node);
-                _cleanup_free_ char *message = TAKE_PTR(c->refusal_message);
-
-                call_finish(c, (CloudResult){ .outcome = c->refusal, .message = or_no_memory(message) });
-        }
-        if (p->refused.size > 0)
-                timer_arm_earlier(p->pump, loop_now(p->env->loop));
-}
-
-static void on_pump(Timer *t, void *userdata) {
-        Ec2Provider *p = userdata;
-
-        if (p->query) {
-                refuse_outsiders(p, &p->describes);
-                refuse_outsiders(p, &p->terminates);
-                pump_describes(p);
-                pump_turns(p);
-        } else if (p->describes.size + p->terminates.size > 0)
-                find_region(p);
-        finish_refused(p);
-}
+static const CloudEngineOps ec2_engine_ops = {
+        .batch_bytes = sizeof(Ec2Batch),
+        .describes_at_once = 100,
+        .refuses = ec2_refuses,
+        .is_ready = ec2_is_ready,
+        .prepare_turns = ec2_prepare_turns,
+        .send = ec2_send,
+        .batch_done = ec2_batch_done,
+};
 
 /* -- operations ----------------------------------------------------------------------------- */
 
@@ -589,98 +409,12 @@ static bool ec2_owns(const CloudProvider *provider, const char *provider_id) {
         return ec2_provider_id_parse(provider_id, &id) >= 0;
 }
 
-static void ec2_call_free(CloudCall *call) {
-        Ec2Call *c = CONTAINER_OF(call, Ec2Call, call);
-        Ec2Provider *p = provider_of(call);
-        Ec2Batch *batch = c->stage == EC2_SENT ? c->batch : NULL;
-
-        call_move(c, NULL);
-        if (c->stage == EC2_TURN)
-                turn_end(c);
-        if (batch)
-                batch_drop_if_unwanted(batch);
-        aws_query_call_free(c->query);
-        free(c->provider_id);
-        free(c->node_name);
-        free(c->refusal_message);
-        free(c);
-        p->n_calls--;
-}
-
-static int start(CloudProvider *provider, const CloudMachine *machine, bool terminate, cloud_done_t done,
-                 void *userdata, CloudCall **ret) {
-        Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, provider);
-        Ec2Call *c;
-
-        assert(done && ret);
-        c = new0(Ec2Call, 1);
-        if (!c)
-                return -ENOMEM;
-        *c = (Ec2Call){ .call.provider = &p->provider,
-                        .terminate = terminate,
-                        .provider_id = str_sanitize(machine->provider_id, 256),
-                        .done = done,
-                        .userdata = userdata };
-        if (!c->provider_id || free_and_strdup(&c->node_name, machine->node) < 0) {
-                free(c->provider_id);
-                free(c);
-                return -ENOMEM;
-        }
-        p->n_calls++;
-
-        if (ec2_provider_id_parse(machine->provider_id, &c->id) < 0)
-                call_refuse(c, CLOUD_INVALID,
-                            strf("'%s' is no providerID of an EC2 instance (aws:///ZONE/i-...)",
-                                 c->provider_id));
-        else
-                call_move(c, terminate ? &p->terminates : &p->describes);
-        timer_arm_earlier(p->pump, loop_now(p->env->loop));
-        *ret = &c->call;
-        return 0;
-}
-
-static int ec2_describe(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done,
-                        void *userdata, CloudCall **ret) {
-        return start(provider, machine, false, done, userdata, ret);
-}
-
-static int ec2_turn(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                    CloudCall **ret) {
-        return start(provider, machine, true, done, userdata, ret);
-}
-
-/* Terminating twice is terminating once: EC2 needs no operation id for it. */
-static int ec2_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
-                         cloud_done_t done, void *userdata) {
-        Ec2Call *c = CONTAINER_OF(turn, Ec2Call, call);
-        Ec2Provider *p = provider_of(turn);
-        bool taken;
-
-        assert(c->stage == EC2_TURN && done);
-        c->done = done;
-        c->userdata = userdata;
-        if (guard)
-                c->guard = *guard;
-        turn_end(c);
-        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata)) {
-                call_refuse(c, CLOUD_RETRY, strdup("lease lost"));
-                return 0;
-        }
-        taken = token_bucket_take(&p->terminate_bucket, loop_now(p->env->loop), NULL);
-        assert(taken);
-        terminate_send(c);
-        return 0;
-}
-
 static void ec2_free(CloudProvider *provider) {
-        Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, provider);
+        Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, engine.provider);
 
-        assert(p->n_calls == 0);
-        LIST_FOREACH (b, &p->batches, Ec2Batch, batches)
-                batch_free(b);
+        cloud_engine_done(&p->engine);
         aws_imds_call_free(p->region_call);
         aws_credentials_call_free(p->keys_call);
-        timer_free(p->pump);
         aws_query_free(p->query);
         aws_credentials_free(p->credentials);
         aws_imds_free(p->imds);
@@ -695,10 +429,10 @@ static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
         .proves_identity = true,
-        .describe = ec2_describe,
-        .turn = ec2_turn,
-        .terminate = ec2_terminate,
-        .call_free = ec2_call_free,
+        .describe = cloud_engine_describe,
+        .turn = cloud_engine_turn,
+        .terminate = cloud_engine_terminate,
+        .call_free = cloud_engine_call_free,
         .free = ec2_free,
 };
 
@@ -742,11 +476,9 @@ static int provider_fill(Ec2Provider *p, const CloudConfig *config, const char *
         if (r >= 0)
                 r = ec2_scope_init(&p->scope);
         if (r >= 0)
-                r = timer_new(p->env->loop, "ec2", on_pump, p, &p->pump);
+                r = aws_imds_new(p->engine.env, p->settings->imds_endpoint, &p->imds);
         if (r >= 0)
-                r = aws_imds_new(p->env, p->settings->imds_endpoint, &p->imds);
-        if (r >= 0)
-                r = aws_credentials_new(p->env, p->settings, p->imds, &p->credentials);
+                r = aws_credentials_new(p->engine.env, p->settings, p->imds, &p->credentials);
         if (r >= 0 && region)
                 r = set_region(p, region);
         return r;
@@ -761,18 +493,18 @@ int cloud_ec2_new(Env *env, const CloudConfig *config, CloudProvider **ret, cons
         p = new0(Ec2Provider, 1);
         if (!p)
                 return -ENOMEM;
-        p->provider.ops = &ec2_ops;
-        p->env = env;
-        p->describe_bucket = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(20) * 60 };
-        p->terminate_bucket = (TokenBucket){
+        p->engine.describe_rate = (TokenBucket){ .burst = 100, .per_minute = UINT64_C(20) * 60 };
+        p->engine.terminate_rate = (TokenBucket){
                 .burst = config->terminations_at_once > 0 ? config->terminations_at_once : 100,
                 .per_minute = config->terminations_per_minute > 0 ? config->terminations_per_minute : 5 * 60
         };
-        r = provider_fill(p, config, reterr_message);
+        r = cloud_engine_init(&p->engine, env, &ec2_ops, &ec2_engine_ops);
+        if (r >= 0)
+                r = provider_fill(p, config, reterr_message);
         if (r < 0) {
-                ec2_free(&p->provider);
+                ec2_free(&p->engine.provider);
                 return r;
         }
-        *ret = &p->provider;
+        *ret = &p->engine.provider;
         return 0;
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- *   describe    WAITING --pump: a place is free--> RUNNING --its child ends--> DONE
- *   terminate   WAITING --pump: the same--> TURN --its owner's word--> GOING --pump--> RUNNING ...
- *
- * A place is taken in TURN, GOING and RUNNING.
- */
 #include "cloud-exec.h"
 
+#include "cloud-engine.h"
 #include "json.h"
-#include "list.h"
-#include "log.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -23,38 +16,18 @@
 #define DEFAULT_LANG "C.UTF-8"
 
 typedef struct ExecProvider {
-        CloudProvider provider;
-        Env *env;
+        CloudEngine engine;
         char *command;
         char **environment;
-        size_t n_calls, n_places, n_turns;
-        List waiting, going;
-        Timer *pump;
 } ExecProvider;
 
-typedef enum ExecStage {
-        EXEC_WAITING,
-        EXEC_TURN,
-        EXEC_GOING,
-        EXEC_RUNNING,
-        EXEC_DONE,
-        _EXEC_STAGE_MAX,
-} ExecStage;
-
-typedef struct ExecCall {
-        CloudCall call;
-        ExecStage stage;
-        ListNode node; /* WAITING, GOING */
-        bool terminate;
-        CloudMachine *machine;
-        char *shown_id; /* fit for a log */
+/* One run of the command, for one request. */
+typedef struct ExecBatch {
+        CloudBatch batch;
         char *input;
         size_t input_size;
-        HttpGuard guard;
         Child *child;
-        cloud_done_t done;
-        void *userdata;
-} ExecCall;
+} ExecBatch;
 
 /* What an answer says, owned. */
 typedef struct ExecAnswer {
@@ -65,49 +38,16 @@ typedef struct ExecAnswer {
         usec_t retry_after_usec;
 } ExecAnswer;
 
-static ExecProvider *provider_of(const CloudCall *c) {
-        return CONTAINER_OF(c->provider, ExecProvider, provider);
+static ExecProvider *provider_of(const CloudEngine *e) {
+        return CONTAINER_OF(e, ExecProvider, engine);
 }
 
-static const char *operation(const ExecCall *c) {
+static ExecBatch *exec_batch(CloudBatch *b) {
+        return CONTAINER_OF(b, ExecBatch, batch);
+}
+
+static const char *operation(const CloudRequest *c) {
         return c->terminate ? "terminate" : "describe";
-}
-
-static void pump_soon(ExecProvider *p) {
-        timer_arm_earlier(p->pump, loop_now(p->env->loop));
-}
-
-/* The only writer of the stage: keeps the provider's books. */
-static void call_set_stage(ExecCall *c, ExecStage to) {
-        static const bool has_place[_EXEC_STAGE_MAX] = {
-                [EXEC_TURN] = true,
-                [EXEC_GOING] = true,
-                [EXEC_RUNNING] = true,
-        };
-        ExecProvider *p = provider_of(&c->call);
-        List *const lists[_EXEC_STAGE_MAX] = { [EXEC_WAITING] = &p->waiting, [EXEC_GOING] = &p->going };
-
-        if (lists[c->stage])
-                list_remove(lists[c->stage], &c->node);
-        if (lists[to])
-                list_append(lists[to], &c->node);
-        p->n_places = p->n_places + has_place[to] - has_place[c->stage];
-        p->n_turns = p->n_turns + (to == EXEC_TURN) - (c->stage == EXEC_TURN);
-        c->stage = to;
-        if (p->going.first || p->waiting.first)
-                pump_soon(p);
-}
-
-/* The call may be freed in here. */
-static void call_finish(ExecCall *c, CloudResult result) {
-        ExecProvider *p = provider_of(&c->call);
-
-        call_set_stage(c, EXEC_DONE);
-        result.message = strempty(result.message);
-        log_debug(p->env->log, "%s %s of %s: %s, %s%s%s", p->command, operation(c), c->shown_id,
-                  cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
-                  *result.message ? ": " : "", result.message);
-        cloud_call_answer(&c->call, &result, c->done, c->userdata);
 }
 
 /* -- the answer ----------------------------------------------------------------------------- */
@@ -178,7 +118,7 @@ static CloudOutcome outcome_of_code(const char *code) {
 }
 
 /* Exit 0 or 75. */
-static void finish_answered(ExecCall *c, const ChildResult *result) {
+static void finish_answered(CloudRequest *c, const ChildResult *result) {
         _cleanup_(answer_done) ExecAnswer a = { .state = INSTANCE_UNKNOWN };
         bool try_again = result->exit_status == EXIT_TRY_AGAIN;
         _cleanup_free_ char *tail = NULL;
@@ -187,14 +127,14 @@ static void finish_answered(ExecCall *c, const ChildResult *result) {
 
         r = parse_answer(result->output, result->output_size, &a);
         if (r < 0 && !try_again)
-                return call_finish(
+                return cloud_request_finish(
                         c, (CloudResult){
                                    .outcome = CLOUD_RETRY,
                                    .message = "The provider's command exited with 0, but its output is no "
                                               "answer of the protocol" });
         if (r < 0) {
                 tail = str_sanitize(result->errors, MESSAGE_MAX_BYTES);
-                return call_finish(
+                return cloud_request_finish(
                         c,
                         (CloudResult){ .outcome = CLOUD_RETRY,
                                        .message = isempty(tail) ? "The provider's command asks to try again"
@@ -218,25 +158,23 @@ static void finish_answered(ExecCall *c, const ChildResult *result) {
                 out.message = "The provider's command asks to try again";
         else if (!c->terminate && out.state == INSTANCE_UNKNOWN)
                 out.message = "The provider's command does not know the state of this machine";
-        call_finish(c, out);
+        cloud_request_finish(c, out);
 }
 
-static void finish_not_run(ExecCall *c, int error) {
-        ExecProvider *p = provider_of(&c->call);
+/* The command did not run, or not to its end: what that means, and in words (NULL on ENOMEM). */
+static CloudOutcome outcome_of_not_run(const ExecProvider *p, int error, char **ret_message) {
         bool passing = error == -ETIMEDOUT || error == -ECHILD || error == -EAGAIN || error == -ENOMEM;
-        _cleanup_free_ char *message = NULL;
 
         if (error == -ETIMEDOUT)
-                message = strdup("The provider's command was killed: it did not answer within 60 seconds");
+                *ret_message = strdup("The provider's command was killed: it did not answer within 60 seconds");
         else if (error == -ECHILD)
-                message = strdup("The provider's command was killed by a signal");
+                *ret_message = strdup("The provider's command was killed by a signal");
         else if (error == -E2BIG)
-                message = strdup("The provider's command was killed: its output is larger than 1 MiB");
+                *ret_message = strdup("The provider's command was killed: its output is larger than 1 MiB");
         else
-                message = strf("The provider's command '%s' could not be run: %s", p->command,
-                               strerror(-error));
-        call_finish(c, (CloudResult){ .outcome = passing ? CLOUD_RETRY : CLOUD_DENIED,
-                                      .message = message ? message : "Out of memory" });
+                *ret_message = strf("The provider's command '%s' could not be run: %s", p->command,
+                                    strerror(-error));
+        return passing ? CLOUD_RETRY : CLOUD_DENIED;
 }
 
 /* The last line that says something: what a person looks for first. */
@@ -251,20 +189,29 @@ static char *last_line(const char *text) {
         return str_sanitize(newline ? newline + 1 : stripped, MESSAGE_MAX_BYTES);
 }
 
-static void on_child(const ChildResult *result, void *userdata) {
-        ExecCall *c = userdata;
+static void finish_ended(CloudRequest *c, const ChildResult *result) {
         _cleanup_free_ char *tail = NULL, *message = NULL;
+        CloudOutcome outcome = CLOUD_DENIED;
 
         if (result->error < 0)
-                return finish_not_run(c, result->error);
-        if (result->exit_status == 0 || result->exit_status == EXIT_TRY_AGAIN)
+                outcome = outcome_of_not_run(provider_of(cloud_request_engine(c)), result->error, &message);
+        else if (result->exit_status == 0 || result->exit_status == EXIT_TRY_AGAIN)
                 return finish_answered(c, result);
+        else {
+                tail = last_line(strempty(result->errors));
+                message = strf("The provider's command exited with %d%s%s", result->exit_status,
+                               isempty(tail) ? "" : ": ", strempty(tail));
+        }
+        cloud_request_finish(
+                c, (CloudResult){ .outcome = outcome, .message = cloud_message_or_no_memory(message) });
+}
 
-        tail = last_line(strempty(result->errors));
-        message = strf("The provider's command exited with %d%s%s", result->exit_status,
-                       isempty(tail) ? "" : ": ", strempty(tail));
-        call_finish(
-                c, (CloudResult){ .outcome = CLOUD_DENIED, .message = message ? message : "Out of memory" });
+static void on_child(const ChildResult *result, void *userdata) {
+        ExecBatch *b = userdata;
+
+        b->batch.answering = true;
+        finish_ended(cloud_batch_first(&b->batch), result);
+        cloud_batch_free(&b->batch);
 }
 
 /* -- the question --------------------------------------------------------------------------- */
@@ -289,7 +236,7 @@ static void add_node(JsonWriter *w, const CloudMachine *m) {
         json_close_object(w);
 }
 
-static int make_input(ExecCall *c, const char *op_id, const char *pool) {
+static int make_input(ExecBatch *b, const CloudRequest *c) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         int r;
 
@@ -299,67 +246,63 @@ static int make_input(ExecCall *c, const char *op_id, const char *pool) {
         json_open_object(w, NULL);
         json_add_int64(w, "version", PROTOCOL_VERSION);
         json_add_string(w, "op", operation(c));
-        json_add_string(w, "opId", op_id);
-        json_add_string(w, "pool", isempty(pool) ? NULL : pool);
+        json_add_string(w, "opId", c->op_id);
+        json_add_string(w, "pool", isempty(c->pool) ? NULL : c->pool);
         json_add_string(w, "providerID", c->machine->provider_id);
         add_node(w, c->machine);
         json_close_object(w);
-        c->input = json_writer_steal(w, &c->input_size);
-        return c->input ? 0 : -ENOMEM;
+        b->input = json_writer_steal(w, &b->input_size);
+        return b->input ? 0 : -ENOMEM;
 }
 
-/* The call may be freed in here. */
-static void call_run(ExecCall *c) {
-        ExecProvider *p = provider_of(&c->call);
+static int exec_send(CloudBatch *batch) {
+        ExecProvider *p = provider_of(batch->engine);
+        CloudRequest *c = cloud_batch_first(batch);
+        ExecBatch *b = exec_batch(batch);
         char *argv[] = { p->command, (char *) operation(c), NULL };
+        CloudOutcome outcome;
+        char *message;
         int r;
 
-        if (c->guard.may_send && !c->guard.may_send(c->guard.userdata))
-                return call_finish(c, (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" });
-        r = child_start(p->env->children,
+        r = make_input(b, c);
+        if (r < 0)
+                return r;
+        r = child_start(p->engine.env->children,
                         &(ChildRequest){ .argv = argv,
                                          .environment = p->environment,
-                                         .input = c->input,
-                                         .input_size = c->input_size,
+                                         .input = b->input,
+                                         .input_size = b->input_size,
                                          .max_output_bytes = OUTPUT_MAX_BYTES,
                                          .timeout_usec = TIMEOUT_USEC },
-                        on_child, c, &c->child);
-        if (r < 0)
-                return finish_not_run(c, r);
-        call_set_stage(c, EXEC_RUNNING);
+                        on_child, b, &b->child);
+        if (r < 0) {
+                outcome = outcome_of_not_run(p, r, &message);
+                cloud_request_refuse(c, outcome, message);
+        }
+        return 0;
 }
 
-/* A place is free for it. The call may be freed in here. */
-static void call_admit(ExecCall *c) {
-        if (!*c->machine->provider_id)
-                return call_finish(
-                        c, (CloudResult){ .outcome = CLOUD_INVALID, .message = "The providerID is empty" });
-        if (!c->terminate)
-                return call_run(c);
-        call_set_stage(c, EXEC_TURN);
-        cloud_call_answer(&c->call, &(CloudResult){ .outcome = CLOUD_OK, .message = "" }, c->done,
-                          c->userdata);
+static void exec_batch_done(CloudBatch *batch) {
+        ExecBatch *b = exec_batch(batch);
+
+        child_free(b->child);
+        free(b->input);
 }
 
-/* The first that may go on; NULL: none. */
-static ExecCall *first_to_admit(ExecProvider *p) {
-        if (p->n_places < CLOUD_EXEC_RUNNING_MAX)
-                LIST_FOREACH (c, &p->waiting, ExecCall, node)
-                        if (!c->terminate || p->n_turns < CLOUD_EXEC_TURNS_MAX)
-                                return c;
-        return NULL;
+static bool exec_refuses(const CloudRequest *c, char **ret_message) {
+        if (*c->machine->provider_id)
+                return false;
+        *ret_message = strdup("The providerID is empty");
+        return true;
 }
 
-static void on_pump(Timer *t, void *userdata) {
-        ExecProvider *p = userdata;
-        ExecCall *c;
-
-        /* A callback may start others and free any: the lists are read anew each time. */
-        while (p->going.first)
-                call_run(LIST_ENTRY(p->going.first, ExecCall, node));
-        while ((c = first_to_admit(p)))
-                call_admit(c);
-}
+static const CloudEngineOps exec_engine_ops = {
+        .batch_bytes = sizeof(ExecBatch),
+        .describes_at_once = 1,
+        .refuses = exec_refuses,
+        .send = exec_send,
+        .batch_done = exec_batch_done,
+};
 
 /* -- operations ----------------------------------------------------------------------------- */
 
@@ -368,78 +311,10 @@ static bool exec_owns(const CloudProvider *provider, const char *provider_id) {
         return !isempty(provider_id);
 }
 
-static void exec_call_free(CloudCall *call) {
-        ExecCall *c = CONTAINER_OF(call, ExecCall, call);
-        ExecProvider *p = provider_of(call);
-
-        call_set_stage(c, EXEC_DONE);
-        child_free(c->child);
-        cloud_machine_free(c->machine);
-        free(c->shown_id);
-        free(c->input);
-        free(c);
-        p->n_calls--;
-}
-
-static int start(CloudProvider *provider, const CloudMachine *machine, bool terminate, cloud_done_t done,
-                 void *userdata, CloudCall **ret) {
-        ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
-        ExecCall *c;
-
-        assert(done && ret);
-        c = new0(ExecCall, 1);
-        if (!c)
-                return -ENOMEM;
-        *c = (ExecCall){ .call.provider = provider,
-                         .stage = EXEC_DONE,
-                         .terminate = terminate,
-                         .done = done,
-                         .userdata = userdata };
-        p->n_calls++;
-
-        c->machine = cloud_machine_copy(machine);
-        c->shown_id = str_sanitize(machine->provider_id, 256);
-        if (!c->machine || !c->shown_id || (!terminate && make_input(c, NULL, NULL) < 0)) {
-                exec_call_free(&c->call);
-                return -ENOMEM;
-        }
-        call_set_stage(c, EXEC_WAITING);
-        *ret = &c->call;
-        return 0;
-}
-
-static int exec_describe(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done,
-                         void *userdata, CloudCall **ret) {
-        return start(provider, machine, false, done, userdata, ret);
-}
-
-static int exec_turn(CloudProvider *provider, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                     CloudCall **ret) {
-        return start(provider, machine, true, done, userdata, ret);
-}
-
-static int exec_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
-                          cloud_done_t done, void *userdata) {
-        ExecCall *c = CONTAINER_OF(turn, ExecCall, call);
-        int r;
-
-        assert(c->stage == EXEC_TURN && op_id && done);
-        r = make_input(c, op_id, pool);
-        if (r < 0)
-                return r;
-        c->done = done;
-        c->userdata = userdata;
-        if (guard)
-                c->guard = *guard;
-        call_set_stage(c, EXEC_GOING);
-        return 0;
-}
-
 static void exec_free(CloudProvider *provider) {
-        ExecProvider *p = CONTAINER_OF(provider, ExecProvider, provider);
+        ExecProvider *p = CONTAINER_OF(provider, ExecProvider, engine.provider);
 
-        assert(p->n_calls == 0);
-        timer_free(p->pump);
+        cloud_engine_done(&p->engine);
         strv_free(p->environment);
         free(p->command);
         free(p);
@@ -449,10 +324,10 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
-        .describe = exec_describe,
-        .turn = exec_turn,
-        .terminate = exec_terminate,
-        .call_free = exec_call_free,
+        .describe = cloud_engine_describe,
+        .turn = cloud_engine_turn,
+        .terminate = cloud_engine_terminate,
+        .call_free = cloud_engine_call_free,
         .free = exec_free,
 };
 
@@ -480,8 +355,6 @@ static int provider_fill(ExecProvider *p, const CloudConfig *config) {
                 r = add_variable(&p->environment, config, "HOME", NULL);
         if (r >= 0)
                 r = add_variable(&p->environment, config, "LANG", DEFAULT_LANG);
-        if (r >= 0)
-                r = timer_new(p->env->loop, "exec", on_pump, p, &p->pump);
         return r;
 }
 
@@ -498,13 +371,15 @@ int cloud_exec_new(Env *env, const CloudConfig *config, CloudProvider **ret, con
         p = new0(ExecProvider, 1);
         if (!p)
                 return -ENOMEM;
-        p->provider.ops = &exec_ops;
-        p->env = env;
-        r = provider_fill(p, config);
+        p->engine.places_max = CLOUD_EXEC_RUNNING_MAX;
+        p->engine.turns_max = CLOUD_EXEC_TURNS_MAX;
+        r = cloud_engine_init(&p->engine, env, &exec_ops, &exec_engine_ops);
+        if (r >= 0)
+                r = provider_fill(p, config);
         if (r < 0) {
-                exec_free(&p->provider);
+                exec_free(&p->engine.provider);
                 return r;
         }
-        *ret = &p->provider;
+        *ret = &p->engine.provider;
         return 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * cloud/: one provider per file behind CloudProvider: cloud-ec2.c, cloud-exec.c. What ends a machine and what tells whether
- * it is there. Calls base, loop, log, json, http-client; called by termination/. Never touches the Kubernetes API.
+ * cloud/: one provider per file behind CloudProvider: cloud-ec2.c, cloud-exec.c; what they do alike is cloud-engine.c. What
+ * ends a machine and what tells whether it is there. Calls base, loop, log, json, http-client; called by termination/. Never touches the Kubernetes API.
  *
  * Whether a machine is there. GONE is what the cloud itself calls ended (EC2: terminated). NOT FOUND is less: the cloud
  * does not know the machine. It is answered only if the provider has proved its scope: the credentials' account and region

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What all providers do alike: requests wait for their turn in order, within a cloud's rates and a number of places;
+ * describes that wait together leave as one batch; what is refused is told from the loop. A provider gives the few
+ * functions of CloudEngineOps: what stands before a request, how one is sent, and what its answer means.
+ *
+ *   describe    NEW --> WAITING --pump: token, place--> SENT --answer--> DONE
+ *   terminate   NEW --> WAITING --pump: keys, token, place--> TURN --cloud_terminate()--> SENT --answer--> DONE
+ *
+ *      NEW, WAITING, TURN, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
+ *
+ * A turn takes no token, its terminate does: the bucket holds one for each turn, and none is lost where a turn is given
+ * back. A place is taken by each turn and each batch.
+ *
+ * The pump runs from one timer. Owners are called back only from the pump, from cloud_engine_give_turns() and from
+ * cloud_request_finish(); a callback may free any request and start others, so who calls them reads its list anew.
+ */
+
+#include "cloud.h"
+#include "list.h"
+#include "token-bucket.h"
+
+typedef struct CloudEngine CloudEngine;
+typedef struct CloudRequest CloudRequest;
+typedef struct CloudBatch CloudBatch;
+
+typedef enum CloudRequestState {
+        CLOUD_REQUEST_NEW,
+        CLOUD_REQUEST_WAITING,
+        CLOUD_REQUEST_TURN,    /* its turn has come, and its owner holds it */
+        CLOUD_REQUEST_SENT,    /* it is in a batch */
+        CLOUD_REQUEST_REFUSED, /* its owner is told by the pump */
+        CLOUD_REQUEST_DONE,
+        _CLOUD_REQUEST_STATE_MAX,
+} CloudRequestState;
+
+typedef struct CloudEngineOps {
+        size_t batch_bytes;         /* of the provider's struct, which begins with a CloudBatch; it is zeroed */
+        unsigned describes_at_once; /* different machines in one batch; 1: each request has its own */
+        /* Can this provider never ask for that machine? True: why, for a person (NULL: out of memory). Called when the
+         * request is made, and before it leaves. */
+        bool (*refuses)(const CloudRequest *r, char **ret_message);
+        /* True: requests may leave. False: what is missing is being fetched (a region), and cloud_engine_refuse_waiting() or
+         * cloud_engine_pump() follows. NULL: nothing is ever missing. */
+        bool (*is_ready)(CloudEngine *e);
+        /* Fetches what a terminate needs (keys); cloud_engine_give_turns() or cloud_engine_refuse_waiting() follows.
+         * Called again meanwhile. NULL: nothing is needed. */
+        void (*prepare_turns)(CloudEngine *e);
+        /* Sends what is in the batch: one terminate, or describes. When the answer comes, from the loop: sets
+         * b->answering, finishes each request, frees the batch. It may refuse requests itself. < 0: all are refused. */
+        int (*send)(CloudBatch *b);
+        void (*batch_done)(CloudBatch *b); /* what the provider keeps in it; what is under way is dropped */
+} CloudEngineOps;
+
+struct CloudEngine {
+        CloudProvider provider;
+        const CloudEngineOps *ops;
+        Env *env;
+        TokenBucket describe_rate, terminate_rate; /* per_minute 0: none */
+        unsigned places_max, turns_max;            /* 0: as many as come */
+        uint64_t n_made;
+        size_t n_requests, n_turns;
+        List describes, terminates; /* WAITING, in the order in which they were made */
+        List refused, batches;
+        Timer *pump;
+};
+
+struct CloudRequest {
+        CloudCall call;
+        CloudRequestState state;
+        bool terminate;
+        uint64_t number; /* of the order in which they were made */
+        ListNode node;
+        List *list;        /* that it is in; NULL: none */
+        CloudBatch *batch; /* SENT */
+        CloudMachine *machine;
+        char *shown_id; /* machine->provider_id, fit for a log */
+        char *op_id, *pool;
+        HttpGuard guard; /* op_id, pool, guard: of a terminate that was told to leave */
+        CloudOutcome refusal;
+        char *refusal_message;
+        cloud_done_t done;
+        void *userdata;
+};
+
+struct CloudBatch {
+        CloudEngine *engine;
+        ListNode batches;
+        List requests;
+        bool terminate;
+        bool answering; /* it is freed by who answers, not with its last request */
+};
+
+/* For a provider's ops. */
+int cloud_engine_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
+int cloud_engine_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
+int cloud_engine_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
+                           void *userdata);
+void cloud_engine_call_free(CloudCall *c);
+
+CloudEngine *cloud_request_engine(const CloudRequest *r);
+
+/* `e` is zeroed but for its rates and limits. -ENOMEM. */
+int cloud_engine_init(CloudEngine *e, Env *env, const CloudProviderOps *provider_ops, const CloudEngineOps *ops);
+void cloud_engine_done(CloudEngine *e); /* all requests are freed before; one that was not initialized is fine */
+
+/* From the loop, soon: what may leave, leaves. */
+void cloud_engine_pump(CloudEngine *e);
+/* To all that may have one now. */
+void cloud_engine_give_turns(CloudEngine *e);
+/* All that wait to describe, or for a turn (terminate). */
+void cloud_engine_refuse_waiting(CloudEngine *e, bool terminate, CloudOutcome outcome, const char *message);
+
+/* Told by the pump. Takes the message; NULL was out of memory. */
+void cloud_request_refuse(CloudRequest *r, CloudOutcome outcome, char *message);
+/* Tells its owner. The request may be freed in here. */
+void cloud_request_finish(CloudRequest *r, CloudResult result);
+/* The first that was not finished yet; NULL: none. */
+CloudRequest *cloud_batch_first(const CloudBatch *b);
+CloudBatch *cloud_batch_free(CloudBatch *b);
+
+/* For a message just made. */
+const char *cloud_message_or_no_memory(const char *message);
