@@ -429,10 +429,6 @@ static const CloudProviderOps ec2_ops = {
         .name = "ec2",
         .owns = ec2_owns,
         .proves_identity = true,
-        .describe = cloud_engine_describe,
-        .turn = cloud_engine_turn,
-        .terminate = cloud_engine_terminate,
-        .call_free = cloud_engine_call_free,
         .free = ec2_free,
 };
 

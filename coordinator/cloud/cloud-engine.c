@@ -10,7 +10,8 @@
 static const unsigned edges[_CLOUD_REQUEST_STATE_MAX] = {
         [CLOUD_REQUEST_NEW] = TO(WAITING) | TO(REFUSED) | TO(DONE),
         [CLOUD_REQUEST_WAITING] = TO(TURN) | TO(SENT) | TO(REFUSED) | TO(DONE),
-        [CLOUD_REQUEST_TURN] = TO(SENT) | TO(REFUSED) | TO(DONE),
+        [CLOUD_REQUEST_TURN] = TO(SENT) | TO(PARKED) | TO(REFUSED) | TO(DONE),
+        [CLOUD_REQUEST_PARKED] = TO(WAITING) | TO(DONE),
         [CLOUD_REQUEST_SENT] = TO(REFUSED) | TO(DONE),
         [CLOUD_REQUEST_REFUSED] = TO(DONE),
 };
@@ -37,12 +38,14 @@ static List *list_of_state(CloudRequest *r, CloudRequestState s) {
         switch (s) {
         case CLOUD_REQUEST_WAITING:
                 return r->terminate ? &e->terminates : &e->describes;
+        case CLOUD_REQUEST_TURN:
+                return &e->turns;
         case CLOUD_REQUEST_SENT:
                 return &r->batch->requests;
         case CLOUD_REQUEST_REFUSED:
                 return &e->refused;
         case CLOUD_REQUEST_NEW:
-        case CLOUD_REQUEST_TURN:
+        case CLOUD_REQUEST_PARKED:
         case CLOUD_REQUEST_DONE:
         case _CLOUD_REQUEST_STATE_MAX:
                 break;
@@ -50,7 +53,7 @@ static List *list_of_state(CloudRequest *r, CloudRequestState s) {
         return NULL;
 }
 
-/* The only writer of the state: keeps the lists and the number of turns. */
+/* The only writer of the state: keeps the lists. */
 static void request_set_state(CloudRequest *r, CloudRequestState to) {
         CloudEngine *e = cloud_request_engine(r);
 
@@ -58,11 +61,12 @@ static void request_set_state(CloudRequest *r, CloudRequestState to) {
         if (r->list)
                 list_remove(r->list, &r->node);
         r->list = list_of_state(r, to);
-        if (r->list)
+        if (r->state == CLOUD_REQUEST_PARKED && r->list) /* it has had its time in the line */
+                list_prepend(r->list, &r->node);
+        else if (r->list)
                 list_append(r->list, &r->node);
         if (to != CLOUD_REQUEST_SENT)
                 r->batch = NULL;
-        e->n_turns = e->n_turns + (to == CLOUD_REQUEST_TURN) - (r->state == CLOUD_REQUEST_TURN);
         r->state = to;
         if (e->describes.first || e->terminates.first || e->refused.first)
                 cloud_engine_pump(e);
@@ -70,16 +74,23 @@ static void request_set_state(CloudRequest *r, CloudRequestState to) {
 
 /* -- the end of a request --------------------------------------------------------------------- */
 
+static void request_count(CloudRequest *r, CloudOutcome outcome) {
+        r->call.provider->answers[r->call.operation][outcome]++;
+}
+
 void cloud_request_finish(CloudRequest *r, CloudResult result) {
         CloudEngine *e = cloud_request_engine(r);
 
         request_set_state(r, CLOUD_REQUEST_DONE);
-        result.message = strempty(result.message);
+        result.message = r->unconfirmed ? "The way to the cloud took too long for what was last seen of the node: the "
+                                          "cloud is asked again"
+                                        : strempty(result.message);
         log_debug(e->env->log, "Provider %s, %s of %s: %s, %s%s%s", e->provider.ops->name,
                   cloud_operation_names[r->call.operation], r->shown_id,
                   cloud_outcome_to_string(result.outcome), instance_state_to_string(result.state),
                   *result.message ? ": " : "", result.message);
-        cloud_call_answer(&r->call, &result, r->done, r->userdata);
+        request_count(r, result.outcome);
+        r->termination.done(&result, r->termination.userdata);
 }
 
 void cloud_request_refuse(CloudRequest *r, CloudOutcome outcome, char *message) {
@@ -192,28 +203,102 @@ static void send_describes(CloudEngine *e) {
 /* -- turns ------------------------------------------------------------------------------------ */
 
 static bool has_place(const CloudEngine *e) {
-        return e->places_max == 0 || e->batches.size + e->n_turns < e->places_max;
+        return e->places_max == 0 || e->batches.size + e->turns.size < e->places_max;
 }
 
 /* False: the pump comes again when there may be room. */
 static bool has_room_for_turn(CloudEngine *e) {
         usec_t at;
 
-        if (!has_place(e) || (e->turns_max > 0 && e->n_turns >= e->turns_max))
+        if (!has_place(e) || (e->turns_max > 0 && e->turns.size >= e->turns_max))
                 return false;
         if (e->terminate_rate.per_minute == 0 ||
-            token_bucket_has(&e->terminate_rate, e->n_turns + 1, loop_now(e->env->loop), &at))
+            token_bucket_has(&e->terminate_rate, e->turns.size + 1, loop_now(e->env->loop), &at))
                 return true;
         if (at != USEC_INFINITY) /* else the next turn that is used or given back makes room */
                 timer_arm_earlier(e->pump, at);
         return false;
 }
 
+static bool request_is_confirmed(const CloudRequest *r) {
+        return !r->termination.confirm || r->termination.confirm(r->termination.userdata);
+}
+
+/* Of HttpGuard: the last door before the wire, and before each resend. */
+static bool request_may_send(void *userdata) {
+        CloudRequest *r = userdata;
+        const HttpGuard *g = &r->termination.guard;
+
+        r->unconfirmed = !request_is_confirmed(r);
+        return !r->unconfirmed && (!g->may_send || g->may_send(g->userdata));
+}
+
+/* A terminate in its turn. */
+static void request_send(CloudRequest *r) {
+        CloudEngine *e = cloud_request_engine(r);
+        CloudBatch *b;
+
+        r->call.operation = CLOUD_TERMINATE;
+        if (!request_may_send(r)) {
+                cloud_request_refuse(r, CLOUD_RETRY, strdup("lease lost"));
+                return;
+        }
+        b = batch_new(e, true);
+        if (!b) {
+                cloud_request_refuse(r, CLOUD_RETRY, NULL);
+                return;
+        }
+        if (e->terminate_rate.per_minute > 0) {
+                bool taken = token_bucket_take(&e->terminate_rate, loop_now(e->env->loop), NULL);
+
+                assert(taken);
+        }
+        batch_add(b, r);
+        batch_send(b);
+}
+
+/* The request may be freed in here. */
 static void give_turn(CloudRequest *r) {
+        CloudEngine *e = cloud_request_engine(r);
+
         if (request_is_refused(r))
                 return;
         request_set_state(r, CLOUD_REQUEST_TURN);
-        cloud_call_answer(&r->call, &(CloudResult){ .outcome = CLOUD_OK, .message = "" }, r->done, r->userdata);
+        r->turn_usec = loop_now(e->env->loop);
+        request_count(r, CLOUD_OK);
+        if (request_is_confirmed(r)) {
+                request_send(r);
+                return;
+        }
+        timer_arm_earlier(e->pump, usec_add(r->turn_usec, CLOUD_TURN_USEC));
+        r->termination.awaits(r->termination.userdata);
+}
+
+static void take_back_turns(CloudEngine *e) {
+        CloudRequest *r;
+
+        while ((r = LIST_ENTRY(e->turns.first, CloudRequest, node))) {
+                usec_t until = usec_add(r->turn_usec, CLOUD_TURN_USEC);
+
+                if (loop_now(e->env->loop) < until) {
+                        timer_arm_earlier(e->pump, until);
+                        return;
+                }
+                request_set_state(r, CLOUD_REQUEST_PARKED);
+        }
+}
+
+void cloud_call_go_on(CloudCall *c) {
+        CloudRequest *r = CONTAINER_OF(c, CloudRequest, call);
+
+        if (r->state == CLOUD_REQUEST_TURN && request_is_confirmed(r))
+                request_send(r);
+        else if (r->state == CLOUD_REQUEST_PARKED)
+                request_set_state(r, CLOUD_REQUEST_WAITING);
+}
+
+bool cloud_call_is_sent(const CloudCall *c) {
+        return CONTAINER_OF(c, CloudRequest, call)->state == CLOUD_REQUEST_SENT;
 }
 
 void cloud_engine_give_turns(CloudEngine *e) {
@@ -259,6 +344,7 @@ static bool pump_once(CloudEngine *e) {
 static void on_pump(Timer *timer, void *userdata) {
         CloudEngine *e = userdata;
 
+        take_back_turns(e);
         if ((e->describes.first || e->terminates.first) && (!e->ops->is_ready || e->ops->is_ready(e))) {
                 while (pump_once(e))
                         ;
@@ -270,25 +356,27 @@ static void on_pump(Timer *timer, void *userdata) {
 
 /* -- operations ------------------------------------------------------------------------------- */
 
-static int request_new(CloudProvider *p, const CloudMachine *machine, bool terminate, cloud_done_t done,
-                       void *userdata, CloudCall **ret) {
+static int request_new(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, bool terminate,
+                       CloudCall **ret) {
         CloudEngine *e = engine_of(p);
         CloudRequest *r;
 
-        assert(done && ret);
+        assert(machine->provider_id && t->done && ret);
         r = new0(CloudRequest, 1);
         if (!r)
                 return -ENOMEM;
         e->n_requests++;
-        r->call.provider = p;
+        r->call = (CloudCall){ .provider = p, .operation = terminate ? CLOUD_TURN : CLOUD_DESCRIBE };
         r->terminate = terminate;
         r->number = e->n_made++;
-        r->done = done;
-        r->userdata = userdata;
+        r->termination = *t;
+        r->termination.op_id = r->termination.pool = NULL;
+        r->guard = (HttpGuard){ request_may_send, r };
         r->machine = cloud_machine_copy(machine);
         r->shown_id = str_sanitize(machine->provider_id, 256);
-        if (!r->machine || !r->shown_id) {
-                cloud_engine_call_free(&r->call);
+        if (!r->machine || !r->shown_id || free_and_strdup((char **) &r->termination.op_id, t->op_id) < 0 ||
+            free_and_strdup((char **) &r->termination.pool, t->pool) < 0) {
+                cloud_call_free(&r->call);
                 return -ENOMEM;
         }
         if (!request_is_refused(r))
@@ -297,50 +385,22 @@ static int request_new(CloudProvider *p, const CloudMachine *machine, bool termi
         return 0;
 }
 
-int cloud_engine_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                          CloudCall **ret) {
-        return request_new(p, machine, false, done, userdata, ret);
+int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret) {
+        return request_new(p, machine, &(CloudTermination){ .done = done, .userdata = userdata }, false, ret);
 }
 
-int cloud_engine_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                      CloudCall **ret) {
-        return request_new(p, machine, true, done, userdata, ret);
+int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret) {
+        assert(t->op_id && (!t->confirm || t->awaits));
+        return request_new(p, machine, t, true, ret);
 }
 
-int cloud_engine_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
-                           cloud_done_t done, void *userdata) {
-        CloudRequest *r = CONTAINER_OF(turn, CloudRequest, call);
-        CloudEngine *e = engine_of(turn->provider);
+CloudCall *cloud_call_free(CloudCall *call) {
+        CloudRequest *r = CONTAINER_OF(call, CloudRequest, call);
         CloudBatch *b;
 
-        assert(r->state == CLOUD_REQUEST_TURN && op_id && done);
-        if (free_and_strdup(&r->op_id, op_id) < 0 || free_and_strdup(&r->pool, pool) < 0)
-                return -ENOMEM;
-        r->done = done;
-        r->userdata = userdata;
-        if (guard)
-                r->guard = *guard;
-        if (r->guard.may_send && !r->guard.may_send(r->guard.userdata)) {
-                cloud_request_refuse(r, CLOUD_RETRY, strdup("lease lost"));
-                return 0;
-        }
-        b = batch_new(e, true);
-        if (!b)
-                return -ENOMEM;
-        if (e->terminate_rate.per_minute > 0) {
-                bool taken = token_bucket_take(&e->terminate_rate, loop_now(e->env->loop), NULL);
-
-                assert(taken);
-        }
-        batch_add(b, r);
-        batch_send(b);
-        return 0;
-}
-
-void cloud_engine_call_free(CloudCall *call) {
-        CloudRequest *r = CONTAINER_OF(call, CloudRequest, call);
-        CloudBatch *b = r->batch;
-
+        if (!call)
+                return NULL;
+        b = r->batch;
         if (r->state != CLOUD_REQUEST_DONE)
                 request_set_state(r, CLOUD_REQUEST_DONE);
         if (b && !b->requests.first && !b->answering) /* nobody wants the answer any more */
@@ -348,10 +408,11 @@ void cloud_engine_call_free(CloudCall *call) {
         engine_of(call->provider)->n_requests--;
         cloud_machine_free(r->machine);
         free(r->shown_id);
-        free(r->op_id);
-        free(r->pool);
+        free((char *) r->termination.op_id);
+        free((char *) r->termination.pool);
         free(r->refusal_message);
         free(r);
+        return NULL;
 }
 
 int cloud_engine_init(CloudEngine *e, Env *env, const CloudProviderOps *provider_ops, const CloudEngineOps *ops) {

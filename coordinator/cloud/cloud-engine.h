@@ -7,15 +7,21 @@
  * functions of CloudEngineOps: what stands before a request, how one is sent, and what its answer means.
  *
  *   describe    NEW --> WAITING --pump: token, place--> SENT --answer--> DONE
- *   terminate   NEW --> WAITING --pump: keys, token, place--> TURN --cloud_terminate()--> SENT --answer--> DONE
+ *   terminate   NEW --> WAITING --pump: keys, token, place--> TURN --its owner confirms--> SENT --answer--> DONE
+ *                          ^                                   |
+ *                          +--its owner lets it go on-- PARKED <--10 s
  *
  *      NEW, WAITING, TURN, SENT --refused, lease lost, no memory--> REFUSED --pump--> DONE
  *
  * A turn takes no token, its terminate does: the bucket holds one for each turn, and none is lost where a turn is given
  * back. A place is taken by each turn and each batch.
  *
+ * What is parked has lost its turn and not its seniority: it goes to the head of the line when its owner has found out what
+ * it was asked. So an owner whose proof takes longer than a turn is held still ends his machine: what he has found out is
+ * asked for again as soon as there is a turn, which without a line is at once.
+ *
  * The pump runs from one timer. Owners are called back only from the pump, from cloud_engine_give_turns() and from
- * cloud_request_finish(); a callback may free any request and start others, so who calls them reads its list anew.
+ * cloud_request_finish(), and asked to confirm from cloud_call_go_on() and at the wire, too; a callback may free any request and start others, so who calls them reads its list anew.
  */
 
 #include "cloud.h"
@@ -29,7 +35,8 @@ typedef struct CloudBatch CloudBatch;
 typedef enum CloudRequestState {
         CLOUD_REQUEST_NEW,
         CLOUD_REQUEST_WAITING,
-        CLOUD_REQUEST_TURN,    /* its turn has come, and its owner holds it */
+        CLOUD_REQUEST_TURN,    /* its turn has come, and its owner finds out whether it may leave */
+        CLOUD_REQUEST_PARKED,  /* the same, and it took so long that the turn was given back */
         CLOUD_REQUEST_SENT,    /* it is in a batch */
         CLOUD_REQUEST_REFUSED, /* its owner is told by the pump */
         CLOUD_REQUEST_DONE,
@@ -61,8 +68,9 @@ struct CloudEngine {
         TokenBucket describe_rate, terminate_rate; /* per_minute 0: none */
         unsigned places_max, turns_max;            /* 0: as many as come */
         uint64_t n_made;
-        size_t n_requests, n_turns;
-        List describes, terminates; /* WAITING, in the order in which they were made */
+        size_t n_requests;
+        List describes, terminates; /* WAITING, in their order */
+        List turns;                 /* TURN, the oldest turn first */
         List refused, batches;
         Timer *pump;
 };
@@ -77,12 +85,12 @@ struct CloudRequest {
         CloudBatch *batch; /* SENT */
         CloudMachine *machine;
         char *shown_id; /* machine->provider_id, fit for a log */
-        char *op_id, *pool;
-        HttpGuard guard; /* op_id, pool, guard: of a terminate that was told to leave */
+        CloudTermination termination; /* owns its texts; of a describe nothing but done and userdata */
+        HttpGuard guard;              /* of a terminate: asks all that have a say, in the moment in which it leaves */
+        usec_t turn_usec;             /* TURN: since when */
+        bool unconfirmed;             /* the guard said no because its owner did not confirm */
         CloudOutcome refusal;
         char *refusal_message;
-        cloud_done_t done;
-        void *userdata;
 };
 
 struct CloudBatch {
@@ -92,13 +100,6 @@ struct CloudBatch {
         bool terminate;
         bool answering; /* it is freed by who answers, not with its last request */
 };
-
-/* For a provider's ops. */
-int cloud_engine_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-int cloud_engine_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-int cloud_engine_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
-                           void *userdata);
-void cloud_engine_call_free(CloudCall *c);
 
 CloudEngine *cloud_request_engine(const CloudRequest *r);
 

@@ -246,8 +246,8 @@ static int make_input(ExecBatch *b, const CloudRequest *c) {
         json_open_object(w, NULL);
         json_add_int64(w, "version", PROTOCOL_VERSION);
         json_add_string(w, "op", operation(c));
-        json_add_string(w, "opId", c->op_id);
-        json_add_string(w, "pool", isempty(c->pool) ? NULL : c->pool);
+        json_add_string(w, "opId", c->termination.op_id);
+        json_add_string(w, "pool", isempty(c->termination.pool) ? NULL : c->termination.pool);
         json_add_string(w, "providerID", c->machine->provider_id);
         add_node(w, c->machine);
         json_close_object(w);
@@ -324,10 +324,6 @@ static const CloudProviderOps exec_ops = {
         .name = "exec",
         .owns = exec_owns,
         .takes_names = true,
-        .describe = cloud_engine_describe,
-        .turn = cloud_engine_turn,
-        .terminate = cloud_engine_terminate,
-        .call_free = cloud_engine_call_free,
         .free = exec_free,
 };
 

@@ -63,8 +63,8 @@
  * vesper.sh/TerminationBlocked.
  *
  * A run may take 60 seconds; then its process group is killed. At most 16 run at a time, the others wait in
- * order; a turn (cloud_turn()) keeps one of the 16 places for its terminate, at most 12 do so at a time. The
- * environment is empty but for PATH (default
+ * order; a machine whose turn to end has come keeps one of the 16 places for its terminate, at most 12 do so at a time,
+ * for at most 10 s each. The environment is empty but for PATH (default
  * /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin), HOME, and LANG (default C.UTF-8): secrets
  * belong into files that the command reads.
  */

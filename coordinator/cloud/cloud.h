@@ -16,9 +16,9 @@
  * the cloud's own record of the instance leads to that name. One that does not hands over all that is known of the Node
  * and leaves the proof to whoever ends the machine (cloud-exec.h).
  *
- * A machine is ended in two steps, for what speaks for its end must not grow old in here: cloud_turn() waits for
- * whatever stands before a request (the region, keys, the cloud's rate, room for one more child); when its turn has
- * come, and its owner has looked once more, cloud_terminate() sends it at once.
+ * A machine is ended by one call, for what speaks for its end must not grow old in here: cloud_terminate() waits for
+ * whatever stands before a request (the region, keys, the cloud's rate, room for one more child). When its turn has come
+ * its owner is asked to confirm, and only then the request leaves, at once.
  */
 
 #include "env.h"
@@ -107,6 +107,26 @@ typedef void (*cloud_done_t)(const CloudResult *result, void *userdata);
 typedef struct CloudProvider CloudProvider;
 typedef struct CloudCall CloudCall;
 
+/* What a terminate needs. Texts are copied. */
+typedef struct CloudTermination {
+        const char *op_id; /* stable over retries of one termination, so that a call that lands twice does its work once */
+        const char *pool;  /* NULL: not known */
+        /* Nothing leaves (and no child is started) once may_send says no: CLOUD_RETRY, message "lease lost". */
+        HttpGuard guard;
+        /* May the machine be ended, as things are now? Asked when the turn has come, when the request is about to leave, and
+         * each time it leaves again (refused keys, a wrong clock). Pure: no call may be touched in here. No at the wire:
+         * CLOUD_RETRY. NULL: always. */
+        bool (*confirm)(void *userdata);
+        /* The turn has come, and confirm said no: find out, then cloud_call_go_on(). A turn keeps others from theirs, so it
+         * is given back after CLOUD_TURN_USEC; the call stays, costs nothing, and goes before all others when its owner
+         * lets it go on. The call may be freed in here. Needed with confirm. */
+        void (*awaits)(void *userdata);
+        cloud_done_t done;
+        void *userdata;
+} CloudTermination;
+
+#define CLOUD_TURN_USEC (10 * USEC_PER_SEC)
+
 typedef struct CloudProviderOps {
         const char *name; /* "ec2" */
         /* Is this providerID in this provider's form? Pure. */
@@ -115,11 +135,6 @@ typedef struct CloudProviderOps {
         bool proves_identity;
         /* A machine may be named by its Node's name alone (MACHINE_ID_BY_NAME of marks.h). */
         bool takes_names;
-        int (*describe)(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-        int (*turn)(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-        int (*terminate)(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
-                         void *userdata);
-        void (*call_free)(CloudCall *c);
         void (*free)(CloudProvider *p);
 } CloudProviderOps;
 
@@ -129,11 +144,8 @@ struct CloudProvider {
 };
 struct CloudCall {
         CloudProvider *provider;
-        CloudOperation operation; /* set by who starts it, below */
+        CloudOperation operation; /* of a terminate: TURN until it is sent */
 };
-
-/* How a provider answers: counted, then told. The call may be freed inside. */
-void cloud_call_answer(CloudCall *c, const CloudResult *result, cloud_done_t done, void *userdata);
 
 typedef struct CloudConfig {
         const char *name;     /* one of cloud_provider_names */
@@ -158,15 +170,12 @@ DEFINE_FREEP(CloudProvider, cloud_provider_free);
 
 /* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`. */
 int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-/* Waits for the turn to terminate this machine; first come, first served. CLOUD_OK: it has come, and the slot holds it until
- * it is used or freed; freed it has cost nothing. A turn that is held keeps others from theirs: not for long. Every other
- * outcome: no turn, for that reason. */
-int cloud_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);
-/* In a turn that has come, also in its `done`: the request leaves now, and the slot is this call's from here on, with this
- * `done`. op_id: stable over retries of one termination, so that a call that lands twice does its work once. Guarded:
- * nothing leaves (and no child is started) once guard->may_send says no: CLOUD_RETRY, message "lease lost". < 0: free the
- * slot. */
-int cloud_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard, cloud_done_t done,
-                    void *userdata);
+/* One after the other within the cloud's rate, first come, first served. */
+int cloud_terminate(CloudProvider *p, const CloudMachine *machine, const CloudTermination *t, CloudCall **ret);
+/* Of a terminate: what its confirm says is another than before. Whether the request leaves now, or when there is a turn
+ * again, its owner is told by nothing but `awaits` and `done`. No callback comes inside. */
+void cloud_call_go_on(CloudCall *c);
+/* Of a terminate: the request may have left; what is freed now may have its effect. */
+bool cloud_call_is_sent(const CloudCall *c);
 CloudCall *cloud_call_free(CloudCall *c);
 DEFINE_FREEP(CloudCall, cloud_call_free);

@@ -13,7 +13,7 @@ const char drain_proof_message[] =
 
 void drain_proof_confirm(NodeDrain *drain, MachineEnd *machine, usec_t now_usec) {
         if (machine_end_asks(machine) && (!drain || node_drain_confirm(drain, PROOF_MAX_USEC)))
-                machine_end_confirm(machine, usec_add(now_usec, MACHINE_END_WORD_USEC));
+                machine_end_confirm(machine, usec_add(now_usec, MACHINE_END_CONFIRMED_USEC));
 }
 
 usec_t drain_proof_overdue(const NodeDrain *drain) {

@@ -10,10 +10,6 @@
 /* EC2 may not show an instance for minutes after it was started. */
 #define YOUNG_USEC (10 * USEC_PER_MINUTE)
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
-/* How long others wait for an owner who cannot give his word. He lists the pods of the node once more for it, which a
- * slow API server may take NODE_DRAIN_LIST_USEC for: with less, he would have his turn only when he has no proof. */
-#define TURN_USEC (16 * USEC_PER_SEC)
-
 /* The diagram of machine-end.h. */
 typedef enum MachineStep {
         MACHINE_STEP_IDLE,     /* nothing was asked, or the end was put off */
@@ -22,13 +18,14 @@ typedef enum MachineStep {
         MACHINE_STEP_LOOKED,   /* the last describe has been answered, and needs no second one */
         /* It is to end: from here on. */
         MACHINE_STEP_PROVING,  /* a describe under way that is to prove whose it is */
-        MACHINE_STEP_WAITING,  /* for its turn */
-        MACHINE_STEP_ASKING,   /* its turn has come: for the owner's word, by the timer for so long */
-        MACHINE_STEP_SENT,     /* the terminate is on its way */
-        MACHINE_STEP_ACCEPTED, /* the next describe, or terminate, is due by the timer */
-        MACHINE_STEP_WATCHING, /* accepted, and a describe is under way */
-        MACHINE_STEP_RETRYING, /* from the beginning, by the timer */
-        MACHINE_STEP_OVER,     /* it cannot come back */
+        /* A terminate is under way, from here to CONFIRMED. */
+        MACHINE_STEP_WAITING,   /* for its turn */
+        MACHINE_STEP_ASKING,    /* its turn has come: the owner is asked to confirm */
+        MACHINE_STEP_CONFIRMED, /* it leaves at once, or as soon as there is a turn again, or is on its way */
+        MACHINE_STEP_ACCEPTED,  /* the next describe, or terminate, is due by the timer */
+        MACHINE_STEP_WATCHING,  /* accepted, and a describe is under way */
+        MACHINE_STEP_RETRYING,  /* from the beginning, by the timer */
+        MACHINE_STEP_OVER,      /* it cannot come back */
         _MACHINE_STEP_MAX,
 } MachineStep;
 
@@ -41,8 +38,8 @@ static const unsigned edges[_MACHINE_STEP_MAX] = {
         [MACHINE_STEP_LOOKED] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_PROVING] = TO(WAITING) | TO(RETRYING) | TO(OVER) | TO(IDLE),
         [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
-        [MACHINE_STEP_ASKING] = TO(SENT) | TO(WAITING) | TO(RETRYING) | TO(IDLE),
-        [MACHINE_STEP_SENT] = TO(ACCEPTED) | TO(RETRYING) | TO(OVER),
+        [MACHINE_STEP_ASKING] = TO(CONFIRMED) | TO(RETRYING) | TO(IDLE),
+        [MACHINE_STEP_CONFIRMED] = TO(ASKING) | TO(ACCEPTED) | TO(RETRYING) | TO(OVER) | TO(IDLE),
         [MACHINE_STEP_ACCEPTED] = TO(WATCHING) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_WATCHING] = TO(ACCEPTED) | TO(OVER),
         [MACHINE_STEP_RETRYING] = TO(PROVING) | TO(WAITING) | TO(IDLE),
@@ -65,16 +62,15 @@ struct MachineEnd {
         machine_changed_t changed;
         void *userdata;
         MachineStep step;
-        CloudCall *call; /* LOOKING, PROVING, WATCHING: describe; WAITING, ASKING: the turn; SENT: terminate */
+        CloudCall *call; /* LOOKING, PROVING, WATCHING: describe; WAITING, ASKING, CONFIRMED: terminate */
         Timer *timer;
         MachineState state;
         MachineProof proof;
         bool trusted;        /* a setting: its pool believes providerIDs */
         usec_t asked_usec;   /* when the describe under way was begun */
         usec_t missing_usec; /* since when looks do not find it, and it is old enough; 0: it was found */
-        usec_t proof_until_usec;
-        bool proof_expired;       /* the terminate under way was not sent for that */
-        usec_t accepted_usec; /* ACCEPTED, WATCHING: when */
+        usec_t confirmed_until_usec; /* CONFIRMED: nothing leaves later */
+        usec_t accepted_usec;        /* ACCEPTED, WATCHING: when */
         char *problem;
         const char *problem_reason;
         Backoff fast, slow;
@@ -133,9 +129,9 @@ MachineEnd *machine_end_free(MachineEnd *m) {
         return NULL;
 }
 
-/* The only writer of the step: what the old one waited for is dropped, but that a turn is kept until it is used. */
+/* The only writer of the step: what the old one waited for is dropped, but a terminate goes on while it is asked for. */
 static void machine_set_step(MachineEnd *m, MachineStep to) {
-        bool keeps_call = to == MACHINE_STEP_ASKING || to == MACHINE_STEP_SENT;
+        bool keeps_call = to == MACHINE_STEP_ASKING || to == MACHINE_STEP_CONFIRMED;
 
         assert(edges[m->step] & (1u << to));
         if (!keeps_call)
@@ -203,6 +199,14 @@ bool machine_end_is_proved(const MachineEnd *m) {
         return !m->provider->ops->proves_identity || m->proof != MACHINE_PROOF_NONE || m->trusted;
 }
 
+/* A terminate is under way, and has not been sent. One that has been sent does not leave (again) from here on: between
+ * here and the wire lie a connection and, where the cloud refuses the keys, new ones. */
+static bool machine_takes_back_terminate(MachineEnd *m) {
+        m->confirmed_until_usec = 0;
+        return m->step == MACHINE_STEP_WAITING || m->step == MACHINE_STEP_ASKING ||
+               (m->step == MACHINE_STEP_CONFIRMED && !cloud_call_is_sent(m->call));
+}
+
 void machine_end_trust(MachineEnd *m, bool trusted) {
         bool now = trusted && !m->trusted, not_any_more = m->trusted && !trusted;
 
@@ -210,8 +214,7 @@ void machine_end_trust(MachineEnd *m, bool trusted) {
         if (now && m->step == MACHINE_STEP_RETRYING && streq_ptr(m->problem_reason, "IdentityUnproved"))
                 timer_arm_in(m->timer, 0);
         /* The describe that led here may have counted for nothing but that. */
-        else if (not_any_more && m->provider->ops->proves_identity &&
-                 (m->step == MACHINE_STEP_WAITING || m->step == MACHINE_STEP_ASKING))
+        else if (not_any_more && m->provider->ops->proves_identity && machine_takes_back_terminate(m))
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, 0);
 }
 
@@ -332,7 +335,7 @@ void machine_end_look(MachineEnd *m) {
 
 /* -- ending --------------------------------------------------------------------------------------------- */
 
-static void machine_take_turn(MachineEnd *m);
+static void machine_send(MachineEnd *m);
 
 /* Where the second look decides it comes when that is due, and else by the backoff. */
 static usec_t next_look_delay(MachineEnd *m, const CloudResult *result) {
@@ -351,7 +354,7 @@ static void on_proved(const CloudResult *result, void *userdata) {
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
         else if (m->state == MACHINE_PRESENT && ours)
-                machine_take_turn(m);
+                machine_send(m);
         else
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, next_look_delay(m, result));
         m->changed(m, m->userdata);
@@ -360,7 +363,7 @@ static void on_proved(const CloudResult *result, void *userdata) {
 /* The first step of a termination, and of each repetition. */
 static void machine_begin_to_end(MachineEnd *m) {
         if (!m->provider->ops->proves_identity) {
-                machine_take_turn(m);
+                machine_send(m);
                 return;
         }
         machine_set_step(m, MACHINE_STEP_PROVING);
@@ -402,10 +405,7 @@ static void note_accepted(MachineEnd *m, const CloudResult *result) {
 static void on_terminated(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
-        set_problem(m, outcome_reason(result->outcome),
-                    m->proof_expired ? "The way to the cloud took too long for what was last seen of the node: "
-                                   "the cloud is asked again"
-                                 : result->message);
+        set_problem(m, outcome_reason(result->outcome), result->message);
         if (result->outcome == CLOUD_OK)
                 note_accepted(m, result);
         else
@@ -413,41 +413,44 @@ static void on_terminated(const CloudResult *result, void *userdata) {
         m->changed(m, m->userdata);
 }
 
-static void on_admitted(const CloudResult *result, void *userdata) {
+/* Of CloudTermination. */
+static bool is_confirmed(void *userdata) {
+        const MachineEnd *m = userdata;
+
+        return m->step == MACHINE_STEP_CONFIRMED && loop_now(m->env->loop) <= m->confirmed_until_usec;
+}
+
+static void on_awaits(void *userdata) {
         MachineEnd *m = userdata;
 
-        if (result->outcome == CLOUD_OK)
-                machine_set_step_for(m, MACHINE_STEP_ASKING, TURN_USEC);
-        else {
-                set_problem(m, outcome_reason(result->outcome), result->message);
-                machine_set_step_for(m, MACHINE_STEP_RETRYING, retry_delay(m, result));
-        }
+        if (m->step == MACHINE_STEP_ASKING) /* it has lost a turn, and now it has another; the owner knows */
+                return;
+        machine_set_step(m, MACHINE_STEP_ASKING);
         m->changed(m, m->userdata);
 }
 
-static void machine_take_turn(MachineEnd *m) {
+static void machine_send(MachineEnd *m) {
+        const CloudTermination t = { .op_id = m->op_id,
+                                     .pool = m->pool,
+                                     .guard = m->guard,
+                                     .confirm = is_confirmed,
+                                     .awaits = on_awaits,
+                                     .done = on_terminated,
+                                     .userdata = m };
+
         machine_set_step(m, MACHINE_STEP_WAITING);
-        if (cloud_turn(m->provider, m->machine, on_admitted, m, &m->call) < 0)
+        if (cloud_terminate(m->provider, m->machine, &t, &m->call) < 0)
                 machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
-}
-
-static bool may_send(void *userdata) {
-        MachineEnd *m = userdata;
-
-        m->proof_expired = loop_now(m->env->loop) > m->proof_until_usec;
-        return !m->proof_expired && (!m->guard.may_send || m->guard.may_send(m->guard.userdata));
 }
 
 void machine_end_confirm(MachineEnd *m, usec_t until_usec) {
-        HttpGuard guard = { may_send, m };
-
         if (m->step != MACHINE_STEP_ASKING)
                 return;
-        m->proof_expired = false;
-        m->proof_until_usec = until_usec;
-        machine_set_step(m, MACHINE_STEP_SENT);
-        if (cloud_terminate(m->call, m->op_id, m->pool, &guard, on_terminated, m) < 0)
-                machine_set_step_for(m, MACHINE_STEP_RETRYING, USEC_PER_SEC);
+        m->confirmed_until_usec = until_usec;
+        machine_set_step(m, MACHINE_STEP_CONFIRMED);
+        if (until_usec != USEC_INFINITY)
+                timer_arm_in(m->timer, usec_sub(until_usec, loop_now(m->env->loop)));
+        cloud_call_go_on(m->call);
 }
 
 static void on_timer(Timer *t, void *userdata) {
@@ -464,18 +467,20 @@ static void on_timer(Timer *t, void *userdata) {
                 else
                         machine_begin_to_end(m);
                 return;
-        case MACHINE_STEP_ASKING:
-                machine_take_turn(m);
-                return;
         case MACHINE_STEP_RETRYING:
                 machine_begin_to_end(m);
+                return;
+        /* The owner is asked again while he waits for another turn: when it comes, his answer is there, or not far. */
+        case MACHINE_STEP_CONFIRMED:
+                if (!cloud_call_is_sent(m->call))
+                        on_awaits(m);
                 return;
         case MACHINE_STEP_IDLE:
         case MACHINE_STEP_LOOKING:
         case MACHINE_STEP_LOOKED:
         case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
-        case MACHINE_STEP_SENT:
+        case MACHINE_STEP_ASKING:
         case MACHINE_STEP_WATCHING:
         case MACHINE_STEP_OVER:
         case _MACHINE_STEP_MAX:
@@ -503,13 +508,17 @@ bool machine_end_hold(MachineEnd *m) {
         case MACHINE_STEP_LOOK_DUE:
         case MACHINE_STEP_LOOKED:
                 return true;
-        case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_ASKING:
+        case MACHINE_STEP_CONFIRMED:
+                if (!machine_takes_back_terminate(m))
+                        return false;
+                machine_set_step(m, MACHINE_STEP_IDLE);
+                return true;
+        case MACHINE_STEP_PROVING:
         case MACHINE_STEP_RETRYING:
                 machine_set_step(m, MACHINE_STEP_IDLE);
                 return true;
-        case MACHINE_STEP_SENT:
         case MACHINE_STEP_ACCEPTED:
         case MACHINE_STEP_WATCHING:
         case MACHINE_STEP_OVER:

@@ -16,9 +16,9 @@
  * 10 minutes may only not be visible yet: that says nothing.
  *
  *   look        describe; where a second look is needed, it follows
- *   terminate   prove whose machine it is, wait for a turn at the provider, then for the owner's word, then terminate at once; once
- *               accepted, describe until the machine cannot come back. An answer without error is an
- *               acceptance, whatever state it tells; a state that it tells counts at once
+ *   terminate   prove whose machine it is, then one call to the provider, which waits for its turn, asks the owner to confirm, and
+ *               leaves at once; once accepted, describe until the machine cannot come back. An answer without error is
+ *               an acceptance, whatever state it tells; a state that it tells counts at once
  *
  *   IDLE, LOOKED --look--> LOOKING --answer--> LOOKED, or LOOK_DUE --10 s--> LOOKING
  *     |
@@ -26,20 +26,21 @@
  *   PROVING --ends already--> OVER
  *     |
  *     v it is there, and the Node's
- *   WAITING --its turn has come--> ASKING --the word--> SENT --accepted--> ACCEPTED <--answer-- WATCHING
- *     ^  ^                           |                   |  |                |   |                ^  |
- *     |  +--16 s and no word: -------+                   |  |                |   +--after a while-+  |
- *     |     the turn is given back                       |  |                |                       |
- *   RETRYING <--refused, failed--------------------------+  +---ends-> OVER <------ends--------------+
+ *   WAITING --its turn has come--> ASKING --the owner confirms--> CONFIRMED --accepted--> ACCEPTED <--answer-- WATCHING
+ *     ^                              ^                             |  |  |                     |                ^  |
+ *     |                              +--5 s, and no turn yet-------+  |  |                     +--after a while-+  |
+ *     |                                                               |  |                                         |
+ *   RETRYING <--refused, failed---------------------------------------+  +--ends--> OVER <----------ends-----------+
  *
  *   From RETRYING after a while, from ACCEPTED a minute after it was accepted and while it still stands, it
- *   begins again with PROVING. Not proved, no turn: to RETRYING. hold() leads from PROVING, WAITING, ASKING and
- *   RETRYING back to IDLE. Providers that prove nothing have no PROVING.
+ *   begins again with PROVING. Not proved, no turn: to RETRYING. hold() leads from PROVING, WAITING, ASKING, RETRYING,
+ *   and from CONFIRMED until the request is sent, back to IDLE. Providers that prove nothing have no PROVING.
  *
- * A turn may take long (a cloud's rate, no credentials), so the word is asked for when it has come: what the
- * owner saw before may not be so any more. Nor does a word last (machine_end_confirm()). Turns come in the
- * order in which they were asked for: whoever cannot give his word keeps nobody else from his end, and is
- * asked again for as long as it takes.
+ * A turn may take long (a cloud's rate, no credentials), so the owner is asked when it has come: what he saw before may not
+ * be so any more. Nor does what he confirms last (machine_end_confirm()). Turns come in the order in which they were asked
+ * for, and are held for 10 s (CLOUD_TURN_USEC). An owner who needs longer stays in ASKING without one: that keeps nobody
+ * else from his end, and when he confirms, the next turn is his. If that takes longer than what he confirmed holds, he is
+ * asked again meanwhile, so that the turn finds an answer, or one that is less than 10 s away: slow lists end a machine, too.
  */
 
 #include "cloud.h"
@@ -80,19 +81,19 @@ void machine_end_trust(MachineEnd *m, bool trusted);
 bool machine_end_is_proved(const MachineEnd *m);
 /* Looks once (twice, where that is needed), unless a look is under way or termination has begun. */
 void machine_end_look(MachineEnd *m);
-/* From now on: end it, on the owner's word. Called again it changes nothing. */
+/* From now on: end it, when the owner confirms. Called again it changes nothing. */
 void machine_end_terminate(MachineEnd *m);
-/* It is its turn, and it waits for the owner's word: what he knew before may not be so any more. He was told
+/* Its turn has come, and it waits for the owner to confirm: what he knew before may not be so any more. He was told
  * (changed()). */
 bool machine_end_asks(const MachineEnd *m);
-/* The word, where it asks (else nothing happens): the terminate is sent now. On its way it may still have to
- * wait for a connection or for new keys: nothing leaves after until_usec (loop_now()), but the word is asked
- * for again. USEC_INFINITY: whatever happens meanwhile. */
+/* Where it asks (else nothing happens): the terminate is sent now, or, if its turn was given back, with the next. On its
+ * way it may still have to wait for a connection or for new keys: nothing leaves after until_usec (loop_now()), but
+ * the owner is asked again. USEC_INFINITY: whatever happens meanwhile. */
 void machine_end_confirm(MachineEnd *m, usec_t until_usec);
 /* Such a time for what is so now, and may not be so for long. */
-#define MACHINE_END_WORD_USEC (5 * USEC_PER_SEC)
-/* Not now: no terminate is sent until it is asked for again, and a turn is given back. False: too late, one
- * is under way, or was accepted and none is due. */
+#define MACHINE_END_CONFIRMED_USEC (5 * USEC_PER_SEC)
+/* Not now: no terminate is sent until it is asked for again, and a turn is given back. False: too late, one was sent, or
+ * was accepted and none is due; what was sent and has not left this host yet does not leave. */
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);

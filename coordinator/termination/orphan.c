@@ -322,7 +322,7 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
         const char *reason = "CloudUnknown", *problem = machine_end_problem(x->machine, &reason);
 
         /* It still has no Node. */
-        machine_end_confirm(x->machine, usec_add(loop_now(x->orphans->env->loop), MACHINE_END_WORD_USEC));
+        machine_end_confirm(x->machine, usec_add(loop_now(x->orphans->env->loop), MACHINE_END_CONFIRMED_USEC));
         switch (machine_end_state(x->machine)) {
         case MACHINE_GONE:
                 finish(x, claim, "its machine is gone");

@@ -41,13 +41,6 @@ static void on_done(const CloudResult *result, void *userdata) {
         }
 }
 
-static void on_turn(const CloudResult *result, void *userdata) {
-        Seen *s = userdata;
-
-        assert(result->outcome == CLOUD_OK);
-        assert(cloud_terminate(s->call, "op", NULL, NULL, on_done, s) == 0);
-}
-
 static char *draw_output(Draw *d) {
         switch (draw_byte(d) % 4) {
         case 0:
@@ -89,7 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         seen.child.errors = stderr_text = draw_text(&d);
         fake_children_answer(CONTAINER_OF(env.children, FakeChildren, runner), seen.child);
         if (seen.terminate)
-                assert(cloud_turn(p, &machine, on_turn, &seen, &seen.call) == 0);
+                assert(cloud_terminate(p, &machine,
+                                       &(CloudTermination){ .op_id = "op", .done = on_done, .userdata = &seen },
+                                       &seen.call) == 0);
         else
                 assert(cloud_describe(p, &machine, on_done, &seen, &seen.call) == 0);
         while (!seen.called)

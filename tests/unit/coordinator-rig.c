@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "cloud-engine.h"
 #include "coordinator-rig.h"
 #include "kubeconfig.h"
 #include "marks.h"
@@ -20,45 +21,32 @@
 /* -- the toy cloud -------------------------------------------------------------------------------------- */
 
 typedef struct ToyProvider {
-        CloudProvider provider;
+        CloudEngine engine;
         CoordinatorRig *rig;
         Loop *loop;
+        Timer *turns;
 } ToyProvider;
 
-typedef struct ToyCall {
-        CloudCall call;
-        ToyProvider *toy;
-        ToyMachine *machine;        /* NULL: nobody knows it */
-        char *node;                 /* that it is asked about for; NULL: it was not told */
-        bool terminate, turn, held; /* turn: `timer` is for its turn; held: it has come */
-        HttpGuard guard;
+typedef struct ToyBatch {
+        CloudBatch batch;
         Timer *timer;
-        cloud_done_t done;
-        void *userdata;
-} ToyCall;
+} ToyBatch;
 
-static ToyCall *toy_call_of(CloudCall *c) {
-        return CONTAINER_OF(c, ToyCall, call);
+static ToyProvider *toy_of(const CloudEngine *e) {
+        return CONTAINER_OF(e, ToyProvider, engine);
 }
 
-static void toy_call_free(CloudCall *c) {
-        ToyCall *x = toy_call_of(c);
+static CloudResult toy_answer(const CloudRequest *r) {
+        ToyCloud *cloud = &toy_of(cloud_request_engine(r))->rig->toy;
+        ToyMachine *m = hashmap_get(cloud->machines, r->machine->provider_id);
 
-        x->toy->rig->toy.n_held -= x->held;
-        timer_free(x->timer);
-        free(x->node);
-        free(x);
-}
-
-static CloudResult toy_answer(ToyCall *x) {
-        ToyCloud *cloud = &x->toy->rig->toy;
-        ToyMachine *m = x->machine;
-
+        if (r->terminate && !r->guard.may_send(r->guard.userdata))
+                return (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
         if (!m)
                 return (CloudResult){ .outcome = CLOUD_OK,
                                       .state = INSTANCE_UNKNOWN,
                                       .message = "nobody knows it" };
-        if (!x->terminate) {
+        if (!r->terminate) {
                 m->n_described++;
                 if (cloud->describe_outcome != CLOUD_OK)
                         return (CloudResult){ .outcome = cloud->describe_outcome,
@@ -68,7 +56,7 @@ static CloudResult toy_answer(ToyCall *x) {
                                       .message = "",
                                       .identity = { .instance_id = m->provider_id,
                                                     .region = "toy-1",
-                                                    .method = streq_ptr(x->node, m->node) ? "Toy" : NULL },
+                                                    .method = streq_ptr(r->machine->node, m->node) ? "Toy" : NULL },
                                       .unproved = "the toy knows it by another name" };
         }
         m->n_terminated++;
@@ -80,97 +68,86 @@ static CloudResult toy_answer(ToyCall *x) {
 }
 
 static void on_toy_timer(Timer *t, void *userdata) {
-        ToyCall *x = userdata;
-        ToyCloud *cloud = &x->toy->rig->toy;
-        CloudResult result;
+        ToyBatch *b = userdata;
+        CloudRequest *r = cloud_batch_first(&b->batch);
 
-        if (x->turn) {
-                x->held = cloud->turn_outcome == CLOUD_OK;
-                cloud->n_held += x->held;
-                result = (CloudResult){ .outcome = cloud->turn_outcome,
-                                        .message = x->held ? "" : "the cloud is out of turns" };
-        } else if (x->terminate && x->guard.may_send && !x->guard.may_send(x->guard.userdata))
-                result = (CloudResult){ .outcome = CLOUD_RETRY, .message = "lease lost" };
-        else
-                result = toy_answer(x);
-        cloud_call_answer(&x->call, &result, x->done, x->userdata);
+        b->batch.answering = true;
+        cloud_request_finish(r, toy_answer(r));
+        cloud_batch_free(&b->batch);
 }
 
-static ToyCall *toy_call_new(CloudProvider *p, const CloudMachine *machine, cloud_done_t done,
-                             void *userdata) {
-        ToyProvider *toy = CONTAINER_OF(p, ToyProvider, provider);
-        ToyCall *x = MUST(new0(ToyCall, 1));
+static int toy_send(CloudBatch *batch) {
+        ToyProvider *toy = toy_of(batch->engine);
+        ToyBatch *b = CONTAINER_OF(batch, ToyBatch, batch);
+        const CloudRequest *r = cloud_batch_first(batch);
+        ToyMachine *m = hashmap_get(toy->rig->toy.machines, r->machine->provider_id);
 
-        x->call.provider = p;
-        x->toy = toy;
-        x->machine = hashmap_get(toy->rig->toy.machines, machine->provider_id);
-        x->node = machine->node ? MUST(strdup(machine->node)) : NULL;
-        x->done = done;
-        x->userdata = userdata;
-        assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, x, &x->timer), 0);
-        return x;
-}
+        if (r->terminate) {
+                const char *pool = r->termination.pool;
 
-static void toy_answer_later(ToyCall *x) {
-        if (!x->toy->rig->toy.silent)
-                timer_arm_in(x->timer, x->toy->rig->toy.latency_usec);
-}
-
-static int toy_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                        CloudCall **ret) {
-        ToyCall *x = toy_call_new(p, machine, done, userdata);
-
-        toy_answer_later(x);
-        *ret = &x->call;
+                assert_true(isempty(pool) || streq(pool, POOL)); /* empty: the claim has gone */
+                if (m)
+                        assert_return_code(free_and_strdup(&m->op_id, r->termination.op_id), 0);
+        }
+        assert_return_code(timer_new(toy->loop, "toy", on_toy_timer, b, &b->timer), 0);
+        if (!toy->rig->toy.silent)
+                timer_arm_in(b->timer, toy->rig->toy.latency_usec);
         return 0;
 }
 
-static int toy_turn(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata,
-                    CloudCall **ret) {
-        ToyCall *x = toy_call_new(p, machine, done, userdata);
-
-        x->turn = true;
-        x->toy->rig->toy.n_turns++;
-        timer_arm_in(x->timer, x->toy->rig->toy.turn_usec);
-        *ret = &x->call;
-        return 0;
+static void toy_batch_done(CloudBatch *b) {
+        timer_free(CONTAINER_OF(b, ToyBatch, batch)->timer);
 }
 
-static int toy_terminate(CloudCall *turn, const char *op_id, const char *pool, const HttpGuard *guard,
-                         cloud_done_t done, void *userdata) {
-        ToyCall *x = toy_call_of(turn);
-
-        assert_true(x->held);
-        assert_non_null(guard);
-        assert_true(isempty(pool) || streq(pool, POOL)); /* empty: the claim has gone */
-        if (x->machine)
-                assert_return_code(free_and_strdup(&x->machine->op_id, op_id), 0);
-        x->toy->rig->toy.n_held--;
-        x->turn = x->held = false;
-        x->terminate = true;
-        x->guard = *guard;
-        x->done = done;
-        x->userdata = userdata;
-        toy_answer_later(x);
-        return 0;
+static bool toy_refuses(const CloudRequest *r, char **ret_message) {
+        return false;
 }
+
+static void on_toy_turns(Timer *t, void *userdata) {
+        ToyProvider *toy = userdata;
+        CloudOutcome outcome = toy->rig->toy.turn_outcome;
+
+        toy->turns = timer_free(toy->turns);
+        if (outcome != CLOUD_OK)
+                cloud_engine_refuse_waiting(&toy->engine, true, outcome, "the cloud is out of turns");
+        cloud_engine_give_turns(&toy->engine);
+}
+
+static void toy_prepare_turns(CloudEngine *e) {
+        ToyProvider *toy = toy_of(e);
+
+        if (toy->turns)
+                return;
+        toy->rig->toy.n_turns++;
+        assert_return_code(timer_new(toy->loop, "toy-turns", on_toy_turns, toy, &toy->turns), 0);
+        timer_arm_in(toy->turns, toy->rig->toy.turn_usec);
+}
+
+static const CloudEngineOps toy_engine_ops = {
+        .batch_bytes = sizeof(ToyBatch),
+        .describes_at_once = 1,
+        .refuses = toy_refuses,
+        .prepare_turns = toy_prepare_turns,
+        .send = toy_send,
+        .batch_done = toy_batch_done,
+};
 
 static bool toy_owns(const CloudProvider *p, const char *provider_id) {
         return startswith(provider_id, "aws:///") != NULL;
 }
 
 static void toy_free(CloudProvider *p) {
-        free(CONTAINER_OF(p, ToyProvider, provider));
+        ToyProvider *toy = CONTAINER_OF(p, ToyProvider, engine.provider);
+
+        timer_free(toy->turns);
+        cloud_engine_done(&toy->engine);
+        free(toy);
 }
 
 static const CloudProviderOps toy_ops = {
         .name = "ec2",
         .owns = toy_owns,
         .proves_identity = true,
-        .describe = toy_describe,
-        .turn = toy_turn,
-        .terminate = toy_terminate,
-        .call_free = toy_call_free,
         .free = toy_free,
 };
 
@@ -182,10 +159,6 @@ static const CloudProviderOps toy_exec_ops = {
         .name = "exec",
         .owns = toy_exec_owns,
         .takes_names = true,
-        .describe = toy_describe,
-        .turn = toy_turn,
-        .terminate = toy_terminate,
-        .call_free = toy_call_free,
         .free = toy_free,
 };
 
@@ -285,10 +258,21 @@ static void make_provider(RigCoordinator *c) {
                 return;
         }
         toy = MUST(new0(ToyProvider, 1));
-        toy->provider.ops = r->toy.is_exec ? &toy_exec_ops : &toy_ops;
         toy->rig = r;
         toy->loop = c->loop;
-        c->provider = &toy->provider;
+        assert_return_code(cloud_engine_init(&toy->engine, &c->env, r->toy.is_exec ? &toy_exec_ops : &toy_ops,
+                                             &toy_engine_ops),
+                           0);
+        c->provider = &toy->engine.provider;
+}
+
+size_t rig_turns_held(const CoordinatorRig *r) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(r->coordinators); i++)
+                if (r->coordinators[i])
+                        n += CONTAINER_OF(r->coordinators[i]->provider, ToyProvider, engine.provider)->engine.turns.size;
+        return n;
 }
 
 static void make_client(RigCoordinator *c, unsigned seed) {

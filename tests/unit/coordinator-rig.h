@@ -35,7 +35,7 @@ typedef struct ToyCloud {
         usec_t latency_usec;
         usec_t turn_usec; /* until a turn to terminate comes */
         CloudOutcome turn_outcome;
-        unsigned n_turns, n_held; /* asked for; come, and neither used nor given back */
+        unsigned n_turns; /* how often it was asked for turns */
         bool silent;              /* no answer ever */
         bool is_exec;             /* set before the start: as provider exec, which proves nothing and takes names */
 } ToyCloud;
@@ -105,6 +105,7 @@ void rig_delete_node(CoordinatorRig *r, const char *name);
 const cJSON *rig_node(CoordinatorRig *r, const char *name);  /* NULL: gone */
 const cJSON *rig_claim(CoordinatorRig *r, const char *node); /* of the machine of that node; NULL: none */
 bool rig_is_adopted(CoordinatorRig *r, const char *node);
+size_t rig_turns_held(const CoordinatorRig *r); /* by all coordinators, of the toy cloud */
 /* Runs until the node and its claim are gone, at most so long. */
 bool rig_wait_gone(CoordinatorRig *r, const char *node, usec_t at_most_usec);
 /* An Event with this reason about this object. */

@@ -120,18 +120,6 @@ static bool may_send(void *userdata) {
         return ((World *) userdata)->may_send;
 }
 
-/* It is at once what was waited for. */
-static void on_turn(const CloudResult *result, void *userdata) {
-        World *w = userdata;
-        HttpGuard guard = { may_send, w };
-
-        if (result->outcome == CLOUD_OK)
-                assert_return_code(cloud_terminate(w->asked, "op-7", w->no_pool ? "" : "pool-a", &guard, on_answer, w),
-                                   0);
-        else
-                on_answer(result, w);
-}
-
 /* Until so many answers are there, at most 60 s. */
 static void run(World *w, unsigned n_answers) {
         usec_t limit = usec_add(loop_now(w->env.loop), 60 * USEC_PER_SEC);
@@ -151,7 +139,14 @@ static void run_for(World *w, usec_t usec) {
 static void ask_about(World *w, bool terminate, const CloudMachine *machine) {
         w->n_answers = 0;
         if (terminate)
-                assert_return_code(cloud_turn(w->provider, machine, on_turn, w, &w->asked), 0);
+                assert_return_code(cloud_terminate(w->provider, machine,
+                                                   &(CloudTermination){ .op_id = "op-7",
+                                                                        .pool = w->no_pool ? "" : "pool-a",
+                                                                        .guard = { may_send, w },
+                                                                        .done = on_answer,
+                                                                        .userdata = w },
+                                                   &w->asked),
+                                   0);
         else
                 assert_return_code(cloud_describe(w->provider, machine, on_answer, w, &w->asked), 0);
         assert_int_equal(w->n_answers, 0); /* never inside the call */
@@ -423,9 +418,43 @@ static void touch(World *w, const char *name) {
         assert_int_equal(fclose(f), 0);
 }
 
-static void on_turn_counted(const CloudResult *result, void *userdata) {
-        assert_int_equal(result->outcome, CLOUD_OK);
-        (*(unsigned *) userdata)++;
+/* A terminate whose turn is counted, and whose owner confirms when the test says so. */
+typedef struct Turn {
+        World *world;
+        CloudCall *call;
+        unsigned *n_turns;
+        bool confirmed;
+} Turn;
+
+static bool turn_is_confirmed(void *userdata) {
+        return ((Turn *) userdata)->confirmed;
+}
+
+static void on_turn_awaits(void *userdata) {
+        (*((Turn *) userdata)->n_turns)++;
+}
+
+static void on_turn_answer(const CloudResult *result, void *userdata) {
+        on_answer(result, ((Turn *) userdata)->world);
+}
+
+static void turn_take(World *w, unsigned *n_turns, Turn *t) {
+        *t = (Turn){ .world = w, .n_turns = n_turns };
+        assert_return_code(cloud_terminate(w->provider, &rack,
+                                           &(CloudTermination){ .op_id = "op-7",
+                                                                .pool = "pool-a",
+                                                                .guard = { may_send, w },
+                                                                .confirm = turn_is_confirmed,
+                                                                .awaits = on_turn_awaits,
+                                                                .done = on_turn_answer,
+                                                                .userdata = t },
+                                           &t->call),
+                           0);
+}
+
+static void turn_confirm(Turn *t) {
+        t->confirmed = true;
+        cloud_call_go_on(t->call);
 }
 
 /* So many, and not one more soon after. */
@@ -439,15 +468,14 @@ static void await_count(World *w, const unsigned *n, unsigned count) {
 /* Who has a turn has a place, and waits for no child of others; looks go on, however many turns are held. */
 static void test_turns(void **state) {
         World *w = *state;
-        CloudCall *turns[20], *looks[20], *late;
+        Turn turns[20], late;
+        CloudCall *looks[20];
         unsigned n_turns = 0, n_late = 0;
-        HttpGuard guard = { may_send, w };
 
         write_script(w, "cat >input; left=6000; while [ \"$1\" = describe ] && ! [ -e go ] && [ $left -gt 0 ]; "
                         "do left=$((left - 1)); sleep 0.01; done; touch $1; echo '{}'");
         for (size_t i = 0; i < ELEMENTSOF(turns); i++)
-                assert_return_code(cloud_turn(w->provider, &rack, on_turn_counted, &n_turns, &turns[i]),
-                                   0);
+                turn_take(w, &n_turns, &turns[i]);
         assert_int_equal(n_turns, 0);
         await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX);
 
@@ -455,25 +483,25 @@ static void test_turns(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(looks); i++)
                 assert_return_code(cloud_describe(w->provider, &rack, on_answer, w, &looks[i]), 0);
         run_for(w, 50 * USEC_PER_MSEC);
-        assert_return_code(cloud_terminate(turns[3], "op-7", "pool-a", &guard, on_answer, w), 0);
+        turn_confirm(&turns[3]);
         assert_int_equal(w->n_answers, 0);
         run(w, 1);
         await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 1); /* its place is free, and the next's */
 
         /* The lease is lost: the place is free again, and no child was there. */
         w->may_send = false;
-        assert_return_code(cloud_terminate(turns[4], "op-7", "pool-a", &guard, on_answer, w), 0);
+        turn_confirm(&turns[4]);
         run(w, 2);
         assert_string_equal(w->message, "lease lost");
         await_count(w, &n_turns, CLOUD_EXEC_TURNS_MAX + 2);
 
         /* Given back, waiting and come: the others get theirs. */
-        turns[18] = cloud_call_free(turns[18]);
+        turns[18].call = cloud_call_free(turns[18].call);
         for (size_t i = 5; i < 12; i++)
-                turns[i] = cloud_call_free(turns[i]);
+                turns[i].call = cloud_call_free(turns[i].call);
         await_count(w, &n_turns, 19);
-        assert_return_code(cloud_turn(w->provider, &rack, on_turn_counted, &n_late, &late), 0);
-        cloud_call_free(late);
+        turn_take(w, &n_late, &late);
+        cloud_call_free(late.call);
         touch(w, "go");
         run(w, 2 + ELEMENTSOF(looks));
         assert_int_equal(n_turns, 19);
@@ -483,7 +511,7 @@ static void test_turns(void **state) {
         assert_int_equal(w->provider->answers[CLOUD_TERMINATE][CLOUD_OK], 1);
         assert_int_equal(w->provider->answers[CLOUD_TERMINATE][CLOUD_RETRY], 1);
         for (size_t i = 0; i < ELEMENTSOF(turns); i++)
-                cloud_call_free(turns[i]);
+                cloud_call_free(turns[i].call);
         for (size_t i = 0; i < ELEMENTSOF(looks); i++)
                 cloud_call_free(looks[i]);
 }
