@@ -27,7 +27,7 @@ typedef struct Entry {
         RebootCase c;
         char *version; /* of the Node that c was read from */
         char *told;    /* what its Event said last */
-        RebootRequestState told_stand;
+        RebootRequestState told_request_state;
         usec_t asked_usec;    /* loop_now(): when its request was first seen */
         bool goes_last;       /* its last slot ran out, or it carried a grant that is none of ours */
         usec_t too_long_usec; /* loop_now(): when it was told last that its grant is none of ours; 0: never */
@@ -521,9 +521,9 @@ static void tell_waits(RebootGrants *g, Entry *e, const char *why) {
 
 /* What has changed with one that does not wait. */
 static void tell_stand(RebootGrants *g, Entry *e, Entry *const *waiting, size_t n_waiting) {
-        bool held = e->told_stand == REBOOT_REQUEST_HOLDS_SLOT, same = e->told_stand == e->c.request_state;
+        bool held = e->told_request_state == REBOOT_REQUEST_HOLDS_SLOT, same = e->told_request_state == e->c.request_state;
 
-        e->told_stand = e->c.request_state;
+        e->told_request_state = e->c.request_state;
         if (same)
                 return;
         switch (e->c.request_state) {
@@ -656,7 +656,7 @@ static void hush(RebootGrants *g) {
 
         HASHMAP_FOREACH (e, g->entries)
                 if (e->c.request_state == REBOOT_REQUEST_HOLDS_SLOT || e->c.request_state == REBOOT_REQUEST_EXPIRED)
-                        e->told_stand = e->c.request_state;
+                        e->told_request_state = e->c.request_state;
 }
 
 int reboot_grants_new(const TerminationContext *context, WorkQueue *queue, ObjectWrites *writes,

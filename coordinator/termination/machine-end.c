@@ -6,16 +6,16 @@
 #include "machine-facts.h"
 #include "string-util.h"
 
-#define SECOND_LOOK_USEC (10 * USEC_PER_SEC)
+#define SECOND_DESCRIBE_USEC (10 * USEC_PER_SEC)
 /* EC2 may not show an instance for minutes after it was started. */
 #define YOUNG_USEC (10 * USEC_PER_MINUTE)
 #define REPEAT_TERMINATE_USEC (60 * USEC_PER_SEC) /* accepted, and still there: say it again */
 /* The diagram of machine-end.h. */
 typedef enum MachineStep {
         MACHINE_STEP_IDLE,     /* nothing was asked, or the end was put off */
-        MACHINE_STEP_LOOKING,  /* a describe that was asked for is under way */
-        MACHINE_STEP_LOOK_DUE, /* the next one is due by the timer */
-        MACHINE_STEP_LOOKED,   /* the last describe has been answered, and needs no second one */
+        MACHINE_STEP_DESCRIBING,  /* a describe that was asked for is under way */
+        MACHINE_STEP_DESCRIBE_DUE, /* the next one is due by the timer */
+        MACHINE_STEP_DESCRIBED,   /* the last describe has been answered, and needs no second one */
         /* It is to end: from here on. */
         MACHINE_STEP_PROVING,  /* a describe under way that is to prove whose it is */
         /* A terminate is under way, from here to CONFIRMED. */
@@ -32,10 +32,10 @@ typedef enum MachineStep {
 #define TO(s) (1u << MACHINE_STEP_##s)
 
 static const unsigned edges[_MACHINE_STEP_MAX] = {
-        [MACHINE_STEP_IDLE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_LOOKING] = TO(LOOKED) | TO(LOOK_DUE) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_LOOK_DUE] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
-        [MACHINE_STEP_LOOKED] = TO(LOOKING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_IDLE] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_DESCRIBING] = TO(DESCRIBED) | TO(DESCRIBE_DUE) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_DESCRIBE_DUE] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
+        [MACHINE_STEP_DESCRIBED] = TO(DESCRIBING) | TO(PROVING) | TO(WAITING),
         [MACHINE_STEP_PROVING] = TO(WAITING) | TO(RETRYING) | TO(OVER) | TO(IDLE),
         [MACHINE_STEP_WAITING] = TO(ASKING) | TO(RETRYING) | TO(IDLE),
         [MACHINE_STEP_ASKING] = TO(CONFIRMED) | TO(RETRYING) | TO(IDLE),
@@ -62,13 +62,13 @@ struct MachineEnd {
         machine_changed_t changed;
         void *userdata;
         MachineStep step;
-        CloudCall *call; /* LOOKING, PROVING, WATCHING: describe; WAITING, ASKING, CONFIRMED: terminate */
+        CloudCall *call; /* DESCRIBING, PROVING, WATCHING: describe; WAITING, ASKING, CONFIRMED: terminate */
         Timer *timer;
         MachineState state;
         MachineProof proof;
         bool trusted;        /* a setting: its pool believes providerIDs */
         usec_t asked_usec;   /* when the describe under way was begun */
-        usec_t missing_usec; /* since when looks do not find it, and it is old enough; 0: it was found */
+        usec_t missing_usec; /* since when describes do not find it, and it is old enough; 0: it was found */
         usec_t confirmed_until_usec; /* CONFIRMED: nothing leaves later */
         usec_t accepted_usec;        /* ACCEPTED, WATCHING: when */
         char *problem;
@@ -225,13 +225,13 @@ static void set_unproved(MachineEnd *m, const CloudResult *result) {
         set_problem(m, "IdentityUnproved", text);
 }
 
-/* -- looking -------------------------------------------------------------------------------------------- */
+/* -- describing ----------------------------------------------------------------------------------------- */
 
-/* It was not there, for all that this look can say. */
+/* It was not there, for all that this describe can say. */
 static void note_missing(MachineEnd *m) {
         if (m->missing_usec == 0)
                 m->missing_usec = loop_now(m->env->loop);
-        m->state = m->asked_usec >= usec_add(m->missing_usec, SECOND_LOOK_USEC) ? MACHINE_MISSING
+        m->state = m->asked_usec >= usec_add(m->missing_usec, SECOND_DESCRIBE_USEC) ? MACHINE_MISSING
                                                                                 : MACHINE_UNKNOWN;
         if (m->state == MACHINE_MISSING)
                 set_problem(m, "MachineMissing",
@@ -299,11 +299,11 @@ static void note_described(MachineEnd *m, const CloudResult *result) {
         }
 }
 
-/* One look did not find it: when the second one is due, from now; 0: none is. */
-static usec_t second_look_delay(const MachineEnd *m) {
+/* One describe did not find it: when the second one is due, from now; 0: none is. */
+static usec_t second_describe_delay(const MachineEnd *m) {
         if (m->missing_usec == 0 || m->state == MACHINE_MISSING)
                 return 0;
-        return MAX(usec_sub(usec_add(m->missing_usec, SECOND_LOOK_USEC), loop_now(m->env->loop)), 1u);
+        return MAX(usec_sub(usec_add(m->missing_usec, SECOND_DESCRIBE_USEC), loop_now(m->env->loop)), 1u);
 }
 
 static int machine_describe(MachineEnd *m, cloud_done_t done) {
@@ -315,31 +315,31 @@ static void on_looked(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         note_described(m, result);
-        if (second_look_delay(m) > 0)
-                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, second_look_delay(m));
+        if (second_describe_delay(m) > 0)
+                machine_set_step_for(m, MACHINE_STEP_DESCRIBE_DUE, second_describe_delay(m));
         else
-                machine_set_step(m, MACHINE_STEP_LOOKED);
+                machine_set_step(m, MACHINE_STEP_DESCRIBED);
         m->changed(m, m->userdata);
 }
 
-static void machine_look_now(MachineEnd *m) {
-        machine_set_step(m, MACHINE_STEP_LOOKING);
+static void machine_describe_now(MachineEnd *m) {
+        machine_set_step(m, MACHINE_STEP_DESCRIBING);
         if (machine_describe(m, on_looked) < 0)
-                machine_set_step_for(m, MACHINE_STEP_LOOK_DUE, USEC_PER_SEC);
+                machine_set_step_for(m, MACHINE_STEP_DESCRIBE_DUE, USEC_PER_SEC);
 }
 
-void machine_end_look(MachineEnd *m) {
-        if (m->step == MACHINE_STEP_IDLE || m->step == MACHINE_STEP_LOOKED)
-                machine_look_now(m);
+void machine_end_describe(MachineEnd *m) {
+        if (m->step == MACHINE_STEP_IDLE || m->step == MACHINE_STEP_DESCRIBED)
+                machine_describe_now(m);
 }
 
 /* -- ending --------------------------------------------------------------------------------------------- */
 
 static void machine_send(MachineEnd *m);
 
-/* Where the second look decides it comes when that is due, and else by the backoff. */
-static usec_t next_look_delay(MachineEnd *m, const CloudResult *result) {
-        usec_t second = second_look_delay(m);
+/* Where the second describe decides it comes when that is due, and else by the backoff. */
+static usec_t next_describe_delay(MachineEnd *m, const CloudResult *result) {
+        usec_t second = second_describe_delay(m);
 
         return second > 0 ? second : retry_delay(m, result);
 }
@@ -356,7 +356,7 @@ static void on_proved(const CloudResult *result, void *userdata) {
         else if (m->state == MACHINE_PRESENT && ours)
                 machine_send(m);
         else
-                machine_set_step_for(m, MACHINE_STEP_RETRYING, next_look_delay(m, result));
+                machine_set_step_for(m, MACHINE_STEP_RETRYING, next_describe_delay(m, result));
         m->changed(m, m->userdata);
 }
 
@@ -378,7 +378,7 @@ static void on_watched(const CloudResult *result, void *userdata) {
         if (is_over(m))
                 machine_set_step(m, MACHINE_STEP_OVER);
         else
-                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, next_look_delay(m, result));
+                machine_set_step_for(m, MACHINE_STEP_ACCEPTED, next_describe_delay(m, result));
         m->changed(m, m->userdata);
 }
 
@@ -389,7 +389,7 @@ static void machine_watch(MachineEnd *m) {
 }
 
 /* Whatever state is told with it: an answer without error says that the cloud took the request, or had nothing to
- * end. That it does not find the machine only looks can say. */
+ * end. That it does not find the machine only describes can say. */
 static void note_accepted(MachineEnd *m, const CloudResult *result) {
         m->accepted_usec = loop_now(m->env->loop);
         backoff_reset(&m->fast);
@@ -458,8 +458,8 @@ static void on_timer(Timer *t, void *userdata) {
         usec_t now = loop_now(m->env->loop);
 
         switch (m->step) {
-        case MACHINE_STEP_LOOK_DUE:
-                machine_look_now(m);
+        case MACHINE_STEP_DESCRIBE_DUE:
+                machine_describe_now(m);
                 return;
         case MACHINE_STEP_ACCEPTED:
                 if (now < usec_add(m->accepted_usec, REPEAT_TERMINATE_USEC))
@@ -476,8 +476,8 @@ static void on_timer(Timer *t, void *userdata) {
                         on_awaits(m);
                 return;
         case MACHINE_STEP_IDLE:
-        case MACHINE_STEP_LOOKING:
-        case MACHINE_STEP_LOOKED:
+        case MACHINE_STEP_DESCRIBING:
+        case MACHINE_STEP_DESCRIBED:
         case MACHINE_STEP_PROVING:
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_ASKING:
@@ -492,9 +492,9 @@ static void on_timer(Timer *t, void *userdata) {
 void machine_end_terminate(MachineEnd *m) {
         if (m->step >= MACHINE_STEP_PROVING)
                 return;
-        m->state = MACHINE_UNKNOWN; /* what a look once said does not stand in for this answer */
+        m->state = MACHINE_UNKNOWN; /* what a describe once said does not stand in for this answer */
         m->missing_usec = 0;
-        machine_begin_to_end(m); /* a look under way has nothing to say any more */
+        machine_begin_to_end(m); /* a describe under way has nothing to say any more */
 }
 
 bool machine_end_asks(const MachineEnd *m) {
@@ -504,9 +504,9 @@ bool machine_end_asks(const MachineEnd *m) {
 bool machine_end_hold(MachineEnd *m) {
         switch (m->step) {
         case MACHINE_STEP_IDLE:
-        case MACHINE_STEP_LOOKING:
-        case MACHINE_STEP_LOOK_DUE:
-        case MACHINE_STEP_LOOKED:
+        case MACHINE_STEP_DESCRIBING:
+        case MACHINE_STEP_DESCRIBE_DUE:
+        case MACHINE_STEP_DESCRIBED:
                 return true;
         case MACHINE_STEP_WAITING:
         case MACHINE_STEP_ASKING:
@@ -535,7 +535,7 @@ MachineState machine_end_state(const MachineEnd *m) {
 }
 
 bool machine_end_has_answered(const MachineEnd *m) {
-        return m->step == MACHINE_STEP_LOOKED;
+        return m->step == MACHINE_STEP_DESCRIBED;
 }
 
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason) {

@@ -11,16 +11,16 @@
  * about this id are about the right instance: what EC2 calls terminated has no name any more.
  *
  * Gone. What the cloud calls ended is gone, if its identity was proved once. Of an id that was never proved, and
- * of one that the cloud merely does not find, a second look at least 10 s after the first has to agree, and even
+ * of one that the cloud merely does not find, a second describe at least 10 s after the first has to agree, and even
  * then it is only MISSING: it does not count where the Node is Ready. An instance that is not found in its first
  * 10 minutes may only not be visible yet: that says nothing.
  *
- *   look        describe; where a second look is needed, it follows
+ *   describe    one question to the cloud; where a second one is needed, it follows
  *   terminate   prove whose machine it is, then one call to the provider, which waits for its turn, asks the owner to confirm, and
  *               leaves at once; once accepted, describe until the machine cannot come back. An answer without error is
  *               an acceptance, whatever state it tells; a state that it tells counts at once
  *
- *   IDLE, LOOKED --look--> LOOKING --answer--> LOOKED, or LOOK_DUE --10 s--> LOOKING
+ *   IDLE, DESCRIBED --describe--> DESCRIBING --answer--> DESCRIBED, or DESCRIBE_DUE --10 s--> DESCRIBING
  *     |
  *     v terminate
  *   PROVING --ends already--> OVER
@@ -51,7 +51,7 @@ typedef enum MachineState {
         MACHINE_PRESENT,
         MACHINE_ENDING,  /* on its way out, cannot come back */
         MACHINE_GONE,    /* proven */
-        MACHINE_MISSING, /* two looks did not find it: gone, unless its Node is Ready */
+        MACHINE_MISSING, /* two describes did not find it: gone, unless its Node is Ready */
 } MachineState;
 
 typedef struct MachineEnd MachineEnd;
@@ -79,8 +79,8 @@ DEFINE_FREEP(MachineEnd, machine_end_free);
 void machine_end_trust(MachineEnd *m, bool trusted);
 /* The id was proved to be the Node's, now or earlier, or is trusted. */
 bool machine_end_is_proved(const MachineEnd *m);
-/* Looks once (twice, where that is needed), unless a look is under way or termination has begun. */
-void machine_end_look(MachineEnd *m);
+/* Describes once (twice, where that is needed), unless a describe is under way or termination has begun. */
+void machine_end_describe(MachineEnd *m);
 /* From now on: end it, when the owner confirms. Called again it changes nothing. */
 void machine_end_terminate(MachineEnd *m);
 /* Its turn has come, and it waits for the owner to confirm: what he knew before may not be so any more. He was told
@@ -97,7 +97,7 @@ void machine_end_confirm(MachineEnd *m, usec_t until_usec);
 bool machine_end_hold(MachineEnd *m);
 
 MachineState machine_end_state(const MachineEnd *m);
-bool machine_end_has_answered(const MachineEnd *m); /* the last look has ended, whatever it said; false once it is to end */
+bool machine_end_has_answered(const MachineEnd *m); /* the last describe has ended, whatever it said; false once it is to end */
 /* What keeps it from ending; NULL: nothing. reason: "TerminationProtected", "CloudDenied",
  * "CloudUnavailable", "IdentityUnproved", ... */
 const char *machine_end_problem(const MachineEnd *m, const char **ret_reason);

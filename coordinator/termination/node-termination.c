@@ -12,7 +12,7 @@
 #include "node-volumes.h"
 #include "pod-warnings.h"
 #include "shared-machine.h"
-#include "sibling-look.h"
+#include "sibling-describe.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -39,7 +39,7 @@ struct NodeTermination {
         TerminationReport *report;
         PodWarnings *warnings;
         ClaimStatus *status;
-        SiblingLook sibling;
+        SiblingDescribe sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
@@ -249,7 +249,7 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         node_drain_free(t->drain);
         node_volumes_done(&t->volumes);
         machine_end_free(t->machine);
-        sibling_look_done(&t->sibling);
+        sibling_describe_free(&t->sibling);
         claim_status_free(t->status);
         termination_report_free(t->report);
         pod_warnings_free(t->warnings);
@@ -394,13 +394,13 @@ static bool machine_is_gone(NodeTermination *t, const KubeNode *n) {
 }
 
 /* Ask the cloud, now and then. */
-static void look_at_machine(NodeTermination *t) {
+static void describe_machine(NodeTermination *t) {
         usec_t now = loop_now(t->env->loop), next = usec_add(t->described_usec, MACHINE_LOOK_USEC);
 
         if (t->described_usec == 0 || now >= next) {
                 t->described_usec = now;
-                sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
-                machine_end_look(t->machine);
+                sibling_describe(&t->sibling, t->context->provider, t->context->view, t->uid);
+                machine_end_describe(t->machine);
                 next = usec_add(now, MACHINE_LOOK_USEC);
         }
         requeue_at(t, next);
@@ -669,7 +669,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
 
                 termination_report_blocked(t->report, t->status, "MachineShared", strempty(message),
                                            END_IS_RETRIED);
-                look_at_machine(t);
+                describe_machine(t);
                 return false;
         }
         if (!t->rate_taken && !token_bucket_take(t->context->rate, loop_now(t->env->loop), &at)) {
@@ -679,7 +679,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         }
         /* Its machine may be gone already, or that was all that was missing to know it. */
         if ((!t->rate_taken && !kube_node_is_ready(n)) || machine_is_unknown(t))
-                sibling_look(&t->sibling, t->context->provider, t->context->view, t->uid);
+                sibling_describe(&t->sibling, t->context->provider, t->context->view, t->uid);
         t->rate_taken = true;
         machine_end_terminate(t->machine);
         confirm_end(t);
@@ -814,7 +814,7 @@ void node_termination_step(NodeTermination *t) {
                         machine_end_trust(t->machine, trusts_provider_id(t, n, claim));
                 if (t->state < NODE_TERMINATION_TERMINATING) {
                         if (t->machine && !kube_node_is_ready(n)) /* it may have lost its machine */
-                                look_at_machine(t);
+                                describe_machine(t);
                         if (t->state > NODE_TERMINATION_CORDONING)
                                 keep_marks(t, n);
                         if (machine_is_gone(t, n)) {

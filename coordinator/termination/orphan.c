@@ -9,7 +9,7 @@
 #include "machine-end.h"
 #include "machine-facts.h"
 #include "marks.h"
-#include "sibling-look.h"
+#include "sibling-describe.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -22,10 +22,10 @@ typedef struct Orphan {
         char *name, *uid, *key;
         bool has_node;
         usec_t absent_usec; /* since when Node, or kubelet, loop_now() */
-        usec_t look_again_usec;
+        usec_t next_describe_usec;
         MachineEnd *machine;
         ClaimStatus *status;
-        SiblingLook sibling;
+        SiblingDescribe sibling;
         Backoff backoff; /* of looks that were not answered */
         bool rate_taken, told_present;
 } Orphan;
@@ -45,7 +45,7 @@ static void *orphan_free(void *p) {
 
         machine_end_free(x->machine);
         claim_status_free(x->status);
-        sibling_look_done(&x->sibling);
+        sibling_describe_free(&x->sibling);
         free(x->name);
         free(x->uid);
         free(x->key);
@@ -269,14 +269,14 @@ static void end_machine(Orphan *x) {
 static void look(Orphan *x, bool present) {
         usec_t now = loop_now(x->orphans->env->loop);
 
-        if (now >= x->look_again_usec) {
-                x->look_again_usec =
+        if (now >= x->next_describe_usec) {
+                x->next_describe_usec =
                         usec_add(now, present ? PRESENT_AGAIN_USEC
                                               : backoff_next(&x->backoff, x->orphans->env->random));
-                sibling_look(&x->sibling, x->orphans->context->provider, x->orphans->context->view, NULL);
-                machine_end_look(x->machine);
+                sibling_describe(&x->sibling, x->orphans->context->provider, x->orphans->context->view, NULL);
+                machine_end_describe(x->machine);
         }
-        (void) work_queue_add_at(x->orphans->queue, x->key, x->look_again_usec);
+        (void) work_queue_add_at(x->orphans->queue, x->key, x->next_describe_usec);
 }
 
 /* It cascades to the Node, whose removal looks at the machine again. */

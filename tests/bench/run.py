@@ -55,7 +55,7 @@ DEFAULTS = {
                               "DRAINED_EVENTS_PER_MINUTE", "IMMEDIATE_USEC"),
     "coordinator/termination/termination-report.c": ("TOGETHER_USEC", ),
     "coordinator/termination/late-status.c": ("SETTLE_USEC", "PROGRESS_USEC", "HOLD_USEC"),
-    "coordinator/termination/machine-end.c": ("TURN_USEC", ),
+    "coordinator/cloud/cloud.h": ("CLOUD_TURN_USEC",),
     "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_TURNS_MAX"),
 }
 CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait)\w*|Protected)=(.*)$", re.M)

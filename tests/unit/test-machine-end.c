@@ -546,13 +546,13 @@ static void test_look_gives_way(void **state) {
         World *w = *state;
 
         w->state = INSTANCE_GONE;
-        machine_end_look(w->machine);
+        machine_end_describe(w->machine);
         machine_end_terminate(w->machine);
         run_for(w, SEC);
         assert_int_equal(w->n_described, 0);
         assert_false(machine_end_has_answered(w->machine));
         assert_true(machine_end_asks(w->machine));
-        machine_end_look(w->machine);
+        machine_end_describe(w->machine);
         run_for(w, SEC);
         assert_int_equal(w->n_described, 0);
         w->after = INSTANCE_GONE;
@@ -617,7 +617,7 @@ static void test_when_gone(void **state) {
                 machine_make(w, rows[i].identity, loop_wall(w->env.loop) - rows[i].age_sec * SEC);
                 machine_end_trust(w->machine, rows[i].trusted);
                 begun = loop_now(w->env.loop);
-                machine_end_look(w->machine);
+                machine_end_describe(w->machine);
                 run_for(w, SEC);
                 assert_int_equal(machine_end_state(w->machine), rows[i].first);
                 assert_int_equal(machine_end_has_answered(w->machine), rows[i].looks == 1);
@@ -652,10 +652,10 @@ static void test_second_look(void **state) {
 
         w->way_of_looks_usec = 4 * SEC;
         w->state = INSTANCE_NOT_FOUND;
-        machine_end_look(w->machine);
+        machine_end_describe(w->machine);
         run_for(w, 5 * SEC);
         assert_int_equal(w->n_described, 1);
-        machine_end_look(w->machine); /* it has its time */
+        machine_end_describe(w->machine); /* it has its time */
         run_for(w, 12500 * USEC_PER_MSEC);
         assert_int_equal(w->n_described, 1);
         assert_int_equal(machine_end_state(w->machine), MACHINE_UNKNOWN);
@@ -670,12 +670,12 @@ static void test_second_look(void **state) {
                 w->way_of_looks_usec = 0;
                 w->describe_outcome = rows[i].outcome;
                 w->state = rows[i].between;
-                machine_end_look(w->machine);
+                machine_end_describe(w->machine);
                 run_for(w, SEC);
                 assert_int_not_equal(machine_end_state(w->machine), MACHINE_MISSING);
                 w->describe_outcome = CLOUD_OK;
                 w->state = INSTANCE_NOT_FOUND;
-                machine_end_look(w->machine);
+                machine_end_describe(w->machine);
                 run_for(w, SEC);
                 assert_int_equal(machine_end_state(w->machine), MACHINE_UNKNOWN); /* counted anew */
                 run_for(w, 10 * SEC);
@@ -780,7 +780,7 @@ static void test_trusted(void **state) {
 static void test_trust_is_taken_back(void **state) {
         World *w = *state;
 
-        machine_end_look(w->machine);
+        machine_end_describe(w->machine);
         run_for(w, SEC);
         assert_int_equal(w->n_described, 1);
         w->method = NULL;

@@ -10,12 +10,12 @@
 #include "cloud.h"
 #include "cluster-view.h"
 
-typedef struct SiblingLook {
+typedef struct SiblingDescribe {
         CloudCall *call;
         size_t next; /* so many Nodes were asked about: the cloud may not show the first of them */
-} SiblingLook;
+} SiblingDescribe;
 
 /* Looks at the machine of a Node in service, each time at that of the next, but not that of the Node of this uid (NULL: of any). Nothing
  * happens while a look is under way, or where there is none. */
-void sibling_look(SiblingLook *s, CloudProvider *provider, const ClusterView *view, const char *except_uid);
-void sibling_look_done(SiblingLook *s);
+void sibling_describe(SiblingDescribe *s, CloudProvider *provider, const ClusterView *view, const char *except_uid);
+void sibling_describe_free(SiblingDescribe *s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sibling-look.h"
+#include "sibling-describe.h"
 
 #include "string-util.h"
 
 static void on_described(const CloudResult *result, void *userdata) {
-        sibling_look_done(userdata);
+        sibling_describe_free(userdata);
 }
 
 static bool is_of_service(const KubeNode *n, const CloudProvider *provider, const char *except_uid) {
@@ -24,7 +24,7 @@ static const KubeNode *nth_sibling(const CloudProvider *provider, const ClusterV
         return NULL;
 }
 
-void sibling_look(SiblingLook *s, CloudProvider *provider, const ClusterView *view, const char *except_uid) {
+void sibling_describe(SiblingDescribe *s, CloudProvider *provider, const ClusterView *view, const char *except_uid) {
         const KubeNode *n;
 
         if (s->call || !provider->ops->proves_identity)
@@ -42,6 +42,6 @@ void sibling_look(SiblingLook *s, CloudProvider *provider, const ClusterView *vi
                               on_described, s, &s->call);
 }
 
-void sibling_look_done(SiblingLook *s) {
+void sibling_describe_free(SiblingDescribe *s) {
         s->call = cloud_call_free(s->call);
 }
