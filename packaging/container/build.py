@@ -9,7 +9,8 @@ certificates of public authorities of this machine): no shell, no package manage
 architecture (a meson build folder): its own, or one that Debian has beside it (bash tests/setup.sh arm64; meson setup --cross-file
 packaging/cross/aarch64-linux-gnu.ini). The same inputs give the same bytes: no time, no user, names in order.
 
-`podman load -i FILE`, `skopeo copy oci-archive:FILE docker://...` and `ctr image import FILE` take the result.
+`podman load -i FILE`, `skopeo copy oci-archive:FILE docker://...`, `kind load image-archive FILE` and `ctr -n k8s.io image import FILE`
+take the result; the latter two call it as packaging/manifests does.
 """
 
 import argparse
@@ -121,9 +122,12 @@ class Layout:
     def add_json(self, value, media_type, **more):
         return self.add(json.dumps(value, sort_keys=True, separators=(",", ":")).encode(), media_type, **more)
 
-    def write(self, path, manifest, name):
+    def write(self, path, manifest, name, version):
+        # containerd calls an image as the first says, podman and skopeo know it by the tag.
         index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
-                 "manifests": [{**manifest, "annotations": {"org.opencontainers.image.ref.name": name}}]}
+                 "manifests": [{**manifest, "annotations": {
+                     "io.containerd.image.name": f"docker.io/library/{name}:{version}",
+                     "org.opencontainers.image.ref.name": version}}]}
         files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": json.dumps(index, sort_keys=True).encode()}
         files.update({"blobs/sha256/" + d: data for d, data in self.blobs.items()})
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
@@ -153,7 +157,7 @@ def make(target, name, build, out, version):
                                 "config": config, "layers": [blob]},
                                "application/vnd.oci.image.manifest.v1+json", platform=platform)
     path = os.path.join(out, name + ".oci.tar")
-    layout.write(path, manifest, version)
+    layout.write(path, manifest, name, version)
     print(f"{path}: {platform['architecture']}, {len(squeezed) / 1e6:.1f} MB to pull, {len(tar) / 1e6:.1f} MB unpacked, "
           f"{manifest['digest']}")
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,9 @@ class Image:
         with tarfile.open(path) as tar:
             self.files = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
         assert json.loads(self.files["oci-layout"])["imageLayoutVersion"] == "1.0.0", self.files["oci-layout"]
-        self.manifest = json.loads(self.blob(json.loads(self.files["index.json"])["manifests"][0]))
+        index = json.loads(self.files["index.json"])["manifests"][0]
+        self.name = index["annotations"]["io.containerd.image.name"]
+        self.manifest = json.loads(self.blob(index))
         self.config = json.loads(self.blob(self.manifest["config"]))
         self.layers = [self.blob(descriptor) for descriptor in self.manifest["layers"]]
 
@@ -76,6 +79,15 @@ class Images:
             with open(self.paths[name], "rb") as a, open(again[name], "rb") as b:
                 assert a.read() == b.read(), f"{name}: built twice, and the bytes differ"
 
+    def test_names(self):
+        wanted = set()
+        for folder, _, files in os.walk(os.path.join(TOP, "packaging", "manifests")):
+            for name in files:
+                with open(os.path.join(folder, name)) as f:
+                    wanted.update(re.findall(r"^ *image: (\S+)", f.read(), re.M))
+        found = {Image(self.paths[name]).name for name in NAMES}
+        assert found == {"docker.io/library/" + name for name in wanted}, f"archives hold {found}, the manifests want {wanted}"
+
     def test_run(self):
         if os.geteuid() != 0:
             raise debroot.Unavailable("only root can change its root")
@@ -102,6 +114,7 @@ class Images:
 
     CASES = (
         ("the images are built", "test_build", ()),
+        ("containerd finds them under the names in the manifests", "test_names", ("test_build",)),
         ("images built twice, the same bytes", "test_same_bytes", ("test_build",)),
         ("the programs run in their images, with nothing else there", "test_run", ("test_build",)),
         ("what the images hold", "test_holds", ("test_run",)),
