@@ -10,13 +10,21 @@
 #define PROBE_AGAIN_USEC (10 * USEC_PER_SEC)
 /* For the last report, once the node is drained. */
 #define REPORT_USEC (500 * USEC_PER_MSEC)
-#define REPORT_LOOK_USEC (20 * USEC_PER_MSEC)
+#define REPORT_POLL_USEC (20 * USEC_PER_MSEC)
 /* A container is killed this long after its pod's time, at most. */
 #define KILL_USEC (2 * USEC_PER_SEC)
 /* From when on a stop is a plain one, if nobody says by then whether the machine goes down. */
-#define STOP_LOOKS_USEC (15 * USEC_PER_SEC)
+#define STOP_ASKED_USEC (15 * USEC_PER_SEC)
 #define EXTEND_EVERY_USEC (5 * USEC_PER_SEC)
 #define EXTEND_BY_USEC (20 * USEC_PER_SEC)
+
+/* The diagram of shutdown.h. */
+#define TO(state) (1u << SHUTDOWN_##state)
+static const unsigned edges[_SHUTDOWN_STATE_MAX] = {
+        [SHUTDOWN_STAYS] = TO(DRAINING),
+        [SHUTDOWN_DRAINING] = TO(LET_GO) | TO(STAYS),
+        [SHUTDOWN_LET_GO] = TO(STAYS),
+};
 
 typedef enum ApiState { API_ASKED, API_ANSWERS, API_AWAY, API_NO_NODE } ApiState;
 
@@ -62,19 +70,42 @@ static char *notice_id(const Shutdown *s) {
         return strf("shutdown-%s", s->c.env->boot_id);
 }
 
-static void stop_now(Shutdown *s) {
+static void shutdown_stop_now(Shutdown *s) {
         if (s->stopped)
                 return;
         s->stopped = true;
         s->handler.on_stop(s->handler.userdata);
 }
 
-static bool drains(const Shutdown *s) {
+static bool shutdown_drains(const Shutdown *s) {
         return s->c.config->shutdown_drain && !s->refused;
 }
 
-static void hold(Shutdown *s) {
-        power_hold(s->power, drains(s) && s->state != SHUTDOWN_LET_GO);
+static void shutdown_hold(Shutdown *s) {
+        power_hold(s->power, shutdown_drains(s) && s->state != SHUTDOWN_LET_GO);
+}
+
+/* The only writer of the state. Nothing is asked or waited for but in DRAINING. */
+static void shutdown_set_state(Shutdown *s, ShutdownState to) {
+        assert(edges[s->state] & (1u << to));
+        s->state = to;
+        switch (to) {
+        case SHUTDOWN_DRAINING:
+                s->pending = false;
+                s->began_usec = now(s);
+                s->booted_usec = booted(s);
+                s->deadline_usec = s->drained_usec = s->probe_usec = s->extend_usec = 0;
+                s->api = API_ASKED;
+                break;
+        case SHUTDOWN_STAYS:
+        case SHUTDOWN_LET_GO:
+                containers_stop(s->c.containers);
+                s->probe = kube_call_free(s->probe);
+                timer_disarm(s->timer);
+                break;
+        case _SHUTDOWN_STATE_MAX:
+                assert(false && "a shutdown without a state");
+        }
 }
 
 /* -- the API server ----------------------------------------------------------------------------- */
@@ -96,7 +127,7 @@ static void on_probe(const KubeReply *reply, void *userdata) {
         shutdown_wake(s);
 }
 
-static void probe(Shutdown *s) {
+static void shutdown_probe_api(Shutdown *s) {
         const KubeTarget target = { .kind = &kube_node_kind, .name = s->c.config->node_name };
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = PROBE_USEC };
 
@@ -135,8 +166,8 @@ static usec_t local_wait(const Shutdown *s) {
         return until;
 }
 
-/* Why we need not delay it any longer; NULL: we do. *ret_next: when to look again by time alone. */
-static const char *over(Shutdown *s, usec_t *ret_next) {
+/* Why we need not delay it any longer; NULL: we do. *ret_next: when to ask again by time alone. */
+static const char *shutdown_over_reason(Shutdown *s, usec_t *ret_next) {
         ReflexState r = reflex_state(s->c.reflex);
         usec_t wait;
 
@@ -153,7 +184,7 @@ static const char *over(Shutdown *s, usec_t *ret_next) {
                 if (reflex_is_reported(s->c.reflex) || now(s) >= usec_add(s->drained_usec, REPORT_USEC) ||
                     s->api == API_AWAY)
                         return "the node is drained";
-                *ret_next = usec_add(now(s), REPORT_LOOK_USEC);
+                *ret_next = usec_add(now(s), REPORT_POLL_USEC);
                 return NULL;
         }
         s->drained_usec = 0;
@@ -170,7 +201,7 @@ static const char *over(Shutdown *s, usec_t *ret_next) {
         return NULL;
 }
 
-static void extend(Shutdown *s) {
+static void shutdown_extend_stop(Shutdown *s) {
         _cleanup_free_ char *text = NULL;
 
         if (!s->stop_asked || now(s) < s->extend_usec)
@@ -189,7 +220,7 @@ static void keep_earlier_deadline(Shutdown *s) {
                 s->deadline_usec = s->notice->deadline_usec = MIN(s->deadline_usec, known->notice->deadline_usec);
 }
 
-static void look(Shutdown *s) {
+static void shutdown_step(Shutdown *s) {
         const char *why;
         usec_t next;
 
@@ -199,21 +230,18 @@ static void look(Shutdown *s) {
                 s->notice->announced_usec = loop_to_wall(s->c.env->loop, s->deadline_usec);
                 s->pending = !s->handler.on_notice(s->notice, s->handler.userdata);
         }
-        why = over(s, &next);
+        why = shutdown_over_reason(s, &next);
         if (why) {
-                s->state = SHUTDOWN_LET_GO;
-                containers_stop(s->c.containers);
-                s->probe = kube_call_free(s->probe);
-                timer_disarm(s->timer);
+                shutdown_set_state(s, SHUTDOWN_LET_GO);
                 node_voice_shutdown_let_go(s->c.voice, why, reflex_pods_left(s->c.reflex),
                                            usec_sub(now(s), s->began_usec));
-                hold(s);
+                shutdown_hold(s);
                 if (s->stop_asked)
-                        stop_now(s);
+                        shutdown_stop_now(s);
                 return;
         }
-        probe(s);
-        extend(s);
+        shutdown_probe_api(s);
+        shutdown_extend_stop(s);
         if (!s->probe)
                 next = MIN(next, s->probe_usec);
         if (s->stop_asked)
@@ -222,7 +250,7 @@ static void look(Shutdown *s) {
 }
 
 static void on_timer(Timer *t, void *userdata) {
-        look(userdata);
+        shutdown_step(userdata);
 }
 
 void shutdown_wake(Shutdown *s) {
@@ -232,7 +260,7 @@ void shutdown_wake(Shutdown *s) {
 
 /* -- its beginning and its cancelling ----------------------------------------------------------- */
 
-static int make_notice(Shutdown *s) {
+static int shutdown_make_notice(Shutdown *s) {
         bool announced = power_is_announced(s->power);
         PowerBudget b = power_budget(&s->limits, announced, s->c.config->shutdown_max_usec);
         _cleanup_(notice_freep) Notice *n = new0(Notice, 1);
@@ -250,65 +278,57 @@ static int make_notice(Shutdown *s) {
         s->notice = TAKE_PTR(n);
         s->deadline_usec = s->notice->deadline_usec;
         /* Noted before anything else is, so that a crash does not lose it. */
-        if (!intent_log_find(s->c.intents, s->notice->id) && drains(s))
+        if (!intent_log_find(s->c.intents, s->notice->id) && shutdown_drains(s))
                 intent_log_note(s->c.intents, s->notice, INTENT_CORDONED, 0);
         keep_earlier_deadline(s);
         return 0;
 }
 
-static void begin(Shutdown *s) {
+static void shutdown_begin(Shutdown *s) {
         if (s->state != SHUTDOWN_STAYS || !s->limits_known)
                 return;
-        s->state = SHUTDOWN_DRAINING;
-        s->pending = false;
-        s->began_usec = now(s);
-        s->booted_usec = booted(s);
-        s->deadline_usec = s->drained_usec = s->probe_usec = s->extend_usec = 0;
-        s->api = API_ASKED;
-        if (make_notice(s) < 0)
+        shutdown_set_state(s, SHUTDOWN_DRAINING);
+        if (shutdown_make_notice(s) < 0)
                 log_error(s->c.env->log, "Failed to drain node %s before its shutdown: out of memory",
                           s->c.config->node_name);
         else {
-                if (drains(s))
+                if (shutdown_drains(s))
                         containers_start(s->c.containers);
-                reflex_machine_ends(s->c.reflex, drains(s) ? s->notice->deadline_usec : USEC_INFINITY);
+                reflex_machine_ends(s->c.reflex, shutdown_drains(s) ? s->notice->deadline_usec : USEC_INFINITY);
                 node_voice_shutdown_began(s->c.voice, s->notice, usec_sub(s->deadline_usec, s->began_usec));
-                s->pending = drains(s);
+                s->pending = shutdown_drains(s);
         }
-        look(s);
+        shutdown_step(s);
 }
 
-static void cancel(Shutdown *s) {
+static void shutdown_cancel(Shutdown *s) {
         if (s->state == SHUTDOWN_STAYS)
                 return;
-        s->state = SHUTDOWN_STAYS;
-        s->probe = kube_call_free(s->probe);
-        timer_disarm(s->timer);
-        containers_stop(s->c.containers);
+        shutdown_set_state(s, SHUTDOWN_STAYS);
         node_voice_shutdown_cancelled(s->c.voice);
         reflex_machine_stays(s->c.reflex);
         s->notice = notice_free(s->notice);
 }
 
 /* The machine stays: what is noted of a shutdown in this boot, as a life before this one may have, is over. */
-static void forget_noted(Shutdown *s) {
+static void shutdown_forget_noted(Shutdown *s) {
         _cleanup_free_ char *id = notice_id(s);
 
         if (id && intent_log_find(s->c.intents, id))
                 intent_log_forget(s->c.intents, id);
 }
 
-static void on_looked(Power *p, PowerState state, void *userdata) {
+static void on_power_state(Power *p, PowerState state, void *userdata) {
         Shutdown *s = userdata;
 
         switch (state) {
         case POWER_ENDS:
-                begin(s);
+                shutdown_begin(s);
                 break;
         case POWER_STAYS:
-                cancel(s);
-                forget_noted(s);
-                hold(s);
+                shutdown_cancel(s);
+                shutdown_forget_noted(s);
+                shutdown_hold(s);
                 break;
         case POWER_UNKNOWN:
         case _POWER_STATE_MAX:
@@ -322,30 +342,30 @@ static void on_looked(Power *p, PowerState state, void *userdata) {
                 return;
         if (s->state == SHUTDOWN_DRAINING)
                 shutdown_wake(s);
-        else if (power_is_unanswered(p) && now(s) < usec_add(s->stop_usec, STOP_LOOKS_USEC))
-                extend(s); /* PID 1 has much to do while it stops a machine; it is asked again */
+        else if (power_is_unanswered(p) && now(s) < usec_add(s->stop_usec, STOP_ASKED_USEC))
+                shutdown_extend_stop(s); /* PID 1 has much to do while it stops a machine; it is asked again */
         else
-                stop_now(s);
+                shutdown_stop_now(s);
 }
 
 /* What limits and configuration together come to. */
-static void judge_limits(Shutdown *s) {
+static void shutdown_judge_limits(Shutdown *s) {
         PowerBudget announced = power_budget(&s->limits, true, s->c.config->shutdown_max_usec);
 
         s->refused = announced.too_short && s->c.config->shutdown_too_short == SHUTDOWN_TOO_SHORT_REFUSE;
         metrics_set(s->c.metrics, AGENT_METRIC_SHUTDOWN_BUDGET, 0,
-                    drains(s) ? (double) announced.total_usec / USEC_PER_SEC : 0);
+                    shutdown_drains(s) ? (double) announced.total_usec / USEC_PER_SEC : 0);
         metrics_set(s->c.metrics, AGENT_METRIC_KUBELET_INHIBITS, 0, s->kubelet_inhibits);
         if (s->c.config->shutdown_drain && s->c.env->bus)
                 node_voice_shutdown_limits(s->c.voice, &s->limits, &announced, s->refused,
                                            s->kubelet_inhibits);
-        hold(s);
+        shutdown_hold(s);
 }
 
 void shutdown_reconfigured(Shutdown *s) {
         if (!s->limits_known)
                 return;
-        judge_limits(s);
+        shutdown_judge_limits(s);
         shutdown_wake(s);
 }
 
@@ -355,9 +375,9 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
         s->limits = *l;
         s->limits_known = true;
         s->kubelet_inhibits = kubelet_inhibits;
-        judge_limits(s);
+        shutdown_judge_limits(s);
         if (power_state(p) == POWER_ENDS)
-                begin(s); /* it came first */
+                shutdown_begin(s); /* it came first */
         shutdown_wake(s);
 }
 
@@ -366,7 +386,7 @@ void shutdown_ask_stop(Shutdown *s) {
                 s->stop_usec = now(s);
         s->stop_asked = true;
         if (s->state == SHUTDOWN_LET_GO || !s->c.env->bus) {
-                stop_now(s);
+                shutdown_stop_now(s);
                 return;
         }
         if (s->state == SHUTDOWN_DRAINING)
@@ -379,7 +399,7 @@ void shutdown_ask_stop(Shutdown *s) {
 
 int shutdown_new(const ShutdownContext *context, const ShutdownHandler *h, Shutdown **ret) {
         _cleanup_(shutdown_freep) Shutdown *s = NULL;
-        PowerHandler handler = { .on_looked = on_looked, .on_limits = on_limits };
+        PowerHandler handler = { .on_state = on_power_state, .on_limits = on_limits };
         int r;
 
         assert(context && h && h->on_notice && h->on_power && h->on_stop && ret);
@@ -410,6 +430,6 @@ Shutdown *shutdown_free(Shutdown *s) {
 }
 
 void shutdown_start(Shutdown *s) {
-        hold(s); /* what is in the store is taken before anything is asked */
+        shutdown_hold(s); /* what is in the store is taken before anything is asked */
         power_start(s->power);
 }

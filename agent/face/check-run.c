@@ -111,7 +111,7 @@ static void on_kubelet(void *userdata) {
         closed(userdata);
 }
 
-static void on_looked(Power *p, PowerState s, void *userdata) {
+static void on_state(Power *p, PowerState s, void *userdata) {
 }
 
 static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata) {
@@ -168,7 +168,7 @@ static int start(Check *c, const AgentConfig *config, KubeAuth *auth) {
         const KubeCallOptions options = { .lane = HTTP_LANE_URGENT, .timeout_usec = ANSWER_USEC };
         const NoticeEc2Options ec2 = { .endpoint = config->metadata_endpoint,
                                        .poll_usec = config->poll_usec };
-        const PowerHandler handler = { on_looked, on_limits, c };
+        const PowerHandler handler = { on_state, on_limits, c };
         int r;
 
         if (c->client) {

@@ -238,7 +238,7 @@ static void set_state(Power *p, PowerState s) {
         if (s != POWER_ENDS)
                 p->kind = "shutdown";
         pump_inhibitor(p);
-        p->handler.on_looked(p, s, p->handler.userdata);
+        p->handler.on_state(p, s, p->handler.userdata);
 }
 
 /* Not answered: asked again soon. What it said before stands, and so does what a signal has said since. */
@@ -264,7 +264,7 @@ static void power_query_is_over(Power *p) {
                 set_state(p, POWER_ENDS);
         else if (unknown) {
                 p->unanswered = true;
-                p->handler.on_looked(p, p->state, p->handler.userdata);
+                p->handler.on_state(p, p->state, p->handler.userdata);
         } else
                 set_state(p, POWER_STAYS);
 }
@@ -446,7 +446,7 @@ int power_new(Env *env, const PowerHandler *h, Power **ret) {
         _cleanup_(power_freep) Power *p = NULL;
         int r;
 
-        assert(env && h && h->on_looked && h->on_limits && ret);
+        assert(env && h && h->on_state && h->on_limits && ret);
         p = new0(Power, 1);
         if (!p)
                 return -ENOMEM;
@@ -485,7 +485,7 @@ void power_start(Power *p) {
 
         if (!p->env->bus) {
                 p->state = POWER_STAYS;
-                p->handler.on_looked(p, p->state, p->handler.userdata);
+                p->handler.on_state(p, p->state, p->handler.userdata);
                 p->handler.on_limits(p, &p->limits, false, p->handler.userdata);
                 return;
         }

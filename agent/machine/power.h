@@ -47,7 +47,7 @@ typedef struct Power Power;
 
 typedef struct PowerHandler {
         /* A look is over: also one that brought nothing new. */
-        void (*on_looked)(Power *p, PowerState s, void *userdata);
+        void (*on_state)(Power *p, PowerState s, void *userdata);
         /* Limits are known, and whether the kubelet inhibits shutdowns too (its own graceful node shutdown).
          */
         void (*on_limits)(Power *p, const PowerLimits *l, bool kubelet_inhibits, void *userdata);
@@ -61,7 +61,7 @@ DEFINE_FREEP(Power, power_free);
 
 /* Listens, and looks for the first time. Without a bus: STAYS, and limits of nothing. */
 void power_start(Power *p);
-/* Asks anew; on_looked() follows within some seconds. */
+/* Asks anew; on_state() follows within some seconds. */
 void power_query(Power *p);
 /* Whether shutdowns are to be inhibited: taken as soon as it can be, or let go at once. */
 void power_hold(Power *p, bool hold);

@@ -311,7 +311,7 @@ static int machine_describe(MachineEnd *m, cloud_done_t done) {
         return cloud_describe(m->provider, m->machine, done, m, &m->call);
 }
 
-static void on_looked(const CloudResult *result, void *userdata) {
+static void on_described(const CloudResult *result, void *userdata) {
         MachineEnd *m = userdata;
 
         note_described(m, result);
@@ -324,7 +324,7 @@ static void on_looked(const CloudResult *result, void *userdata) {
 
 static void machine_describe_now(MachineEnd *m) {
         machine_set_step(m, MACHINE_STEP_DESCRIBING);
-        if (machine_describe(m, on_looked) < 0)
+        if (machine_describe(m, on_described) < 0)
                 machine_set_step_for(m, MACHINE_STEP_DESCRIBE_DUE, USEC_PER_SEC);
 }
 

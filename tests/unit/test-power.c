@@ -101,7 +101,7 @@ typedef struct World {
 static void ignore(void *userdata) {
 }
 
-static void on_looked(Power *p, PowerState s, void *userdata) {
+static void on_state(Power *p, PowerState s, void *userdata) {
         World *w = userdata;
 
         w->n_looks++;
@@ -117,7 +117,7 @@ static void on_limits(Power *p, const PowerLimits *l, bool kubelet_inhibits, voi
 }
 
 static void world_start(World *w) {
-        const PowerHandler h = { on_looked, on_limits, w };
+        const PowerHandler h = { on_state, on_limits, w };
 
         w->env.bus = fake_power_bus(w->machine, w->loop);
         w->n_looks = w->n_limits = 0;
