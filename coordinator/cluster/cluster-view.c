@@ -9,14 +9,17 @@
 #include "string-util.h"
 
 /*
- * Six informers and five indexes over them. An index entry borrows the informer's object by reference, and
+ * Six informers and six indexes over them. An index entry borrows the informer's object by reference, and
  * is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
+ *   pods by namespace       namespace -> list of the bound KubePods, through KubePod.in_namespace
  *   volumes by node         node name -> (name -> KubeVolumeAttachment)
  *   nodes by providerID     providerID -> (name -> KubeNode)
  *   claims by providerID    providerID -> (name -> KubeNodeClaim)
  *   budgets by namespace    namespace -> (name -> KubePdb)
+ *
+ * The list of a namespace takes no references: its pods are exactly those that the index by node holds.
  *
  * A claim that names its machine by its Node (MACHINE_ID_BY_NAME) is that Node's, whatever providerID that
  * has: it needs no index.
@@ -46,6 +49,8 @@ struct ClusterView {
         bool connected[_VIEW_KIND_MAX];
         bool synced, healthy;
         Index pods_by_node, volumes_by_node, nodes_by_id, claims_by_id, pdbs_by_ns;
+        Hashmap *pods_by_ns; /* of List */
+        uint64_t n_compared; /* pods, with a PDB that was edited */
 };
 
 static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
@@ -115,9 +120,54 @@ static int index_put(Index *i, const char *outer, KubeObject *o) {
         return 0;
 }
 
-/* The object moves from where `old` stood to where `new` stands. A pod that is not found by its node would not be
- * drained, one that is found after its end would be waited for, both for ever: a process that has no memory for
- * that ends, and the next one reads everything anew. */
+static void *namespace_free(void *pods) {
+        return mfree(pods); /* the pods themselves are the index's by node */
+}
+
+static void namespace_remove(Hashmap *namespaces, KubePod *pod) {
+        const char *ns = strempty(pod->object.meta.ns);
+        List *pods = hashmap_get(namespaces, ns);
+        ListNode *n = &pod->in_namespace;
+
+        if (!pods || (pods->first != n && !n->prev)) /* there was no memory for it */
+                return;
+        list_remove(pods, n);
+        if (pods->size == 0)
+                free(hashmap_remove(namespaces, ns));
+}
+
+static int namespace_put(Hashmap *namespaces, KubePod *pod) {
+        const char *ns = strempty(pod->object.meta.ns);
+        List *pods = hashmap_get(namespaces, ns);
+        int r;
+
+        if (!pods) {
+                pods = new0(List, 1);
+                if (!pods)
+                        return -ENOMEM;
+                r = hashmap_put(namespaces, ns, pods);
+                if (r < 0) {
+                        free(pods);
+                        return r;
+                }
+        }
+        list_append(pods, &pod->in_namespace);
+        return 0;
+}
+
+/* A pod that is not found by its node would not be drained, one that is found after its end would be waited
+ * for, both for ever: a process that has no memory for an index ends, and the next one reads everything
+ * anew. */
+static void exit_if_lost(ClusterView *v, int r) {
+        if (r >= 0)
+                return;
+        log_error_errno(
+                v->env->log, r,
+                "Failed to update the view of the cluster, exiting so that the next start lists anew: %m");
+        loop_exit(v->env->loop, r);
+}
+
+/* The object moves from where `old` stood to where `new` stands. */
 static void index_move(ClusterView *v, Index *i, const char *old_outer, KubeObject *old,
                        const char *new_outer, KubeObject *new) {
         int r = 0;
@@ -126,10 +176,7 @@ static void index_move(ClusterView *v, Index *i, const char *old_outer, KubeObje
                 r = index_remove(i, old_outer, old);
         if (new && r >= 0)
                 r = index_put(i, new_outer, new);
-        if (r >= 0)
-                return;
-        log_error_errno(v->env->log, r, "Failed to update the view of the cluster, exiting so that the next start lists anew: %m");
-        loop_exit(v->env->loop, r);
+        exit_if_lost(v, r);
 }
 
 static bool index_iterate(const Index *i, const char *outer, HashmapIterator *it, KubeObject **ret) {
@@ -179,7 +226,11 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
 static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         const char *from = old ? old->node_name : NULL, *to = new ? new->node_name : NULL;
 
+        if (from)
+                namespace_remove(v->pods_by_ns, old);
         index_move(v, &v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
+        if (to)
+                exit_if_lost(v, namespace_put(v->pods_by_ns, new));
         if (from && !streq_ptr(from, to)) {
                 v->handler.on_pod(from, old, NULL, v->handler.userdata);
                 node_dirty(v, from);
@@ -197,11 +248,11 @@ static bool lets_unready_pass(const KubePdb *pdb) {
                (pdb->desired_healthy > 0 && pdb->current_healthy >= pdb->desired_healthy);
 }
 
-/* A change of what it allows wakes its eviction queue, which is whoever hears on_pdb. Which pods it matches
- * changes only with its spec, or when unready ones begin or cease to pass it by: then the nodes of those
- * pods are dirty, and of those that it matched before. */
+/* A change of what a PDB allows wakes its eviction queue, through the handler. Which pods the PDB matches
+ * changes only with its spec, or when unready pods begin or cease to pass it by: then the nodes of the pods
+ * that it matches are dirty, and of those that it matched before. All of them are in its namespace. */
 static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
-        KubeObject *o;
+        const List *pods = hashmap_get(v->pods_by_ns, strempty((new ? new : old)->object.meta.ns));
 
         index_move(v, &v->pdbs_by_ns, old ? old->object.meta.ns : NULL, (KubeObject *) old,
                    new ? new->object.meta.ns : NULL, (KubeObject *) new);
@@ -209,11 +260,11 @@ static void on_pdb(ClusterView *v, KubePdb *old, KubePdb *new) {
         if (old && new && old->object.meta.generation == new->object.meta.generation &&
             lets_unready_pass(old) == lets_unready_pass(new))
                 return;
-        INFORMER_FOREACH (o, v->informers[VIEW_PODS]) {
-                const KubePod *pod = (const KubePod *) o;
-
-                if (pod->node_name &&
-                    ((old && kube_pdb_matches(old, pod)) || (new &&kube_pdb_matches(new, pod))))
+        if (!pods)
+                return;
+        LIST_FOREACH (pod, pods, KubePod, in_namespace) {
+                v->n_compared++;
+                if ((old && kube_pdb_matches(old, pod)) || (new &&kube_pdb_matches(new, pod)))
                         node_dirty(v, pod->node_name);
         }
 }
@@ -308,6 +359,9 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
                 if (r < 0)
                         return r;
         }
+        r = hashmap_new(0, &v->pods_by_ns);
+        if (r < 0)
+                return r;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++) {
                 InformerHandler handler = {
                         .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = v
@@ -328,6 +382,7 @@ ClusterView *cluster_view_free(ClusterView *v) {
                 return NULL;
         for (ViewKind k = 0; k < _VIEW_KIND_MAX; k++)
                 informer_free(v->informers[k]);
+        hashmap_free_with(v->pods_by_ns, namespace_free);
         hashmap_free_with(v->pods_by_node.map, inner_free);
         hashmap_free_with(v->volumes_by_node.map, inner_free);
         hashmap_free_with(v->nodes_by_id.map, inner_free);
@@ -351,6 +406,10 @@ size_t cluster_view_n_nodes(const ClusterView *v) {
 
 size_t cluster_view_n_claims(const ClusterView *v) {
         return informer_size(v->informers[VIEW_CLAIMS]);
+}
+
+uint64_t cluster_view_n_compared(const ClusterView *v) {
+        return v->n_compared;
 }
 
 void cluster_view_kick(ClusterView *v) {

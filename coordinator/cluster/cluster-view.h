@@ -71,6 +71,9 @@ bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIt
 /* VolumeAttachments of this node. */
 bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, HashmapIterator *it,
                                   const KubeVolumeAttachment **ret);
+/* How many pods were compared with a PDB because the PDB was edited, since the start. For tests: only the
+ * bound pods of its own namespace are. */
+uint64_t cluster_view_n_compared(const ClusterView *v);
 
 /* The pools whose selector matches the node: 0, 1 or "more than one". *ret_pool is the first by name. Pools
  * that are invalid match nothing; pools being deleted match nothing. */

@@ -192,13 +192,13 @@ static void test_dirty(void **state) {
         for (int pass = 1; pass >= 0; pass--) { /* unready pods begin, or cease, to pass it by */
                 fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb",
                            "{'status':{'currentHealthy':%d,'desiredHealthy':2}}", pass ? 2 : 1);
-                assert_dirty(&b, " pdb:pdb node:a node:b");
+                assert_dirty(&b, " pdb:pdb node:b node:a");
         }
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'currentHealthy':0}}");
         assert_dirty(&b, " pdb:pdb");
         fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb",
                    "{'spec':{'selector':{'matchLabels':{'app':'none'}}}}");
-        assert_dirty(&b, " pdb:pdb node:a node:b"); /* those it left, too */
+        assert_dirty(&b, " pdb:pdb node:b node:a"); /* those it left, too */
         fake_remove(b.w.cluster, FAKE_PDBS, "default", "pdb");
         assert_dirty(&b, " pdb-:pdb");
 
@@ -484,6 +484,144 @@ static void test_pdb_of_pod(void **state) {
         }
 }
 
+/* -- what a PDB's edit touches -------------------------------------------------------------------------- */
+
+#define RANDOM_PODS 15u /* names of pods in each namespace */
+#define RANDOM_NODES 5u
+#define RANDOM_ROUNDS 400u
+
+static const char *const some_ns[] = { "default", "kube-system", "team" };
+static const char *const some_apps[] = { "web", "db", "none" };
+
+#define DRAW(b, table) ((table)[random_below((b)->random, ELEMENTSOF(table))])
+
+typedef struct Model {
+        struct {
+                const char *app; /* NULL: there is no such pod */
+                int node;        /* -1: not bound */
+        } pods[ELEMENTSOF(some_ns)][RANDOM_PODS];
+        const char *pdb_apps[ELEMENTSOF(some_ns)]; /* NULL: there is no PDB */
+} Model;
+
+/* Removes the pod, makes it anew, labels it, or binds it. */
+static void random_pod(Bench *b, Model *m) {
+        size_t ns = (size_t) random_below(b->random, ELEMENTSOF(some_ns));
+        size_t i = (size_t) random_below(b->random, ELEMENTSOF(m->pods[0]));
+        const char *app = DRAW(b, some_apps);
+        char name[32], node[32];
+
+        (void) snprintf(name, sizeof(name), "p%zu", i);
+        if (!m->pods[ns][i].app) {
+                m->pods[ns][i].node = (int) random_below(b->random, RANDOM_NODES + 1) - 1;
+                (void) snprintf(node, sizeof(node), "n%d", m->pods[ns][i].node);
+                fake_add_pod(b->w.cluster, &(FakePod){ .ns = some_ns[ns], .name = name, .app = app,
+                                                       .node = m->pods[ns][i].node < 0 ? NULL : node });
+                m->pods[ns][i].app = app;
+        } else if (random_below(b->random, 3) == 0) {
+                fake_remove(b->w.cluster, FAKE_PODS, some_ns[ns], name);
+                m->pods[ns][i].app = NULL;
+        } else if (m->pods[ns][i].node < 0) {
+                m->pods[ns][i].node = (int) random_below(b->random, RANDOM_NODES);
+                fake_merge(b->w.cluster, FAKE_PODS, some_ns[ns], name, "{'spec':{'nodeName':'n%d'}}",
+                           m->pods[ns][i].node);
+        } else {
+                fake_merge(b->w.cluster, FAKE_PODS, some_ns[ns], name, "{'metadata':{'labels':{'app':'%s'}}}", app);
+                m->pods[ns][i].app = app;
+        }
+}
+
+/* The PDB of a namespace comes, goes, or gets another selector; then its nodes are compared with the naive answer. */
+static void random_pdb(Bench *b, Model *m) {
+        size_t ns = (size_t) random_below(b->random, ELEMENTSOF(some_ns)), n_bound = 0;
+        const char *old = m->pdb_apps[ns], *new = random_below(b->random, 4) == 0 ? NULL : DRAW(b, some_apps);
+        bool expected[RANDOM_NODES] = {};
+        uint64_t before = cluster_view_n_compared(b->view);
+
+        if (new && old && streq(new, old))
+                return; /* no edit */
+        if (!new && !old)
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(m->pods[ns]); i++) {
+                const char *app = m->pods[ns][i].app;
+
+                if (!app || m->pods[ns][i].node < 0)
+                        continue;
+                n_bound++;
+                if ((old && streq(app, old)) || (new &&streq(app, new)))
+                        expected[m->pods[ns][i].node] = true;
+        }
+        if (!new)
+                fake_remove(b->w.cluster, FAKE_PDBS, some_ns[ns], "pdb");
+        else if (!old)
+                fake_add_pdb(b->w.cluster, some_ns[ns], "pdb", new, true, "1");
+        else
+                fake_merge(b->w.cluster, FAKE_PDBS, some_ns[ns], "pdb",
+                           "{'spec':{'selector':{'matchLabels':{'app':'%s'}}}}", new);
+        m->pdb_apps[ns] = new;
+
+        fake_world_run(&b->w, 100 * MSEC);
+        for (unsigned i = 0; i < RANDOM_NODES; i++) {
+                char node[32];
+
+                (void) snprintf(node, sizeof(node), " node:n%u", i);
+                assert_int_equal(strstr(strbuf_str(&b->trace), node) != NULL, expected[i]);
+        }
+        assert_int_equal(cluster_view_n_compared(b->view) - before, n_bound);
+        strbuf_truncate(&b->trace, 0);
+}
+
+static void test_pdb_random(void **state) {
+        Model m = {};
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        bench_start(&b);
+        for (unsigned round = 0; round < RANDOM_ROUNDS; round++) {
+                for (unsigned n = (unsigned) random_below(b.random, 6); n > 0; n--)
+                        random_pod(&b, &m);
+                if (random_below(b.random, 20) == 0) { /* a relist brings what the watch missed */
+                        fake_api_cut_watches(fake_cluster_api(b.w.cluster));
+                        random_pod(&b, &m);
+                        fake_cluster_compact(b.w.cluster);
+                        fake_world_run(&b.w, 30 * USEC_PER_SEC);
+                }
+                fake_world_run(&b.w, 100 * MSEC);
+                strbuf_truncate(&b.trace, 0);
+                random_pdb(&b, &m);
+        }
+        bench_done(&b);
+}
+
+/* 300 pods elsewhere, three here, of which one is not bound: two are compared. */
+static void test_pdb_of_few(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        for (unsigned i = 0; i < 300; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "many-%u", i);
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .ns = "kube-system", .node = "a", .app = "web" });
+        }
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = "b", .app = "web" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "db", .node = "c", .app = "db" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "pending", .app = "web" });
+        bench_start(&b);
+
+        fake_add_pdb(b.w.cluster, NULL, "pdb", "web", true, "1");
+        assert_dirty(&b, " pdb+:pdb node:b");
+        assert_int_equal(cluster_view_n_compared(b.view), 2);
+        fake_merge(b.w.cluster, FAKE_PDBS, "default", "pdb", "{'status':{'disruptionsAllowed':1}}");
+        assert_dirty(&b, " pdb:pdb");
+        assert_int_equal(cluster_view_n_compared(b.view), 2);
+        fake_add_pdb(b.w.cluster, "empty", "pdb", "web", true, "1");
+        assert_dirty(&b, " pdb+:pdb");
+        assert_int_equal(cluster_view_n_compared(b.view), 2);
+        bench_done(&b);
+}
+
 /* -- health --------------------------------------------------------------------------------------------- */
 
 static void test_health(void **state) {
@@ -535,7 +673,8 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dirty),        cmocka_unit_test(test_pods_and_volumes),
                 cmocka_unit_test(test_provider_ids), cmocka_unit_test(test_ids_by_name), cmocka_unit_test(test_pools),
-                cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_health),
+                cmocka_unit_test(test_pdb_of_pod),   cmocka_unit_test(test_pdb_random), cmocka_unit_test(test_pdb_of_few),
+                cmocka_unit_test(test_health),
                 cmocka_unit_test(test_health_of_one),
         };
         return cmocka_run_group_tests_name("cluster-view", tests, NULL, NULL);

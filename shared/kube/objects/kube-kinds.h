@@ -5,6 +5,7 @@
  * kube-vesper.c (NodePool, NodeClaim). Every decoder has a fuzz target. */
 
 #include "kube-object.h"
+#include "list.h"
 #include "selector.h"
 
 /* -- Node ------------------------------------------------------------------------------------------------------------ */
@@ -75,6 +76,7 @@ typedef struct KubePod {
         bool needs_kubelet; /* when its containers have ended its kubelet has more to do than to say so:
                                volumes that outlive the pod, devices, a result to report. Always set but by
                                kube_own_pod_kind */
+        ListNode in_namespace; /* in the list of the store that keeps this state of the pod; zeroed by the decoder */
 } KubePod;
 
 extern const KubeKind kube_pod_kind;
