@@ -378,12 +378,14 @@ void leading_claim_dirty(Leading *l, const char *claim) {
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new) {
         Removal *x = hashmap_get(l->removals, node);
 
-        if (!x)
-                return;
-        if (!old || !new || (new->object.meta.deletion_usec > 0 && old->object.meta.deletion_usec == 0))
-                on_moved(l);
-        node_termination_on_pod(x->termination, old, new);
-        leading_node_dirty(l, node); /* what it sent may be waiting for nothing but a newer state */
+        if (x) {
+                if (!old || !new || (new->object.meta.deletion_usec > 0 && old->object.meta.deletion_usec == 0))
+                        on_moved(l);
+                node_termination_on_pod(x->termination, old, new);
+        }
+        /* What a removal sent may be waiting for nothing but a newer state of the pod. */
+        if (x || !old || !new || !kube_pod_says_same(old, new))
+                leading_node_dirty(l, node);
 }
 
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {

@@ -231,15 +231,10 @@ static void on_pod(ClusterView *v, KubePod *old, KubePod *new) {
         index_move(v, &v->pods_by_node, from, (KubeObject *) old, to, (KubeObject *) new);
         if (to)
                 exit_if_lost(v, namespace_put(v->pods_by_ns, new));
-        if (from && !streq_ptr(from, to)) {
+        if (from && !streq_ptr(from, to))
                 v->handler.on_pod(from, old, NULL, v->handler.userdata);
-                node_dirty(v, from);
-        }
-        if (to) {
+        if (to)
                 v->handler.on_pod(to, streq_ptr(from, to) ? old : NULL, new, v->handler.userdata);
-                if (!old || !kube_pod_says_same(old, new))
-                        node_dirty(v, to);
-        }
 }
 
 /* Of the pods that it matches, the unready are evicted without it being asked. */

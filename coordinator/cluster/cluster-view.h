@@ -13,15 +13,15 @@
 typedef struct ClusterView ClusterView;
 
 typedef struct ClusterViewHandler {
-        /* Something about this node changed: the Node, its claim, a pod bound to it (in what is kept of
-         * pods), its volumes, a PDB that matches one of its pods. `node` is borrowed. */
+        /* Something about this node changed: the Node, its claim, its volumes, a PDB that matches one of its
+         * pods. A pod's own change is told by on_pod alone. `node` is borrowed. */
         void (*on_node_dirty)(const char *node, void *userdata);
         void (*on_pool_dirty)(const char *pool, void *userdata);
         /* A claim changed; its node may not exist. */
         void (*on_claim_dirty)(const char *claim, void *userdata);
         /* A pod bound to a node came, changed (if only its resourceVersion did) or went; exactly one of old
          * and new may be NULL; a pod that moved (never in practice) comes as gone from the one and new on
-         * the other. */
+         * the other. Whether this makes the node dirty is for the callback to say. */
         void (*on_pod)(const char *node, const KubePod *old, const KubePod *new, void *userdata);
         /* new NULL: the PDB is gone. */
         void (*on_pdb)(const KubePdb *old, const KubePdb *new, void *userdata);
