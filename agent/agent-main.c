@@ -238,8 +238,8 @@ static void open_optional(Process *p) {
         r = state_store_new_directory(p->config.runtime_directory, &env->state);
         if (r < 0)
                 log_warning_errno(p->log, r,
-                                  "Failed to open RuntimeDirectory=%s, continuing without it: %m. After a crash the "
-                                  "agent knows only what the Node's annotation says.",
+                                  "Failed to open RuntimeDirectory=%s, continuing without it: %m. "
+                                  "After a crash the agent knows only what the Node's annotation says.",
                                   p->config.runtime_directory);
         r = netlink_new(env->loop, &env->netlink);
         if (r < 0)
@@ -292,8 +292,8 @@ static int open_kube(Process *p) {
         if (!path)
                 return log_error_errno(
                         p->log, ENOENT,
-                        "No kubelet credential at its usual places. Set [Kubernetes] Kubeconfig= to "
-                        "the kubelet's kubeconfig.");
+                        "No kubelet credential at its usual places. "
+                        "Set [Kubernetes] Kubeconfig= to the kubelet's kubeconfig.");
         r = kube_process_load(&p->kube, path, false, false);
         if (r < 0)
                 return r;

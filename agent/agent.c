@@ -268,8 +268,7 @@ static void doubt(Agent *a, Resumption *found) {
                 return;
         case POWER_STAYS:
                 found->act = RESUME_CLEAN;
-                found->why = "the shutdown that they are of was cancelled, or is over without a new boot "
-                             "(soft-reboot), or ended with the agent that was asked for it";
+                found->why = "the shutdown that they are of was cancelled, or is over without a new boot (soft-reboot), or ended with the agent that was asked for it";
                 intent_log_forget(a->intents, found->notice->id);
                 return;
         case POWER_UNKNOWN:
@@ -367,8 +366,7 @@ static void on_node_synced(Informer *i, void *userdata) {
 
         if (!a->settled)
                 log_notice(a->env->log,
-                           "There is no Node %s yet: waiting for the kubelet to register it (or is "
-                           "NodeName= wrong?).",
+                           "There is no Node %s yet: waiting for the kubelet to register it (or is NodeName= wrong?).",
                            a->config->node_name);
 }
 

@@ -121,8 +121,7 @@ void by_hand_overruled(ByHand *h) {
 static int by_hand_check_started(const ByHand *h, const char **reterr_message) {
         if (h->started)
                 return 0;
-        *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or the kubelet "
-                          "has not registered it";
+        *reterr_message = "the agent has not seen its Node yet: the API server does not answer, or the kubelet has not registered it";
         return -EAGAIN;
 }
 

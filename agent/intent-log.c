@@ -164,9 +164,8 @@ static void intent_log_write(IntentLog *l) {
                 l->unknown = false;
         if (r < 0 && !l->failing)
                 log_warning_errno(l->env->log, r,
-                                  "Failed to write the intent log: %m. The drain goes on; should the agent be "
-                                  "restarted before this machine ends, it knows only what the Node's annotation "
-                                  "says.");
+                                  "Failed to write the intent log: %m. "
+                                  "The drain goes on; should the agent be restarted before this machine ends, it knows only what the Node's annotation says.");
         else if (r >= 0 && l->failing)
                 log_notice(l->env->log, "The intent log can be written again.");
         l->failing = r < 0;
@@ -187,9 +186,8 @@ static void intent_log_read(IntentLog *l) {
                 l->unknown = true;
                 log_warning_errno(
                         l->env->log, r,
-                        "The intent log cannot be read, continuing without it: %m. What was under way is "
-                        "taken from the Node's annotation; a notice that a person overruled may be acted upon "
-                        "again.");
+                        "The intent log cannot be read, continuing without it: %m. "
+                        "What was under way is taken from the Node's annotation; a notice that a person overruled may be acted upon again.");
                 return;
         }
         if (!streq(record.boot_id, l->record.boot_id)) {

@@ -212,8 +212,8 @@ static void hold(Reboot *r, const char *what) {
                 return;
         log_event(r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_HELD,
                   LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
-                  "The coordinator granted the reboot of this node, which waits for %s: no pod is evicted before. It "
-                  "goes on when such pods are gone; vesper-agent --reboot --force goes on at once.",
+                  "The coordinator granted the reboot of this node, which waits for %s: no pod is evicted before. "
+                  "It goes on when such pods are gone; vesper-agent --reboot --force goes on at once.",
                   what ? what : "a pod that opted out");
         set_state(r, REBOOT_HELD);
 }
@@ -225,8 +225,7 @@ static void run_out(Reboot *r, usec_t until_usec, usec_t server_usec) {
         rfc3339_format(until_usec, until);
         rfc3339_format(server_usec, now);
         why = strf(
-                "its slot is over (it ends at %s, and the API server's clock says %s): this agent heard of "
-                "it too late, or [Budget] RebootSlotSec= of the coordinator is too little",
+                "its slot is over (it ends at %s, and the API server's clock says %s): this agent heard of it too late, or [Budget] RebootSlotSec= of the coordinator is too little",
                 until, now);
         reboot_withdraw(r, why ? why : "its slot is over");
 }
@@ -267,8 +266,7 @@ static void say_unproved(Reboot *r, const char *why) {
                 log_event(
                         r->env->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNPROVED,
                         LOG_FIELDS({ "NODE", r->config->node_name }, { "NOTICE_ID", r->id }),
-                        "The coordinator granted this node a slot, and the API server does not say whether "
-                        "it still stands; asking again, and waiting: %s",
+                        "The coordinator granted this node a slot, and the API server does not say whether it still stands; asking again, and waiting: %s",
                         why);
         r->unproved = true;
 }
@@ -288,8 +286,7 @@ static void on_proof(const KubeReply *reply, void *userdata) {
         if (reply->error || k < 0)
                 say_unproved(r, reply->error ? reply->error->message : strerror(-k));
         else if (server_usec == 0)
-                reboot_withdraw(r, "the API server's answers do not tell its time (the header Date): nobody "
-                                   "knows whether its slot is over; does a proxy take it off?");
+                reboot_withdraw(r, "the API server's answers do not tell its time (the header Date): nobody knows whether its slot is over; does a proxy take it off?");
         else
                 take_proof(r, (const KubeNode *) o, server_usec);
 }
@@ -341,10 +338,8 @@ static const char *why_over(const Reboot *r) {
         if (r->state != REBOOT_ASKED || r->scheduled)
                 return "the machine was to go down, and is still here";
         if (r->unproved)
-                return "it was granted, and the API server did not say within RebootPatienceSec= that this "
-                       "still stands";
-        return "nobody granted it within RebootPatienceSec=; is a vesper-coordinator running that grants "
-               "reboots?";
+                return "it was granted, and the API server did not say within RebootPatienceSec= that this still stands";
+        return "nobody granted it within RebootPatienceSec=; is a vesper-coordinator running that grants reboots?";
 }
 
 static void on_patience(Timer *t, void *userdata) {
@@ -352,8 +347,8 @@ static void on_patience(Timer *t, void *userdata) {
         Reboot *r = userdata;
 
         if (r->state == REBOOT_HELD && r->handler.is_held(&what, r->handler.userdata) && what)
-                why = strf("its slot is over, and it still waited for %s. Nothing was evicted. Ask again when such pods "
-                           "are gone, or with --force",
+                why = strf("its slot is over, and it still waited for %s. Nothing was evicted. "
+                           "Ask again when such pods are gone, or with --force",
                            what);
         reboot_withdraw(r, why ? why : why_over(r));
 }
@@ -480,8 +475,7 @@ void reboot_machine_ends(Reboot *r) {
         r->due_kind = NULL;
         if (r->state == REBOOT_ASKED)
                 say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNGRANTED,
-                    "The shutdown of this machine begins without the slot that was asked for: it waits for "
-                    "nobody.");
+                    "The shutdown of this machine begins without the slot that was asked for: it waits for nobody.");
         if (r->state == REBOOT_GRANTED && r->slot_end_usec <= loop_now(r->env->loop))
                 say(r, LOG_LEVEL_WARNING, MESSAGE_REBOOT_UNGRANTED,
                     "The shutdown of this machine begins after its slot was over: it waits for nobody.");

@@ -139,8 +139,8 @@ static void tell_of_invalid_pdb(Leading *l, const KubePdb *p) {
                     p->object.meta.name, p->object.invalid);
         event_record(
                 l->o.recorder, &o, EVENT_WARNING, "Invalid",
-                "%s. The evictions of its pods are left to the API server, which reads it itself: they are "
-                "tried one after the other",
+                "%s. "
+                "The evictions of its pods are left to the API server, which reads it itself: they are tried one after the other",
                 p->object.invalid);
 }
 
@@ -588,9 +588,8 @@ static void tell_of_invalid_claim(Leading *l, const KubeNodeClaim *claim) {
         log_warning(l->env->log, "NodeClaim %s is invalid: %s", claim->object.meta.name,
                     claim->object.invalid);
         event_record(l->o.recorder, &o, EVENT_WARNING, CLAIM_INVALID,
-                     "%s. Its node is managed all the same; a terminationGracePeriod that cannot be "
-                     "read ends no "
-                     "wait",
+                     "%s. "
+                     "Its node is managed all the same; a terminationGracePeriod that cannot be read ends no wait",
                      claim->object.invalid);
 }
 

@@ -29,12 +29,11 @@ typedef struct AgentRequest {
 static const AgentRequest requests[_AGENT_VERB_MAX] = {
         [AGENT_VERB_DRAIN] = { "Drain", "ForceDrain", "DrainState", "DrainReason", "take its node out of service",
                                "The node is not drained",
-                               " The drain stands, and goes on when the agent runs again. But if vesper-drain.service has "
-                               "asked for it, that takes it back now, and has to be started again." },
+                               " The drain stands, and goes on when the agent runs again. "
+                               "But if vesper-drain.service has asked for it, that takes it back now, and has to be started again." },
         [AGENT_VERB_REBOOT] = { "RequestReboot", "ForceReboot", "RebootState", "RebootReason", "reboot this machine",
                                 "This machine does not reboot",
-                                " The request ends with a restart of the agent; else vesper-agent --cancel-reboot takes "
-                                "it back." },
+                                " The request ends with a restart of the agent; else vesper-agent --cancel-reboot takes it back." },
         [AGENT_VERB_CANCEL_DRAIN] = { "CancelDrain", .what = "end the drain of its node",
                                       .left = " The drain stands. When the agent runs again: vesper-agent --cancel-drain" },
         [AGENT_VERB_CANCEL_REBOOT] = { "CancelReboot", .what = "take the request for a reboot back",

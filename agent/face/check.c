@@ -27,8 +27,7 @@ static int judge_credential(const CheckFacts *f, CheckTable *t) {
                            "Set [Kubernetes] Kubeconfig= to the kubelet's kubeconfig.");
         if (f->kube_error)
                 return add(t, CHECK_FAIL, "credential", strf("%s: %s", f->kubeconfig, f->kube_error),
-                           "The agent needs what the kubelet uses: see [Kubernetes] Kubeconfig= and "
-                           "NodeName=.");
+                           "The agent needs what the kubelet uses: see [Kubernetes] Kubeconfig= and NodeName=.");
         return add(t, CHECK_OK, "credential", strf("%s, node %s", f->kubeconfig, strempty(f->node)), NULL);
 }
 
@@ -41,8 +40,7 @@ static int judge_api(const CheckFacts *f, CheckTable *t) {
                 return 0;
         if (f->api_http == 0)
                 return add(t, CHECK_FAIL, "API server", strf("no answer: %s", strempty(f->api_error)),
-                           "Check network, proxy and load balancer between this machine and the server of "
-                           "the kubeconfig.");
+                           "Check network, proxy and load balancer between this machine and the server of the kubeconfig.");
         if (f->api_http == 404)
                 return add(
                         t, CHECK_WARN, "API server", strf("there is no Node %s", strempty(f->node)),
@@ -66,9 +64,8 @@ static int judge_metadata(const CheckFacts *f, CheckTable *t) {
         if (!f->metadata_polled || f->look == NOTICE_POLL_UNKNOWN)
                 return add(t, CHECK_WARN, "metadata",
                            strf("no answer: %s", f->metadata_why ? f->metadata_why : "within 5 s"),
-                           "An announced end would not be seen. Check the hop limit and firewalls before "
-                           "169.254.169.254, or "
-                           "set [Metadata] Source=none where there is no such service.");
+                           "An announced end would not be seen. "
+                           "Check the hop limit and firewalls before 169.254.169.254, or set [Metadata] Source=none where there is no such service.");
         return add(t, CHECK_OK, "metadata",
                    strdup(f->look == NOTICE_POLL_NOTICE ? "answers: the end of this machine is announced"
                                                         : "answers"),
@@ -95,8 +92,7 @@ static int judge_shutdown(const CheckFacts *f, CheckTable *t) {
         if (!f->bus)
                 return add(t, CHECK_FAIL, "shutdown",
                            strdup("there is no system bus: shutdowns are not seen"),
-                           "Install and start dbus and systemd-logind; in a container mount "
-                           "/run/dbus/system_bus_socket.");
+                           "Install and start dbus and systemd-logind; in a container mount /run/dbus/system_bus_socket.");
         if (!f->limits_known || f->limits.inhibit_delay_usec == 0)
                 return add(t, CHECK_WARN, "shutdown",
                            strdup("logind does not answer: only the ordered stop leaves time"),
@@ -115,8 +111,8 @@ static int judge_healthz(const CheckFacts *f, CheckTable *t) {
                 return add(
                         t, CHECK_WARN, "healthz",
                         strf("no answer of the kubelet on 127.0.0.1:10248: %s", strempty(k->healthz_text)),
-                        "See systemctl status kubelet: without it pods neither start nor end. If its "
-                        "configuration has another healthzPort=, nothing is wrong.");
+                        "See systemctl status kubelet: without it pods neither start nor end. "
+                        "If its configuration has another healthzPort=, nothing is wrong.");
         return add(
                 t, CHECK_WARN, "healthz",
                 strf("the kubelet is not healthy: HTTP %d: %s", k->healthz_http, strempty(k->healthz_text)),
@@ -147,16 +143,12 @@ static int judge_kubelet(const CheckFacts *f, CheckTable *t) {
                 return -ENOMEM;
         if (f->kubelet_inhibits && f->kubelet.shutdown == KUBELET_SHUTDOWN_OFF)
                 return add(t, CHECK_WARN, "kubelet",
-                           strdup("its /configz says that its own graceful node shutdown is off, and logind "
-                                  "that it inhibits shutdowns"),
+                           strdup("its /configz says that its own graceful node shutdown is off, and logind that it inhibits shutdowns"),
                            "Restart the kubelet: else both act in the same window.");
         return on ? add(t, CHECK_WARN, "kubelet",
-                        strf("its own graceful node shutdown is on (%s): both act in the same window, and "
-                             "it "
-                             "kills pods while they are evicted",
+                        strf("its own graceful node shutdown is on (%s): both act in the same window, and it kills pods while they are evicted",
                              source),
-                        "Set shutdownGracePeriod: 0s (and no shutdownGracePeriodByPodPriority) in its "
-                        "configuration.")
+                        "Set shutdownGracePeriod: 0s (and no shutdownGracePeriodByPodPriority) in its configuration.")
                   : add(t, CHECK_OK, "kubelet", strf("its own graceful node shutdown is off (%s)", source),
                         NULL);
 }
@@ -191,17 +183,14 @@ static int judge_unit(const CheckFacts *f, CheckTable *t) {
                     ? add(t, CHECK_OK, "unit",
                           strdup("vesper-agent.service is active, and stops before the kubelet"), NULL)
                     : add(t, CHECK_WARN, "unit",
-                          strdup("none of the units that run a kubelet is active here, of those that "
-                                 "vesper-agent.service is ordered after"),
-                          "By a drop-in (systemctl edit vesper-agent), [Unit] After= the unit that runs the "
-                          "kubelet: else it ends before the drain does. Where the drop-in names one that is not "
-                          "known here, that is all.");
+                          strdup("none of the units that run a kubelet is active here, of those that vesper-agent.service is ordered after"),
+                          "By a drop-in (systemctl edit vesper-agent), [Unit] After= the unit that runs the kubelet: else it ends before the drain does. "
+                          "Where the drop-in names one that is not known here, that is all.");
         if (r < 0 || !f->shutdown_drain || !f->limits_known)
                 return r;
         return f->inhibited ? add(t, CHECK_OK, "inhibitor", strdup("held by the agent"), NULL)
                             : add(t, CHECK_WARN, "inhibitor", strdup("the agent runs and holds none"),
-                                  "See journalctl -u vesper-agent; a shutdown may be under way, or "
-                                  "TooShort=refuse in force.");
+                                  "See journalctl -u vesper-agent; a shutdown may be under way, or TooShort=refuse in force.");
 }
 
 static int judge_scopes(const CheckFacts *f, CheckTable *t) {
@@ -211,8 +200,7 @@ static int judge_scopes(const CheckFacts *f, CheckTable *t) {
                        ? add(t, CHECK_OK, "containers", strdup("their scopes stop after the agent"), NULL)
                        : add(t, CHECK_WARN, "containers",
                              strdup("their scopes are not ordered: they may be stopped beside the drain"),
-                             "Install 50-vesper.conf into cri-containerd-.scope.d, crio-.scope.d and "
-                             "docker-.scope.d (the package does), then systemctl daemon-reload.");
+                             "Install 50-vesper.conf into cri-containerd-.scope.d, crio-.scope.d and docker-.scope.d (the package does), then systemctl daemon-reload.");
 }
 
 int check_judge(const CheckFacts *f, CheckTable *ret) {

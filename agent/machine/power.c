@@ -101,13 +101,10 @@ PowerBudget power_budget(const PowerLimits *l, bool announced, usec_t max_usec) 
         PowerBudget b = { .total_usec = MIN(given, max_usec), .too_short = given < max_usec };
 
         if (b.too_short && l->stop_extendable)
-                b.remedy = "Lower [Shutdown] MaxSec=, or raise JobTimeoutSec= of poweroff.target and "
-                           "reboot.target by drop-ins.";
+                b.remedy = "Lower [Shutdown] MaxSec=, or raise JobTimeoutSec= of poweroff.target and reboot.target by drop-ins.";
         else if (b.too_short)
                 b.remedy =
-                        "Run the agent as its systemd unit, whose stop may be extended; or raise "
-                        "InhibitDelayMaxSec= in a drop-in of /etc/systemd/logind.conf.d and send SIGHUP to "
-                        "systemd-logind; or lower [Shutdown] MaxSec=.";
+                        "Run the agent as its systemd unit, whose stop may be extended; or raise InhibitDelayMaxSec= in a drop-in of /etc/systemd/logind.conf.d and send SIGHUP to systemd-logind; or lower [Shutdown] MaxSec=.";
         return b;
 }
 
@@ -162,8 +159,7 @@ static void take_stored(Power *p) {
                 return;
         p->fd = fd;
         if (fd_is_dead(fd)) {
-                log_notice(p->env->log, "The shutdown inhibitor of before this start is not held any more: "
-                                        "taking a new one.");
+                log_notice(p->env->log, "The shutdown inhibitor of before this start is not held any more: taking a new one.");
                 let_go(p);
         } else
                 log_debug(p->env->log, "Shutdowns have been inhibited since before this start");
@@ -177,9 +173,8 @@ static void store(Power *p) {
         r = p->env->store_fd(STORE_NAME, p->fd, p->env->notify_userdata);
         if (r < 0)
                 log_warning_errno(p->env->log, r,
-                                  "Failed to put the shutdown inhibitor into the service manager's store, "
-                                  "continuing: %m. A "
-                                  "crash of the agent would let a shutdown through.");
+                                  "Failed to put the shutdown inhibitor into the service manager's store, continuing: %m. "
+                                  "A crash of the agent would let a shutdown through.");
 }
 
 static void ask(Power *p, PowerQuestion q);
@@ -204,9 +199,8 @@ static void on_inhibit(Power *p, const BusReply *reply) {
         if (fd < 0) {
                 if (!p->refusal_said)
                         log_event(p->env->log, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_NOT_INHIBITED, NULL, 0,
-                                  "Failed to take a shutdown inhibitor from logind, retrying: %s. Until then only "
-                                  "the ordered stop "
-                                  "of units leaves time to drain.",
+                                  "Failed to take a shutdown inhibitor from logind, retrying: %s. "
+                                  "Until then only the ordered stop of units leaves time to drain.",
                                   isempty(reply->error_name)
                                           ? strerrorname_np(reply->error < 0 ? -reply->error : errno)
                                           : reply->error_name);

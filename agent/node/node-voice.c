@@ -155,8 +155,7 @@ void node_voice_api_lost(NodeVoice *v, const ApiError *e) {
         if (e->http == 401 || e->http == 403)
                 say(v, LOG_LEVEL_ERROR, MESSAGE_API_UNREACHABLE,
                     "The API server does not let this agent mark node %s, retrying: %s (HTTP %u). "
-                    "Kubeconfig= must be the "
-                    "credential of this very node (user system:node:%s in group system:nodes).",
+                    "Kubeconfig= must be the credential of this very node (user system:node:%s in group system:nodes).",
                     v->node, e->message, e->http, v->node);
         else if (e->http > 0)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
@@ -210,8 +209,7 @@ void node_voice_clock_was_set(NodeVoice *v, usec_t deadline_usec) {
 
         rfc3339_format(deadline_usec, text);
         say(v, LOG_LEVEL_WARNING, MESSAGE_NOTICE_SEEN,
-            "The clock of this machine was set while a notice stands: by the new time node %s must be empty "
-            "by %s.",
+            "The clock of this machine was set while a notice stands: by the new time node %s must be empty by %s.",
             v->node, text);
 }
 
@@ -228,8 +226,8 @@ void node_voice_notice_took_over(NodeVoice *v) {
 
 void node_voice_falls_back(NodeVoice *v, const char *why) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_NOTICE_CANCELLED,
-            "The interruption of node %s is over: %s. The node stays out of service all the same, as somebody on "
-            "this machine has asked for that.",
+            "The interruption of node %s is over: %s. "
+            "The node stays out of service all the same, as somebody on this machine has asked for that.",
             v->node, why);
 }
 
@@ -243,8 +241,7 @@ void node_voice_notice_nearer(NodeVoice *v, usec_t deadline_usec) {
 
 void node_voice_resumed(NodeVoice *v) {
         say(v, LOG_LEVEL_NOTICE, MESSAGE_DRAIN_STARTED,
-            "Node %s is being taken out of service since before this start: continuing "
-            "where it was left (%s).",
+            "Node %s is being taken out of service since before this start: continuing where it was left (%s).",
             v->node, v->phase);
 }
 
@@ -353,8 +350,8 @@ void node_voice_volumes_given_up(NodeVoice *v, char *const *names) {
         _cleanup_free_ char *list = join_names(names);
 
         say(v, LOG_LEVEL_WARNING, NULL,
-            "Not waiting any longer for volumes that are still in use: %s. Their pods may start late "
-            "elsewhere.",
+            "Not waiting any longer for volumes that are still in use: %s. "
+            "Their pods may start late elsewhere.",
             strempty(list));
 }
 
@@ -397,8 +394,7 @@ void node_voice_cancelled(NodeVoice *v, const char *why) {
 
 void node_voice_overruled(NodeVoice *v) {
         _cleanup_free_ char *text = strf(
-                "Somebody made node %s schedulable again during its drain: the drain stops, the node stays "
-                "open, and this notice is not acted upon again.",
+                "Somebody made node %s schedulable again during its drain: the drain stops, the node stays open, and this notice is not acted upon again.",
                 v->node);
 
         say_full(v, LOG_LEVEL_WARNING, MESSAGE_NODE_UNCORDONED, NULL, NULL, NULL, text);
@@ -432,27 +428,22 @@ void node_voice_shutdown_limits(NodeVoice *v, const PowerLimits *l, const PowerB
         duration_format(l->job_timeout_usec, job);
         if (refused)
                 say(v, LOG_LEVEL_ERROR, MESSAGE_SHUTDOWN_LIMITS,
-                    "The machine gives a shutdown only %s (logind's InhibitDelayMaxSec=%s), less than "
-                    "[Shutdown] MaxSec=; "
-                    "as TooShort=refuse, node %s is not drained before a shutdown. %s",
+                    "The machine gives a shutdown only %s (logind's InhibitDelayMaxSec=%s), less than [Shutdown] MaxSec=; as TooShort=refuse, node %s is not drained before a shutdown. "
+                    "%s",
                     total, delay, v->node, b->remedy);
         else if (b->too_short)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_LIMITS,
-                    "A shutdown of node %s is delayed for its drain by %s at most, less than [Shutdown] "
-                    "MaxSec= (logind's "
-                    "InhibitDelayMaxSec=%s, JobTimeoutSec=%s of its target%s). %s",
+                    "A shutdown of node %s is delayed for its drain by %s at most, less than [Shutdown] MaxSec= (logind's InhibitDelayMaxSec=%s, JobTimeoutSec=%s of its target%s). "
+                    "%s",
                     v->node, total, delay, job,
                     l->stop_extendable ? "" : ", no unit whose stop could be extended", b->remedy);
         else
                 say(v, LOG_LEVEL_INFO, MESSAGE_SHUTDOWN_LIMITS,
-                    "A shutdown of node %s is delayed for its drain by %s at most (logind's "
-                    "InhibitDelayMaxSec=%s, then "
-                    "the ordered stop, JobTimeoutSec=%s of its target).",
+                    "A shutdown of node %s is delayed for its drain by %s at most (logind's InhibitDelayMaxSec=%s, then the ordered stop, JobTimeoutSec=%s of its target).",
                     v->node, total, delay, job);
         if (kubelet_inhibits)
                 say(v, LOG_LEVEL_WARNING, MESSAGE_SHUTDOWN_LIMITS,
-                    "The kubelet's own graceful node shutdown is on: at a shutdown it kills pods while "
-                    "vesper evicts them. "
+                    "The kubelet's own graceful node shutdown is on: at a shutdown it kills pods while vesper evicts them. "
                     "Set shutdownGracePeriod: 0s in the kubelet's configuration.");
 }
 
@@ -466,9 +457,8 @@ void node_voice_shutdown_began(NodeVoice *v, const Notice *n, usec_t budget_usec
 
 void node_voice_shutdown_alone(NodeVoice *v, const char *why) {
         say(v, LOG_LEVEL_WARNING, MESSAGE_API_UNREACHABLE,
-            "The API server does not answer while this machine shuts down: %s. Nothing can be evicted "
-            "without it; what is "
-            "stopping gets its time, the rest is stopped by systemd in order.",
+            "The API server does not answer while this machine shuts down: %s. "
+            "Nothing can be evicted without it; what is stopping gets its time, the rest is stopped by systemd in order.",
             strempty(why));
 }
 

@@ -139,18 +139,11 @@ static int take_token(ImdsClient *c, const HttpResponse *response) {
 
 static char *explain_token(const HttpResponse *response) {
         if (response->error == -ETIMEDOUT)
-                return strdup("the metadata service did not answer the request for a session token (PUT): "
-                              "if other requests to it "
-                              "work, the answer is dropped on its way because the instance's metadata hop "
-                              "limit is too low for a "
-                              "pod network: run the agent on the host's network, or raise "
-                              "HttpPutResponseHopLimit to 2");
+                return strdup("the metadata service did not answer the request for a session token (PUT): if other requests to it work, the answer is dropped on its way because the instance's metadata hop limit is too low for a pod network: run the agent on the host's network, or raise HttpPutResponseHopLimit to 2");
         if (response->error < 0)
                 return strf("no session token: %s", response->error_text);
         if (response->status == 403)
-                return strdup("no session token: the metadata service refuses (403): it is switched off for "
-                              "this instance, or "
-                              "something between forwards the request");
+                return strdup("no session token: the metadata service refuses (403): it is switched off for this instance, or something between forwards the request");
         if (response->status == 404 || response->status == 405)
                 return strf("no session token: HTTP %u: this is not an EC2 metadata service of version 2",
                             response->status);

@@ -139,9 +139,8 @@ static void warn_about_clock(NoticeEc2 *s, Ec2ClockVerdict verdict, usec_t time_
         rfc3339_format(time_usec, theirs);
         rfc3339_format(loop_wall(s->env->loop), ours);
         log_warning(s->env->log,
-                    "The spot notice says %s and the clock of this machine says %s: %s. %s is assumed to be "
-                    "left; check the time "
-                    "service (chrony, systemd-timesyncd).",
+                    "The spot notice says %s and the clock of this machine says %s: %s. "
+                    "%s is assumed to be left; check the time service (chrony, systemd-timesyncd).",
                     theirs, ours,
                     verdict == EC2_CLOCK_AHEAD ? "the clock is ahead, or the notice is old"
                                                : "the clock is behind",
@@ -286,8 +285,7 @@ static void on_identity(const ImdsAnswer *answer, void *userdata) {
         if (r < 0)
                 poll_failed(s,
                             r == -ENOMEM ? "out of memory"
-                                         : "this is no EC2 metadata service: meta-data/instance-id gives no "
-                                           "instance id",
+                                         : "this is no EC2 metadata service: meta-data/instance-id gives no instance id",
                             answer->answered_usec);
         else if (s->absent)
                 take_none(s, answer->answered_usec);

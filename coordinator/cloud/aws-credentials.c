@@ -148,8 +148,7 @@ static int start_environment(AwsCredentials *c) {
         if (!aws_keys_are_valid(&keys)) {
                 aws_keys_done(&keys);
                 return renewal_failed(c, -EINVAL,
-                                      strdup("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_SESSION_TOKEN "
-                                             "holds characters that no key has"));
+                                      strdup("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_SESSION_TOKEN holds characters that no key has"));
         }
         return renewal_done(c, &keys, strf("environment:%s", s->access_key_id), false);
 }
@@ -385,8 +384,7 @@ static int start_container(AwsCredentials *c) {
         if (!aws_container_uri_is_allowed(url))
                 return renewal_failed(
                         c, -EINVAL,
-                        strdup("AWS_CONTAINER_CREDENTIALS_FULL_URI must be https, or http to loopback, "
-                               "169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
+                        strdup("AWS_CONTAINER_CREDENTIALS_FULL_URI must be https, or http to loopback, 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
 
         r = container_token(s, &token);
         if (r < 0)
@@ -439,14 +437,12 @@ static void on_role(int error, const char *text, void *userdata) {
 
         if (error == -ENOENT || (error == 0 && !*text)) {
                 renewal_failed(c, -ENOENT,
-                               strdup("No AWS credentials: nothing is configured, and this instance has no "
-                                      "IAM role"));
+                               strdup("No AWS credentials: nothing is configured, and this instance has no IAM role"));
                 return;
         }
         if (error < 0) {
                 renewal_failed(c, error,
-                               strf("No AWS credentials are configured, and asking for the instance's role "
-                                    "failed: %s",
+                               strf("No AWS credentials are configured, and asking for the instance's role failed: %s",
                                     text));
                 return;
         }

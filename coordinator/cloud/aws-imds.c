@@ -128,9 +128,7 @@ static void on_token(const HttpResponse *response, void *userdata) {
         /* A reply that dies one hop short looks like silence: worth a diagnosis of its own. */
         if (response->error == -ETIMEDOUT)
                 return call_done(c, -ETIMEDOUT,
-                                 "Instance metadata: the token request timed out; in a pod that usually "
-                                 "means a hop limit "
-                                 "of 1 (use hostNetwork, or HttpPutResponseHopLimit=2)");
+                                 "Instance metadata: the token request timed out; in a pod that usually means a hop limit of 1 (use hostNetwork, or HttpPutResponseHopLimit=2)");
         if (response->error < 0)
                 return call_fail(c, response->error, "token request", response);
         if (response->status != 200 || !token_is_valid(response->body, response->body_size))

@@ -443,15 +443,13 @@ static const char *check(const AwsSettings *s, const char *endpoint, const char 
         if (endpoint && !endpoint_is_valid(endpoint))
                 return "the EC2 endpoint must be http://HOST[:PORT] or https://HOST[:PORT], without a path";
         if (s->endpoint_sts && !endpoint_is_valid(s->endpoint_sts))
-                return "AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL must be http://HOST[:PORT] or "
-                       "https://HOST[:PORT]";
+                return "AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL must be http://HOST[:PORT] or https://HOST[:PORT]";
         if (!endpoint_is_valid(s->imds_endpoint))
                 return "AWS_EC2_METADATA_SERVICE_ENDPOINT must be http://HOST[:PORT]";
         if (region && !aws_region_is_valid(region))
                 return "the AWS region must look like eu-central-1";
         if (!region && aws_imds_is_disabled(s))
-                return "no AWS region: set Region= of [Provider] or AWS_REGION; instance metadata is "
-                       "disabled";
+                return "no AWS region: set Region= of [Provider] or AWS_REGION; instance metadata is disabled";
         return NULL;
 }
 

@@ -82,8 +82,7 @@ void cloud_request_finish(CloudRequest *r, CloudResult result) {
         CloudEngine *e = cloud_request_engine(r);
 
         request_set_state(r, CLOUD_REQUEST_DONE);
-        result.message = r->unconfirmed ? "The way to the cloud took too long for what was last seen of the node: the "
-                                          "cloud is asked again"
+        result.message = r->unconfirmed ? "The way to the cloud took too long for what was last seen of the node: the cloud is asked again"
                                         : strempty(result.message);
         log_debug(e->env->log, "Provider %s, %s of %s: %s, %s%s%s", e->provider.ops->name,
                   cloud_operation_names[r->call.operation], r->shown_id,

@@ -130,8 +130,7 @@ static void finish_answered(CloudRequest *c, const ChildResult *result) {
                 return cloud_request_finish(
                         c, (CloudResult){
                                    .outcome = CLOUD_RETRY,
-                                   .message = "The provider's command exited with 0, but its output is no "
-                                              "answer of the protocol" });
+                                   .message = "The provider's command exited with 0, but its output is no answer of the protocol" });
         if (r < 0) {
                 tail = str_sanitize(result->errors, MESSAGE_MAX_BYTES);
                 return cloud_request_finish(

@@ -50,15 +50,10 @@ bool ec2_scope_is_proved(const Ec2Scope *s, const Ec2ProviderId *id) {
 
 char *ec2_scope_unproved_message(const char *region, const Ec2ProviderId *id) {
         if (!*id->zone)
-                return strf("Instance %s is not visible in region %s; its providerID names no zone, so it "
-                            "may live in "
-                            "another region, and it counts as gone only if these credentials have seen it "
-                            "here before",
+                return strf("Instance %s is not visible in region %s; its providerID names no zone, so it may live in another region, and it counts as gone only if these credentials have seen it here before",
                             id->instance_id, region);
         return strf(
-                "Instance %s is not visible in region %s with these credentials; it counts as gone only "
-                "once they "
-                "have seen another instance of this cluster there: check the provider's region and account",
+                "Instance %s is not visible in region %s with these credentials; it counts as gone only once they have seen another instance of this cluster there: check the provider's region and account",
                 id->instance_id, region);
 }
 

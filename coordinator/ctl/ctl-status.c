@@ -395,10 +395,8 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
 
                 if (row->no_deadline_ever)
                         add_note(b,
-                                 "%s waits for pod %s for ever: terminationGracePeriod is unset on "
-                                 "NodeClaim %s, and "
-                                 "on NodePool %s for new ones. Take its do-not-evict key off, give its budget room, or delete "
-                                 "the pod.",
+                                 "%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s, and on NodePool %s for new ones. "
+                                 "Take its do-not-evict key off, give its budget room, or delete the pod.",
                                  row->node ? row->node : row->claim, row->pod, row->claim,
                                  strempty(row->pool));
                 if (!isempty(row->message))

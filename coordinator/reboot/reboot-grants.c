@@ -366,12 +366,12 @@ static void tell_too_long(RebootGrants *g, Entry *e, const KubeNode *n) {
                 return;
         e->too_long_usec = now;
         log_event(g->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_GRANT_TOO_LONG, LOG_FIELDS({ "NODE", e->c.node }),
-                  "Node %s carries a grant to reboot that lasts longer than any slot does: no coordinator wrote it. It is "
-                  "taken off, and holds no slot. Find out who may write this Node",
+                  "Node %s carries a grant to reboot that lasts longer than any slot does: no coordinator wrote it. "
+                  "It is taken off, and holds no slot. Find out who may write this Node",
                   e->c.node);
         event_record(g->context->recorder, &o, EVENT_WARNING, "RebootGrantTooLong",
-                     "The annotation " ANNOTATION_SHUTDOWN_GRANTED " lasts longer than any slot does, so no coordinator wrote "
-                     "it: it is taken off, and holds no slot. Find out who may write this Node");
+                     "The annotation " ANNOTATION_SHUTDOWN_GRANTED " lasts longer than any slot does, so no coordinator wrote it: it is taken off, and holds no slot. "
+                                                                   "Find out who may write this Node");
 }
 
 static void take_stale_off(RebootGrants *g) {
@@ -455,15 +455,13 @@ static void why_waits(const RebootGrants *g, StrBuf *b) {
         list_holders(g, &holders);
         if (max == 0)
                 strbuf_addf(b,
-                            "Waits for a slot to reboot: [Budget] MaxConcurrentReboots=0 of the coordinator "
-                            "grants none");
+                            "Waits for a slot to reboot: [Budget] MaxConcurrentReboots=0 of the coordinator grants none");
         else if (holders.size > 0)
                 strbuf_addf(b, "Waits for a slot to reboot; there are %u, and they are held by %s", max,
                             strbuf_str(&holders));
         else
                 strbuf_addf(b,
-                            "Waits for a slot to reboot; the coordinator has just begun to lead and sees to "
-                            "it that none is in use");
+                            "Waits for a slot to reboot; the coordinator has just begun to lead and sees to it that none is in use");
 }
 
 static void tell(RebootGrants *g, Entry *e, EventType type, const char *reason, const char *text) {
@@ -490,8 +488,7 @@ static void tell_granted(RebootGrants *g, Entry *e, Entry *const *waiting, size_
         log_event(g->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_SLOT_GRANTED,
                   LOG_FIELDS({ "NODE", e->c.node }, { "NOTICE_ID", e->c.id }, { "DEADLINE", until }),
                   "Node %s may reboot now; its slot is kept until it is Ready again, until %s at most. "
-                  "Waiting: "
-                  "%s",
+                  "Waiting: %s",
                   e->c.node, until, n_waiting > 0 ? strbuf_str(&names) : "none");
         text = strf("May reboot now; the slot is kept until the node is Ready again, until %s at most",
                     until);
@@ -502,13 +499,11 @@ static void tell_granted(RebootGrants *g, Entry *e, Entry *const *waiting, size_
 static void tell_expired(RebootGrants *g, Entry *e) {
         log_event(g->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_SLOT_EXPIRED,
                   LOG_FIELDS({ "NODE", e->c.node }, { "NOTICE_ID", e->c.id }),
-                  "Node %s was granted a reboot and was not Ready again in time: its slot is given to the "
-                  "next",
+                  "Node %s was granted a reboot and was not Ready again in time: its slot is given to the next",
                   e->c.node);
         tell(g, e, EVENT_WARNING, "RebootSlotExpired",
-             "Was granted a reboot and was not Ready again in time: its slot is given to the next. If it "
-             "has "
-             "not rebooted, ask again: systemctl restart vesper-reboot");
+             "Was granted a reboot and was not Ready again in time: its slot is given to the next. "
+             "If it has not rebooted, ask again: systemctl restart vesper-reboot");
 }
 
 static void tell_waits(RebootGrants *g, Entry *e, const char *why) {
@@ -535,14 +530,12 @@ static void tell_stand(RebootGrants *g, Entry *e, Entry *const *waiting, size_t 
                 return;
         case REBOOT_REQUEST_LEAVING:
                 tell(g, e, EVENT_WARNING, "RebootNotGranted",
-                     "Asks for a slot to reboot and gets none: the Node is being deleted, or its machine is "
-                     "announced to end");
+                     "Asks for a slot to reboot and gets none: the Node is being deleted, or its machine is announced to end");
                 break;
         case REBOOT_REQUEST_INVALID:
                 tell(g, e, EVENT_WARNING, "RebootNotGranted",
                      "The annotation " ANNOTATION_SHUTDOWN_REQUEST
-                     " cannot be read: id, bootID, kind (reboot or "
-                     "poweroff) and until (RFC 3339) are needed");
+                     " cannot be read: id, bootID, kind (reboot or poweroff) and until (RFC 3339) are needed");
                 break;
         case REBOOT_REQUEST_OVER:
         case REBOOT_REQUEST_NONE:

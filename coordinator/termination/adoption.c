@@ -404,8 +404,7 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
         const char *name = n->object.meta.name;
 
         if (pool->provider_name && !streq(pool->provider_name, p->ops->name)) {
-                *ret_message = strf("Node %s: NodePool %s wants provider '%s', and this coordinator has "
-                                    "'%s': not adopted",
+                *ret_message = strf("Node %s: NodePool %s wants provider '%s', and this coordinator has '%s': not adopted",
                                     name, pool->object.meta.name, pool->provider_name, p->ops->name);
                 return "OtherProvider";
         }
@@ -415,9 +414,8 @@ static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePoo
                                 ? strf("Node %s has no spec.providerID, and still the taint " TAINT_UNINITIALIZED
                                        ": not adopted before its cloud controller manager has come by",
                                        name)
-                                : strf("Node %s has no spec.providerID, and provider '%s' finds no machine without "
-                                       "one: not adopted. A cloud controller manager sets it, or the kubelet's "
-                                       "--provider-id",
+                                : strf("Node %s has no spec.providerID, and provider '%s' finds no machine without one: not adopted. "
+                                       "A cloud controller manager sets it, or the kubelet's --provider-id",
                                        name, p->ops->name);
                 return "NoProviderID";
         }

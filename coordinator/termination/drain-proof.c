@@ -7,9 +7,8 @@
 #define UNPROVED_USEC USEC_PER_MINUTE
 
 const char drain_proof_message[] =
-        "no pod of the node is in view, but for a minute no list of its pods has proved that none is left: the API "
-        "server refuses the list, takes longer than 15 s, or shows pods that the watch has not brought. Look at the "
-        "API server, and at what the coordinator may do there";
+        "no pod of the node is in view, but for a minute no list of its pods has proved that none is left: the API server refuses the list, takes longer than 15 s, or shows pods that the watch has not brought. "
+        "Look at the API server, and at what the coordinator may do there";
 
 void drain_proof_confirm(NodeDrain *drain, MachineEnd *machine, usec_t now_usec) {
         if (machine_end_asks(machine) && (!drain || node_drain_confirm(drain, PROOF_MAX_USEC)))

@@ -235,8 +235,7 @@ static void note_missing(MachineEnd *m) {
                                                                                 : MACHINE_UNKNOWN;
         if (m->state == MACHINE_MISSING)
                 set_problem(m, "MachineMissing",
-                            "The cloud does not find this machine, but its Node is Ready: the cloud is asked for it again "
-                            "until one of the two changes");
+                            "The cloud does not find this machine, but its Node is Ready: the cloud is asked for it again until one of the two changes");
 }
 
 static void note_not_found(MachineEnd *m) {
@@ -247,8 +246,7 @@ static void note_not_found(MachineEnd *m) {
         m->missing_usec = 0;
         m->state = MACHINE_UNKNOWN;
         set_problem(m, "CloudUnknown",
-                    "The cloud does not find this machine; in its first 10 minutes that may be because it is new: it "
-                    "is asked for again");
+                    "The cloud does not find this machine; in its first 10 minutes that may be because it is new: it is asked for again");
 }
 
 static void note_state(MachineEnd *m, const CloudResult *result) {

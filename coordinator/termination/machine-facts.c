@@ -52,8 +52,8 @@ bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const Ku
 }
 
 char *machine_unproved_message(const char *unproved, const char *pool) {
-        return strf("%s. Until then its machine is not ended by vesper; where such a proof cannot be had, set "
-                    "spec.provider.identity: ProviderID on NodePool %s, and spec.providerID is believed",
+        return strf("%s. "
+                    "Until then its machine is not ended by vesper; where such a proof cannot be had, set spec.provider.identity: ProviderID on NodePool %s, and spec.providerID is believed",
                     unproved ? unproved : "The cloud has not proved whose instance this is",
                     isempty(pool) ? "(none)" : pool);
 }

@@ -586,8 +586,8 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
 static void report_of_another(NodeTermination *t, const KubeNode *n) {
         _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX), *message = NULL;
 
-        message = strf("its providerID %s names the machine of another Node, which is not ended for this one. End this Node's "
-                       "own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
+        message = strf("its providerID %s names the machine of another Node, which is not ended for this one. "
+                       "End this Node's own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
                        strempty(id));
         termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), "The node is kept");
 }

@@ -151,9 +151,7 @@ static void cascade(Orphans *o, const KubeNodeClaim *claim, const KubeNode *n, c
 
         if (!n)
                 event_record(o->context->recorder, &object, EVENT_WARNING, "SeveralNodes",
-                             "Several Nodes have providerID %s, and status.nodeName names none of them: "
-                             "delete the one that "
-                             "is to go",
+                             "Several Nodes have providerID %s, and status.nodeName names none of them: delete the one that is to go",
                              claim->provider_id);
         else if (n->object.meta.deletion_usec == 0)
                 delete_node(o, claim, n, key);
@@ -343,9 +341,8 @@ static void decide(Orphan *x, const KubeNodeClaim *claim) {
                 backoff_reset(&x->backoff);
                 if (!x->told_present)
                         say(x, claim, "MachineWithoutNode",
-                            "The machine is there, its Node is not. If it does not come back, delete this "
-                            "NodeClaim: that "
-                            "ends the machine");
+                            "The machine is there, its Node is not. "
+                            "If it does not come back, delete this NodeClaim: that ends the machine");
                 x->told_present = true;
                 look(x, true);
                 return;

@@ -59,8 +59,8 @@ static void on_node_released(const char *name, const ApiError *error, void *user
         metrics_add(r->context->metrics, METRIC_RELEASES, 0, 1);
         log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODE", name }),
-                  "Node %s was released: no NodePool selects it. Its finalizer and vesper's marks were removed, its "
-                  "machine goes on",
+                  "Node %s was released: no NodePool selects it. "
+                  "Its finalizer and vesper's marks were removed, its machine goes on",
                   name);
 }
 

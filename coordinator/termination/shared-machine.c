@@ -41,8 +41,8 @@ char *shared_machine_message(const KubeNode *n, const KubeNode *needed_by) {
         _cleanup_free_ char *id = str_sanitize(n->provider_id, MACHINE_ID_SHOWN_MAX);
         bool stays = needed_by->object.meta.deletion_usec == 0;
 
-        return strf("Node %s has providerID %s, too, and %s, so its machine is not ended. %s, or end the machine by "
-                    "other means: then all of them go",
+        return strf("Node %s has providerID %s, too, and %s, so its machine is not ended. "
+                    "%s, or end the machine by other means: then all of them go",
                     needed_by->object.meta.name, strempty(id),
                     stays ? "is not being deleted" : "still has pods that its drain waits for",
                     stays ? "Delete the Nodes that are wrong" : "Wait for that drain");

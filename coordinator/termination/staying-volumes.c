@@ -213,9 +213,8 @@ static void on_claim(const KubeReply *reply, void *userdata) {
         s->call = kube_call_free(s->call);
         if (http == 403)
                 log_warning(s->env->log,
-                            "The coordinator may not read PersistentVolumeClaim %s/%s, which a pod that "
-                            "stays on node "
-                            "%s mounts: its volume is waited for. Allow it to get persistentvolumeclaims",
+                            "The coordinator may not read PersistentVolumeClaim %s/%s, which a pod that stays on node %s mounts: its volume is waited for. "
+                            "Allow it to get persistentvolumeclaims",
                             c->ns, c->name, s->node);
         if (r < 0 && http != 403 && http != 404) {
                 try_again(s);

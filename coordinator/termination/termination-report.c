@@ -84,9 +84,7 @@ static const char *no_deadline_of(const KubeNodeClaim *claim) {
         if (claim && claim->termination_grace_usec != USEC_INFINITY)
                 return NULL;
         return claim && claim->object.invalid
-                       ? " Its NodeClaim is invalid, as its condition Invalid says, so no "
-                         "deadline is "
-                         "known: the node waits for as long as it takes"
+                       ? " Its NodeClaim is invalid, as its condition Invalid says, so no deadline is known: the node waits for as long as it takes"
                        : " No terminationGracePeriod is set: the node waits for as long as it takes";
 }
 
@@ -127,9 +125,7 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
                 "Node %s has a deadline, %s, set by %s: its machine is ended then; pods whose grace period ends later are deleted before it",
                 r->node, when, why);
         event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationDeadline",
-                     "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted "
-                     "without asking its "
-                     "PodDisruptionBudget",
+                     "Node goes at %s whatever is left, by %s; a pod whose grace no longer fits is deleted without asking its PodDisruptionBudget",
                      when, why);
 }
 
@@ -274,9 +270,8 @@ void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t lef
         if (left > 0)
                 log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_PHASE_CHANGED,
                           LOG_FIELDS({ "NODE", r->node }),
-                          "Node %s still has %zu volumes attached that no pod which stays is known to "
-                          "mount; their "
-                          "driver may hang. Ending its machine all the same",
+                          "Node %s still has %zu volumes attached that no pod which stays is known to mount; their driver may hang. "
+                          "Ending its machine all the same",
                           r->node, left);
         if (s)
                 claim_status_set_condition(

@@ -65,9 +65,7 @@ static int load_in_cluster(KubeProcess *p) {
 static int load_environment(KubeProcess *p, const char *value) {
         if (strchr(value, ':'))
                 return log_error_errno(p->env.log, -EINVAL,
-                                       "KUBECONFIG names several files ('%s'): name one, or merge them by "
-                                       "kubectl config view "
-                                       "--flatten",
+                                       "KUBECONFIG names several files ('%s'): name one, or merge them by kubectl config view --flatten",
                                        value);
         return load_file(p, value);
 }
@@ -88,8 +86,7 @@ int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, b
         if (in_cluster)
                 return load_in_cluster(p);
         return log_error_errno(p->env.log, -ENOENT,
-                               "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or "
-                               "run in a pod with a ServiceAccount",
+                               "No credential for the API server: name a kubeconfig%s, set KUBECONFIG, or run in a pod with a ServiceAccount",
                                home ? " by --kubeconfig" : "");
 }
 

@@ -402,11 +402,9 @@ static void node_drain_step(NodeDrain *d, usec_t wall_now) {
 
 const char *drain_blocker_remedy(const DrainBlocker *b) {
         if (streq(b->reason, eviction_answer_to_string(EVICTION_BLOCKED_BY_PDB)))
-                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a "
-                       "lower minAvailable";
+                return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
-                return "more than one PodDisruptionBudget matches it, which the eviction API never lets "
-                       "pass: make them disjoint";
+                return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
                 return "an admission webhook or the authorizer refuses its eviction";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) ||

@@ -249,14 +249,13 @@ static int log_send_lost(Log *l, const LogRecord *next) {
         if (l->lost_error == -EAGAIN)
                 (void) snprintf(text, sizeof(text),
                                 "%" PRIu64
-                                " messages of this log were lost here: nobody took them. If it happens "
-                                "again, look at what reads this log, and at its disk.",
+                                " messages of this log were lost here: nobody took them. "
+                                "If it happens again, look at what reads this log, and at its disk.",
                                 l->n_lost);
         else
                 (void) snprintf(text, sizeof(text),
                                 "%" PRIu64
-                                " messages of this log were lost here: they could not be sent; the last "
-                                "failed with: %m.",
+                                " messages of this log were lost here: they could not be sent; the last failed with: %m.",
                                 l->n_lost);
         return log_send(l, &record);
 }

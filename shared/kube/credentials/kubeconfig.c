@@ -105,17 +105,12 @@ const char *kubeconfig_risk(const KubeConfig *c, const char **ret_remedy) {
 
         if (startswith(c->server, "https://") && c->insecure_skip_tls_verify) {
                 *ret_remedy =
-                        "Take insecure-skip-tls-verify out of the kubeconfig, and put the cluster's CA "
-                        "there instead (certificate-authority).";
-                return "insecure-skip-tls-verify is set: whoever can get between this machine and the API "
-                       "server can answer in its place, and can take a token that is sent there";
+                        "Take insecure-skip-tls-verify out of the kubeconfig, and put the cluster's CA there instead (certificate-authority).";
+                return "insecure-skip-tls-verify is set: whoever can get between this machine and the API server can answer in its place, and can take a token that is sent there";
         }
         if (startswith(c->server, "http://") && token) {
-                *ret_remedy = "Let the kubeconfig's server be an https:// address, and put the cluster's CA "
-                              "there (certificate-authority).";
-                return "the token of this credential is sent over http://: whoever sees the traffic can "
-                       "read "
-                       "it, and do all that this credential may";
+                *ret_remedy = "Let the kubeconfig's server be an https:// address, and put the cluster's CA there (certificate-authority).";
+                return "the token of this credential is sent over http://: whoever sees the traffic can read it, and do all that this credential may";
         }
         return NULL;
 }
@@ -178,8 +173,7 @@ int kubeconfig_in_cluster(const char *host, const char *port, const char *direct
         assert(ret);
         if (isempty(host) || isempty(port))
                 return refuse(-ENOENT, reterr_message,
-                              strdup("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not "
-                                     "in a pod"));
+                              strdup("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not in a pod"));
         if (strpbrk(host, "/?#@ []") || parse_uint64_range(port, 1, 65535, &number) < 0)
                 return refuse(
                         -EBADMSG, reterr_message,

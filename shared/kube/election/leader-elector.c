@@ -134,8 +134,8 @@ static void note_failure(LeaderElector *e, const ApiError *error) {
                 return;
         log_warning(
                 e->log,
-                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Retrying every "
-                "few seconds%s",
+                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. "
+                "Retrying every few seconds%s",
                 e->ns, e->name, e->identity, error->message,
                 error->http == 401 || error->http == 403
                         ? "; its credential wants get, create and update of leases in that namespace"
