@@ -4,7 +4,7 @@
 /*
  * policy.c: what to do about which notice. Pure: a notice and the configuration in, a plan out.
  *
- *      advisory, rebalance            an Event: the machine may live on for hours (seed 002)
+ *      advisory, rebalance            an Event: the machine may live on for hours (vesper(7), INTERRUPTION)
  *      everything certain             drained, against the deadline
  *      a shutdown                     drained at once: somebody waits for the machine
  *      ... leaving 5 minutes or more  first [Drain] LoadBalancerWaitSec= for load balancers to let go

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The include rule of HACKING.md holds: a room includes only rooms below it, and file names are unique in the tree.
+"""The include rule of HACKING.md holds: a room includes only rooms below it, file names are unique in the tree, and no source
+refers to a document that is not in it.
 
 Exit status 0 when it holds; else one line per offence on standard error. `--self-test` shows that it can fail.
 """
@@ -22,6 +23,7 @@ ONLY = {
     "microhttpd.h": {"shared/http-server"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
+DOCUMENT = re.compile(r"\b[\w-]+\.md\b")
 
 
 def room(path):
@@ -80,6 +82,9 @@ def check(top):
     for f in every:
         with open(os.path.join(top, f), encoding="utf-8") as h:
             text = h.read()
+        for name in sorted(set(DOCUMENT.findall(text))):
+            if not any(os.path.exists(os.path.join(top, d, name)) for d in ("", "tests", "tests/bench", "packaging")):
+                found.append(f"{f} refers to {name}, which is not in the tree")
         for kind, name in INCLUDE.findall(text):
             allowed = ONLY.get(name)
             if allowed and os.path.dirname(f) not in allowed and not f.startswith("tests/"):

@@ -3,7 +3,7 @@
 
 /*
  * Whether "EC2 does not show it" means that it is gone. A wrong region or account shows nothing at all, and
- * must never look like an empty one (design.md section 5), so not seeing counts only for who has proved to
+ * must never look like an empty one, so not seeing counts only for who has proved to
  * look at the right place: by having seen an instance of ours there with the same credentials. Holds the
  * evidence; decides nothing about anything sent.
  */

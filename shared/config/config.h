@@ -7,7 +7,7 @@
  *
  * Sources, later ones win: defaults of the table; FILE; FILE.d/ *.conf in name order; --set Section.Key=VALUE in order. A list
  * key given empty is emptied. An unknown section or key warns and is ignored; a bad value of a key that is not
- * CONFIG_TOLERANT refuses: the error names file, line, key, the value and what would be valid (design.md section 8).
+ * CONFIG_TOLERANT refuses: the error names file, line, key, the value and what would be valid.
  */
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * What to do about one pod of a node that is being emptied, now: pure arithmetic over (pod, time, deadline,
  * policy).
  *
- * The deadline T (seed 001; design.md sections 4 and 5), g = the pod's grace:
+ * The deadline T (vesper(7), THE DEADLINE), g = the pod's grace:
  *   before T - g   evicted, so that its PDB is asked; with less grace than g only if g does not fit before T
  *   from T - g     deleted with what is left, max(1 s, T - now): no PDB can hold it any longer
  *   terminating    deleted again with less if it would outlive T (never just to repeat: only if at least a
@@ -20,9 +20,9 @@
 #include "pod-class.h"
 
 typedef enum ProtectedPolicy {
-        PROTECTED_WAIT,   /* seed 000: nothing is evicted until all protected pods are gone */
+        PROTECTED_WAIT,   /* nothing is evicted until all protected pods are gone */
         PROTECTED_OTHERS, /* the rest is evicted meanwhile */
-        /* seed 002: manual deletion and interruption are involuntary: evicted like any other */
+        /* deletion by hand is involuntary, as an interruption is: evicted like any other (vesper(7), PROTECTED PODS) */
         PROTECTED_IGNORE,
 } ProtectedPolicy;
 

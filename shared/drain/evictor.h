@@ -6,7 +6,7 @@
  * within a window.
  *
  *   no PDB known          all together, as the window allows
- *   PDB known             one queue per PDB, serial (seed 000). The queue's gate is the PDB's status where
+ *   PDB known             one queue per PDB, serial. The queue's gate is the PDB's status where
  *                         somebody watches it (evictor_set_allowed(): the coordinator): while
  *                         disruptionsAllowed is 0 no request is sent, and the next goes out when the status
  *                         says there is room. Where nobody does (the agent) it is one probe at a time with

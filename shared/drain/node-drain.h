@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The drain of one node, in the words of design.md section 4: evict (or, at the deadline, delete) what
+ * The drain of one node: evict (or, at the deadline, delete) what
  * drain-plan.h says, wait until nothing is left to wait for, then prove it by one consistent list. Begins
  * after the cordon or taint was acknowledged.
  *

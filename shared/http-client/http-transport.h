@@ -86,8 +86,7 @@ DEFINE_FREEP(HttpTls, http_tls_unref);
 const HttpTlsConfig *http_tls_config(const HttpTls *t);
 
 /* Asked in the last moment before the request leaves (after connecting and queueing): false = it must not be
- * sent any more, and the call ends with -ESTALE. "No guarded call is sent once the lease has ended":
- * design.md section 5. */
+ * sent any more, and the call ends with -ESTALE. So no guarded call is sent once the lease has ended. */
 typedef struct HttpGuard {
         bool (*may_send)(void *userdata);
         void *userdata; /* must outlive the call */

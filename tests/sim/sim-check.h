@@ -7,50 +7,48 @@
  * read them. A violation begins with the name of its invariant:
  *
  *   finalizer   none of ours leaves a Node or NodeClaim while its instance is there; one that was lost by
- *               accident is put back                                           design 3, 5, seed 002
- *   leak        when all is over no instance is without its node, and no claim           design 5 (orphans)
+ *               accident is put back
+ *   leak        when all is over no instance is without its node, and no claim
  *   ended       an instance is told to end only if its node (or claim) is being deleted and, before T, no
  *               pod that a drain waits for is on it, as whoever ends it has seen by a consistent list of his
  *               own, a few seconds old when the request leaves, and no volume is attached that moved in the last two minutes
- *                                                                                        seed 000, design 5
- *               and while several Nodes say that they are that instance, for none of them        design 3
+ *               and while several Nodes say that they are that instance, for none of them
  *   chosen      a coordinator deletes a claim only where its Node is being deleted or tells of its end, or
- *               its instance is gone, and a Node only where its claim is being deleted   design 3, 5
+ *               its instance is gone, and a Node only where its claim is being deleted
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still
- *               takes pods                                                            seed 000, design 4, 5
- *   budget      no pod goes against its PDB                                              seed 000, design 5
- *   gate        a coordinator sends no eviction to a budget that it sees closed          design 5, 7
+ *               takes pods
+ *   budget      no pod goes against its PDB
+ *   gate        a coordinator sends no eviction to a budget that it sees closed
  *   protected   a coordinator does not touch a pod that opted out while nothing forces: neither an
- *               interruption, as its node tells, nor T                                   design 3, 9
- *   daemon      DaemonSet, static and mirror pods are left alone                         design 5, 9
+ *               interruption, as its node tells, nor T
+ *   daemon      DaemonSet, static and mirror pods are left alone
  *   grace       nothing is deleted or cut short before T - grace, then each gets min(its own, time left);
- *               what could have been told in time was; nothing is promised beyond T      seed 001, design 5
+ *               what could have been told in time was; nothing is promised beyond T
  *   running     no pod is taken off the API while its containers run
  *   cordon      a person's cordon is not undone; a node that a person opened is not closed again, nor
- *               emptied further                                                          design 3, 4
+ *               emptied further
  *   notice      an announced end is acted upon, by agent and coordinators, is not taken off before its giver
  *               may have withdrawn it, and no node is drained twice for one notice and boot, by whose id the
- *               two can be told                                                          design 3, 4
+ *               two can be told
  *   drained     Drained is said only after a consistent list of the node's pods by whoever says it, in which
- *               nothing was left to wait for                                             design 4 ("Drained")
+ *               nothing was left to wait for
  *   leader      no guarded request is sent when the Lease is another's, or has ended on the sender's clock,
  *               and nobody says until then that he leads; it passes from one to another only when it has run
- *               out or was given up                                                      design 5 ("Leading")
+ *               out or was given up
  *   precondition  a patch of a Node carries the version it was decided on, the end of a pod its uid
- *                                                                                        design 3, 5
- *   window      no process has more evictions under way than evictor.h allows it             design 5
+ *   window      no process has more evictions under way than evictor.h allows it
  *   repeats     nobody asks again for what he was told is done: evictions, ends of instances; nor,
- *               within a minute, for the end that a provider's command has accepted          design 5
- *   late        T, or a notice's time, passes and all has been told to go                design 5 ("At T")
- *   marks       when all is over no mark and no cordon of ours is left                   design 3
+ *               within a minute, for the end that a provider's command has accepted
+ *   late        T, or a notice's time, passes and all has been told to go
+ *   marks       when all is over no mark and no cordon of ours is left
  *   kept        when no Node or NodeClaim is being deleted no coordinator says, in its metrics, that it
  *               removes one, or has evictions to send
  *   slots       no more nodes hold a slot to reboot than [Budget] MaxConcurrentReboots=, counted those whose agents
  *               have told them to reboot on one and that are not back, and no agent reboots its machine but on a
- *               slot that its node holds then: so no more begin to at once               design 4
+ *               slot that its node holds then: so no more begin to at once
  *   storm       no process sends more than SIM_CHECK_PER_SECOND requests in a second, nor one request to one
  *               object more than SIM_CHECK_SAME_PER_SECOND times, nor all of them more than the whole life
- *               calls for                                                                design 7
+ *               calls for
  *   run         the world itself: time that stands still
  *
  * That all comes to its end within a bound once nothing goes wrong any more is sim-plan's.

@@ -59,7 +59,7 @@ static void test_classes(void **state) {
                   POD_CLASS_TERMINATING, NULL },
                 { "our opt-out", 0, 0, 0, POD_RUNNING, "vesper.sh/do-not-evict", "true", POD_CLASS_PROTECTED,
                   "vesper.sh/do-not-evict" },
-                { "seed 002's", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-evict", "true",
+                { "Karpenter's", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-evict", "true",
                   POD_CLASS_PROTECTED, "karpenter.sh/do-not-evict" },
                 { "karpenter's of today", 0, 0, 0, POD_RUNNING, "karpenter.sh/do-not-disrupt", "true",
                   POD_CLASS_PROTECTED, "karpenter.sh/do-not-disrupt" },

@@ -4,7 +4,7 @@
 /*
  * One API server, one identity. Calls are slots: dropping one cancels, no callback comes after; `done` comes once, from the
  * loop. Nothing is retried here but a GET or LIST whose connection died before an answer (once): a caller knows best what a
- * lost answer means for it (design.md section 5: a call that lands late is harmless).
+ * lost answer means for it (a call that lands late is harmless: it has a precondition, or is idempotent).
  *
  * 401: the credential is looked at again and the call repeated once. 429 and 503 with Retry-After come to the caller. Calls
  * made before the first credential is there are held, for as long as their time-out allows.

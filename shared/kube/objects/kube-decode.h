@@ -26,7 +26,7 @@ void decode_interned(Decoder *d, const Json *v, const char *path, const char **r
 void decode_int64(Decoder *d, const Json *v, const char *path, int64_t *ret);
 void decode_bool(Decoder *d, const Json *v, const char *path, bool *ret);
 void decode_time(Decoder *d, const Json *v, const char *path, usec_t *ret);
-/* ^([0-9]+(s|m|h))+$ as seed 001 has it; "0s" is 0. With allow_never "Never" is USEC_INFINITY. */
+/* ^([0-9]+(s|m|h))+$, the pattern of NodeClaim's CRD; "0s" is 0. With allow_never "Never" is USEC_INFINITY. */
 void decode_duration(Decoder *d, const Json *v, const char *path, bool allow_never, usec_t *ret);
 void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret);
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);

@@ -8,7 +8,7 @@
  * An object is parsed once into a struct that holds what decisions read and nothing else (a pod is a few hundred bytes);
  * repeated texts (namespaces, label keys and values, owners, node names) are interned in the pool of the process. A value that
  * cannot be parsed does not make the whole object unreadable where that would hide it: the object is kept with `invalid` set to
- * a sentence (design.md section 8: it fails closed, others go on).
+ * a sentence: it fails closed, others go on.
  */
 
 #include <stdbool.h>
