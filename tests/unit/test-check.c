@@ -9,7 +9,9 @@
 
 #include "agent-rig.h"
 #include "check.h"
+#include "http-inproc.h"
 #include "string-util.h"
+#include "strv.h"
 
 #define S USEC_PER_SEC
 
@@ -369,6 +371,110 @@ static void test_after_kubelet(void **state) {
         }
 }
 
+/* -- what is asked of PID 1 and logind ------------------------------------------------------------------- */
+
+/* Answers calls from a table, as a bus does: later. What is not in it is refused. */
+typedef struct TableBus {
+        Bus bus;
+        Loop *loop;
+} TableBus;
+
+typedef struct TableSlot {
+        BusSlot slot;
+        const char *values;
+        bus_reply_t fn;
+        void *userdata;
+        Timer *timer;
+} TableSlot;
+
+static const struct {
+        const char *path, *what, *values;
+} bus_table[] = {
+        { "/org/freedesktop/systemd1/unit/vesper_2dagent_2eservice", "ActiveState", "active" },
+        { "/org/freedesktop/systemd1/unit/vesper_2dagent_2eservice", "After", "basic.target k3s.service" },
+        { "/org/freedesktop/systemd1/unit/k3s_2eservice", "ActiveState", "active" },
+        { "/org/freedesktop/login1", "ListInhibitors", "shutdown vesper-agent draining delay 0 1" },
+        { "/org/freedesktop/login1", "InhibitDelayMaxUSec", "5000000" },
+};
+
+static void on_table_answer(Timer *t, void *userdata) {
+        TableSlot *slot = userdata;
+        BusReply reply = { .error = -ENOENT, .error_name = "", .fd = -EBADF };
+        char **values = NULL;
+
+        if (slot->values) {
+                assert_return_code(strv_split(slot->values, " ", &values), 0);
+                reply.error = 0;
+                reply.values = values;
+        }
+        slot->fn(&reply, slot->userdata); /* may free the slot */
+        strv_free(values);
+}
+
+static int table_call(Bus *b, const BusCall *call, bus_reply_t fn, void *userdata, BusSlot **ret) {
+        TableBus *t = CONTAINER_OF(b, TableBus, bus);
+        const char *what = streq(call->member, "Get") ? call->args[1] : call->member;
+        TableSlot *slot = test_calloc(1, sizeof(*slot));
+
+        *slot = (TableSlot){ .slot.bus = b, .fn = fn, .userdata = userdata };
+        for (size_t i = 0; i < ELEMENTSOF(bus_table); i++)
+                if (streq(bus_table[i].path, call->path) && streq(bus_table[i].what, what))
+                        slot->values = bus_table[i].values;
+        assert_return_code(timer_new(t->loop, "table-bus", on_table_answer, slot, &slot->timer), 0);
+        timer_arm_in(slot->timer, 0);
+        *ret = &slot->slot;
+        return 0;
+}
+
+static int table_match(Bus *b, const char *service, const char *path, const char *interface, const char *signal,
+                       bus_value_t fn, void *userdata, BusSlot **ret) {
+        return -ENOTCONN;
+}
+
+static void table_slot_free(BusSlot *s) {
+        TableSlot *slot = CONTAINER_OF(s, TableSlot, slot);
+
+        timer_free(slot->timer);
+        test_free(slot);
+}
+
+static void assert_found(const CheckTable *t, const char *what, const char *found) {
+        for (size_t i = 0; i < t->n_rows; i++)
+                if (streq(t->rows[i].what, what)) {
+                        assert_string_equal(t->rows[i].found, found);
+                        return;
+                }
+        fail_msg("there is no row '%s'", what);
+}
+
+/* Nothing but a bus: the unit, what it is ordered after here, and its inhibitor are asked for by it. */
+static void test_run(void **state) {
+        static const BusOps ops = { .call = table_call, .match_signal = table_match, .slot_free = table_slot_free };
+        AgentConfig config = { .node_name = (char *) "n1",
+                               .metadata_source = METADATA_SOURCE_NONE,
+                               .shutdown_drain = true,
+                               .shutdown_max_usec = USEC_PER_MINUTE };
+        TableBus bus = { .bus.ops = &ops };
+        Env env = { .bus = &bus.bus };
+        CheckTable t;
+
+        assert_return_code(loop_new(&bus.loop), 0);
+        env.loop = bus.loop;
+        assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_ERROR, "test", &env.log), 0);
+        assert_return_code(random_new(1, &env.random), 0);
+        assert_return_code(http_inproc_new(env.loop, NULL, NULL, &env.transport), 0);
+
+        assert_return_code(check_run(&env, &config, NULL, NULL, NULL, "no kubeconfig", &t), 0);
+        assert_found(&t, "unit", "vesper-agent.service is active, and stops before the kubelet");
+        assert_found(&t, "inhibitor", "held by the agent");
+        check_table_done(&t);
+
+        http_transport_free(env.transport);
+        random_free(env.random);
+        log_free(env.log);
+        loop_free(env.loop);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_print),    cmocka_unit_test(test_all_is_well),
@@ -376,6 +482,7 @@ int main(void) {
                 cmocka_unit_test(test_metadata), cmocka_unit_test(test_kubelet),
                 cmocka_unit_test(test_configz),  cmocka_unit_test(test_asking),
                 cmocka_unit_test(test_machine),  cmocka_unit_test(test_after_kubelet),
+                cmocka_unit_test(test_run),
         };
 
         return cmocka_run_group_tests_name("check", tests, NULL, NULL);
