@@ -198,6 +198,7 @@ static bool may_send(void *userdata) {
 static World *world_new(void) {
         static const HttpCurlOptions options = { .user_agent = "test/1",
                                                  .max_connections_per_host = 1,
+                                                 .keep_tls_buffers = true, /* as the coordinator does */
                                                  .rest_usec = REST_USEC };
         World *w = new0(World, 1);
 
@@ -614,6 +615,20 @@ static void test_refused(void **state) {
         start(w, &q);
         run_until(w, &w->n_done, 2);
         assert_string_equal(strbuf_str(&w->seen), "ECONNREFUSED ECONNREFUSED ");
+}
+
+/* No name server is asked: no name has so long a label. */
+static void test_no_such_host(void **state) {
+        static const char url[] = "http://"
+                                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                                  ".test/";
+        _cleanup_(world_freep) World *w = world_new();
+        HttpRequest q = { .url = url, .timeout_usec = PATIENCE_USEC, .max_response_bytes = 100 };
+        (void) state;
+
+        start(w, &q);
+        run_until(w, &w->n_done, 1);
+        assert_string_equal(strbuf_str(&w->seen), "EHOSTUNREACH ");
 }
 
 static void test_large_headers(void **state) {
@@ -1488,6 +1503,7 @@ int main(void) {
                 cmocka_unit_test(test_large_in_pieces),
                 cmocka_unit_test(test_again_at_each_failure),
                 cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_no_such_host),
                 cmocka_unit_test(test_large_headers),
                 cmocka_unit_test(test_connection_is_kept),
                 cmocka_unit_test(test_silent_connection_is_dropped),
