@@ -4,6 +4,7 @@
 /* /etc/vesper/agent.conf: the struct, its table, and what the environment has to say to it. */
 
 #include "config.h"
+#include "log-settings.h"
 #include "time-util.h"
 
 #define AGENT_METADATA_ENDPOINT "http://169.254.169.254"
@@ -26,8 +27,7 @@ typedef struct AgentConfig {
         int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
         char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
         char *health_listen;         /* [Health] Listen=, the same; NULL: none */
-        int log_target;              /* [Log] Target=: agent_config_log_target() */
-        int log_level;               /* [Log] Level=: agent_config_log_level() */
+        LogSettings log;             /* [Log] */
 } AgentConfig;
 
 extern const ConfigItem agent_config_table[];
@@ -43,5 +43,3 @@ int agent_config_finish(AgentConfig *c, Log *l, char *const *environment);
 
 /* Kubeconfig= or the first of the usual places that exists; borrowed. NULL: none. */
 const char *agent_config_find_kubeconfig(const AgentConfig *c);
-LogTarget agent_config_log_target(const AgentConfig *c);
-LogLevel agent_config_log_level(const AgentConfig *c);

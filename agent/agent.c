@@ -28,6 +28,8 @@
 /* kube-apiserver closes what was idle for 90 s. One that dies silently is noticed by TCP's keepalive, not by
  * this. */
 #define WARM_USEC USEC_PER_MINUTE
+/* A watch that is late brings its news by then. */
+#define MARKS_BACK_USEC (5 * USEC_PER_SEC)
 #define SOURCE_FAILING_LOOKS 3u
 
 /* Requests of a drain in flight together. One costs about 22 kB: 10 of structures, most of them libcurl's,
@@ -68,6 +70,7 @@ struct Agent {
         usec_t early_usec;
         char *spoken_id; /* the notice that is not acted upon, and has been said to be */
         unsigned unknown_polls;
+        usec_t marks_back_usec; /* since when marks of an overruled notice stand on the Node; 0: they do not */
         ReflexState trimmed; /* the state in which memory was given back last */
 };
 
@@ -202,6 +205,31 @@ static void act_on_none(Agent *a) {
                 reflex_clean(a->reflex, false, "nothing is announced that they could be of");
 }
 
+static bool intent_is_marked_anew(const Intent *i, void *userdata) {
+        Agent *a = userdata;
+
+        return i->phase == INTENT_RELEASED &&
+               node_is_marked_with(reflex_node(a->reflex), i->notice->id, a->env->boot_id);
+}
+
+/* The marks of a notice are on the Node, though a person overruled it and they were taken off: the view is late, or an
+ * etcd was restored that had them. */
+static void watch_overruled_marks(Agent *a) {
+        usec_t now = loop_now(a->env->loop);
+
+        if (!a->settled || reflex_state(a->reflex) != REFLEX_IDLE || !reflex_node(a->reflex) || a->undo_when_ready ||
+            a->resume_waits || !intent_log_find_if(a->intents, intent_is_marked_anew, a)) {
+                a->marks_back_usec = 0;
+                return;
+        }
+        if (a->marks_back_usec == 0)
+                a->marks_back_usec = now;
+        if (now < usec_add(a->marks_back_usec, MARKS_BACK_USEC))
+                return;
+        a->marks_back_usec = 0;
+        reflex_clean(a->reflex, true, "somebody made the node schedulable again, and they were put back since");
+}
+
 static void count_poll(Agent *a, NoticePollResult look, const char *why) {
         metrics_add(a->metrics, AGENT_METRIC_POLLS, (size_t) look, 1);
         if (look == NOTICE_POLL_UNKNOWN) {
@@ -248,6 +276,7 @@ static void on_poll(NoticePollResult look, const Notice *notice, const char *why
         case NOTICE_POLL_UNKNOWN:
                 break;
         }
+        watch_overruled_marks(a);
         count_poll(a, look, why);
         trim_memory(a);
 }
@@ -368,6 +397,14 @@ static void on_node_synced(Informer *i, void *userdata) {
                 log_notice(a->env->log,
                            "There is no Node %s yet: waiting for the kubelet to register it (or is NodeName= wrong?).",
                            a->config->node_name);
+}
+
+static void on_node_listed(Informer *i, void *userdata) {
+        Agent *a = userdata;
+        const KubeNode *node = (const KubeNode *) informer_get(i, NULL, a->config->node_name);
+
+        if (node)
+                reflex_node_listed(a->reflex, node, informer_resource_version(i));
 }
 
 static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
@@ -522,6 +559,7 @@ static int make_informers(Agent *a) {
         const InformerHandler node_handler = {
                 .on_event = on_node,
                 .on_synced = on_node_synced,
+                .on_listed = on_node_listed,
                 .on_health = on_health,
                 .userdata = a,
         };

@@ -55,6 +55,8 @@ static int parse_intent(const Json *o, Intent *ret) {
         r = notice_from_json(o, &n);
         if (r < 0)
                 return r;
+        if (!notice_is_complete(n))
+                return -EINVAL;
         if (since && json_parse_rfc3339(since, &since_usec) < 0)
                 return -EINVAL;
         *ret = (Intent){ .notice = TAKE_PTR(n), .phase = phase, .since_usec = since_usec };

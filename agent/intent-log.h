@@ -15,6 +15,7 @@
  * that cannot be written is reported and stops nothing. In memory the log works without any record.
  */
 
+#include "env.h"
 #include "notice.h"
 
 typedef enum IntentPhase {

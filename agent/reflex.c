@@ -748,6 +748,11 @@ void reflex_see_node(Reflex *r, const KubeNode *n) {
                 go_on(r);
 }
 
+void reflex_node_listed(Reflex *r, const KubeNode *n, const char *version) {
+        node_report_listed(r->report, n, version);
+        see_view(r);
+}
+
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod) {
         if (!r->drain)
                 return;

@@ -102,6 +102,7 @@ void reflex_machine_stays(Reflex *r);
 
 /* What the informers bring. */
 void reflex_see_node(Reflex *r, const KubeNode *n); /* NULL: gone */
+void reflex_node_listed(Reflex *r, const KubeNode *n, const char *version); /* by a list of that resourceVersion */
 void reflex_see_pod(Reflex *r, InformerEvent e, const KubePod *pod);
 void reflex_pods_synced(Reflex *r);
 /* Containers of pods that are on their way out have ended. */

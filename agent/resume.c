@@ -37,7 +37,6 @@ static int of_this_boot(const KubeNode *node, const IntentLog *log, Interruption
 }
 
 int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_id, Resumption *ret) {
-        const char *text = object_meta_annotation(&node->object.meta, ANNOTATION_INTERRUPTION);
         _cleanup_(interruption_done) Interruption i = { 0 };
         _cleanup_free_ char *marked = NULL;
         int r;
@@ -61,10 +60,10 @@ int resume_decide(const KubeNode *node, const IntentLog *log, const char *boot_i
                 return 0;
         }
 
-        r = text ? interruption_parse(text, &i) : -EINVAL;
-        if (r == -ENOMEM)
+        r = node_interruption(node, &i);
+        if (r < 0)
                 return r;
-        if (r >= 0)
+        if (r > 0)
                 return of_this_boot(node, log, &i, ret);
         /* A cordon of ours without its reason: what is announced will be announced again. */
         ret->act = RESUME_CLEAN;

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "drain-plan.h"
+#include "log-settings.h"
 #include "time-util.h"
 
 /* Of which interruptions it takes that a claim is deleted. */
@@ -19,7 +20,7 @@ typedef struct CoordinatorConfig {
         char *lease_namespace;           /* [Lease] Namespace= */
         char *lease_name;                /* [Lease] Name= */
         char *lease_identity; /* [Lease] Identity=; NULL: the host's name; see coordinator_identity() */
-        int provider;                    /* [Provider] Name=: index into cloud_provider_names */
+        ConfigChoices providers;         /* [Provider] Name=: of cloud_provider_names */
         char *provider_endpoint;         /* [Provider] Endpoint= */
         char *provider_region;           /* [Provider] Region= */
         char *provider_command;          /* [Provider] Command= */
@@ -30,14 +31,22 @@ typedef struct CoordinatorConfig {
         usec_t reboot_slot_usec;         /* [Budget] RebootSlotSec= */
         char *metrics_listen;            /* [Metrics] Listen=ADDRESS:PORT; NULL: none */
         char *health_listen;             /* [Health] Listen=ADDRESS:PORT; NULL: none */
-        int log_target;                  /* [Log] Target= */
-        int log_level;                   /* [Log] Level= */
-        /* No settings: 0 is what evictor.h says. Simulated clusters have fewer pods than real ones. */
-        unsigned evictions_at_once, evictions_per_second;
+        char *webhook_listen;            /* [Webhook] Listen=ADDRESS:PORT; NULL: none */
+        char *webhook_certificate;       /* [Webhook] CertificateFile= */
+        char *webhook_key;               /* [Webhook] KeyFile= */
+        char *webhook_secret;            /* [Webhook] CertificateSecret= */
+        char **webhook_names;            /* [Webhook] Names= */
+        char *webhook_configuration;     /* [Webhook] Configuration= */
+        char *webhook_client_ca;         /* [Webhook] ClientCAFile=; NULL: whoever reaches it may ask */
+        char **webhook_exempt;           /* [Webhook] Exempt=: user names, "*" for any characters */
+        LogSettings log;                 /* [Log] */
+        unsigned terminations_per_minute, terminations_burst; /* [Provider] TerminationsPerMinute=, TerminationsBurst= */
+        unsigned evictions_per_second;   /* [Drain] EvictionsPerSecond=; 0: what evictor.h says */
+        /* No setting: 0 is what evictor.h says. Simulated clusters have fewer pods than real ones. */
+        unsigned evictions_at_once;
 } CoordinatorConfig;
 
+/* What no key alone can say: 0, or -EINVAL, with what is wrong in the log. */
+int coordinator_config_check(const CoordinatorConfig *c, Log *log);
 extern const ConfigItem coordinator_config_table[];
 extern const size_t coordinator_config_table_size;
-
-LogTarget coordinator_config_log_target(const CoordinatorConfig *c);
-LogLevel coordinator_config_log_level(const CoordinatorConfig *c);

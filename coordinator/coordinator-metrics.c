@@ -4,9 +4,13 @@
 #include "eviction.h"
 #include "kube-client.h"
 #include "node-termination.h"
+#include "node-webhook.h"
+#include "repairs.h"
 
 static const char *const state_values[_NODE_TERMINATION_STATE_MAX + 1] = {
         [NODE_TERMINATION_CHECKING] = "checking",
+        [NODE_TERMINATION_PAUSED] = "paused",
+        [NODE_TERMINATION_BUDGETS] = "budgets",
         [NODE_TERMINATION_CORDONING] = "cordoning",
         [NODE_TERMINATION_PROTECTED] = "protected",
         [NODE_TERMINATION_LOAD_BALANCERS] = "load_balancers",
@@ -101,11 +105,32 @@ const MetricFamily coordinator_metric_families[_COORDINATOR_METRIC_MAX] = {
                                  .more = more_of_cloud_calls },
         [METRIC_QUEUE_DEPTH] = GAUGE("queue_depth", "Keys that wait to be reconciled."),
         [METRIC_ORPHANS] = GAUGE("orphans", "NodeClaims without a Node."),
+        [METRIC_BUDGETS] = GAUGE("node_disruption_budgets", "NodeDisruptionBudgets in view."),
+        [METRIC_BUDGETS_INVALID] = GAUGE("node_disruption_budgets_invalid",
+                                         "NodeDisruptionBudgets that cannot be read: they refuse all they select, or select nothing."),
+        [METRIC_BUDGET_ANSWERS] = { .name = "vesper_coordinator_budget_answers_total",
+                                    .type = METRIC_COUNTER,
+                                    .help = "Disruptions of nodes that this process was asked for, by what the budgets said.",
+                                    .label = "answer",
+                                    .values = budget_answer_names },
+        [METRIC_WEBHOOK_ANSWERS] = { .name = "vesper_coordinator_webhook_answers_total",
+                                     .type = METRIC_COUNTER,
+                                     .help = "Deletions that the API server asked this process about, by answer.",
+                                     .label = "answer",
+                                     .values = webhook_answer_names },
         [METRIC_REBOOTS_GRANTED] =
                 COUNTER("reboots_granted_total", "Reboots that this process has granted."),
         [METRIC_REBOOT_SLOTS_HELD] =
                 GAUGE("reboot_slots_held", "Nodes that may reboot now, or are not back yet."),
         [METRIC_REBOOTS_WAITING] = GAUGE("reboots_waiting", "Nodes that wait for a slot to reboot."),
+        [METRIC_REPAIRS] = { .name = "vesper_coordinator_repairs_total",
+                             .type = METRIC_COUNTER,
+                             .help = "Repairs of nodes that this process has begun, and what became of them.",
+                             .label = "outcome",
+                             .values = repair_outcome_names },
+        [METRIC_REPAIRS_UNDER_WAY] = GAUGE("repairs_under_way", "Repairs of nodes that are neither proved nor failed yet."),
+        [METRIC_REPAIRS_WAITING] =
+                GAUGE("repairs_waiting", "Nodes that are to be repaired and are held: NodePools say why in RepairHeld."),
 };
 
 int coordinator_metrics_new(Metrics **ret) {

@@ -28,9 +28,16 @@ typedef enum CoordinatorMetric {
         METRIC_CLOUD_CALLS,  /* answers, by provider, operation and outcome */
         METRIC_QUEUE_DEPTH,
         METRIC_ORPHANS, /* claims without node */
+        METRIC_BUDGETS,         /* NodeDisruptionBudgets in view */
+        METRIC_BUDGETS_INVALID, /* of these */
+        METRIC_BUDGET_ANSWERS,  /* by answer */
+        METRIC_WEBHOOK_ANSWERS, /* by answer */
         METRIC_REBOOTS_GRANTED,
         METRIC_REBOOT_SLOTS_HELD,
         METRIC_REBOOTS_WAITING,
+        METRIC_REPAIRS,           /* by outcome */
+        METRIC_REPAIRS_UNDER_WAY, /* begun, and neither proved nor failed */
+        METRIC_REPAIRS_WAITING,
         _COORDINATOR_METRIC_MAX,
 } CoordinatorMetric;
 

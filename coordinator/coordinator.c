@@ -9,10 +9,13 @@
 #include "event-recorder.h"
 #include "http-face.h"
 #include "leader-elector.h"
+#include "file-util.h"
 #include "leading.h"
 #include "log-catalog.h"
 #include "log.h"
+#include "node-webhook.h"
 #include "string-util.h"
+#include "webhook-server.h"
 
 #define BEGIN_AGAIN_USEC USEC_PER_SEC
 #define KEEP_WARM_USEC (45 * USEC_PER_SEC) /* below the idle time-out of what lies in between */
@@ -23,16 +26,19 @@ struct Coordinator {
         Env *env;
         const CoordinatorConfig *config;
         KubeClient *client;
-        CloudProvider *provider;
+        const CloudRegistry *cloud;
         char *identity;
         Metrics *metrics;
         EventRecorder *recorder;
         LeaderElector *elector;
         ClusterView *view; /* NULL before the start */
+        BudgetLedger *ledger; /* the same */
+        NodeWebhook *webhook; /* the same */
         Leading *leading;  /* while we lead and the view is complete */
         LeadingPace pace;
         Timer *begin_timer;
         HttpServer *metrics_server, *health_server;
+        WebhookServer *webhook_server;
         bool elected, stopping;
         void (*stopped)(void *userdata);
         void *stopped_userdata;
@@ -51,7 +57,8 @@ static void begin_leading(Coordinator *c) {
                 .config = c->config,
                 .client = c->client,
                 .view = c->view,
-                .provider = c->provider,
+                .cloud = c->cloud,
+                .ledger = c->ledger,
                 .recorder = c->recorder,
                 .metrics = c->metrics,
                 .guard = leader_elector_guard(c->elector),
@@ -67,6 +74,8 @@ static void begin_leading(Coordinator *c) {
                 timer_arm_in(c->begin_timer, BEGIN_AGAIN_USEC);
                 return;
         }
+        if (c->webhook_server)
+                webhook_server_lead(c->webhook_server, &o.guard);
         tell(c, "STATUS=Leading");
 }
 
@@ -90,6 +99,8 @@ static void end_leading(Coordinator *c) {
         c->elected = false;
         timer_disarm(c->begin_timer);
         c->leading = leading_free(c->leading);
+        if (c->webhook_server)
+                webhook_server_lead(c->webhook_server, NULL);
         metrics_set(c->metrics, METRIC_LEADER, 0, 0);
 }
 
@@ -147,6 +158,31 @@ static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
                 leading_on_pdb(c->leading, old, new);
 }
 
+static void on_budget(const KubeNodeBudget *old, const KubeNodeBudget *new, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->ledger)
+                budget_ledger_see_budget(c->ledger, old, new);
+        if (c->leading)
+                leading_on_budget(c->leading, old, new);
+}
+
+static void on_pause(void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->leading)
+                leading_on_pause(c->leading);
+}
+
+static void on_node(const KubeNode *old, const KubeNode *new, void *userdata) {
+        Coordinator *c = userdata;
+
+        if (c->ledger)
+                budget_ledger_see_node(c->ledger, old, new);
+        if (c->leading)
+                leading_on_node(c->leading, old, new);
+}
+
 static void on_synced(void *userdata) {
         Coordinator *c = userdata;
 
@@ -175,8 +211,8 @@ static void on_health(bool connected, const char *why, void *userdata) {
 
 /* -- metrics and health over HTTP ----------------------------------------------------------------------- */
 
-static void measure_cloud(Coordinator *c) {
-        size_t provider = cloud_provider_index(c->provider);
+static void measure_provider(Coordinator *c, const CloudProvider *p) {
+        size_t provider = cloud_provider_index(p);
 
         for (size_t i = 0; i < _CLOUD_OPERATION_MAX; i++)
                 for (size_t k = 0; k < _CLOUD_OUTCOME_MAX; k++) {
@@ -184,9 +220,30 @@ static void measure_cloud(Coordinator *c) {
                                 metrics_index(c->metrics, METRIC_CLOUD_CALLS, (size_t[]){ provider, i, k });
 
                         metrics_add(c->metrics, METRIC_CLOUD_CALLS, index,
-                                    c->provider->answers[i][k] -
+                                    p->answers[i][k] -
                                             (uint64_t) metrics_value(c->metrics, METRIC_CLOUD_CALLS, index));
                 }
+}
+
+static void measure_budgets(Coordinator *c) {
+        size_t n = 0, n_invalid = 0;
+        const KubeNodeBudget *b;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_budgets(c->view, &it, &b); n++)
+                n_invalid += b->object.invalid != NULL;
+        metrics_set(c->metrics, METRIC_BUDGETS, 0, (double) n);
+        metrics_set(c->metrics, METRIC_BUDGETS_INVALID, 0, (double) n_invalid);
+        for (size_t i = 0; i < _BUDGET_ANSWER_MAX; i++)
+                metrics_add(c->metrics, METRIC_BUDGET_ANSWERS, i,
+                            budget_ledger_answers(c->ledger)[i] -
+                                    (uint64_t) metrics_value(c->metrics, METRIC_BUDGET_ANSWERS, i));
+}
+
+static void measure_webhook(Coordinator *c) {
+        for (size_t i = 0; i < _WEBHOOK_ANSWER_MAX; i++)
+                metrics_add(c->metrics, METRIC_WEBHOOK_ANSWERS, i,
+                            node_webhook_answers(c->webhook)[i] -
+                                    (uint64_t) metrics_value(c->metrics, METRIC_WEBHOOK_ANSWERS, i));
 }
 
 static void measure(Coordinator *c) {
@@ -198,7 +255,10 @@ static void measure(Coordinator *c) {
         }
         metrics_set(c->metrics, METRIC_NODES, 0, (double) cluster_view_n_nodes(c->view));
         metrics_set(c->metrics, METRIC_CLAIMS, 0, (double) cluster_view_n_claims(c->view));
-        measure_cloud(c);
+        measure_budgets(c);
+        measure_webhook(c);
+        for (size_t i = 0; i < c->cloud->n_providers; i++)
+                measure_provider(c, c->cloud->providers[i]);
         if (c->leading)
                 leading_measure(c->leading);
 }
@@ -242,14 +302,44 @@ static int start_server(Coordinator *c, HttpFace face, const char *section, cons
                      : 0;
 }
 
+void coordinator_handle_webhook(HttpExchange *x, void *coordinator) {
+        Coordinator *c = coordinator;
+
+        node_webhook_handle(x, c->webhook);
+}
+
 static int start_servers(Coordinator *c) {
         int r;
 
+        if (!isempty(c->config->webhook_listen)) {
+                r = webhook_server_new(c->client, c->config, c->webhook, &c->webhook_server);
+                if (r < 0)
+                        return r;
+        }
         r = start_server(c, HTTP_FACE_METRICS, "Metrics", c->config->metrics_listen, coordinator_handle,
                          &c->metrics_server);
         return r < 0 ? r
                      : start_server(c, HTTP_FACE_HEALTH, "Health", c->config->health_listen,
                                     coordinator_handle_health, &c->health_server);
+}
+
+/* -- the cloud ------------------------------------------------------------------------------------------ */
+
+/* The machine of a Node that reports must be there. */
+static const char *on_witness(const CloudProvider *p, size_t n, void *userdata) {
+        const Coordinator *c = userdata;
+        const KubeNode *node;
+        size_t i = 0;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(c->view, &it, &node);)
+                if (node->provider_id && kube_node_is_ready(node) && p->ops->owns(p, node->provider_id) && i++ == n)
+                        return node->provider_id;
+        return NULL;
+}
+
+static void name_witnesses(Coordinator *c, cloud_witness_t witness) {
+        for (size_t i = 0; i < c->cloud->n_providers; i++)
+                cloud_provider_set_witness(c->cloud->providers[i], witness, c);
 }
 
 /* -- life ----------------------------------------------------------------------------------------------- */
@@ -267,7 +357,7 @@ char *coordinator_identity(const CoordinatorConfig *config, Random *random) {
         return strf("%.*s_%s", (int) n, name, uuid);
 }
 
-int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
+int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, const CloudRegistry *cloud,
                     const char *identity, Coordinator **ret) {
         _cleanup_(coordinator_freep) Coordinator *c = NULL;
         LeaderConfig lease = { .ns = config->lease_namespace,
@@ -278,15 +368,15 @@ int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *clien
                                   .on_observed = on_observed };
         int r;
 
-        assert(env && client && provider && identity && ret);
+        assert(env && client && cloud && cloud->n_providers > 0 && identity && ret);
         c = new0(Coordinator, 1);
         if (!c)
                 return -ENOMEM;
         c->env = env;
         c->config = config;
         c->client = client;
-        c->provider = provider;
-        leading_pace_init(&c->pace);
+        c->cloud = cloud;
+        leading_pace_init(&c->pace, config);
         handler.userdata = c;
         r = free_and_strdup(&c->identity, identity);
         if (r < 0)
@@ -315,8 +405,12 @@ Coordinator *coordinator_free(Coordinator *c) {
                 return NULL;
         http_server_free(c->metrics_server);
         http_server_free(c->health_server);
+        webhook_server_free(c->webhook_server);
         leading_free(c->leading);
         leader_elector_free(c->elector);
+        name_witnesses(c, NULL);
+        node_webhook_free(c->webhook);
+        budget_ledger_free(c->ledger);
         cluster_view_free(c->view);
         event_recorder_free(c->recorder);
         timer_free(c->begin_timer);
@@ -333,6 +427,9 @@ int coordinator_start(Coordinator *c) {
                 .on_claim_dirty = on_claim_dirty,
                 .on_pod = on_pod,
                 .on_pdb = on_pdb,
+                .on_budget = on_budget,
+                .on_node = on_node,
+                .on_pause = on_pause,
                 .on_synced = on_synced,
                 .on_health = on_health,
                 .userdata = c,
@@ -340,9 +437,16 @@ int coordinator_start(Coordinator *c) {
         int r;
 
         assert(c && !c->view);
-        r = cluster_view_new(c->client, &h, &c->view);
+        r = cluster_view_new(c->client, c->config->lease_namespace, &h, &c->view);
         if (r < 0)
                 return log_error_errno(c->env->log, r, "Failed to begin to watch the cluster: %m");
+        r = budget_ledger_new(c->client, c->view, &c->ledger);
+        if (r >= 0)
+                r = node_webhook_new(c->client, c->view, c->ledger, c->config->webhook_exempt,
+                                     !isempty(c->config->webhook_client_ca), &c->webhook);
+        if (r < 0)
+                return log_error_errno(c->env->log, r, "Failed to open the ledger of disruption budgets: %m");
+        name_witnesses(c, on_witness);
         r = start_servers(c);
         if (r < 0)
                 return r;

@@ -12,7 +12,7 @@
  * by any leader.
  */
 
-#include "cloud.h"
+#include "cloud-registry.h"
 #include "coordinator-config.h"
 #include "http-message.h"
 #include "kube-client.h"
@@ -24,9 +24,9 @@ typedef struct Coordinator Coordinator;
  * NULL: out of memory. */
 char *coordinator_identity(const CoordinatorConfig *config, Random *random);
 
-/* client and provider are made by the caller (main, or a simulation) and outlive the coordinator; so does
+/* client and providers are made by the caller (main, or a simulation) and outlive the coordinator; so does
  * config. identity: of the Lease; must be new for each process. */
-int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, CloudProvider *provider,
+int coordinator_new(Env *env, const CoordinatorConfig *config, KubeClient *client, const CloudRegistry *cloud,
                     const char *identity, Coordinator **ret);
 /* Stops without shutdown actions ("kill"); the Lease is not released. */
 Coordinator *coordinator_free(Coordinator *c);
@@ -42,6 +42,7 @@ void coordinator_stop(Coordinator *c, void (*done)(void *userdata), void *userda
  * two). */
 void coordinator_handle_health(HttpExchange *x, void *coordinator);
 void coordinator_handle(HttpExchange *x, void *coordinator);
+void coordinator_handle_webhook(HttpExchange *x, void *coordinator); /* node-webhook.h */
 
 bool coordinator_is_leader(const Coordinator *c);
 bool coordinator_is_synced(const Coordinator *c);

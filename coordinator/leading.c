@@ -9,13 +9,14 @@
 #include "marks.h"
 #include "object-writes.h"
 #include "orphan.h"
+#include "pauses.h"
 #include "pool-status.h"
 #include "reboot-grants.h"
 #include "release.h"
+#include "repairs.h"
 #include "string-util.h"
+#include "voluntary-deletes.h"
 
-#define TERMINATIONS_BURST 200u
-#define TERMINATIONS_PER_MINUTE 60u
 /* What is told of very many nodes at once must not hold up their evictions: pods left in the claims' status,
  * an Event on each pod that was evicted or that a deadline will end, and one of its own on each node that is
  * drained. */
@@ -57,10 +58,13 @@ struct Leading {
         Evictor *evictor;
         EvictorStats told; /* what the metrics have of its answers */
         ObjectWrites *writes;
+        VoluntaryDeletes *deletes;
+        Pauses *pauses;
         Release *release;
         Adoption *adoption;
         Orphans *orphans;
         RebootGrants *reboots;
+        Repairs *repairs;
         PoolStatuses *pool_statuses;
         Hashmap *removals; /* node -> Removal */
         bool is_immediate;      /* http_transport_set_immediate() */
@@ -144,6 +148,15 @@ static void tell_of_invalid_pdb(Leading *l, const KubePdb *p) {
                 p->object.invalid);
 }
 
+static void tell_of_invalid_budget(Leading *l, const KubeNodeBudget *b) {
+        EventObject o = event_object(&b->object);
+
+        log_warning(l->env->log, "NodeDisruptionBudget %s is invalid: %s", b->object.meta.name, b->object.invalid);
+        event_record(l->o.recorder, &o, EVENT_WARNING, BUDGET_INVALID, "%s. %s", b->object.invalid,
+                     b->selector ? "The budget refuses the disruption of each node that it selects"
+                                 : "The budget selects no node, so it protects none");
+}
+
 static void mark_nodes(Leading *l) {
         const KubeNode *n;
 
@@ -154,6 +167,7 @@ static void mark_nodes(Leading *l) {
 static void mark_all(Leading *l) {
         const KubeNodeClaim *claim;
         const KubeNodePool *pool;
+        const KubeNodeBudget *budget;
         const KubePdb *pdb;
 
         for (HashmapIterator it = {}; cluster_view_iterate_pdbs(l->o.view, &it, &pdb);) {
@@ -161,6 +175,9 @@ static void mark_all(Leading *l) {
                         tell_of_invalid_pdb(l, pdb);
                 set_allowed(l, pdb);
         }
+        for (HashmapIterator it = {}; cluster_view_iterate_budgets(l->o.view, &it, &budget);)
+                if (budget->object.invalid)
+                        tell_of_invalid_budget(l, budget);
         mark_nodes(l);
         for (HashmapIterator it = {}; cluster_view_iterate_claims(l->o.view, &it, &claim);)
                 mark(l, "claim", claim->object.meta.name, 0);
@@ -209,7 +226,8 @@ static int make_rooms(Leading *l) {
                 .view = l->o.view,
                 .evictor = l->evictor,
                 .writes = l->writes,
-                .provider = l->o.provider,
+                .cloud = l->o.cloud,
+                .ledger = l->o.ledger,
                 .recorder = l->o.recorder,
                 .metrics = l->o.metrics,
                 .guard = l->o.guard,
@@ -222,6 +240,14 @@ static int make_rooms(Leading *l) {
                 .warnings = &l->o.pace->warnings,
                 .drained_events = &l->o.pace->drained_events,
         };
+        r = voluntary_deletes_new(&l->context, l->queue, &l->deletes);
+        if (r < 0)
+                return r;
+        l->context.deletes = l->deletes;
+        r = pauses_new(&l->context, l->queue, &l->pauses);
+        if (r < 0)
+                return r;
+        l->context.pauses = l->pauses;
         r = pool_statuses_new(&l->context, l->queue, &l->pool_statuses);
         if (r < 0)
                 return r;
@@ -234,12 +260,15 @@ static int make_rooms(Leading *l) {
         r = orphans_new(&l->context, l->queue, l->writes, l->release, &l->orphans);
         if (r < 0)
                 return r;
-        return reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
+        r = reboot_grants_new(&l->context, l->queue, l->writes, &l->reboots);
+        if (r < 0)
+                return r;
+        return repairs_new(&l->context, l->queue, l->pool_statuses, &l->repairs);
 }
 
-void leading_pace_init(LeadingPace *p) {
+void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config) {
         *p = (LeadingPace){
-                .terminations = { .burst = TERMINATIONS_BURST, .per_minute = TERMINATIONS_PER_MINUTE },
+                .terminations = { .burst = config->terminations_burst, .per_minute = config->terminations_per_minute },
                 .progress = { .burst = PROGRESS_BURST, .per_minute = PROGRESS_PER_MINUTE },
                 .eviction_events = { .burst = EVICTION_EVENTS_BURST, .per_minute = EVICTION_EVENTS_PER_MINUTE },
                 .warnings = { .burst = WARNINGS_BURST, .per_minute = WARNINGS_PER_MINUTE },
@@ -251,7 +280,7 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         _cleanup_(leading_freep) Leading *l = NULL;
         int r;
 
-        assert(o && o->env && o->config && o->client && o->view && o->provider && o->recorder && o->pace &&
+        assert(o && o->env && o->config && o->client && o->view && o->cloud && o->ledger && o->recorder && o->pace &&
                ret);
         l = new0(Leading, 1);
         if (!l)
@@ -262,6 +291,7 @@ int leading_new(const LeadingOptions *o, Leading **ret) {
         if (r < 0)
                 return r;
         orphans_view_changed(l->orphans, cluster_view_healthy(o->view));
+        budget_ledger_lead(o->ledger, o->guard);
         mark_all(l);
 
         *ret = TAKE_PTR(l);
@@ -273,7 +303,8 @@ static void unmeasure(Leading *l) {
         static const CoordinatorMetric gauges[] = {
                 METRIC_TERMINATION_TOKENS,  METRIC_QUEUE_DEPTH,       METRIC_ORPHANS,
                 METRIC_EVICTIONS_IN_FLIGHT, METRIC_EVICTIONS_WAITING, METRIC_EVICTION_WINDOW,
-                METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING
+                METRIC_REBOOT_SLOTS_HELD,   METRIC_REBOOTS_WAITING,
+                METRIC_REPAIRS_UNDER_WAY,   METRIC_REPAIRS_WAITING
         };
 
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++)
@@ -289,13 +320,18 @@ Leading *leading_free(Leading *l) {
                 return NULL;
         unmeasure(l);
         hashmap_free_with(l->removals, removal_free);
+        if (l->o.ledger)
+                budget_ledger_follow(l->o.ledger);
         timer_free(l->coalesce_timer);
         http_transport_set_immediate(l->env->transport, false);
+        repairs_free(l->repairs);
         pool_statuses_free(l->pool_statuses);
         reboot_grants_free(l->reboots);
         orphans_free(l->orphans);
         adoption_free(l->adoption);
         release_free(l->release);
+        pauses_free(l->pauses);
+        voluntary_deletes_free(l->deletes);
         object_writes_free(l->writes);
         evictor_free(l->evictor);
         work_queue_free(l->queue);
@@ -364,12 +400,24 @@ void leading_pool_dirty(Leading *l, const char *pool) {
         mark(l, "pool", pool, 0);
 }
 
+/* The removal of a Node that has left may wait for nothing but its claim, which need not name the Node: its status may
+ * never have been written. */
+static void mark_removals_of(Leading *l, const char *claim) {
+        Removal *x;
+
+        HASHMAP_FOREACH (x, l->removals)
+                if (streq_ptr(node_termination_claim(x->termination), claim))
+                        mark(l, "node", x->node, 0);
+}
+
 void leading_claim_dirty(Leading *l, const char *claim) {
         const KubeNodeClaim *c = cluster_view_claim(l->o.view, claim);
         usec_t at = usec_add(loop_now(l->env->loop), POOL_STATUS_USEC);
         const KubeNodePool *pool;
 
         mark(l, "claim", claim, 0);
+        if (!c)
+                mark_removals_of(l, claim);
         for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
                 if (!c || streq_ptr(c->node_pool, pool->object.meta.name))
                         mark(l, "pool", pool->object.meta.name, at);
@@ -401,7 +449,27 @@ void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new) {
                 evictor_pdb_edited(l->evictor, m->ns);
 }
 
+void leading_on_budget(Leading *l, const KubeNodeBudget *old, const KubeNodeBudget *new) {
+        if (new && new->object.invalid && !(old && streq_ptr(old->object.invalid, new->object.invalid)))
+                tell_of_invalid_budget(l, new);
+        reboot_grants_budgets_changed(l->reboots);
+        voluntary_deletes_budgets_changed(l->deletes);
+}
+
+void leading_on_pause(Leading *l) {
+        const KubeNodePool *pool;
+
+        pauses_see(l->pauses, NULL);
+        for (HashmapIterator it = {}; cluster_view_iterate_pools(l->o.view, &it, &pool);)
+                mark(l, "pool", pool->object.meta.name, 0);
+}
+
+void leading_on_node(Leading *l, const KubeNode *old, const KubeNode *new) {
+        repairs_on_node(l->repairs, old, new);
+}
+
 void leading_view_health(Leading *l, bool stands) {
+        repairs_view_changed(l->repairs, stands);
         orphans_view_changed(l->orphans, stands);
         if (stands)
                 evictor_kick(l->evictor);
@@ -517,12 +585,15 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         if (!n)
                 object_writes_forget(l->writes, &kube_node_kind, NULL, name);
         reboot_grants_see_node(l->reboots, name, n);
+        repairs_see_node(l->repairs, name, n);
         if (x) {
                 removal_step(l, x);
                 return;
         }
-        if (!n || n->object.meta.deletion_usec > 0)
+        if (!n || n->object.meta.deletion_usec > 0) {
                 adoption_forget_node(l->adoption, name);
+                voluntary_deletes_forget(l->deletes, name);
+        }
         if (!n)
                 return;
         if (n->object.meta.deletion_usec == 0) {
@@ -541,7 +612,7 @@ static void reconcile_node(Leading *l, const char *name, const char *key) {
         removal_step(l, x);
 }
 
-/* Which nodes are a pool's changes with its spec and its deletion, not with its status. */
+/* Which nodes are a pool's, and whether they may go, changes with its spec, its deletion and a pause, not with its status. */
 static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
         _cleanup_free_ char *now = NULL;
         const char *before = hashmap_get(l->pools, name);
@@ -552,8 +623,8 @@ static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
                 mark_nodes(l);
                 return;
         }
-        now = strf("%s %lld %d %d", pool->object.meta.uid, (long long) pool->object.meta.generation,
-                   pool->object.meta.deletion_usec > 0,
+        now = strf("%s %lld %d %d %d", pool->object.meta.uid, (long long) pool->object.meta.generation,
+                   pool->object.meta.deletion_usec > 0, pauses_is_paused(l->pauses, pool),
                    object_meta_has_finalizer(&pool->object.meta, FINALIZER_TERMINATION));
         if (now && streq_ptr(before, now))
                 return;
@@ -567,6 +638,10 @@ static void note_pool(Leading *l, const char *name, const KubeNodePool *pool) {
 static void reconcile_pool(Leading *l, const char *key, const char *name) {
         const KubeNodePool *pool = cluster_view_pool(l->o.view, name);
 
+        if (pool)
+                pauses_see(l->pauses, pool);
+        else
+                pauses_forget_pool(l->pauses, name);
         note_pool(l, name, pool);
         if (!pool) {
                 object_writes_forget(l->writes, &kube_node_pool_kind, NULL, name);
@@ -615,6 +690,8 @@ static void on_key(const char *key, void *userdata) {
                 reconcile_claim(l, name);
         else if (streq(key, REBOOT_GRANTS_KEY))
                 reboot_grants_reconcile(l->reboots);
+        else if (streq(key, REPAIRS_KEY))
+                repairs_reconcile(l->repairs);
         else
                 assert(false && "a key of no room");
 }
@@ -642,8 +719,9 @@ static void measure_reboots(Leading *l) {
 
 void leading_measure(Leading *l) {
         size_t states[_NODE_TERMINATION_STATE_MAX] = {}, blocked[_BLOCKED_BY_MAX] = {};
+        size_t repairs_waiting, repairs_under_way;
         const TokenBucket *rate = &l->o.pace->terminations;
-        double tokens = rate->started ? (double) rate->tokens_micro / 1e6 : TERMINATIONS_BURST;
+        double tokens = rate->started ? (double) rate->tokens_micro / 1e6 : (double) rate->burst;
         Removal *x;
 
         HASHMAP_FOREACH (x, l->removals) {
@@ -662,4 +740,7 @@ void leading_measure(Leading *l) {
         metrics_set(l->o.metrics, METRIC_ORPHANS, 0, (double) orphans_size(l->orphans));
         measure_evictor(l);
         measure_reboots(l);
+        repairs_count(l->repairs, &repairs_waiting, &repairs_under_way);
+        metrics_set(l->o.metrics, METRIC_REPAIRS_WAITING, 0, (double) repairs_waiting);
+        metrics_set(l->o.metrics, METRIC_REPAIRS_UNDER_WAY, 0, (double) repairs_under_way);
 }

@@ -3,7 +3,7 @@
 
 /*
  * What a leader has and a standby has not: the terminations under way, adoption, release, orphans, grants of
- * reboots, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all.
+ * reboots, repairs, the evictor, and the one work queue whose keys are node/NAME, pool/NAME, claim/NAME, reboots/all, repairs/all.
  * Made when the Lease is ours and the view is complete; freeing it drops every call, every wish for an
  * eviction and every termination at once, and leaves the marks to the next leader.
  *
@@ -29,14 +29,15 @@ typedef struct LeadingPace {
         TokenBucket progress, eviction_events, warnings, drained_events; /* of TerminationContext */
 } LeadingPace;
 
-void leading_pace_init(LeadingPace *p); /* all full */
+void leading_pace_init(LeadingPace *p, const CoordinatorConfig *config); /* all full */
 
 typedef struct LeadingOptions {
         Env *env;
         const CoordinatorConfig *config;
         KubeClient *client;
         ClusterView *view;
-        CloudProvider *provider;
+        const CloudRegistry *cloud;
+        BudgetLedger *ledger;
         EventRecorder *recorder;
         Metrics *metrics;
         HttpGuard guard;
@@ -54,6 +55,9 @@ void leading_pool_dirty(Leading *l, const char *pool);
 void leading_claim_dirty(Leading *l, const char *claim);
 void leading_on_pod(Leading *l, const char *node, const KubePod *old, const KubePod *new);
 void leading_on_pdb(Leading *l, const KubePdb *old, const KubePdb *new);
+void leading_on_pause(Leading *l); /* cluster_view_is_paused() may be another */
+void leading_on_budget(Leading *l, const KubeNodeBudget *old, const KubeNodeBudget *new);
+void leading_on_node(Leading *l, const KubeNode *old, const KubeNode *new);
 void leading_view_health(Leading *l, bool stands);
 
 /* Values of config have changed: everything is looked at again. */

@@ -9,10 +9,10 @@ import os
 import re
 import sys
 
-SHARED = ["base", "loop", "log", "config", "json", "http-client", "http-server", "metrics", "kube", "drain", "daemon"]
-# Inside coordinator: cluster < budget, cloud < termination, interruption, disruption < reboot < ctl, main.
-COORDINATOR = {"cluster": 0, "budget": 1, "cloud": 1, "termination": 2, "interruption": 2, "disruption": 2, "reboot": 3,
-               "ctl": 4, ".": 4}
+SHARED = ["base", "loop", "log", "config", "json", "http-client", "cloud-http", "http-server", "metrics", "kube", "notice", "drain", "daemon"]
+# Inside coordinator: cluster < budget, cloud < termination, interruption, disruption, webhook < reboot < repair < ctl, main.
+COORDINATOR = {"cluster": 0, "budget": 1, "cloud": 1, "termination": 2, "interruption": 2, "disruption": 2,
+               "webhook": 2, "reboot": 3, "repair": 4, "ctl": 5, ".": 5}
 # Inside shared/kube.
 KUBE = {"credentials": 0, "objects": 0, "client": 1, "watch": 2, "events": 2, "election": 2}
 # Who may include a library's header: "only inside json/", "only in kube/" ...
@@ -59,7 +59,7 @@ def offence(source, target):
     if s[0] == "coordinator":
         same = os.path.dirname(source) == os.path.dirname(target)
         if not same and t[1] >= s[1] and s[1] < 4:
-            return "inside coordinator: cluster < budget, cloud < termination, interruption, disruption < reboot < ctl, main"
+            return "inside coordinator: cluster < budget, cloud < termination, interruption, disruption, webhook < reboot < ctl, main"
     return None
 
 

@@ -22,21 +22,21 @@
 typedef struct AgentRequest {
         const char *method, *forced; /* forced NULL: the same */
         const char *state, *reason;  /* properties; NULL: done when it is taken */
-        const char *what, *undone;
+        const char *unable, *undone; /* sentences without their ends: it cannot do so; what it had begun came to nothing */
         const char *left; /* behind what is not done as the agent is away: how things stand, and what to do */
 } AgentRequest;
 
 static const AgentRequest requests[_AGENT_VERB_MAX] = {
-        [AGENT_VERB_DRAIN] = { "Drain", "ForceDrain", "DrainState", "DrainReason", "take its node out of service",
+        [AGENT_VERB_DRAIN] = { "Drain", "ForceDrain", "DrainState", "DrainReason", "The agent of this machine cannot take its node out of service",
                                "The node is not drained",
                                " The drain stands, and goes on when the agent runs again. "
                                "But if vesper-drain.service has asked for it, that takes it back now, and has to be started again." },
-        [AGENT_VERB_REBOOT] = { "RequestReboot", "ForceReboot", "RebootState", "RebootReason", "reboot this machine",
+        [AGENT_VERB_REBOOT] = { "RequestReboot", "ForceReboot", "RebootState", "RebootReason", "The agent of this machine cannot reboot it",
                                 "This machine does not reboot",
                                 " The request ends with a restart of the agent; else vesper-agent --cancel-reboot takes it back." },
-        [AGENT_VERB_CANCEL_DRAIN] = { "CancelDrain", .what = "end the drain of its node",
+        [AGENT_VERB_CANCEL_DRAIN] = { "CancelDrain", .unable = "The agent of this machine cannot end the drain of its node",
                                       .left = " The drain stands. When the agent runs again: vesper-agent --cancel-drain" },
-        [AGENT_VERB_CANCEL_REBOOT] = { "CancelReboot", .what = "take the request for a reboot back",
+        [AGENT_VERB_CANCEL_REBOOT] = { "CancelReboot", .unable = "The agent of this machine cannot take the request for a reboot back",
                                        .left = " When the agent runs again: vesper-agent --cancel-reboot" },
 };
 
@@ -115,8 +115,8 @@ static void on_machine(const BusReply *reply, void *userdata) {
                 timer_arm_in(c->timer, LOOK_USEC);
                 return;
         }
-        log_error(c->env->log, "The agent of this machine cannot %s: %s. See systemctl status vesper-agent.%s",
-                  c->request->what, strempty(c->trouble),
+        log_error(c->env->log, "%s: %s. See systemctl status vesper-agent.%s",
+                  c->request->unable, strempty(c->trouble),
                   c->taken || !c->request->state ? c->request->left : "");
         agent_client_finish(c, -ETIMEDOUT);
 }
@@ -143,7 +143,7 @@ static void on_failure(AgentClient *c, const BusReply *reply) {
                                                          : strerror(-reply->error);
 
         if (remedy) {
-                log_error(c->env->log, "The agent of this machine cannot %s: %s.%s", c->request->what, why, remedy);
+                log_error(c->env->log, "%s: %s.%s", c->request->unable, why, remedy);
                 agent_client_finish(c, reply->error);
                 return;
         }

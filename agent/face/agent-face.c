@@ -171,8 +171,8 @@ int agent_face_new(Env *env, const Reflex *reflex, const Reboot *reboot, ByHand 
                         return r;
                 if (r < 0)
                         log_warning_errno(env->log, r,
-                                          "Failed to be on D-Bus as " AGENT_BUS_NAME
-                                          ", continuing without it: %m");
+                                          "Failed to acquire the name %s on D-Bus, continuing without it: %m",
+                                          AGENT_BUS_NAME);
         }
         *ret = TAKE_PTR(f);
         return 0;

@@ -7,7 +7,7 @@
 #include "evictor.h"
 #include "http-message.h"
 #include "metrics.h"
-#include "notice.h"
+#include "notice-source.h"
 
 typedef enum AgentMetric {
         AGENT_METRIC_NOTICES,   /* by kind: first sightings */

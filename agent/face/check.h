@@ -14,7 +14,7 @@
 #include "agent-config.h"
 #include "check-kubelet.h"
 #include "kube-client.h"
-#include "notice.h"
+#include "notice-source.h"
 #include "power.h"
 
 typedef enum CheckLevel { CHECK_OK, CHECK_WARN, CHECK_FAIL, _CHECK_LEVEL_MAX } CheckLevel;

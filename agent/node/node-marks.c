@@ -4,81 +4,32 @@
 #include "marks.h"
 #include "string-util.h"
 
-#define ANNOTATION_BYTES_MAX 16384u
-#define PHASE_BYTES_MAX 64u
-#define BOOT_ID_BYTES_MAX 64u
-#define PHASE_RELEASED "Released"
+#define MARK_BYTES_MAX 16384u
 
 /* -- reading ------------------------------------------------------------------------------------ */
-
-void interruption_done(Interruption *i) {
-        notice_free(i->notice);
-        free(i->phase);
-        free(i->boot_id);
-        *i = (Interruption){ 0 };
-}
-
-int interruption_parse(const char *text, Interruption *ret) {
-        static const JsonField fields[] = {
-                { "phase", json_parse_strdup, offsetof(Interruption, phase), true },
-                { "podsLeft", json_parse_int64, offsetof(Interruption, pods_left), false },
-                { "bootID", json_parse_strdup, offsetof(Interruption, boot_id), true },
-        };
-        _cleanup_(interruption_done) Interruption i = { .pods_left = -1 };
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        int r;
-
-        assert(text && ret);
-        r = json_parse(text, strlen(text), ANNOTATION_BYTES_MAX, &doc, NULL);
-        if (r < 0)
-                return r == -ENOMEM ? r : -EINVAL;
-        r = json_dispatch(json_root(doc), fields, ELEMENTSOF(fields), &i, NULL);
-        if (r >= 0)
-                r = notice_from_json(json_root(doc), &i.notice);
-        if (r < 0)
-                return r == -ENOMEM ? r : -EINVAL;
-        if (strlen(i.phase) > PHASE_BYTES_MAX || strlen(i.boot_id) > BOOT_ID_BYTES_MAX)
-                return -EINVAL;
-
-        *ret = i;
-        i = (Interruption){ 0 };
-        return 0;
-}
-
-char *interruption_format(const Notice *n, const char *phase, size_t pods_left, const char *boot_id) {
-        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
-
-        if (json_writer_new(&w) < 0)
-                return NULL;
-        json_open_object(w, NULL);
-        notice_to_json(n, w);
-        json_add_string(w, "phase", phase);
-        json_add_int64(w, "podsLeft", (int64_t) pods_left);
-        json_add_string(w, "bootID", boot_id);
-        json_close_object(w);
-        return json_writer_steal(w, NULL);
-}
 
 static const char *annotation(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
 
-/* 1; 0: there is none that can be read; -ENOMEM. */
-static int read_interruption(const KubeNode *n, Interruption *ret) {
+int node_interruption(const KubeNode *n, Interruption *ret) {
         const char *text = annotation(n, ANNOTATION_INTERRUPTION);
-        int r = text ? interruption_parse(text, ret) : -EINVAL;
+        int r;
 
-        return r >= 0 ? 1 : r == -ENOMEM ? r : 0;
-}
-
-static bool is_overruled_phase(const Interruption *i) {
-        return streq(i->phase, PHASE_RELEASED);
+        *ret = (Interruption){ 0 };
+        if (!text)
+                return 0;
+        r = interruption_parse(text, ret);
+        if (r >= 0 && interruption_is_complete(ret))
+                return 1;
+        interruption_done(ret);
+        return r == -ENOMEM ? r : 0;
 }
 
 bool node_is_overruled(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) > 0 && is_overruled_phase(&i) && boot_id_equal(i.boot_id, boot_id) &&
+        return node_interruption(n, &i) > 0 && interruption_is_overruled(&i) && boot_id_equal(i.boot_id, boot_id) &&
                (!notice_id || streq(i.notice->id, notice_id));
 }
 
@@ -87,7 +38,7 @@ bool node_has_marks(const KubeNode *n) {
 
         if (annotation(n, ANNOTATION_CORDONED_BY_AGENT))
                 return true;
-        return annotation(n, ANNOTATION_INTERRUPTION) && !(read_interruption(n, &i) > 0 && is_overruled_phase(&i));
+        return annotation(n, ANNOTATION_INTERRUPTION) && !(node_interruption(n, &i) > 0 && interruption_is_overruled(&i));
 }
 
 bool node_has_marks_to_undo(const KubeNode *n) {
@@ -96,36 +47,31 @@ bool node_has_marks_to_undo(const KubeNode *n) {
 }
 
 int node_marks_boot_id(const KubeNode *n, char **ret) {
-        const char *texts[] = { annotation(n, ANNOTATION_INTERRUPTION),
-                                annotation(n, ANNOTATION_CORDONED_BY_AGENT) };
+        const char *interruption = annotation(n, ANNOTATION_INTERRUPTION),
+                   *cordon = annotation(n, ANNOTATION_CORDONED_BY_AGENT), *boot_id;
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 
         *ret = NULL;
-        for (size_t i = 0; i < ELEMENTSOF(texts) && !*ret; i++) {
-                _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-                const char *boot_id;
-                int r;
-
-                if (!texts[i])
-                        continue;
-                r = json_parse(texts[i], strlen(texts[i]), ANNOTATION_BYTES_MAX, &doc, NULL);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        continue;
-                boot_id = json_string_or_null(json_get(json_root(doc), "bootID"));
-                if (isempty(boot_id))
-                        continue;
-                *ret = strdup(boot_id);
-                if (!*ret)
-                        return -ENOMEM;
+        if (interruption && interruption_parse(interruption, &i) == -ENOMEM)
+                return -ENOMEM;
+        if (!isempty(i.boot_id)) {
+                *ret = TAKE_PTR(i.boot_id);
+                return 0;
         }
-        return 0;
+        if (cordon && json_parse(cordon, strlen(cordon), MARK_BYTES_MAX, &doc, NULL) == -ENOMEM)
+                return -ENOMEM;
+        boot_id = doc ? json_string_or_null(json_get(json_root(doc), "bootID")) : NULL;
+        if (isempty(boot_id))
+                return 0;
+        *ret = strdup(boot_id);
+        return *ret ? 0 : -ENOMEM;
 }
 
 bool node_is_marked_with(const KubeNode *n, const char *notice_id, const char *boot_id) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        return read_interruption(n, &i) > 0 && !is_overruled_phase(&i) && streq_ptr(i.notice->id, notice_id) &&
+        return node_interruption(n, &i) > 0 && !interruption_is_overruled(&i) && streq_ptr(i.notice->id, notice_id) &&
                boot_id_equal(i.boot_id, boot_id);
 }
 
@@ -292,16 +238,16 @@ char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const cha
 static int overruled_text(const KubeNode *n, char **ret) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
-        int r = read_interruption(n, &i);
+        int r = node_interruption(n, &i);
 
         *ret = NULL;
         if (r < 0)
                 return r;
         if (r == 0 || i.notice->kind == NOTICE_SHUTDOWN)
                 return 1;
-        if (is_overruled_phase(&i))
+        if (interruption_is_overruled(&i))
                 return 0;
-        *ret = interruption_format(i.notice, PHASE_RELEASED, 0, i.boot_id);
+        *ret = interruption_format(i.notice, INTERRUPTION_RELEASED, 0, i.boot_id);
         return *ret ? 1 : -ENOMEM;
 }
 

@@ -9,26 +9,14 @@
  * refused with 409, and decided again.
  */
 
+#include "interruption.h"
 #include "kube-kinds.h"
-#include "notice.h"
 
 /* reason of our conditions: who drains. */
 #define CONDITION_REASON_AGENT "VesperAgent"
 
-/* The annotation vesper.sh/interruption. */
-typedef struct Interruption {
-        Notice *notice;
-        char *phase;       /* "Cordoned", "Draining", "Drained", "Released" */
-        int64_t pods_left; /* -1: not said */
-        char *boot_id;
-} Interruption;
-
-/* -EINVAL: not ours, or garbled; -ENOMEM. */
-int interruption_parse(const char *text, Interruption *ret);
-char *interruption_format(const Notice *n, const char *phase, size_t pods_left,
-                          const char *boot_id); /* NULL on ENOMEM */
-void interruption_done(Interruption *i);
-
+/* The interruption on this Node, of whatever boot. 1; 0: there is none that an agent of ours wrote whole; -ENOMEM. */
+int node_interruption(const KubeNode *n, Interruption *ret);
 /* Our cordon or our interruption stands on this Node; one that a person overruled is none. */
 bool node_has_marks(const KubeNode *n);
 /* Among them one that node_patch_undo() takes off. */

@@ -59,6 +59,7 @@ struct NodeReport {
         ReportWrite write;
         char *sent_version; /* the resourceVersion that it carries */
         bool uncordons;     /* the undo under way */
+        uint64_t told_version; /* resourceVersion of what the informer brought last; 0: none */
         bool stale;         /* a conflict: the view is older than the Node */
         bool wants_read;
         usec_t asked_usec;  /* when the latest request left that was answered with the Node; 0: none was */
@@ -125,12 +126,15 @@ const KubeNode *node_report_view(const NodeReport *r) {
 /* -- the view ----------------------------------------------------------------------------------- */
 
 /* Answers and the watch overtake each other; versions of one kind can be compared as numbers. */
-static bool is_older(const KubeNode *a, const KubeNode *b) {
+static bool version_is_older(const char *a, const char *b) {
         uint64_t x, y;
 
+        return parse_uint64(strempty(a), &x) >= 0 && parse_uint64(strempty(b), &y) >= 0 && x < y;
+}
+
+static bool is_older(const KubeNode *a, const KubeNode *b) {
         return streq_ptr(a->object.meta.uid, b->object.meta.uid) &&
-               parse_uint64(strempty(a->object.meta.resource_version), &x) >= 0 &&
-               parse_uint64(strempty(b->object.meta.resource_version), &y) >= 0 && x < y;
+               version_is_older(a->object.meta.resource_version, b->object.meta.resource_version);
 }
 
 /* Nothing of what we said stands on a Node that is made anew. */
@@ -177,13 +181,34 @@ void node_report_read(NodeReport *r) {
         pump(r);
 }
 
+/* An informer that goes back has listed anew: etcd was restored, with the Node as it was. */
+static bool informer_went_back(NodeReport *r, const KubeNode *n) {
+        uint64_t before = r->told_version;
+
+        if (parse_uint64(strempty(n->object.meta.resource_version), &r->told_version) < 0)
+                r->told_version = 0;
+        return r->told_version < before;
+}
+
 void node_report_see(NodeReport *r, const KubeNode *node) {
         if (!node) {
                 forget_view(r);
                 forget_said(r);
+                r->told_version = 0;
                 return;
         }
-        take_view(r, (KubeNode *) node);
+        if (informer_went_back(r, node))
+                set_view(r, (KubeNode *) node);
+        else
+                take_view(r, (KubeNode *) node);
+        if (r->goal != GOAL_NONE)
+                timer_arm_earlier(r->timer, r->retry_usec);
+}
+
+void node_report_listed(NodeReport *r, const KubeNode *node, const char *version) {
+        if (!r->view || r->view == node || version_is_older(version, r->view->object.meta.resource_version))
+                return;
+        set_view(r, (KubeNode *) node);
         if (r->goal != GOAL_NONE)
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
@@ -525,12 +550,10 @@ int node_report_mark(NodeReport *r, const NodeWish *w) {
 
 /* What stands there already need not be written again. */
 static void take_standing_text(NodeReport *r) {
-        const char *text =
-                r->view ? object_meta_annotation(&r->view->object.meta, ANNOTATION_INTERRUPTION) : NULL;
         _cleanup_(interruption_done) Interruption i = { 0 };
 
         r->text_usec = loop_now(r->env->loop);
-        if (!text || interruption_parse(text, &i) < 0 || !streq(i.phase, r->wanted.phase) || i.pods_left < 0)
+        if (!r->view || node_interruption(r->view, &i) <= 0 || !streq(i.phase, r->wanted.phase) || i.pods_left < 0)
                 return;
         r->acked = (ReportText){ .phase = r->wanted.phase,
                                  .pods_left = (size_t) i.pods_left,

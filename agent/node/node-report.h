@@ -54,6 +54,9 @@ DEFINE_FREEP(NodeReport, node_report_free);
 
 /* What the informer brings; NULL: the Node is gone. */
 void node_report_see(NodeReport *r, const KubeNode *node);
+/* A list of that resourceVersion shows the Node so. Where no answer is newer than the list this is how it stands, though an
+ * answer had a newer Node: etcd was restored. */
+void node_report_listed(NodeReport *r, const KubeNode *node, const char *version);
 /* The newest Node known, from the informer or an answer; borrowed, NULL if there is none. */
 const KubeNode *node_report_view(const NodeReport *r);
 

@@ -13,7 +13,7 @@
  * The deadline is the cloud's `time`, held against our clock (notice_ec2_deadline()).
  */
 
-#include "notice.h"
+#include "notice-source.h"
 
 typedef struct NoticeEc2Options {
         const char *endpoint;

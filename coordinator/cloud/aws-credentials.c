@@ -6,6 +6,7 @@
 #include "backoff.h"
 #include "file-util.h"
 #include "http-transport.h"
+#include "imds-client.h"
 #include "list.h"
 #include "string-util.h"
 
@@ -31,7 +32,7 @@ enum {
 struct AwsCredentials {
         Env *env;
         const AwsSettings *settings;
-        AwsImds *imds;
+        ImdsClient *imds;
         char *region;
         List calls;
         Timer *timer;
@@ -46,7 +47,6 @@ struct AwsCredentials {
 
         bool renewing;
         HttpCall *http;
-        AwsImdsCall *imds_call;
         char *role; /* of instance metadata */
         Backoff backoff;
         usec_t hold_usec; /* after a failure: no renewal before */
@@ -66,7 +66,6 @@ struct AwsCredentialsCall {
 
 static void renewal_over(AwsCredentials *c) {
         c->renewing = false;
-        c->imds_call = aws_imds_call_free(c->imds_call);
         c->http = http_call_free(c->http);
         c->role = mfree(c->role);
         timer_arm_in(c->timer, 0);
@@ -400,18 +399,35 @@ static int start_container(AwsCredentials *c) {
 
 /* -- instance metadata ---------------------------------------------------------------------- */
 
-static void on_role_keys(int error, const char *text, void *userdata) {
+/* -ENOENT: it says that there is no such thing. What else is no answer: *ret_message says why; free it. */
+static int imds_error(const ImdsAnswer *answer, char **ret_message) {
+        *ret_message = NULL;
+        switch (answer->outcome) {
+        case IMDS_ANSWERED:
+                return 0;
+        case IMDS_ABSENT:
+                *ret_message = strdup("instance metadata: HTTP 404");
+                return -ENOENT;
+        case IMDS_FAILED:
+                *ret_message = strf("instance metadata: %s", answer->why);
+                return answer->error;
+        }
+        return -EREMOTEIO;
+}
+
+static void on_role_keys(const ImdsAnswer *answer, void *userdata) {
         AwsCredentials *c = userdata;
         _cleanup_free_ char *reason = NULL;
         AwsKeys keys = { 0 };
-        char *principal;
+        char *principal, *message;
         int r;
 
-        if (error < 0) {
-                renewal_failed(c, error, strdup(text));
+        r = imds_error(answer, &message);
+        if (r < 0) {
+                renewal_failed(c, r, message);
                 return;
         }
-        r = aws_keys_parse_json(text, strlen(text), &keys, &reason);
+        r = aws_keys_parse_json(answer->body, answer->size, &keys, &reason);
         if (r < 0) {
                 renewal_failed(c, r,
                                strf("Instance metadata gave no keys for role '%s': %s", c->role,
@@ -429,37 +445,37 @@ static bool role_is_valid(const char *role) {
                strspn(role, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+=,.@-") == n;
 }
 
-static void on_role(int error, const char *text, void *userdata) {
+static void on_role(const ImdsAnswer *answer, void *userdata) {
         AwsCredentials *c = userdata;
-        _cleanup_free_ char *path = NULL;
-        AwsImdsCall *old;
+        _cleanup_free_ char *path = NULL, *text = NULL, *why = NULL;
         int r;
 
-        if (error == -ENOENT || (error == 0 && !*text)) {
-                renewal_failed(c, -ENOENT,
-                               strdup("No AWS credentials: nothing is configured, and this instance has no IAM role"));
-                return;
-        }
-        if (error < 0) {
-                renewal_failed(c, error,
+        r = imds_error(answer, &why);
+        if (r < 0 && r != -ENOENT) {
+                renewal_failed(c, r,
                                strf("No AWS credentials are configured, and asking for the instance's role failed: %s",
-                                    text));
+                                    strempty(why)));
                 return;
         }
-        if (!role_is_valid(text)) {
+        text = strdup(strempty(answer->body));
+        if (!text || !*strstrip(text)) {
+                renewal_failed(c, text ? -ENOENT : -ENOMEM,
+                               strdup(text ? "No AWS credentials: nothing is configured, and this instance has no IAM role"
+                                           : "Out of memory"));
+                return;
+        }
+        if (!role_is_valid(strstrip(text))) {
                 renewal_failed(c, -EBADMSG, strdup("Instance metadata gave a role name that is none"));
                 return;
         }
 
-        c->role = strdup(text);
-        path = strf(ROLE_PATH "%s", text);
-        if (!c->role || !path) {
+        c->role = strdup(strstrip(text));
+        path = c->role ? strf(ROLE_PATH "%s", c->role) : NULL;
+        if (!path) {
                 renewal_failed(c, -ENOMEM, strdup("Out of memory"));
                 return;
         }
-        old = TAKE_PTR(c->imds_call);
-        r = aws_imds_get(c->imds, path, on_role_keys, c, &c->imds_call);
-        aws_imds_call_free(old);
+        r = imds_client_get(c->imds, path, on_role_keys, c);
         if (r < 0)
                 renewal_failed(c, r, strf("Cannot ask instance metadata: %s", strerror(-r)));
 }
@@ -469,7 +485,7 @@ static int start_imds(AwsCredentials *c) {
 
         if (aws_imds_is_disabled(c->settings))
                 return SOURCE_ABSENT;
-        r = aws_imds_get(c->imds, ROLE_PATH, on_role, c, &c->imds_call);
+        r = imds_client_get(c->imds, ROLE_PATH, on_role, c);
         if (r < 0)
                 return renewal_failed(c, r, strf("Cannot ask instance metadata: %s", strerror(-r)));
         return SOURCE_STARTED;
@@ -533,20 +549,21 @@ static void on_timer(Timer *t, void *userdata) {
                 answer(c, have_keys(c) && c->from_imds);
 }
 
-int aws_credentials_new(Env *env, const AwsSettings *settings, AwsImds *imds, AwsCredentials **ret) {
+int aws_credentials_new(Env *env, const AwsSettings *settings, AwsCredentials **ret) {
         _cleanup_(aws_credentials_freep) AwsCredentials *c = NULL;
         int r;
 
-        assert(env && settings && imds && ret);
+        assert(env && settings && ret);
         c = new0(AwsCredentials, 1);
         if (!c)
                 return -ENOMEM;
         c->env = env;
         c->settings = settings;
-        c->imds = imds;
         c->backoff =
                 (Backoff){ .base_usec = USEC_PER_SEC, .cap_usec = USEC_PER_MINUTE, .jitter_permille = 200 };
-        r = timer_new(env->loop, "aws-credentials", on_timer, c, &c->timer);
+        r = imds_client_new(env, settings->imds_endpoint, &c->imds);
+        if (r >= 0)
+                r = timer_new(env->loop, "aws-credentials", on_timer, c, &c->timer);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -557,7 +574,7 @@ AwsCredentials *aws_credentials_free(AwsCredentials *c) {
         if (!c)
                 return NULL;
         assert(c->calls.size == 0);
-        aws_imds_call_free(c->imds_call);
+        imds_client_free(c->imds);
         http_call_free(c->http);
         timer_free(c->timer);
         aws_keys_done(&c->keys);

@@ -14,7 +14,6 @@
  * reach a log or a message.
  */
 
-#include "aws-imds.h"
 #include "aws-keys.h"
 #include "aws-settings.h"
 #include "env.h"
@@ -34,7 +33,7 @@ typedef void (*aws_credentials_done_t)(int error, const AwsIdentity *identity, c
                                        void *userdata);
 
 /* All are borrowed and must outlive the object. */
-int aws_credentials_new(Env *env, const AwsSettings *settings, AwsImds *imds, AwsCredentials **ret);
+int aws_credentials_new(Env *env, const AwsSettings *settings, AwsCredentials **ret);
 /* Not inside a callback; all calls must be freed before. */
 AwsCredentials *aws_credentials_free(AwsCredentials *c);
 DEFINE_FREEP(AwsCredentials, aws_credentials_free);

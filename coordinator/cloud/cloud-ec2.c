@@ -6,22 +6,24 @@
 #include "ec2-answer.h"
 #include "ec2-identity.h"
 #include "ec2-scope.h"
+#include "imds-client.h"
 #include "string-util.h"
 #include "strv.h"
 
 #define EC2_VERSION "2016-11-15"
 #define PAGES_MAX 20u
+#define WITNESSES_TRIED 10u
 #define REGION_PATH "meta-data/placement/region"
 
 typedef struct Ec2Provider {
         CloudEngine engine;
         AwsSettings *settings;
-        AwsImds *imds;
+        ImdsClient *imds;
         AwsCredentials *credentials;
         AwsQuery *query; /* NULL until the region is known */
         char *region;
         char *endpoint; /* NULL: the region's own */
-        AwsImdsCall *region_call;
+        bool asks_region;
         AwsCredentialsCall *keys_call; /* of those whose turn it will be */
         Ec2Scope scope;
 } Ec2Provider;
@@ -29,6 +31,8 @@ typedef struct Ec2Provider {
 typedef struct Ec2Batch {
         CloudBatch batch;
         char **ids; /* of a describe */
+        Ec2ProviderId witness;
+        bool has_witness; /* its id is the last of ids */
         Ec2Instances found;
         unsigned pages;
         AwsQueryCall *query;
@@ -162,6 +166,14 @@ static void describe_answer(Ec2Provider *p, CloudRequest *c, const Ec2Instances 
         cloud_request_finish(c, result);
 }
 
+static void note_shown(Ec2Batch *b, const Ec2ProviderId *id) {
+        Ec2Provider *p = provider_of(b->batch.engine);
+        const Ec2Instance *i = ec2_instances_find(&b->found, id->instance_id);
+
+        if (i)
+                ec2_scope_note_described(&p->scope, p->region, id, i);
+}
+
 /* Everything that is there counts as proof before anything is told to be missing. */
 static void batch_answer(Ec2Batch *b) {
         Ec2Provider *p = provider_of(b->batch.engine);
@@ -169,11 +181,11 @@ static void batch_answer(Ec2Batch *b) {
 
         LIST_FOREACH (c, &b->batch.requests, CloudRequest, node) {
                 const Ec2ProviderId id = id_of(c);
-                const Ec2Instance *i = ec2_instances_find(&b->found, id.instance_id);
 
-                if (i)
-                        ec2_scope_note_described(&p->scope, p->region, &id, i);
+                note_shown(b, &id);
         }
+        if (b->has_witness)
+                note_shown(b, &b->witness);
         while ((r = cloud_batch_first(&b->batch)))
                 describe_answer(p, r, &b->found);
 }
@@ -289,8 +301,28 @@ static int terminate_send(Ec2Batch *b) {
 
 /* -- what the engine asks for ----------------------------------------------------------------- */
 
+/* An instance of another Node is asked about in the same request, so that one which is not shown can be told to be not
+ * found. One that is asked about anyway proves as much, and one of another region nothing. */
+static int add_witness(Ec2Batch *b) {
+        Ec2Provider *p = provider_of(b->batch.engine);
+
+        for (unsigned i = 0; i < WITNESSES_TRIED && !b->has_witness; i++) {
+                const char *id = cloud_provider_next_witness(&p->engine.provider);
+
+                if (!id)
+                        return 0;
+                b->has_witness = ec2_provider_id_parse(id, &b->witness) >= 0 &&
+                                 !strv_contains(b->ids, b->witness.instance_id) &&
+                                 (!*b->witness.zone || aws_zone_is_in_region(b->witness.zone, p->region));
+        }
+        return b->has_witness ? strv_extend(&b->ids, b->witness.instance_id) : 0;
+}
+
 static int ec2_send(CloudBatch *batch) {
         Ec2Batch *b = ec2_batch(batch);
+        Ec2Provider *p = provider_of(batch->engine);
+        bool lacks_proof = false;
+        int k;
 
         if (batch->terminate)
                 return terminate_send(b);
@@ -299,8 +331,11 @@ static int ec2_send(CloudBatch *batch) {
 
                 if (!strv_contains(b->ids, id.instance_id) && strv_extend(&b->ids, id.instance_id) < 0)
                         return -ENOMEM;
+                /* Of one without a zone no other instance proves anything. */
+                lacks_proof = lacks_proof || (*id.zone && !ec2_scope_is_proved(&p->scope, &id));
         }
-        return describe_send(b);
+        k = lacks_proof ? add_witness(b) : 0;
+        return k < 0 ? k : describe_send(b);
 }
 
 static void ec2_batch_done(CloudBatch *batch) {
@@ -368,14 +403,16 @@ static void region_failed(Ec2Provider *p, const char *why) {
         cloud_engine_refuse_waiting(&p->engine, true, CLOUD_RETRY, cloud_message_or_no_memory(message));
 }
 
-static void on_region(int error, const char *text, void *userdata) {
+static void on_region(const ImdsAnswer *answer, void *userdata) {
+        _cleanup_free_ char *region = NULL;
         Ec2Provider *p = userdata;
 
-        if (error < 0)
-                region_failed(p, text);
-        else if (set_region(p, text) < 0)
+        p->asks_region = false;
+        region = strdup(strempty(answer->body));
+        if (answer->outcome == IMDS_FAILED)
+                region_failed(p, answer->why);
+        else if (!region || set_region(p, strstrip(region)) < 0)
                 region_failed(p, "instance metadata gave none");
-        p->region_call = aws_imds_call_free(p->region_call);
         cloud_engine_pump(&p->engine);
 }
 
@@ -383,11 +420,12 @@ static bool ec2_is_ready(CloudEngine *e) {
         Ec2Provider *p = provider_of(e);
         int r;
 
-        if (p->query || p->region_call)
+        if (p->query || p->asks_region)
                 return p->query;
-        r = aws_imds_get(p->imds, REGION_PATH, on_region, p, &p->region_call);
+        r = imds_client_get(p->imds, REGION_PATH, on_region, p);
         if (r < 0)
                 region_failed(p, strerror(-r));
+        p->asks_region = r >= 0;
         return false;
 }
 
@@ -413,11 +451,10 @@ static void ec2_free(CloudProvider *provider) {
         Ec2Provider *p = CONTAINER_OF(provider, Ec2Provider, engine.provider);
 
         cloud_engine_done(&p->engine);
-        aws_imds_call_free(p->region_call);
         aws_credentials_call_free(p->keys_call);
         aws_query_free(p->query);
         aws_credentials_free(p->credentials);
-        aws_imds_free(p->imds);
+        imds_client_free(p->imds);
         aws_settings_free(p->settings);
         ec2_scope_done(&p->scope);
         free(p->region);
@@ -470,9 +507,9 @@ static int provider_fill(Ec2Provider *p, const CloudConfig *config, const char *
         if (r >= 0)
                 r = ec2_scope_init(&p->scope);
         if (r >= 0)
-                r = aws_imds_new(p->engine.env, p->settings->imds_endpoint, &p->imds);
+                r = imds_client_new(p->engine.env, p->settings->imds_endpoint, &p->imds);
         if (r >= 0)
-                r = aws_credentials_new(p->engine.env, p->settings, p->imds, &p->credentials);
+                r = aws_credentials_new(p->engine.env, p->settings, &p->credentials);
         if (r >= 0 && region)
                 r = set_region(p, region);
         return r;

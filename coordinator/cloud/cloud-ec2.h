@@ -4,7 +4,7 @@
 /*
  * Provider "ec2": describe by DescribeInstances, terminate by TerminateInstances.
  *
- * Describe. Questions of one loop iteration go out as one request (filter instance-id, at most 100 ids),
+ * Describe. Questions of one loop iteration go out as one request (filter instance-id, at most 100 ids and a witness),
  * within EC2's published rate for such requests (burst 100, then 20 a second; what waits is coalesced
  * further).
  *
@@ -17,8 +17,9 @@
  * With each instance shown comes whether it is the Node's: ec2-identity.h.
  *
  * The scope is proved when the zone in the providerID lies in our region, and the same credentials have
- * shown us, from this endpoint, an instance that we were asked about (any: so asking about a healthy sibling
- * proves it). A providerID without a zone proves nothing by itself: then this very instance must have been
+ * shown us, from this endpoint, an instance of this cluster (any of its Nodes). As long as they have shown none,
+ * each request asks about the instance of one more Node (a witness, cloud_provider_set_witness()), each time
+ * that of the next. A providerID without a zone proves nothing by itself: then this very instance must have been
  * seen before. Proofs are forgotten when the credentials become somebody else's. An answer that contradicts
  * the providerID's zone is unknown.
  *

@@ -69,6 +69,25 @@ CloudProvider *cloud_provider_free(CloudProvider *p) {
         return NULL;
 }
 
+void cloud_provider_set_witness(CloudProvider *p, cloud_witness_t witness, void *userdata) {
+        p->witness = witness;
+        p->witness_userdata = userdata;
+}
+
+const char *cloud_provider_next_witness(CloudProvider *p) {
+        const char *id;
+
+        if (!p->witness)
+                return NULL;
+        id = p->witness(p, p->n_witnesses, p->witness_userdata);
+        if (!id) { /* all were named: from the beginning */
+                p->n_witnesses = 0;
+                id = p->witness(p, 0, p->witness_userdata);
+        }
+        p->n_witnesses += id != NULL;
+        return id;
+}
+
 CloudMachine *cloud_machine_copy(const CloudMachine *m) {
         _cleanup_(cloud_machine_freep) CloudMachine *to = new0(CloudMachine, 1);
         CloudAddress *addresses;

@@ -131,15 +131,22 @@ typedef struct CloudProviderOps {
         const char *name; /* "ec2" */
         /* Is this providerID in this provider's form? Pure. */
         bool (*owns)(const CloudProvider *p, const char *provider_id);
-        /* describe proves whose machine it is, by name, and shows siblings to prove the scope. */
+        /* describe proves whose machine it is, by name. */
         bool proves_identity;
         /* A machine may be named by its Node's name alone (MACHINE_ID_BY_NAME of marks.h). */
         bool takes_names;
         void (*free)(CloudProvider *p);
 } CloudProviderOps;
 
+/* The providerID of another machine that this provider should be able to see: that of a Node in service, each n another
+ * one; NULL: there are no more than n. Borrowed for the moment. */
+typedef const char *(*cloud_witness_t)(const CloudProvider *p, size_t n, void *userdata);
+
 struct CloudProvider {
         const CloudProviderOps *ops;
+        cloud_witness_t witness; /* NULL: nobody names one */
+        void *witness_userdata;
+        size_t n_witnesses; /* so many were asked for: the cloud may not show the first of them */
         uint64_t answers[_CLOUD_OPERATION_MAX][_CLOUD_OUTCOME_MAX]; /* since it was made */
 };
 struct CloudCall {
@@ -167,6 +174,11 @@ size_t cloud_provider_index(const CloudProvider *p);
 int cloud_provider_new(Env *env, const CloudConfig *config, CloudProvider **ret, const char **reterr_message);
 CloudProvider *cloud_provider_free(CloudProvider *p);
 DEFINE_FREEP(CloudProvider, cloud_provider_free);
+
+/* From whom the provider learns of machines that prove its scope; NULL: from nobody any more. */
+void cloud_provider_set_witness(CloudProvider *p, cloud_witness_t witness, void *userdata);
+/* For providers: the next one, after the last the first; NULL: there is none. */
+const char *cloud_provider_next_witness(CloudProvider *p);
 
 /* Slots: dropping one cancels, no callback comes after; `done` comes once, from the loop. The slot may be freed in `done`. */
 int cloud_describe(CloudProvider *p, const CloudMachine *machine, cloud_done_t done, void *userdata, CloudCall **ret);

@@ -9,7 +9,7 @@
 #include "string-util.h"
 
 /*
- * Six informers and six indexes over them. An index entry borrows the informer's object by reference, and
+ * Eight informers and six indexes over them. An index entry borrows the informer's object by reference, and
  * is changed only in the informer's event, so the two can never disagree.
  *
  *   pods by node            node name -> (pod key -> KubePod)
@@ -34,6 +34,8 @@ typedef enum ViewKind {
         VIEW_VOLUMES,
         VIEW_POOLS,
         VIEW_CLAIMS,
+        VIEW_BUDGETS,
+        VIEW_NAMESPACE, /* one: of the pause */
         _VIEW_KIND_MAX,
 } ViewKind;
 
@@ -44,6 +46,7 @@ typedef struct Index {
 
 struct ClusterView {
         Env *env;
+        char *pause_ns;
         ClusterViewHandler handler;
         Informer *informers[_VIEW_KIND_MAX];
         bool connected[_VIEW_KIND_MAX];
@@ -57,6 +60,7 @@ static const KubeKind *const view_kinds[_VIEW_KIND_MAX] = {
         [VIEW_NODES] = &kube_node_kind,      [VIEW_PODS] = &kube_pod_kind,
         [VIEW_PDBS] = &kube_pdb_kind,        [VIEW_VOLUMES] = &kube_volume_attachment_kind,
         [VIEW_POOLS] = &kube_node_pool_kind, [VIEW_CLAIMS] = &kube_node_claim_kind,
+        [VIEW_BUDGETS] = &kube_node_budget_kind, [VIEW_NAMESPACE] = &kube_namespace_kind,
 };
 
 /* -- indexes -------------------------------------------------------------------------------------------- */
@@ -218,6 +222,8 @@ static void on_node(ClusterView *v, KubeNode *old, KubeNode *new) {
 
         index_move(v, &v->nodes_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
+        if (v->handler.on_node)
+                v->handler.on_node(old, new, v->handler.userdata);
         node_dirty(v, n->object.meta.name);
         claims_dirty(v, index_inner(&v->claims_by_id, n->provider_id));
         claims_dirty(v, claims_by_name(v, n));
@@ -278,9 +284,11 @@ static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
                    new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
         nodes_of_id_dirty(v, c->provider_id);
-        /* The removal of one that has left may wait for nothing but its claim. */
-        if (c->node_name && !cluster_view_node(v, c->node_name))
-                node_dirty(v, c->node_name);
+}
+
+static void on_budget(ClusterView *v, const KubeNodeBudget *old, const KubeNodeBudget *new) {
+        if (v->handler.on_budget)
+                v->handler.on_budget(old, new, v->handler.userdata);
 }
 
 static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
@@ -297,7 +305,12 @@ static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *
                 on_volume(v, (KubeVolumeAttachment *) old, (KubeVolumeAttachment *) new);
         else if (o->kind == &kube_node_claim_kind)
                 on_claim(v, (KubeNodeClaim *) old, (KubeNodeClaim *) new);
-        else
+        else if (o->kind == &kube_node_budget_kind)
+                on_budget(v, (KubeNodeBudget *) old, (KubeNodeBudget *) new);
+        else if (o->kind == &kube_namespace_kind) {
+                if (v->handler.on_pause)
+                        v->handler.on_pause(v->handler.userdata);
+        } else
                 v->handler.on_pool_dirty(o->meta.name, v->handler.userdata);
 }
 
@@ -331,8 +344,9 @@ static void on_health(Informer *i, bool connected, const char *why, void *userda
 
 /* -- life ----------------------------------------------------------------------------------------------- */
 
-int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **ret) {
+int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterViewHandler *h, ClusterView **ret) {
         _cleanup_(cluster_view_freep) ClusterView *v = NULL;
+        _cleanup_free_ char *only = strf("metadata.name=%s", pause_namespace);
         Index *indexes[5];
         int r;
 
@@ -343,6 +357,9 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
                 return -ENOMEM;
         v->env = kube_client_env(c);
         v->handler = *h;
+        v->pause_ns = strdup(pause_namespace);
+        if (!v->pause_ns || !only)
+                return -ENOMEM;
 
         indexes[0] = &v->pods_by_node;
         indexes[1] = &v->volumes_by_node;
@@ -362,8 +379,9 @@ int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **r
                         .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = v
                 };
 
-                r = informer_new(c, view_kinds[k], &(InformerOptions){ .coalesced = k == VIEW_PODS }, &handler,
-                                 &v->informers[k]);
+                InformerOptions o = { .coalesced = k == VIEW_PODS, .field_selector = k == VIEW_NAMESPACE ? only : NULL };
+
+                r = informer_new(c, view_kinds[k], &o, &handler, &v->informers[k]);
                 if (r < 0)
                         return r;
         }
@@ -383,6 +401,7 @@ ClusterView *cluster_view_free(ClusterView *v) {
         hashmap_free_with(v->nodes_by_id.map, inner_free);
         hashmap_free_with(v->claims_by_id.map, inner_free);
         hashmap_free_with(v->pdbs_by_ns.map, inner_free);
+        free(v->pause_ns);
         free(v);
         return NULL;
 }
@@ -418,6 +437,16 @@ void cluster_view_distrust(ClusterView *v, const KubeKind *kind) {
                         informer_distrust(v->informers[k]);
 }
 
+bool cluster_view_is_paused(const ClusterView *v) {
+        const KubeObject *ns = informer_get(v->informers[VIEW_NAMESPACE], NULL, v->pause_ns);
+
+        return ns && streq_ptr(object_meta_annotation(&ns->meta, ANNOTATION_PAUSED), "true");
+}
+
+const char *cluster_view_pause_namespace(const ClusterView *v) {
+        return v->pause_ns;
+}
+
 /* -- reading -------------------------------------------------------------------------------------------- */
 
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name) {
@@ -430,6 +459,10 @@ const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name) {
 
 const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name) {
         return (const KubeNodeClaim *) informer_get(v->informers[VIEW_CLAIMS], NULL, name);
+}
+
+const KubeNodeBudget *cluster_view_budget(const ClusterView *v, const char *name) {
+        return (const KubeNodeBudget *) informer_get(v->informers[VIEW_BUDGETS], NULL, name);
 }
 
 const char *cluster_view_node_named_by(const KubeNodeClaim *c) {
@@ -503,6 +536,10 @@ bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, cons
         return informer_iterate(v->informers[VIEW_CLAIMS], it, (KubeObject **) ret);
 }
 
+bool cluster_view_iterate_budgets(const ClusterView *v, HashmapIterator *it, const KubeNodeBudget **ret) {
+        return informer_iterate(v->informers[VIEW_BUDGETS], it, (KubeObject **) ret);
+}
+
 bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret) {
         return informer_iterate(v->informers[VIEW_PDBS], it, (KubeObject **) ret);
 }
@@ -521,7 +558,7 @@ PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, con
                                     const KubeNodePool **ret_other) {
         const KubeNodePool *first = NULL, *other = NULL, *p;
 
-        for (HashmapIterator it = {}; cluster_view_iterate_pools(v, &it, &p);) {
+        for (HashmapIterator it = {}; !kube_node_is_unmanaged(n) && cluster_view_iterate_pools(v, &it, &p);) {
                 if (p->object.invalid || p->object.meta.deletion_usec > 0 ||
                     selector_is_empty(p->selector) || !selector_matches(p->selector, &n->object.meta.labels))
                         continue;

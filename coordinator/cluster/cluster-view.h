@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * cluster/: the indexed view of nodes, pods, budgets, volumes, pools and claims. Informers feed it;
+ * cluster/: the indexed view of nodes, pods, both kinds of budgets, volumes, pools, claims and the pause. Informers feed it;
  * everything above reads it and is told which node or pool became dirty. It decides nothing and writes
  * nothing. Every replica keeps it warm, the leader or not, so that a takeover need not list.
  */
@@ -25,17 +25,24 @@ typedef struct ClusterViewHandler {
         void (*on_pod)(const char *node, const KubePod *old, const KubePod *new, void *userdata);
         /* new NULL: the PDB is gone. */
         void (*on_pdb)(const KubePdb *old, const KubePdb *new, void *userdata);
+        /* A NodeDisruptionBudget, or a Node, came (old NULL), changed, or went (new NULL). May be NULL. */
+        void (*on_budget)(const KubeNodeBudget *old, const KubeNodeBudget *new, void *userdata);
+        void (*on_node)(const KubeNode *old, const KubeNode *new, void *userdata);
+        void (*on_pause)(void *userdata); /* cluster_view_is_paused() may be another. May be NULL. */
         void (*on_synced)(void *userdata); /* once: all informers are complete */
         /* changes only: all watches stand, or not */
         void (*on_health)(bool connected, const char *why, void *userdata);
         void *userdata;
 } ClusterViewHandler;
 
-int cluster_view_new(KubeClient *c, const ClusterViewHandler *h, ClusterView **ret);
+/* pause_namespace: of which it is seen whether it is annotated ANNOTATION_PAUSED. */
+int cluster_view_new(KubeClient *c, const char *pause_namespace, const ClusterViewHandler *h, ClusterView **ret);
 ClusterView *cluster_view_free(ClusterView *v);
 DEFINE_FREEP(ClusterView, cluster_view_free);
 bool cluster_view_synced(const ClusterView *v);
 bool cluster_view_healthy(const ClusterView *v); /* all watches stand */
+bool cluster_view_is_paused(const ClusterView *v); /* the namespace is annotated so */
+const char *cluster_view_pause_namespace(const ClusterView *v);
 size_t cluster_view_n_nodes(const ClusterView *v);
 size_t cluster_view_n_claims(const ClusterView *v);
 void cluster_view_kick(ClusterView *v); /* the network came back */
@@ -46,6 +53,7 @@ void cluster_view_distrust(ClusterView *v, const KubeKind *kind);
 const KubeNode *cluster_view_node(const ClusterView *v, const char *name);
 const KubeNodePool *cluster_view_pool(const ClusterView *v, const char *name);
 const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
+const KubeNodeBudget *cluster_view_budget(const ClusterView *v, const char *name);
 /* The claim of this Node: same providerID, or it names its machine by this Node (MACHINE_ID_BY_NAME); unless it
  * names another Node that has that providerID, too; of several
  * the one that is not being deleted, then the one that names this Node. */
@@ -64,6 +72,7 @@ bool cluster_view_iterate_nodes_of_provider_id(const ClusterView *v, const char 
                                                const KubeNode **ret);
 bool cluster_view_iterate_pools(const ClusterView *v, HashmapIterator *it, const KubeNodePool **ret);
 bool cluster_view_iterate_claims(const ClusterView *v, HashmapIterator *it, const KubeNodeClaim **ret);
+bool cluster_view_iterate_budgets(const ClusterView *v, HashmapIterator *it, const KubeNodeBudget **ret);
 bool cluster_view_iterate_pdbs(const ClusterView *v, HashmapIterator *it, const KubePdb **ret);
 /* Pods bound to this node. */
 bool cluster_view_iterate_pods(const ClusterView *v, const char *node, HashmapIterator *it,
@@ -76,7 +85,8 @@ bool cluster_view_iterate_volumes(const ClusterView *v, const char *node, Hashma
 uint64_t cluster_view_n_compared(const ClusterView *v);
 
 /* The pools whose selector matches the node: 0, 1 or "more than one". *ret_pool is the first by name. Pools
- * that are invalid match nothing; pools being deleted match nothing. */
+ * that are invalid match nothing; pools being deleted match nothing; a node that a person keeps from vesper
+ * (kube_node_is_unmanaged()) is matched by none. */
 typedef enum PoolMatch { POOL_MATCH_NONE, POOL_MATCH_ONE, POOL_MATCH_SEVERAL } PoolMatch;
 PoolMatch cluster_view_pool_of_node(const ClusterView *v, const KubeNode *n, const KubeNodePool **ret_pool,
                                     const KubeNodePool **ret_other);

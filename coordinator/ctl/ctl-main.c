@@ -1,101 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl-fetch.h"
 #include "daemon.h"
 #include "kube-process.h"
+#include "options.h"
 #include "string-util.h"
 
-typedef struct Arguments {
-        const char *kubeconfig, *lease_ns, *lease_name;
-        bool json;
-} Arguments;
+typedef struct Options {
+        const char *kubeconfig, *output, *lease_ns, *lease_name;
+} Options;
 
-typedef struct Program {
+typedef struct Process {
         Log *log;
         KubeProcess process;
-        Arguments arguments;
+        Options options;
+        bool json;
         CtlFetch *fetch;
         CtlSnapshot snapshot;
-} Program;
+} Process;
 
-static void help(void) {
-        printf("vesperctl [OPTIONS...] COMMAND\n\n"
-               "Commands:\n"
-               "  status      Which nodes are managed or interrupted, how far each is, and what holds it\n\n"
-               "Options:\n"
-               "     --kubeconfig=FILE         Credential; else KUBECONFIG, else ~/.kube/config\n"
-               "  -o --output=table|json       Form of the output\n"
-               "     --lease-namespace=NS      Where the coordinator's Lease lies (vesper-system)\n"
-               "     --lease-name=NAME         Its name (vesper-coordinator)\n"
-               "  -h --help                    Show this help\n"
-               "     --version                 Show the version\n");
-}
+#define STRING(option, field, shown, text, ...) \
+        { .name = option, \
+          .value = shown, \
+          .kind = OPTION_STRING, \
+          .offset = offsetof(Options, field), \
+          .help = text, \
+          __VA_ARGS__ }
 
-/* 1: go on; 0: done; negative: wrong usage. */
-static int parse_options(int argc, char **argv, Arguments *a) {
-        enum { ARG_KUBECONFIG = 256, ARG_LEASE_NS, ARG_LEASE_NAME, ARG_VERSION };
-        static const struct option options[] = {
-                { "kubeconfig", required_argument, NULL, ARG_KUBECONFIG },
-                { "output", required_argument, NULL, 'o' },
-                { "lease-namespace", required_argument, NULL, ARG_LEASE_NS },
-                { "lease-name", required_argument, NULL, ARG_LEASE_NAME },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, ARG_VERSION },
-                {},
-        };
-        int o;
+static const OptionItem option_items[] = {
+        STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
+        STRING("output", output, "table|json", "Form of the output", .letter = 'o'),
+        STRING("lease-namespace", lease_ns, "NAMESPACE",
+               "Where the coordinator's Lease lies (vesper-system)"),
+        STRING("lease-name", lease_name, "NAME", "Its name (vesper-coordinator)"),
+        OPTIONS_HELP,
+        OPTIONS_VERSION,
+};
 
-        while ((o = getopt_long(argc, argv, "o:h", options, NULL)) >= 0)
-                switch (o) {
-                case ARG_KUBECONFIG:
-                        a->kubeconfig = optarg;
-                        break;
-                case ARG_LEASE_NS:
-                        a->lease_ns = optarg;
-                        break;
-                case ARG_LEASE_NAME:
-                        a->lease_name = optarg;
-                        break;
-                case 'o':
-                        a->json = streq(optarg, "json");
-                        if (!a->json && !streq(optarg, "table")) {
-                                fprintf(stderr, "vesperctl: -o %s: it is table or json\n", optarg);
-                                return -EINVAL;
-                        }
-                        break;
-                case 'h':
-                        help();
-                        return 0;
-                case ARG_VERSION:
-                        printf("vesperctl %s\n", VESPER_VERSION);
-                        return 0;
-                default:
-                        return -EINVAL; /* getopt said why */
-                }
-        return 1;
-}
+static const OptionTable options = {
+        .program = "vesperctl",
+        .usage = "[OPTIONS...] COMMAND",
+        .about = "Commands:\n"
+                 "  status      Which nodes are managed or interrupted, how far each is, and what holds it",
+        .items = option_items,
+        .n_items = ELEMENTSOF(option_items),
+};
 
-static int parse_command(int argc, char **argv) {
-        if (optind >= argc) {
+/* 1: go on; 0: done; negative: said what is wrong. */
+static int parse(Process *p, int argc, char **argv) {
+        const char *output;
+        int first, r;
+
+        r = options_parse(&options, argc, argv, &p->options, &first);
+        if (r <= 0)
+                return r;
+        output = p->options.output;
+        p->json = output && streq(output, "json");
+        if (output && !p->json && !streq(output, "table")) {
+                fprintf(stderr, "vesperctl: -o %s: it is table or json\n", output);
+                return -EINVAL;
+        }
+        if (first >= argc) {
                 fprintf(stderr, "vesperctl: which command? See --help\n");
                 return -EINVAL;
         }
-        if (!streq(argv[optind], "status")) {
-                fprintf(stderr, "vesperctl: no such command: '%s'. See --help\n", argv[optind]);
+        if (!streq(argv[first], "status")) {
+                fprintf(stderr, "vesperctl: no such command: '%s'. See --help\n", argv[first]);
                 return -EINVAL;
         }
-        if (optind + 1 < argc) {
-                fprintf(stderr, "vesperctl: status takes no argument, and got '%s'\n", argv[optind + 1]);
+        if (first + 1 < argc) {
+                fprintf(stderr, "vesperctl: status takes no argument, and got '%s'\n", argv[first + 1]);
                 return -EINVAL;
         }
         return 1;
 }
 
 static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {
-        Program *p = userdata;
+        Process *p = userdata;
 
         if (message)
                 fprintf(stderr, "vesperctl: %s\n", message);
@@ -103,7 +86,7 @@ static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, vo
         loop_exit(p->process.env.loop, error);
 }
 
-static int print_status(Program *p) {
+static int print_status(Process *p) {
         _cleanup_(status_rows_done) StatusRows rows = {};
         _cleanup_free_ char *text = NULL;
         int r;
@@ -111,14 +94,13 @@ static int print_status(Program *p) {
         r = status_rows_make(&p->snapshot, &rows);
         if (r < 0)
                 return r;
-        text = p->arguments.json ? status_rows_json(&rows, &p->snapshot)
-                                 : status_rows_table(&rows, &p->snapshot);
+        text = p->json ? status_rows_json(&rows, &p->snapshot) : status_rows_table(&rows, &p->snapshot);
         if (!text)
                 return -ENOMEM;
-        return printf("%s%s", text, p->arguments.json ? "\n" : "") < 0 || fflush(stdout) < 0 ? -EIO : 0;
+        return printf("%s%s", text, p->json ? "\n" : "") < 0 || fflush(stdout) < 0 ? -EIO : 0;
 }
 
-static int run(Program *p) {
+static int run(Process *p) {
         const HttpCurlOptions curl = { .user_agent = "vesperctl/" VESPER_VERSION };
         int r;
 
@@ -128,13 +110,13 @@ static int run(Program *p) {
         r = kube_process_open(&p->process, p->log, &curl);
         if (r < 0)
                 return r;
-        r = kube_process_load(&p->process, p->arguments.kubeconfig, false, true);
+        r = kube_process_load(&p->process, p->options.kubeconfig, false, true);
         if (r < 0)
                 return r;
         r = kube_process_connect(&p->process, "vesperctl");
         if (r < 0)
                 return r;
-        r = ctl_fetch_new(p->process.client, p->arguments.lease_ns, p->arguments.lease_name, on_fetched, p,
+        r = ctl_fetch_new(p->process.client, p->options.lease_ns, p->options.lease_name, on_fetched, p,
                           &p->fetch);
         if (r < 0)
                 return log_error_errno(p->log, r, "Failed to ask the API server: %m");
@@ -143,12 +125,10 @@ static int run(Program *p) {
 }
 
 int main(int argc, char **argv) {
-        Program p = { .arguments = { .lease_ns = "vesper-system", .lease_name = "vesper-coordinator" } };
+        Process p = { .options = { .lease_ns = "vesper-system", .lease_name = "vesper-coordinator" } };
         int r;
 
-        r = parse_options(argc, argv, &p.arguments);
-        if (r > 0)
-                r = parse_command(argc, argv);
+        r = parse(&p, argc, argv);
         if (r < 0)
                 return EXIT_USAGE; /* what is wrong has been said */
         if (r > 0)

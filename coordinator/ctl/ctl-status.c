@@ -2,10 +2,10 @@
 #include "ctl-status.h"
 
 #include "hashmap.h"
+#include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
 
-#define INTERRUPTION_MAX_BYTES (16u * 1024u)
 
 void object_list_done(ObjectList *l) {
         for (size_t i = 0; i < l->n_items; i++)
@@ -153,29 +153,24 @@ static void describe_blocked(StatusRow *row, const KubeNode *n) {
 
 /* The agent's own word: how far its drain is. What cannot be read is not shown. */
 static int describe_interruption(StatusRow *row, const KubeNode *n) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION), *phase,
-                   *deadline;
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        const Json *mark;
-        usec_t at;
+        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
+        _cleanup_(interruption_done) Interruption i = { 0 };
 
         if (!text)
                 return 0;
-        if (json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL) == -ENOMEM)
+        if (interruption_parse(text, &i) == -ENOMEM)
                 return -ENOMEM;
-        mark = doc ? json_root(doc) : NULL;
-        phase = json_string_or_null(json_get(mark, "phase"));
-        if (streq_ptr(phase, "Released") && row->phase)
-                return 0; /* a person overruled it */
-        deadline = json_string_or_null(json_get(mark, "deadline"));
-        if (row->pods_left < 0)
-                (void) json_int64(json_get(mark, "podsLeft"), &row->pods_left);
-        if (deadline && rfc3339_parse(deadline, &at) >= 0)
-                row->deadline_usec = MIN(row->deadline_usec, at);
+        if (i.notice) {
+                if (interruption_is_overruled(&i) && row->phase)
+                        return 0;
+                if (row->pods_left < 0)
+                        row->pods_left = i.pods_left;
+                row->deadline_usec = MIN(row->deadline_usec, notice_announced(i.notice));
+        }
         if (row->phase && !streq(row->phase, "Adopted"))
                 return 0; /* the coordinator takes part: its word is the newer */
         free(row->phase);
-        row->phase = strf("%s (agent)", phase ? phase : "Interrupted");
+        row->phase = strf("%s (agent)", isempty(i.phase) ? "Interrupted" : i.phase);
         return row->phase ? 0 : -ENOMEM;
 }
 

@@ -19,6 +19,8 @@
 /* So many of those that wait hear of each change of those that hold; each hears of the first. */
 #define TOLD_MAX 10u
 #define NAMES_MAX 3u
+/* One that a budget has refused is asked for again after so long, if that did not change before. */
+#define BUDGET_AGAIN_USEC USEC_PER_MINUTE
 /* A grant that is none of ours may be written again as soon as it is off. */
 #define TOO_LONG_TOLD_USEC (10 * USEC_PER_MINUTE)
 
@@ -30,6 +32,8 @@ typedef struct Entry {
         RebootRequestState told_request_state;
         usec_t asked_usec;    /* loop_now(): when its request was first seen */
         bool goes_last;       /* its last slot ran out, or it carried a grant that is none of ours */
+        char *refused;        /* what its budgets say, until then: */
+        usec_t refused_until_usec; /* loop_now() */
         usec_t too_long_usec; /* loop_now(): when it was told last that its grant is none of ours; 0: never */
 } Entry;
 
@@ -49,6 +53,9 @@ struct RebootGrants {
         ObjectWrites *writes;
         Hashmap *entries; /* by the Node's name */
         Unseen *sent;     /* NULL: none is on its way */
+        BudgetRequest *asked; /* for the node of that name and request; NULL: nobody's budgets are asked */
+        char *asked_node, *asked_id;
+        bool admitted;    /* they have let it go */
         Hashmap *found;   /* Unseen by the Node's name */
         Proof proof;
         KubeCall *call;
@@ -64,6 +71,7 @@ static void *entry_free(void *p) {
         reboot_case_done(&e->c);
         free(e->version);
         free(e->told);
+        free(e->refused);
         return mfree(e);
 }
 
@@ -147,6 +155,10 @@ static int entry_new(RebootGrants *g, const char *name, Entry **ret) {
 }
 
 static void say_freed(RebootGrants *g, const char *node, const char *why) {
+        const KubeNode *n = cluster_view_node(g->context->view, node);
+
+        if (n)
+                budget_ledger_release(g->context->ledger, n->object.meta.uid);
         log_event(g->log, LOG_LEVEL_INFO, MESSAGE_REBOOT_SLOT_FREED, LOG_FIELDS({ "NODE", node }),
                   "The slot of node %s to reboot is free again: %s", node, why);
 }
@@ -412,6 +424,70 @@ static void grant_again(RebootGrants *g) {
         (void) send_grant(g, cluster_view_node(g->context->view, g->sent->node), g->sent->id);
 }
 
+/* -- budgets of nodes ----------------------------------------------------------------------------------- */
+
+static void ask_nobody(RebootGrants *g) {
+        g->asked = budget_request_free(g->asked);
+        g->asked_node = mfree(g->asked_node);
+        g->asked_id = mfree(g->asked_id);
+        g->admitted = false;
+}
+
+static void on_budgets(BudgetAnswer a, const char *message, void *userdata) {
+        RebootGrants *g = userdata;
+        Entry *e = hashmap_get(g->entries, g->asked_node);
+        usec_t again = usec_add(loop_now(g->context->env->loop), a == BUDGET_UNKNOWN ? USEC_PER_SEC : BUDGET_AGAIN_USEC);
+
+        g->admitted = a == BUDGET_ADMITTED;
+        if (!g->admitted && e) {
+                (void) free_and_strdup(&e->refused, message);
+                e->refused_until_usec = again;
+                (void) work_queue_add_at(g->queue, REBOOT_GRANTS_KEY, again);
+        }
+        if (g->admitted)
+                g->asked = budget_request_free(g->asked);
+        else
+                ask_nobody(g); /* the message goes with it */
+        reconsider(g);
+}
+
+/* True: none of them holds it. Else they are asked, one node at a time. */
+static bool budgets_admit(RebootGrants *g, const Entry *e) {
+        const KubeNode *n = cluster_view_node(g->context->view, e->c.node);
+        const BudgetAsk ask = { .node = n, .kind = NODE_CHARGE_REBOOT, .holder = "reboot",
+                                .as_leader = true, .for_usec = g->context->config->reboot_slot_usec };
+
+        if (!n || !budget_ledger_concerns(g->context->ledger, n))
+                return true;
+        if (streq_ptr(g->asked_node, e->c.node) && streq_ptr(g->asked_id, e->c.id))
+                return g->admitted;
+        ask_nobody(g);
+        if (free_and_strdup(&g->asked_node, e->c.node) < 0 || free_and_strdup(&g->asked_id, e->c.id) < 0 ||
+            budget_ledger_ask(g->context->ledger, &ask, on_budgets, g, &g->asked) < 0) {
+                ask_nobody(g);
+                (void) work_queue_retry(g->queue, REBOOT_GRANTS_KEY);
+        }
+        return false;
+}
+
+/* Whose turn it is, those left out that a budget has refused of late. NULL: nobody's. */
+static const Entry *first_admissible(const RebootGrants *g, Entry *const *waiting, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (loop_now(g->context->env->loop) >= waiting[i]->refused_until_usec)
+                        return waiting[i];
+        return NULL;
+}
+
+void reboot_grants_budgets_changed(RebootGrants *g) {
+        Entry *e;
+
+        if (hashmap_size(g->entries) == 0)
+                return;
+        HASHMAP_FOREACH (e, g->entries)
+                e->refused_until_usec = 0;
+        reconsider(g);
+}
+
 /* -- telling -------------------------------------------------------------------------------------------- */
 
 static void add_name(StrBuf *b, size_t i, const char *name) {
@@ -497,6 +573,10 @@ static void tell_granted(RebootGrants *g, Entry *e, Entry *const *waiting, size_
 }
 
 static void tell_expired(RebootGrants *g, Entry *e) {
+        const KubeNode *n = cluster_view_node(g->context->view, e->c.node);
+
+        if (n)
+                budget_ledger_release(g->context->ledger, n->object.meta.uid);
         log_event(g->log, LOG_LEVEL_WARNING, MESSAGE_REBOOT_SLOT_EXPIRED,
                   LOG_FIELDS({ "NODE", e->c.node }, { "NOTICE_ID", e->c.id }),
                   "Node %s was granted a reboot and was not Ready again in time: its slot is given to the next",
@@ -558,9 +638,13 @@ static void tell_all(RebootGrants *g, Entry *const *waiting, size_t n_waiting) {
         if (n_waiting == 0)
                 return;
         why_waits(g, &why);
-        for (size_t i = 0; i < n_waiting && !why.failed; i++)
+        for (size_t i = 0; i < n_waiting && !why.failed; i++) {
+                bool refused = waiting[i]->refused_until_usec > loop_now(g->context->env->loop);
+                _cleanup_free_ char *budget = refused ? strf("Waits for a slot to reboot: %s", strempty(waiting[i]->refused)) : NULL;
+
                 if (!waiting[i]->told || i < TOLD_MAX)
-                        tell_waits(g, waiting[i], strbuf_str(&why));
+                        tell_waits(g, waiting[i], budget ? budget : strbuf_str(&why));
+        }
 }
 
 /* -- the decision --------------------------------------------------------------------------------------- */
@@ -622,7 +706,8 @@ static void forget_unconcerned(RebootGrants *g) {
 
 void reboot_grants_reconcile(RebootGrants *g) {
         _cleanup_free_ Entry **waiting = NULL;
-        size_t n = 0, granted; /* 1: the first of them, just now */
+        const Entry *first;
+        size_t n = 0, k = 0;
 
         reread(g);
         drop_found(g);
@@ -634,10 +719,17 @@ void reboot_grants_reconcile(RebootGrants *g) {
         }
         if (g->sent)
                 grant_again(g);
-        else if (n > 0 && count_held(g) < g->context->config->max_concurrent_reboots && is_sure(g))
-                grant(g, waiting[0]);
-        granted = g->sent && n > 0 && streq(g->sent->node, waiting[0]->c.node);
-        tell_all(g, waiting + granted, n - granted);
+        else if (n > 0 && count_held(g) < g->context->config->max_concurrent_reboots && is_sure(g)) {
+                first = first_admissible(g, waiting, n);
+                if (first && budgets_admit(g, first))
+                        grant(g, first);
+        }
+        if (g->sent)
+                ask_nobody(g);
+        for (size_t i = 0; i < n; i++) /* but who was granted it just now */
+                if (!(g->sent && streq(g->sent->node, waiting[i]->c.node)))
+                        waiting[k++] = waiting[i];
+        tell_all(g, waiting, k);
         forget_unconcerned(g);
 }
 
@@ -683,6 +775,7 @@ RebootGrants *reboot_grants_free(RebootGrants *g) {
         if (!g)
                 return NULL;
         kube_call_free(g->call);
+        ask_nobody(g);
         hashmap_free_with(g->entries, entry_free);
         hashmap_free_with(g->found, unseen_free);
         unseen_free(g->sent);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Grants reboots one after the other: no more than [Budget] MaxConcurrentReboots= nodes hold a slot at once.
+ * Grants reboots one after the other: no more than [Budget] MaxConcurrentReboots= nodes hold a slot at once, and none
+ * against the NodeDisruptionBudgets that select it: one that they refuse lets others pass, and is asked for again.
  *
  *      waits --its turn, and room--> a patch of the Node --seen in the view--> holds --> free again
  *
@@ -31,6 +32,8 @@ DEFINE_FREEP(RebootGrants, reboot_grants_free);
 
 /* This Node came, changed or went (NULL). Marks REBOOT_GRANTS_KEY where that matters. */
 void reboot_grants_see_node(RebootGrants *g, const char *name, const KubeNode *n);
+/* A NodeDisruptionBudget came, changed or went: who was refused is asked for again. */
+void reboot_grants_budgets_changed(RebootGrants *g);
 /* REBOOT_GRANTS_KEY is due. */
 void reboot_grants_reconcile(RebootGrants *g);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reboot-slots.h"
 
+#include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
-#include "termination-marks.h"
 
 #define TEXT_BYTES_MAX 4096u
 /* It comes back to us in our own answer. */
@@ -61,17 +61,15 @@ static int read_request(const KubeNode *n, RebootText *ret) {
 
 /* 1, 0, -ENOMEM. */
 static int is_leaving(const KubeNode *n) {
-        InterruptionMark m;
+        _cleanup_(interruption_done) Interruption i = { 0 };
         int r;
 
         if (n->object.meta.deletion_usec > 0)
                 return 1;
-        r = interruption_mark_parse(n, &m);
+        r = interruption_of_node(n, &i);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        r = m.ends_machine && !interruption_mark_is_over(&m);
-        interruption_mark_done(&m);
-        return r;
+        return notice_ends_machine(i.notice) && !interruption_is_over(&i);
 }
 
 static int stand_of_request(const KubeNode *n, const RebootText *request, usec_t granted_until_usec,

@@ -5,6 +5,7 @@
 #include "coordinator-metrics.h"
 #include "hashmap.h"
 #include "identity-proofs.h"
+#include "interruption.h"
 #include "log-catalog.h"
 #include "log.h"
 #include "machine-facts.h"
@@ -12,6 +13,7 @@
 #include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
+#include "voluntary-deletes.h"
 
 /* So long a Node may be without a providerID before that is said. */
 #define PROVIDER_ID_USEC (2 * USEC_PER_MINUTE)
@@ -311,29 +313,30 @@ static void say(Adoption *a, const KubeNode *n, const char *reason, const char *
 }
 
 /* The label asks for the node's deletion. */
-static void delete_if_terminable(Adoption *a, const KubeNode *n, const char *key) {
+static void delete_if_terminable(Adoption *a, const KubeNode *n, const KubeNodePool *pool, const char *key) {
         ObjectWrite w = { .what = "delete the terminable",
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
                           .state = n->object.meta.uid,
                           .reconcile_key = key };
 
         if (streq_ptr(object_meta_label(&n->object.meta, LABEL_LIFECYCLE_PHASE), "terminable") &&
+            voluntary_delete_is_admitted(a->context->deletes, n, pool, "it is labelled " LABEL_LIFECYCLE_PHASE "=terminable", key) &&
             object_writes_delete(a->writes, &w, n->object.meta.uid, NULL) > 0)
                 log_info(a->context->env->log,
                          "Node %s is labelled " LABEL_LIFECYCLE_PHASE "=terminable, deleting it",
                          n->object.meta.name);
 }
 
-static bool interruption_counts(const Adoption *a, const InterruptionMark *mark) {
-        if (interruption_mark_is_over(mark))
+static bool interruption_counts(const Adoption *a, const Interruption *i) {
+        if (interruption_is_over(i))
                 return false;
         switch ((InterruptionDelete) a->context->config->interruption_delete) {
         case INTERRUPTION_DELETE_NEVER:
                 break;
         case INTERRUPTION_DELETE_TERMINATE:
-                return mark->for_good;
+                return notice_ends_for_good(i->notice);
         case INTERRUPTION_DELETE_ALWAYS:
-                return mark->ends_machine;
+                return notice_ends_machine(i->notice);
         }
         return false;
 }
@@ -341,17 +344,15 @@ static bool interruption_counts(const Adoption *a, const InterruptionMark *mark)
 /* Wall clock: from when on its claim is to be deleted; USEC_INFINITY: not for that. T is to be the notice's time:
  * a shorter terminationGracePeriod must not begin so early that it takes from what the notice leaves. */
 static usec_t interruption_due(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
-        InterruptionMark mark;
-        usec_t due = USEC_INFINITY;
+        _cleanup_(interruption_done) Interruption i = { 0 };
+        usec_t end;
 
-        if (interruption_mark_parse(n, &mark) < 0)
+        if (interruption_of_node(n, &i) < 0 || !interruption_counts(a, &i))
                 return USEC_INFINITY;
-        if (interruption_counts(a, &mark))
-                due = mark.deadline_usec == USEC_INFINITY || claim->termination_grace_usec == USEC_INFINITY
-                              ? 0
-                              : usec_sub(mark.deadline_usec, claim->termination_grace_usec);
-        interruption_mark_done(&mark);
-        return due;
+        end = notice_announced(i.notice);
+        return end == USEC_INFINITY || claim->termination_grace_usec == USEC_INFINITY
+                       ? 0
+                       : usec_sub(end, claim->termination_grace_usec);
 }
 
 /* What is interrupted is drained and ended ahead of its time, so that it is replaced at once. Its
@@ -387,7 +388,7 @@ static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, con
             put_finalizer(a, &n->object, key, on_node_adopted) != 0)
                 return;
         write_status(a, claim, n, &proof, key);
-        delete_if_terminable(a, n, key);
+        delete_if_terminable(a, n, pool, key);
         delete_if_interrupted(a, n, claim, key);
 }
 
@@ -397,15 +398,41 @@ static bool lacks_provider_id(const CloudProvider *p, const KubeNode *n) {
                (!p->ops->takes_names || kube_node_has_taint(n, TAINT_UNINITIALIZED, NULL));
 }
 
+/* A Node without a providerID belongs to no provider yet: its pool may say to which. */
+static const CloudProvider *provider_of_node(const CloudRegistry *cloud, const KubeNodePool *pool, const KubeNode *n) {
+        const CloudProvider *named = !n->provider_id && pool->provider_name
+                                             ? cloud_registry_named(cloud, pool->provider_name)
+                                             : NULL;
+
+        return named ? named : cloud_registry_chosen(cloud, kube_node_machine_id(n), pool->provider_name);
+}
+
+static char *other_provider_message(const CloudRegistry *cloud, const CloudProvider *p, const KubeNodePool *pool,
+                                    const KubeNode *n) {
+        _cleanup_free_ char *names = cloud_registry_names(cloud);
+        bool has = cloud_registry_named(cloud, pool->provider_name);
+
+        return strf("Node %s: NodePool %s wants provider '%s', and %s '%s': not adopted", n->object.meta.name,
+                    pool->object.meta.name, pool->provider_name,
+                    has ? "its machine belongs to" : "this coordinator has", has ? p->ops->name : strempty(names));
+}
+
 /* NULL: it can; else why not, as in adoption_refusal(). */
-static const char *provider_can_end_it(const CloudProvider *p, const KubeNodePool *pool, const KubeNode *n,
+static const char *provider_can_end_it(const CloudRegistry *cloud, const KubeNodePool *pool, const KubeNode *n,
                                        char **ret_message) {
+        const CloudProvider *p = provider_of_node(cloud, pool, n);
         _cleanup_free_ char *shown = str_sanitize(strempty(n->provider_id), MACHINE_ID_SHOWN_MAX);
         const char *name = n->object.meta.name;
 
         if (pool->provider_name && !streq(pool->provider_name, p->ops->name)) {
-                *ret_message = strf("Node %s: NodePool %s wants provider '%s', and this coordinator has '%s': not adopted",
-                                    name, pool->object.meta.name, pool->provider_name, p->ops->name);
+                *ret_message = other_provider_message(cloud, p, pool, n);
+                return "OtherProvider";
+        }
+        if (!pool->provider_name && cloud->n_providers > 1 && !p->ops->proves_identity) {
+                *ret_message = strf("Node %s: its machine would be provider '%s's, which takes a kubelet's word for it, and with several "
+                                    "providers it serves only pools that name it: not adopted. If it is right, set "
+                                    "spec.provider.name: %s on NodePool %s",
+                                    name, p->ops->name, p->ops->name, pool->object.meta.name);
                 return "OtherProvider";
         }
         if (lacks_provider_id(p, n)) {
@@ -450,14 +477,14 @@ static const char *machine_is_anothers(const ClusterView *v, const KubeNode *n) 
         return other;
 }
 
-const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
+const char *adoption_refusal(const ClusterView *view, const CloudRegistry *cloud,
                              const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
                              char **ret_message) {
         _cleanup_free_ char *shown = NULL;
         const char *reason, *other;
 
         *ret_message = NULL;
-        reason = provider_can_end_it(provider, pool, n, ret_message);
+        reason = provider_can_end_it(cloud, pool, n, ret_message);
         if (reason) {
                 /* A cloud controller manager may still bring it. */
                 if (wall_now_usec < usec_add(n->object.meta.creation_usec, PROVIDER_ID_USEC) &&
@@ -514,7 +541,7 @@ static void adopt(Adoption *a, const KubeNodePool *pool, const KubeNode *n, cons
         Loop *loop = a->context->env->loop;
         _cleanup_free_ char *message = NULL;
         const char *reason =
-                adoption_refusal(a->context->view, a->context->provider, pool, n, loop_wall(loop), &message);
+                adoption_refusal(a->context->view, a->context->cloud, pool, n, loop_wall(loop), &message);
 
         if (!reason) {
                 forget_unadopted(a, n->object.meta.name);
@@ -547,10 +574,12 @@ static bool pool_is_unclear(const KubeNodePool *pool) {
 }
 
 /* No pool selects it, but the one it belongs to has a say: it cannot be understood now, or its deletion
- * removes its nodes. Without a claim it may belong to any. */
-static bool pool_holds_on(const Adoption *a, const KubeNodeClaim *claim) {
+ * removes its nodes. Without a claim it may belong to any. A person's annotation overrules all of them. */
+static bool pool_holds_on(const Adoption *a, const KubeNode *n, const KubeNodeClaim *claim) {
         const KubeNodePool *pool;
 
+        if (kube_node_is_unmanaged(n))
+                return false;
         for (HashmapIterator it = {}; cluster_view_iterate_pools(a->context->view, &it, &pool);) {
                 if (claim && !streq_ptr(claim->node_pool, pool->object.meta.name))
                         continue;
@@ -594,7 +623,7 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
         case POOL_MATCH_NONE:
                 if (!release_is_called_for(n, claim))
                         break;
-                if (!pool_holds_on(a, claim))
+                if (!pool_holds_on(a, n, claim))
                         release_node(a->release, n, claim);
                 else if (claim)
                         keep(a, n, claim, key);

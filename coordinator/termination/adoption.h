@@ -46,7 +46,7 @@ char *adoption_claim_name(const char *pool, const char *provider_id, const char 
 /* Why this pool, the only one that selects this Node, cannot adopt it: "NoProviderID", "OtherProvider",
  * "ProviderIDTooLong", "ForeignMachine", "SharedMachine"; NULL: it can. *ret_message: a sentence for people, free it; NULL: not
  * yet worth one, for it may pass (or ENOMEM). Pure. */
-const char *adoption_refusal(const ClusterView *view, const CloudProvider *provider,
+const char *adoption_refusal(const ClusterView *view, const CloudRegistry *cloud,
                              const KubeNodePool *pool, const KubeNode *n, usec_t wall_now_usec,
                              char **ret_message);
 /* The claim that this pool makes for this Node, as JSON. NULL on ENOMEM. Pure. */

@@ -2,21 +2,16 @@
 #include "agent-drain.h"
 
 #include "hashmap.h"
+#include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
-#include "termination-marks.h"
 
 #define AGENT_SILENCE_USEC (15 * USEC_PER_SEC)
 
 static bool says_that_it_drains(const KubeNode *n) {
-        InterruptionMark mark;
-        bool draining;
+        _cleanup_(interruption_done) Interruption i = { 0 };
 
-        if (interruption_mark_parse(n, &mark) < 0)
-                return false;
-        draining = interruption_mark_is_draining(&mark);
-        interruption_mark_done(&mark);
-        return draining;
+        return interruption_of_node(n, &i) >= 0 && interruption_is_draining(&i);
 }
 
 bool agent_drain_moves(AgentDrain *a, const KubeNode *n, uint64_t pods, usec_t now_usec,

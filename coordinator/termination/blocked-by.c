@@ -7,6 +7,8 @@
 #define OVERDUE_USEC USEC_PER_MINUTE
 
 const char *const blocked_by_names[_BLOCKED_BY_MAX + 1] = {
+        [BLOCKED_BY_BUDGET] = WAITING_FOR_BUDGET,
+        [BLOCKED_BY_PAUSE] = REMOVAL_PAUSED,
         [BLOCKED_BY_PROTECTED] = "Protected",
         [BLOCKED_BY_PDB] = "BlockedByPDB",
         [BLOCKED_BY_PDB_NOT_OBSERVED] = "PDBNotObserved",

@@ -11,7 +11,13 @@
 
 #include "node-drain.h"
 
+/* What holds a removal before it begins. */
+#define WAITING_FOR_BUDGET "WaitingForBudget"
+#define REMOVAL_PAUSED "Paused"
+
 typedef enum BlockedBy {
+        BLOCKED_BY_BUDGET, /* a NodeDisruptionBudget */
+        BLOCKED_BY_PAUSE,  /* a person, pauses.h */
         /* a pod: reasons of DrainBlocker */
         BLOCKED_BY_PROTECTED,
         BLOCKED_BY_PDB,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim-status.h"
 
+#include "blocked-by.h"
 #include "late-status.h"
 #include "marks.h"
 #include "string-util.h"
@@ -21,7 +22,7 @@ struct ClaimStatus {
         usec_t deadline_usec;
         StatusBlocker blockers[BLOCKERS_MAX];
         size_t n_blockers, pods_left;
-        bool pods_known;
+        bool pods_known, was_held;
 };
 
 static const KubeObject *on_object_now(void *userdata);
@@ -126,10 +127,10 @@ static void on_add_fields(JsonWriter *w, void *userdata) {
                 json_add_string(w, "lastCloudError", s->cloud_error);
         else
                 json_add_null(w, "lastCloudError");
-        if (s->pods_known) {
+        if (s->pods_known)
                 json_add_int64(w, "podsLeft", (int64_t) s->pods_left);
+        if (s->pods_known || s->was_held)
                 add_blockers(w, s);
-        }
 }
 
 static const KubeObject *on_object_now(void *userdata) {
@@ -209,6 +210,22 @@ static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
         (void) free_and_strdup(&to->detail, b->detail);
         to->pdb = pdb ? strf("%s/%s", b->ns, b->detail) : NULL;
         to->message = strdup(isempty(b->message) && !pdb ? b->detail : b->message);
+}
+
+void claim_status_set_held(ClaimStatus *s, const char *reason, const char *message, usec_t wall_usec) {
+        StatusBlocker *b = s->blockers;
+
+        for (size_t i = 0; i < s->n_blockers; i++)
+                blocker_done(s->blockers + i);
+        s->n_blockers = 0;
+        if (reason) {
+                *b = (StatusBlocker){ .reason = strdup(reason), .message = strdup(message), .since_usec = wall_usec };
+                s->n_blockers = b->reason && b->message;
+                if (s->n_blockers == 0)
+                        blocker_done(b);
+        }
+        s->was_held = true;
+        late_status_changed(s->late, false);
 }
 
 void claim_status_set_blockers(ClaimStatus *s, size_t pods_left, const DrainBlocker *b, size_t n) {

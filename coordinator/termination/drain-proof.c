@@ -11,7 +11,7 @@ const char drain_proof_message[] =
         "Look at the API server, and at what the coordinator may do there";
 
 void drain_proof_confirm(NodeDrain *drain, MachineEnd *machine, usec_t now_usec) {
-        if (machine_end_asks(machine) && (!drain || node_drain_confirm(drain, PROOF_MAX_USEC)))
+        if (machine_end_asks(machine) && drain && node_drain_confirm(drain, PROOF_MAX_USEC))
                 machine_end_confirm(machine, usec_add(now_usec, MACHINE_END_CONFIRMED_USEC));
 }
 

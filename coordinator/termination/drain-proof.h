@@ -12,7 +12,7 @@
 #include "node-drain.h"
 
 /* Sends the terminate that has its turn, once the drain has proved that no pod is left; else the drain goes on proving,
- * and tells its owner. Nothing happens where the machine has no turn. drain NULL: no pod is waited for any more. */
+ * and tells its owner. Nothing happens where the machine has no turn, or drain is NULL. */
 void drain_proof_confirm(NodeDrain *drain, MachineEnd *machine, usec_t now_usec);
 
 /* When a person is to hear of a proof that is tried in vain (loop_now()); USEC_INFINITY: none is due. drain NULL: none. */

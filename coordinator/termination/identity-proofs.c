@@ -169,15 +169,11 @@ static void on_described(const CloudResult *result, void *userdata) {
 
 /* -- the question --------------------------------------------------------------------------------------- */
 
-static void node_proof_describe(NodeProof *x, const KubeNode *n, const KubeNodeClaim *claim) {
-        const TerminationContext *c = x->proofs->context;
-        usec_t now = loop_now(c->env->loop);
-        MachineFacts facts;
-
-        if (x->call || x->state == IDENTITY_PROOF_PROVED || !machine_facts_fill(&facts, c->provider, n, claim))
+static void node_proof_describe(NodeProof *x, const MachineFacts *facts) {
+        if (x->call || x->state == IDENTITY_PROOF_PROVED || isempty(facts->machine.provider_id))
                 return;
-        if (now >= x->again_usec) {
-                if (cloud_describe(c->provider, &facts.machine, on_described, x, &x->call) >= 0)
+        if (loop_now(x->proofs->context->env->loop) >= x->again_usec) {
+                if (cloud_describe(facts->provider, &facts->machine, on_described, x, &x->call) >= 0)
                         return;
                 node_proof_ask_later(x, 0);
         }
@@ -209,9 +205,11 @@ static IdentityProof node_proof_tell(const NodeProof *x) {
 IdentityProof identity_proofs_ask(IdentityProofs *p, const KubeNode *n, const KubeNodeClaim *claim,
                                   const KubeNodePool *pool, const char *key) {
         bool trusted = pool && pool->trusts_provider_ids;
+        MachineFacts facts;
         NodeProof *x;
 
-        if (!p->context->provider->ops->proves_identity || identity_is_kept(claim, trusted)) {
+        (void) machine_facts_fill(&facts, p->context->cloud, n, claim, pool ? pool->provider_name : NULL);
+        if (!facts.provider->ops->proves_identity || identity_is_kept(claim, trusted)) {
                 identity_proofs_forget(p, n->object.meta.name);
                 return (IdentityProof){ .state = IDENTITY_PROOF_NONE };
         }
@@ -226,6 +224,6 @@ IdentityProof identity_proofs_ask(IdentityProofs *p, const KubeNode *n, const Ku
                         return (IdentityProof){ .state = IDENTITY_PROOF_PENDING };
                 }
         }
-        node_proof_describe(x, n, claim);
+        node_proof_describe(x, &facts);
         return node_proof_tell(x);
 }

@@ -22,15 +22,22 @@ const char *machine_named_for_another(const KubeNode *n) {
         return name && !streq(name, n->object.meta.name) ? name : NULL;
 }
 
-bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const KubeNode *n,
-                        const KubeNodeClaim *claim) {
+/* The Node's name counts only with a provider that finds machines by it. */
+static const char *provider_id_of_node(const CloudRegistry *cloud, const KubeNode *n) {
+        const char *id = kube_node_machine_id(n);
+
+        return n->provider_id || cloud_registry_for(cloud, id)->ops->takes_names ? id : NULL;
+}
+
+bool machine_facts_fill(MachineFacts *f, const CloudRegistry *cloud, const KubeNode *n,
+                        const KubeNodeClaim *claim, const char *chosen) {
         CloudMachine *m = &f->machine;
 
         assert(n || claim);
         *f = (MachineFacts){ 0 };
         if (n) {
                 if (!machine_named_for_another(n))
-                        m->provider_id = provider->ops->takes_names ? kube_node_machine_id(n) : n->provider_id;
+                        m->provider_id = provider_id_of_node(cloud, n);
                 m->node = n->object.meta.name;
                 m->system_uuid = n->system_uuid;
                 m->machine_id = n->machine_id;
@@ -48,6 +55,9 @@ bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const Ku
                         m->machine_id = claim->machine_id;
                 f->born_usec = older(f->born_usec, claim->object.meta.creation_usec);
         }
+        f->provider = cloud_registry_chosen(cloud, m->provider_id, chosen);
+        if (!claim && !chosen && cloud->n_providers > 1 && !f->provider->ops->proves_identity)
+                f->provider = cloud->providers[0]; /* which says that it is none of its own */
         return !isempty(m->provider_id);
 }
 

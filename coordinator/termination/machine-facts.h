@@ -3,7 +3,7 @@
 
 /* What Node and claim know of one machine, as a provider is told. Pure. */
 
-#include "cloud.h"
+#include "cloud-registry.h"
 #include "kube-kinds.h"
 
 #define MACHINE_ADDRESSES_MAX 16u
@@ -12,6 +12,7 @@
 typedef struct MachineFacts {
         CloudMachine machine; /* borrows from Node and claim, and from `addresses` */
         CloudAddress addresses[MACHINE_ADDRESSES_MAX];
+        CloudProvider *provider; /* that it belongs to; never NULL */
         usec_t born_usec; /* wall clock: the machine is at least as old as that; 0: not known */
 } MachineFacts;
 
@@ -19,9 +20,11 @@ typedef struct MachineFacts {
 const char *machine_named_for_another(const KubeNode *n);
 
 /* Either may be NULL, not both. The claim is what is trusted, the Node fills in what it does not have, but never the
- * machine of another Node. False: nothing names a machine. */
-bool machine_facts_fill(MachineFacts *f, const CloudProvider *provider, const KubeNode *n,
-                        const KubeNodeClaim *claim);
+ * machine of another Node. chosen: the provider that its pool names; NULL: none. Without claim and pool's choice the kubelet
+ * alone has said which machine it is: of several providers that is then never one that asks for no proof. False: nothing
+ * names a machine. */
+bool machine_facts_fill(MachineFacts *f, const CloudRegistry *cloud, const KubeNode *n,
+                        const KubeNodeClaim *claim, const char *chosen);
 
 /* Why a machine is not ended, and what to do about it: unproved as CloudResult has it, or NULL. NULL on ENOMEM. */
 char *machine_unproved_message(const char *unproved, const char *pool);

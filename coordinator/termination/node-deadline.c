@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-deadline.h"
 
+#include "interruption.h"
+#include "marks.h"
 #include "string-util.h"
-#include "termination-marks.h"
 
 /* So long past its grace, on a Node that is not Ready, nothing ends a pod any more. */
 #define STUCK_USEC (2 * USEC_PER_MINUTE)
@@ -15,8 +16,10 @@ bool node_deadline_passed(const NodeDeadline *d, usec_t wall_now_usec) {
         return d->at_usec != USEC_INFINITY && wall_now_usec >= d->at_usec;
 }
 
-bool node_deadline_is_notice(const NodeDeadline *d) {
-        return d->notice_usec < d->claim_usec;
+const char *node_deadline_source(const NodeDeadline *d) {
+        if (d->forced_usec < MIN(d->claim_usec, d->notice_usec))
+                return "the annotation " ANNOTATION_FORCE_DEADLINE " of its NodeClaim";
+        return d->notice_usec < d->claim_usec ? "the interruption its agent saw" : "its NodeClaim's terminationGracePeriod";
 }
 
 bool node_deadline_has_notice(const NodeDeadline *d) {
@@ -33,36 +36,38 @@ DrainRules node_deadline_rules(const NodeDeadline *d, const KubeNode *n, Protect
 }
 
 static void see_notice(NodeDeadline *d, const KubeNode *n) {
-        InterruptionMark mark;
+        _cleanup_(interruption_done) Interruption i = { 0 };
         bool stands;
         int r;
 
-        r = interruption_mark_parse(n, &mark);
+        r = interruption_of_node(n, &i);
         if (r < 0 && r != -ENODATA)
                 return;
-        stands = r >= 0 && mark.ends_machine && !interruption_mark_is_over(&mark);
-        if (!stands || !streq_ptr(d->notice_id, mark.id)) {
+        stands = r >= 0 && notice_ends_machine(i.notice) && !interruption_is_over(&i);
+        if (!stands || !streq_ptr(d->notice_id, i.notice->id)) {
                 d->notice_usec = USEC_INFINITY;
                 d->notice_id = mfree(d->notice_id);
         }
-        if (stands) {
-                d->notice_usec = MIN(d->notice_usec, mark.deadline_usec);
-                if (!d->notice_id)
-                        d->notice_id = TAKE_PTR(mark.id);
-        }
-        interruption_mark_done(&mark);
+        if (!stands)
+                return;
+        d->notice_usec = MIN(d->notice_usec, notice_announced(i.notice));
+        if (!d->notice_id)
+                d->notice_id = TAKE_PTR(i.notice->id);
 }
 
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim,
                           usec_t wall_now_usec) {
-        usec_t was = d->at_usec;
+        usec_t was = d->at_usec, said;
 
         assert(d && n);
-        if (claim && claim->object.meta.deletion_usec > 0 && claim->termination_grace_usec != USEC_INFINITY)
+        if (claim && claim->object.meta.deletion_usec > 0) {
                 d->claim_usec = MIN(d->claim_usec, usec_add(claim->object.meta.deletion_usec,
                                                             claim->termination_grace_usec));
+                d->forced_usec = MIN(d->forced_usec, claim->force_deadline_usec);
+        }
         see_notice(d, n);
+        said = MIN(d->claim_usec, d->notice_usec);
         if (!node_deadline_passed(d, wall_now_usec))
-                d->at_usec = MIN(d->claim_usec, d->notice_usec);
+                d->at_usec = MIN(said, d->forced_usec);
         return d->at_usec != was;
 }

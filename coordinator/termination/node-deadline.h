@@ -3,9 +3,10 @@
 
 /*
  * T, the time at which a node that is being deleted goes whatever is left: its claim's deletion plus
- * terminationGracePeriod, or the end that its agent has read of, the earlier of the two. Each only moves to earlier; but a
- * notice that is withdrawn, overruled or of an earlier boot binds nobody any more. Once T has passed the machine is being
- * ended, and nothing takes it back. Pure: all times are of the wall clock.
+ * terminationGracePeriod, the end that its agent has read of, or the time that a person has put on the claim
+ * (ANNOTATION_FORCE_DEADLINE), the earliest of them. Each only moves to earlier; but a notice that is withdrawn, overruled
+ * or of an earlier boot binds nobody any more. Once T has passed the machine is being ended, and nothing takes it back.
+ * Pure: all times are of the wall clock.
  */
 
 #include "drain-plan.h"
@@ -13,20 +14,22 @@
 
 typedef struct NodeDeadline {
         usec_t at_usec; /* T; USEC_INFINITY: there is none */
-        usec_t claim_usec, notice_usec;
+        usec_t claim_usec, notice_usec, forced_usec;
         char *notice_id; /* NULL: none stands */
 } NodeDeadline;
 
 #define NODE_DEADLINE_NONE \
-        (NodeDeadline) { .at_usec = USEC_INFINITY, .claim_usec = USEC_INFINITY, .notice_usec = USEC_INFINITY }
+        (NodeDeadline) { \
+                .at_usec = USEC_INFINITY, .claim_usec = USEC_INFINITY, .notice_usec = USEC_INFINITY, .forced_usec = USEC_INFINITY \
+        }
 
 void node_deadline_done(NodeDeadline *d);
 
 /* What Node and claim (NULL: none) say now. True: T is another. What cannot be read changes nothing. */
 bool node_deadline_update(NodeDeadline *d, const KubeNode *n, const KubeNodeClaim *claim, usec_t wall_now_usec);
 bool node_deadline_passed(const NodeDeadline *d, usec_t wall_now_usec);
-/* It is the notice that ends it first. */
-bool node_deadline_is_notice(const NodeDeadline *d);
+/* Which of them T is, as a log line names it; for a T that is there. Static. */
+const char *node_deadline_source(const NodeDeadline *d);
 /* Such a notice stands, whatever its time: the node is interrupted, and waits for no pod that opted out of
  * drains. */
 bool node_deadline_has_notice(const NodeDeadline *d);

@@ -2,6 +2,7 @@
 #include "node-termination.h"
 
 #include "agent-drain.h"
+#include "budget-gate.h"
 #include "claim-status.h"
 #include "drain-proof.h"
 #include "machine-end.h"
@@ -10,9 +11,9 @@
 #include "node-deadline.h"
 #include "node-pods.h"
 #include "node-volumes.h"
+#include "pauses.h"
 #include "pod-warnings.h"
 #include "shared-machine.h"
-#include "sibling-describe.h"
 #include "string-util.h"
 #include "strv.h"
 #include "termination-marks.h"
@@ -23,8 +24,6 @@
 #define MACHINE_LOOK_USEC (15 * USEC_PER_SEC)
 #define LAST_WORD_USEC (10 * USEC_PER_SEC)
 
-#define END_IS_RETRIED "The node is kept, and its end is tried again"
-
 struct NodeTermination {
         const TerminationContext *context;
         Env *env;
@@ -33,13 +32,13 @@ struct NodeTermination {
         usec_t begun_usec; /* wall clock: node_termination_begun() */
         NodeDeadline deadline;
         DrainRules rules; /* as Node, claim and settings call for since the last step */
+        BudgetGate *gate; /* in BUDGETS */
         MachineEnd *machine;
         usec_t described_usec;
         NodeDrain *drain;
         TerminationReport *report;
         PodWarnings *warnings;
         ClaimStatus *status;
-        SiblingDescribe sibling;
         AgentDrain agent;
         usec_t lb_until_usec;
         NodeVolumes volumes; /* in VOLUMES */
@@ -51,6 +50,8 @@ struct NodeTermination {
 
 static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
         [NODE_TERMINATION_CHECKING] = "Checking",
+        [NODE_TERMINATION_PAUSED] = REMOVAL_PAUSED,
+        [NODE_TERMINATION_BUDGETS] = WAITING_FOR_BUDGET,
         [NODE_TERMINATION_CORDONING] = "Cordoning",
         [NODE_TERMINATION_PROTECTED] = "WaitingForProtected",
         [NODE_TERMINATION_LOAD_BALANCERS] = "LoadBalancers",
@@ -65,7 +66,9 @@ static const char *const state_table[_NODE_TERMINATION_STATE_MAX] = {
 
 /* The diagram of node-termination.h. Every state may find the machine gone. */
 static const unsigned edges[_NODE_TERMINATION_STATE_MAX] = {
-        [NODE_TERMINATION_CHECKING] = TO(CORDONING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_CHECKING] = TO(PAUSED) | TO(BUDGETS) | TO(CORDONING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_PAUSED] = TO(BUDGETS) | TO(CORDONING) | TO(FINISHING) | TO(DONE),
+        [NODE_TERMINATION_BUDGETS] = TO(PAUSED) | TO(CORDONING) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_CORDONING] = TO(PROTECTED) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_PROTECTED] = TO(LOAD_BALANCERS) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
         [NODE_TERMINATION_LOAD_BALANCERS] = TO(DRAINING) | TO(TERMINATING) | TO(FINISHING) | TO(DONE),
@@ -98,6 +101,9 @@ static void node_termination_set_state(NodeTermination *t, NodeTerminationState 
         if (to != NODE_TERMINATION_PROTECTED && to != NODE_TERMINATION_DRAINING &&
             to != NODE_TERMINATION_VOLUMES && !(to == NODE_TERMINATION_TERMINATING && !deadline_passed(t)))
                 t->drain = node_drain_free(t->drain);
+        t->gate = budget_gate_free(t->gate);
+        if (from == NODE_TERMINATION_PAUSED)
+                pauses_forget_node(t->context->pauses, t->name);
         node_volumes_done(&t->volumes);
         if (t->status && to != NODE_TERMINATION_DONE)
                 claim_status_set_phase(t->status, state_table[to]);
@@ -176,12 +182,21 @@ static const KubeNodeClaim *on_claim_now(void *userdata) {
         return claim_of(userdata);
 }
 
+static const KubeNodePool *pool_of(const ClusterView *v, const KubeNode *n, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool = NULL;
+
+        if (claim)
+                return cluster_view_pool(v, strempty(claim->node_pool));
+        (void) cluster_view_pool_of_node(v, n, &pool, NULL);
+        return pool;
+}
+
 static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
         /* Not of the claim, which may go between two leaders. */
         _cleanup_free_ char *op_id = strf("terminate-%s", n->object.meta.uid);
+        const KubeNodePool *pool = pool_of(t->context->view, n, claim);
         MachineFacts facts;
-        MachineEndOptions o = { .provider = t->context->provider,
-                                .guard = t->context->guard,
+        MachineEndOptions o = { .guard = t->context->guard,
                                 .machine = &facts.machine,
                                 .op_id = op_id,
                                 .pool = claim ? claim->node_pool : NULL,
@@ -191,8 +206,9 @@ static int make_machine(NodeTermination *t, const KubeNode *n, const KubeNodeCla
 
         if (!op_id)
                 return -ENOMEM;
-        if (!machine_facts_fill(&facts, t->context->provider, n, claim))
+        if (!machine_facts_fill(&facts, t->context->cloud, n, claim, pool ? pool->provider_name : NULL))
                 return 0;
+        o.provider = facts.provider;
         o.born_usec = facts.born_usec;
         return machine_end_new(t->env, &o, &t->machine);
 }
@@ -247,9 +263,11 @@ NodeTermination *node_termination_free(NodeTermination *t) {
         if (!t)
                 return NULL;
         node_drain_free(t->drain);
+        budget_gate_free(t->gate);
+        if (t->state == NODE_TERMINATION_PAUSED)
+                pauses_forget_node(t->context->pauses, t->name);
         node_volumes_done(&t->volumes);
         machine_end_free(t->machine);
-        sibling_describe_free(&t->sibling);
         claim_status_free(t->status);
         termination_report_free(t->report);
         pod_warnings_free(t->warnings);
@@ -276,10 +294,7 @@ static void update_rules(NodeTermination *t, const KubeNode *n, const KubeNodeCl
         }
         if (!moved)
                 return;
-        termination_report_deadline(t->report, at,
-                                    node_deadline_is_notice(&t->deadline)
-                                            ? "the interruption its agent saw"
-                                            : "its NodeClaim's terminationGracePeriod");
+        termination_report_deadline(t->report, at, node_deadline_source(&t->deadline));
         if (t->status)
                 claim_status_set_deadline(t->status, at);
         if (t->drain)
@@ -399,19 +414,83 @@ static void describe_machine(NodeTermination *t) {
 
         if (t->described_usec == 0 || now >= next) {
                 t->described_usec = now;
-                sibling_describe(&t->sibling, t->context->provider, t->context->view, t->uid);
                 machine_end_describe(t->machine);
                 next = usec_add(now, MACHINE_LOOK_USEC);
         }
         requeue_at(t, next);
 }
 
+/* Counted by budgets, and not refused. */
+static bool passes_uncharged(const NodeTermination *t, const KubeNode *n) {
+        return deadline_passed(t) || budget_gate_is_open(n);
+}
+
+static void on_gate(void *userdata) {
+        node_termination_step(userdata);
+}
+
+/* A person has paused its pool, or all, or that was so and others come first. */
+static bool is_held_by_pause(NodeTermination *t, const KubeNode *n) {
+        const KubeNodePool *pool = pool_of(t->context->view, n, claim_of(t));
+        _cleanup_free_ char *message = NULL;
+
+        if (pauses_let_begin(t->context->pauses, n, pool, t->begun_usec, &message))
+                return false;
+        if (t->state != NODE_TERMINATION_PAUSED)
+                node_termination_set_state(t, NODE_TERMINATION_PAUSED, "removals are paused");
+        termination_report_held(t->report, t->status, REMOVAL_PAUSED, strempty(message));
+        return true;
+}
+
+/* Nothing holds it but a budget of nodes. */
+static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
+        if (passes_uncharged(t, n) || !budget_ledger_concerns(t->context->ledger, n))
+                node_termination_set_state(t, NODE_TERMINATION_CORDONING, why);
+        else
+                node_termination_set_state(t, NODE_TERMINATION_BUDGETS, "a NodeDisruptionBudget is asked for it");
+}
+
 static bool step_checking(NodeTermination *t, const KubeNode *n) {
         if (t->machine && !kube_node_is_ready(n) && !machine_end_has_answered(t->machine) &&
             !deadline_passed(t))
                 return false;
-        node_termination_set_state(t, NODE_TERMINATION_CORDONING, "it is to be terminated");
+        if (!passes_uncharged(t, n) && is_held_by_pause(t, n))
+                return true;
+        begin(t, n, "it is to be terminated");
         return true;
+}
+
+static bool step_paused(NodeTermination *t, const KubeNode *n) {
+        bool held = !passes_uncharged(t, n) && is_held_by_pause(t, n);
+
+        if (!held) {
+                termination_report_unblocked(t->report, t->status);
+                begin(t, n, "no pause holds it any more");
+        }
+        return !held;
+}
+
+static bool step_budgets(NodeTermination *t, const KubeNode *n) {
+        const char *reason = passes_uncharged(t, n) ? "no budget holds it any more" : NULL;
+
+        if (!reason && pauses_is_paused(t->context->pauses, pool_of(t->context->view, n, claim_of(t)))) {
+                termination_report_unblocked(t->report, t->status);
+                return is_held_by_pause(t, n);
+        }
+        if (!reason && !t->gate && budget_gate_new(t->context, on_gate, t, &t->gate) < 0) {
+                requeue_at(t, usec_add(loop_now(t->env->loop), USEC_PER_SEC));
+                return false;
+        }
+        if (!reason && budget_gate_is_passed(t->gate, n))
+                reason = "its NodeDisruptionBudgets allow it";
+        if (reason) {
+                termination_report_unblocked(t->report, t->status);
+                node_termination_set_state(t, NODE_TERMINATION_CORDONING, reason);
+                return true;
+        }
+        if (budget_gate_message(t->gate))
+                termination_report_held(t->report, t->status, WAITING_FOR_BUDGET, budget_gate_message(t->gate));
+        return false;
 }
 
 static bool waits_for_protected(const NodeTermination *t) {
@@ -546,9 +625,9 @@ static bool pod_came(const NodeTermination *t) {
         return t->drain && node_drain_state(t->drain) == NODE_DRAIN_DRAINING;
 }
 
-static void drain_again(NodeTermination *t) {
-        termination_report_drains_again(t->report, t->status);
-        node_termination_set_state(t, NODE_TERMINATION_DRAINING, "a pod was bound to it after all");
+static void drain_again(NodeTermination *t, const char *reason) {
+        termination_report_drains_again(t->report, t->status, reason);
+        node_termination_set_state(t, NODE_TERMINATION_DRAINING, reason);
 }
 
 static void on_staying_changed(void *userdata) {
@@ -565,7 +644,7 @@ static bool step_volumes(NodeTermination *t, const KubeNode *n) {
         usec_t now = loop_now(t->env->loop), until;
 
         if (pod_came(t)) {
-                drain_again(t);
+                drain_again(t, "a pod was bound to it after all");
                 return true;
         }
         until = node_volumes_update(&t->volumes, t->context->view, t->name, now);
@@ -589,7 +668,7 @@ static void report_of_another(NodeTermination *t, const KubeNode *n) {
         message = strf("its providerID %s names the machine of another Node, which is not ended for this one. "
                        "End this Node's own machine, if it has one, by other means, and take " FINALIZER_TERMINATION " off the Node's finalizers",
                        strempty(id));
-        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), "The node is kept");
+        termination_report_blocked(t->report, t->status, "MachineOfAnother", strempty(message), false);
 }
 
 /* Once the cloud was asked to end it, its kubelet's last word is no news; but of a machine that was only not found,
@@ -627,16 +706,9 @@ static void tell_unproved(NodeTermination *t) {
         t->unproved = lacks_proof(t);
         if (t->unproved)
                 termination_report_blocked(t->report, t->status, DRAIN_PROOF_REASON, drain_proof_message,
-                                           END_IS_RETRIED);
+                                           true);
         else if (before && !t->shared)
                 termination_report_unblocked(t->report, t->status);
-}
-
-static bool machine_is_unknown(const NodeTermination *t) {
-        const char *reason = NULL;
-
-        (void) machine_end_problem(t->machine, &reason);
-        return streq_ptr(reason, "CloudUnknown");
 }
 
 static bool step_terminating(NodeTermination *t, const KubeNode *n) {
@@ -659,7 +731,14 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
         }
         /* The cloud may refuse for hours. */
         if (pod_came(t) && !deadline_passed(t) && machine_end_hold(t->machine)) {
-                drain_again(t);
+                drain_again(t, "a pod was bound to it after all");
+                return true;
+        }
+        /* T had passed by a clock that was ahead, and nothing has proved that no pod is left. */
+        if (!t->drain && !deadline_passed(t)) {
+                if (!machine_end_hold(t->machine))
+                        return false; /* its end is on its way */
+                drain_again(t, "the clock was set back, and the deadline has not passed by it");
                 return true;
         }
         other = shared_machine_needed_by(t->context, n);
@@ -668,7 +747,7 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 _cleanup_free_ char *message = shared_machine_message(n, other);
 
                 termination_report_blocked(t->report, t->status, "MachineShared", strempty(message),
-                                           END_IS_RETRIED);
+                                           true);
                 describe_machine(t);
                 return false;
         }
@@ -677,9 +756,6 @@ static bool step_terminating(NodeTermination *t, const KubeNode *n) {
                 requeue_at(t, at);
                 return false;
         }
-        /* Its machine may be gone already, or that was all that was missing to know it. */
-        if ((!t->rate_taken && !kube_node_is_ready(n)) || machine_is_unknown(t))
-                sibling_describe(&t->sibling, t->context->provider, t->context->view, t->uid);
         t->rate_taken = true;
         machine_end_terminate(t->machine);
         confirm_end(t);
@@ -732,6 +808,10 @@ static bool step_once(NodeTermination *t, const KubeNode *n) {
         switch (t->state) {
         case NODE_TERMINATION_CHECKING:
                 return step_checking(t, n);
+        case NODE_TERMINATION_PAUSED:
+                return step_paused(t, n);
+        case NODE_TERMINATION_BUDGETS:
+                return step_budgets(t, n);
         case NODE_TERMINATION_CORDONING:
                 return step_cordoning(t, n);
         case NODE_TERMINATION_PROTECTED:
@@ -773,12 +853,8 @@ static void step_without_node(NodeTermination *t) {
 
 /* Its pool says that spec.providerID is proof enough. */
 static bool trusts_provider_id(const NodeTermination *t, const KubeNode *n, const KubeNodeClaim *claim) {
-        const KubeNodePool *pool = NULL;
+        const KubeNodePool *pool = pool_of(t->context->view, n, claim);
 
-        if (claim)
-                pool = cluster_view_pool(t->context->view, strempty(claim->node_pool));
-        else
-                (void) cluster_view_pool_of_node(t->context->view, n, &pool, NULL);
         return pool && pool->trusts_provider_ids;
 }
 
@@ -841,7 +917,7 @@ static void on_machine(MachineEnd *m, void *userdata) {
                 return;
         problem = machine_end_problem(m, &reason);
         if (problem)
-                termination_report_blocked(t->report, t->status, reason, problem, END_IS_RETRIED);
+                termination_report_blocked(t->report, t->status, reason, problem, true);
         else if (!t->unproved)
                 termination_report_unblocked(t->report, t->status);
 }
@@ -890,6 +966,10 @@ void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_
 
 NodeTerminationState node_termination_state(const NodeTermination *t) {
         return t->state;
+}
+
+const char *node_termination_claim(const NodeTermination *t) {
+        return t->claim_name;
 }
 
 const char *node_termination_uid(const NodeTermination *t) {

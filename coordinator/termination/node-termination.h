@@ -6,8 +6,10 @@
  * this object is what one leader knows in between, and is built anew by the next.
  *
  *   CHECKING --its machine is gone (machine-end.h), Node not Ready------------------------> FINISHING
- *      |
- *      v
+ *      |           \
+ *      |            PAUSED: a person has paused removals, or they resume one by one (pauses.h)
+ *      |            BUDGETS: a NodeDisruptionBudget has not charged it yet (budget-gate.h); back to PAUSED where that comes
+ *      v           /
  *   CORDONING --ack--> PROTECTED --no such pod left--> LOAD_BALANCERS --wait over--> DRAINING
  *      DRAINING --Drained--> VOLUMES --detached--> TERMINATING --terminating or gone--> FINISHING
  *         ^--------a pod was bound to it----+--(not accepted yet)--+
@@ -16,7 +18,7 @@
  *   An interruption, which the agent reports and which ends the machine, waits for no protected pod: PROTECTED goes on,
  *   and DRAINING evicts them with the others.
  *
- *   At T (node-deadline.h) PROTECTED .. VOLUMES go on to TERMINATING, whatever is left.
+ *   At T (node-deadline.h) PAUSED and BUDGETS go on to CORDONING, and PROTECTED .. VOLUMES to TERMINATING, whatever is left.
  *
  *   TERMINATING lasts, with the condition vesper.sh/TerminationBlocked and retried for ever, while the cloud cannot say
  *   or refuses, while nothing proves that the machine is this Node's (machine-end.h), while another Node calls it its own
@@ -29,6 +31,8 @@
 
 typedef enum NodeTerminationState {
         NODE_TERMINATION_CHECKING,
+        NODE_TERMINATION_PAUSED,
+        NODE_TERMINATION_BUDGETS,
         NODE_TERMINATION_CORDONING,
         NODE_TERMINATION_PROTECTED,
         NODE_TERMINATION_LOAD_BALANCERS,
@@ -64,6 +68,7 @@ bool node_termination_awaits_pods(const NodeTermination *t);
 void node_termination_blocked_by(const NodeTermination *t, bool ret[_BLOCKED_BY_MAX]);
 NodeTerminationState node_termination_state(const NodeTermination *t); /* DONE: free it */
 const char *node_termination_uid(const NodeTermination *t);            /* of the Node it was made for */
+const char *node_termination_claim(const NodeTermination *t);          /* its name; NULL: there is none */
 /* When its deletion began, wall clock, for durations: its deletionTimestamp is in whole seconds, so one that
  * has only just come into view began now. Pure. */
 usec_t node_termination_begun(const KubeNode *n, usec_t wall_now_usec);

@@ -19,10 +19,6 @@
  * is that late. */
 #define SEEN_USEC (10 * USEC_PER_MINUTE)
 
-/* A new installation adopts all nodes at once: three writes for each, as the server answers them, and not in
- * one heap. (libcurl, too, walks all handles for each that ends.) */
-#define IN_FLIGHT_MAX 32u
-
 /* of the log */
 #define WARNINGS_BURST 10u
 #define WARNINGS_PER_MINUTE 6u
@@ -62,11 +58,9 @@ struct ObjectWrites {
         WorkQueue *queue;
         HttpGuard guard;
         Hashmap *map; /* Written by its key; never with an empty list */
-        size_t n_in_flight;
         TokenBucket warnings; /* of the log */
         view_is_old_t view_is_old;
         void *userdata; /* of view_is_old */
-        Hashmap *waiting; /* keys to be reconciled once there is room; none while nothing is in flight */
 };
 
 static void write_free(Write *x) {
@@ -104,9 +98,6 @@ int object_writes_new(KubeClient *c, WorkQueue *queue, HttpGuard guard, ObjectWr
         r = hashmap_new(HASHMAP_BORROW_KEYS, &w->map);
         if (r < 0)
                 return r;
-        r = hashmap_new(0, &w->waiting);
-        if (r < 0)
-                return r;
 
         *ret = TAKE_PTR(w);
         return 0;
@@ -121,7 +112,6 @@ ObjectWrites *object_writes_free(ObjectWrites *w) {
         if (!w)
                 return NULL;
         hashmap_free_with(w->map, written_free);
-        hashmap_free(w->waiting);
         free(w);
         return NULL;
 }
@@ -201,28 +191,6 @@ void object_writes_forget(ObjectWrites *w, const KubeKind *kind, const char *ns,
         }
 }
 
-/* False: there is no room now. The key is looked at again when there is, and decides anew. */
-static bool has_room(ObjectWrites *w, const ObjectWrite *o) {
-        if (o->urgent || w->n_in_flight < IN_FLIGHT_MAX)
-                return true;
-        if (!hashmap_contains(w->waiting, o->reconcile_key) &&
-            hashmap_put(w->waiting, o->reconcile_key, w) < 0)
-                (void) work_queue_retry(w->queue, o->reconcile_key);
-        return false;
-}
-
-/* A key that is woken may have nothing to write any more: with nothing in flight, nobody would wake the
- * rest. */
-static void make_room(ObjectWrites *w) {
-        size_t n = --w->n_in_flight == 0 ? SIZE_MAX : IN_FLIGHT_MAX - w->n_in_flight;
-        const char *key;
-
-        for (; n > 0 && hashmap_first(w->waiting, &key); n--) {
-                (void) work_queue_add(w->queue, key);
-                hashmap_remove(w->waiting, key);
-        }
-}
-
 static bool is_fine(const Write *x, const ApiError *error) {
         return !error || (x->also_fine && streq_ptr(error->reason, x->also_fine));
 }
@@ -282,8 +250,6 @@ static void on_done(const KubeReply *reply, void *userdata) {
         const ApiError *error = is_fine(x, reply->error) ? NULL : reply->error;
 
         x->call = kube_call_free(x->call);
-        if (!x->urgent)
-                make_room(w);
         x->not_before_usec = 0;
         x->failing = error;
         if (x->written)
@@ -354,11 +320,8 @@ static int write_get(ObjectWrites *w, const ObjectWrite *o, Write **ret) {
 
 /* The call was started, or not. */
 static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
-        if (r >= 0) {
-                if (!o->urgent)
-                        w->n_in_flight++;
+        if (r >= 0)
                 return 1;
-        }
         if (x)
                 forget(w, x);
         (void) work_queue_retry(w->queue, o->reconcile_key);
@@ -366,9 +329,11 @@ static int started(ObjectWrites *w, const ObjectWrite *o, Write *x, int r) {
 }
 
 static KubeCallOptions call_options(const ObjectWrites *w, const ObjectWrite *o) {
-        return (KubeCallOptions){ .lane = o->rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
+        KubeRank rank = !o->urgent && o->rank == KUBE_RANK_FIRST ? KUBE_RANK_FOLLOWS : o->rank;
+
+        return (KubeCallOptions){ .lane = rank == KUBE_RANK_FIRST ? HTTP_LANE_URGENT : HTTP_LANE_BULK,
                                   .guard = w->guard,
-                                  .rank = o->rank,
+                                  .rank = rank,
                                   .object_unread = true };
 }
 
@@ -377,7 +342,7 @@ int object_writes_patch(ObjectWrites *w, const ObjectWrite *o, KubePatchType typ
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o))
+        if (!object_writes_may(w, o))
                 return 0;
         r = write_get(w, o, &x);
         if (r >= 0)
@@ -391,7 +356,7 @@ int object_writes_create(ObjectWrites *w, const ObjectWrite *o, const char *body
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o))
+        if (!object_writes_may(w, o))
                 return 0;
         collection.name = NULL;
         r = write_get(w, o, &x);
@@ -407,7 +372,7 @@ int object_writes_delete(ObjectWrites *w, const ObjectWrite *o, const char *uid,
         Write *x = NULL;
         int r;
 
-        if (!object_writes_may(w, o) || !has_room(w, o))
+        if (!object_writes_may(w, o))
                 return 0;
         r = write_get(w, o, &x);
         if (r >= 0)

@@ -5,9 +5,8 @@
  * Writes on API objects that a reconcile starts and does not wait for: at most one under way per key, and
  * none again for ten minutes on the very state on which one has already succeeded, since then the view only has
  * not caught up. When a write is answered, its reconcile key is dirty again: at once after a success, with backoff
- * after a failure. No more than 32 are under way together; what finds no room is not sent, and its key is
- * dirty again when there is. Urgent ones (a node is being removed) need no room, have a backoff of their own
- * (100 ms to 10 s) however often their key gets dirty. The log warns of urgent ones that fail, and of any that the API server
+ * after a failure. Urgent ones (a node is being removed) have a backoff of their own (100 ms to 10 s) however often
+ * their key gets dirty. The log warns of urgent ones that fail, and of any that the API server
  * refuses as invalid (422): ten at once, then six a minute.
  */
 
@@ -30,7 +29,7 @@ typedef struct ObjectWrite {
         /* reason of an error that means "it is so already": "AlreadyExists", or NULL */
         const char *also_fine;
         bool urgent;
-        KubeRank rank;            /* FOLLOWS goes over the bulk lane */
+        KubeRank rank; /* of an urgent one; others never are of the first. FOLLOWS goes over the bulk lane */
         object_written_t written; /* may be NULL */
         void *userdata;
 } ObjectWrite;

@@ -9,7 +9,6 @@
 #include "machine-end.h"
 #include "machine-facts.h"
 #include "marks.h"
-#include "sibling-describe.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -25,7 +24,6 @@ typedef struct Orphan {
         usec_t next_describe_usec;
         MachineEnd *machine;
         ClaimStatus *status;
-        SiblingDescribe sibling;
         Backoff backoff; /* of looks that were not answered */
         bool rate_taken, told_present;
 } Orphan;
@@ -45,7 +43,6 @@ static void *orphan_free(void *p) {
 
         machine_end_free(x->machine);
         claim_status_free(x->status);
-        sibling_describe_free(&x->sibling);
         free(x->name);
         free(x->uid);
         free(x->key);
@@ -194,9 +191,9 @@ static int make_machine(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n
         const TerminationContext *c = x->orphans->context;
         /* The Node's removal may have begun before the Node went: it is the same one. */
         _cleanup_free_ char *op_id = strf("terminate-%s", claim->node_uid ? claim->node_uid : x->uid);
+        const KubeNodePool *pool = cluster_view_pool(c->view, strempty(claim->node_pool));
         MachineFacts facts;
-        MachineEndOptions o = { .provider = c->provider,
-                                .guard = c->guard,
+        MachineEndOptions o = { .guard = c->guard,
                                 .machine = &facts.machine,
                                 .op_id = op_id,
                                 .pool = claim->node_pool,
@@ -208,8 +205,9 @@ static int make_machine(Orphan *x, const KubeNodeClaim *claim, const KubeNode *n
                 return 0;
         if (!op_id)
                 return -ENOMEM;
-        if (!machine_facts_fill(&facts, c->provider, n, claim))
+        if (!machine_facts_fill(&facts, c->cloud, n, claim, pool ? pool->provider_name : NULL))
                 facts.machine.provider_id = ""; /* which no provider answers for */
+        o.provider = facts.provider;
         o.born_usec = facts.born_usec;
         return machine_end_new(x->orphans->env, &o, &x->machine);
 }
@@ -271,7 +269,6 @@ static void look(Orphan *x, bool present) {
                 x->next_describe_usec =
                         usec_add(now, present ? PRESENT_AGAIN_USEC
                                               : backoff_next(&x->backoff, x->orphans->env->random));
-                sibling_describe(&x->sibling, x->orphans->context->provider, x->orphans->context->view, NULL);
                 machine_end_describe(x->machine);
         }
         (void) work_queue_add_at(x->orphans->queue, x->key, x->next_describe_usec);

@@ -5,6 +5,7 @@
 #include "hashmap.h"
 #include "late-status.h"
 #include "marks.h"
+#include "pauses.h"
 #include "string-util.h"
 #include "termination-marks.h"
 
@@ -17,17 +18,25 @@ static bool sets_group(const KubeNodePool *pool) {
         return pool->provider_group;
 }
 
+static bool sets_reboot(const KubeNodePool *pool) {
+        for (size_t i = 0; i < pool->n_repair; i++)
+                if (pool->repair[i].action == REPAIR_ACTION_REBOOT)
+                        return true;
+        return false;
+}
+
 static const struct {
         const char *field, *instead;
         bool (*is_set)(const KubeNodePool *pool);
 } idle_fields[] = {
         { "spec.disruption.expireAfter", "no node is removed for its age", sets_expire_after },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },
+        { "spec.repair[].action: Reboot", "no node is rebooted to repair it", sets_reboot },
 };
 
 /* A condition that holds; message NULL: it does not. */
 typedef struct PoolProblem {
-        const char *reason;
+        const char *reason; /* while it does not hold: why not; NULL: "Resolved" */
         char *message;
 } PoolProblem;
 
@@ -37,6 +46,8 @@ typedef enum PoolProblemKind {
         PROBLEM_NOT_ADOPTED,
         PROBLEM_IDENTITY,
         PROBLEM_NOT_ACTED_ON,
+        PROBLEM_PAUSED,
+        PROBLEM_REPAIR_HELD, /* told by repair/, and not found here */
         _PROBLEM_MAX,
 } PoolProblemKind;
 
@@ -46,6 +57,8 @@ static const char *const problem_types[_PROBLEM_MAX] = {
         [PROBLEM_NOT_ADOPTED] = POOL_NOT_ADOPTED,
         [PROBLEM_IDENTITY] = POOL_IDENTITY,
         [PROBLEM_NOT_ACTED_ON] = POOL_NOT_ACTED_ON,
+        [PROBLEM_PAUSED] = POOL_PAUSED,
+        [PROBLEM_REPAIR_HELD] = POOL_REPAIR_HELD,
 };
 
 typedef struct PoolFigures {
@@ -68,7 +81,7 @@ static const char *why_invalid(const KubeNodePool *pool) {
 }
 
 /* The first of the nodes that it selects and that are not adopted stands for all of them. */
-static void find_unadopted(const ClusterView *v, const CloudProvider *provider, const KubeNodePool *pool,
+static void find_unadopted(const ClusterView *v, const CloudRegistry *cloud, const KubeNodePool *pool,
                            usec_t wall_now_usec, PoolFigures *f) {
         PoolProblem *conflict = f->problems + PROBLEM_CONFLICT, *refused = f->problems + PROBLEM_NOT_ADOPTED;
         size_t more = 0;
@@ -92,7 +105,7 @@ static void find_unadopted(const ClusterView *v, const CloudProvider *provider, 
                 if (match != POOL_MATCH_ONE || n->object.meta.deletion_usec > 0 ||
                     cluster_view_claim_of_node(v, n))
                         continue;
-                reason = adoption_refusal(v, provider, pool, n, wall_now_usec, &message);
+                reason = adoption_refusal(v, cloud, pool, n, wall_now_usec, &message);
                 if (message && !refused->message)
                         *refused = (PoolProblem){ reason, TAKE_PTR(message) };
                 else if (message)
@@ -143,8 +156,10 @@ static char *idle_fields_of(const KubeNodePool *pool) {
         return b.size > 0 ? strbuf_steal(&b) : NULL;
 }
 
-static PoolFigures pool_figures(const ClusterView *v, const CloudProvider *provider,
-                                const KubeNodePool *pool, usec_t wall_now_usec) {
+static PoolFigures pool_figures(const TerminationContext *context, const KubeNodePool *pool) {
+        usec_t wall_now_usec = loop_wall(context->env->loop);
+        const ClusterView *v = context->view;
+        PoolProblem *paused;
         const char *invalid = why_invalid(pool);
         const KubeNodeClaim *c;
         PoolFigures f = {};
@@ -163,8 +178,12 @@ static PoolFigures pool_figures(const ClusterView *v, const CloudProvider *provi
                                        strf("%s. Its nodes are left as they are, and no others are adopted",
                                             invalid) };
         else if (pool->object.meta.deletion_usec == 0)
-                find_unadopted(v, provider, pool, wall_now_usec, &f);
-        f.problems[PROBLEM_NOT_ACTED_ON] = (PoolProblem){ "NotImplemented", idle_fields_of(pool) };
+                find_unadopted(v, context->cloud, pool, wall_now_usec, &f);
+        f.problems[PROBLEM_NOT_ACTED_ON] = (PoolProblem){ .message = idle_fields_of(pool) };
+        if (f.problems[PROBLEM_NOT_ACTED_ON].message)
+                f.problems[PROBLEM_NOT_ACTED_ON].reason = "NotImplemented";
+        paused = f.problems + PROBLEM_PAUSED;
+        (void) pauses_condition(context->pauses, pool, &paused->reason, &paused->message);
         return f;
 }
 
@@ -251,7 +270,7 @@ static void pool_status_set_counts(PoolStatus *s, const PoolFigures *f, int64_t 
 /* Which node stands for the others may change all the time: that is no news. */
 static bool is_news(PoolProblemKind kind, const PoolProblem *p, const Condition *said) {
         return !said || said->status != CONDITION_TRUE || !streq_ptr(said->reason, p->reason) ||
-               (kind != PROBLEM_CONFLICT && kind != PROBLEM_NOT_ADOPTED && kind != PROBLEM_IDENTITY &&
+               (kind != PROBLEM_CONFLICT && kind != PROBLEM_NOT_ADOPTED && kind != PROBLEM_IDENTITY && kind != PROBLEM_REPAIR_HELD &&
                 !streq_ptr(said->message, p->message));
 }
 
@@ -266,8 +285,8 @@ static void pool_status_set_problem(PoolStatus *s, const KubeNodePool *pool, Poo
                 event_record(s->context->recorder, &o, EVENT_WARNING, problem_types[kind], "%s", p->message);
         if (p->message)
                 late_status_set_condition(s->late, problem_types[kind], CONDITION_TRUE, p->reason, p->message);
-        else if (is_said)
-                late_status_set_condition(s->late, problem_types[kind], CONDITION_FALSE, "Resolved", "");
+        else if (is_said || p->reason)
+                late_status_set_condition(s->late, problem_types[kind], CONDITION_FALSE, p->reason ? p->reason : "Resolved", "");
 }
 
 /* -- all pools ------------------------------------------------------------------------------------------ */
@@ -298,6 +317,24 @@ PoolStatuses *pool_statuses_free(PoolStatuses *p) {
 
 void pool_statuses_forget(PoolStatuses *p, const char *pool) {
         pool_status_free(hashmap_remove(p->map, pool));
+}
+
+bool pool_statuses_set_repair_held(PoolStatuses *p, const char *pool, const char *reason, const char *message) {
+        const KubeNodePool *object = cluster_view_pool(p->context->view, pool);
+        PoolStatus *s = hashmap_get(p->map, pool);
+        PoolProblem held = { .reason = reason };
+        int r = 0;
+
+        if (!object)
+                return true;
+        if (!s || !streq(s->uid, object->object.meta.uid))
+                return false;
+        if (reason)
+                r = free_and_strdup(&held.message, message);
+        if (r >= 0)
+                pool_status_set_problem(s, object, PROBLEM_REPAIR_HELD, &held);
+        free(held.message);
+        return r >= 0;
 }
 
 static void put_finalizer(WorkQueue *queue, ObjectWrites *writes, const KubeNodePool *pool,
@@ -331,9 +368,10 @@ void pool_statuses_reconcile(PoolStatuses *p, const char *key, const KubeNodePoo
                 (void) work_queue_retry(p->queue, key);
                 return;
         }
-        f = pool_figures(c->view, c->provider, pool, loop_wall(c->env->loop));
+        f = pool_figures(c, pool);
         pool_status_set_counts(s, &f, pool->object.meta.generation);
         for (PoolProblemKind i = 0; i < _PROBLEM_MAX; i++)
-                pool_status_set_problem(s, pool, i, f.problems + i);
+                if (i != PROBLEM_REPAIR_HELD)
+                        pool_status_set_problem(s, pool, i, f.problems + i);
         pool_figures_done(&f);
 }

@@ -7,6 +7,7 @@
 #include "marks.h"
 #include "string-util.h"
 #include "termination-marks.h"
+#include "voluntary-deletes.h"
 
 struct Release {
         const TerminationContext *context;
@@ -59,7 +60,7 @@ static void on_node_released(const char *name, const ApiError *error, void *user
         metrics_add(r->context->metrics, METRIC_RELEASES, 0, 1);
         log_event(r->context->env->log, LOG_LEVEL_INFO, MESSAGE_FINALIZER_REMOVED,
                   LOG_FIELDS({ "NODE", name }),
-                  "Node %s was released: no NodePool selects it. "
+                  "Node %s was released: no NodePool selects it, or it is annotated " ANNOTATION_UNMANAGED "=true. "
                   "Its finalizer and vesper's marks were removed, its machine goes on",
                   name);
 }
@@ -136,9 +137,11 @@ static void part_with_claim(Release *r, const KubeNodePool *pool, const KubeNode
                             const char *pool_key) {
         const KubeNode *n = node_to_release(r->context->view, claim);
 
-        if (pool->deletion_policy == DELETION_POLICY_DELETE)
-                delete_claim(r, claim, pool_key);
-        else if (claim->object.meta.deletion_usec > 0)
+        if (pool->deletion_policy == DELETION_POLICY_DELETE && !(n && kube_node_is_unmanaged(n))) {
+                if (!n || n->object.meta.deletion_usec > 0 ||
+                    voluntary_delete_is_admitted(r->context->deletes, n, pool, "its NodePool is deleted with deletionPolicy Delete", pool_key))
+                        delete_claim(r, claim, pool_key);
+        } else if (claim->object.meta.deletion_usec > 0)
                 return; /* its node is being removed already: it goes its way */
         else if (n)
                 mark_dirty(r, "node", n->object.meta.name); /* its pool matches nothing any more */

@@ -8,7 +8,8 @@
  * What all of them share while one leader leads. Borrowed by each.
  */
 
-#include "cloud.h"
+#include "budget-ledger.h"
+#include "cloud-registry.h"
 #include "cluster-view.h"
 #include "coordinator-config.h"
 #include "event-recorder.h"
@@ -23,7 +24,10 @@ typedef struct TerminationContext {
         ClusterView *view;
         Evictor *evictor;
         ObjectWrites *writes;
-        CloudProvider *provider;
+        const CloudRegistry *cloud;
+        BudgetLedger *ledger;
+        struct VoluntaryDeletes *deletes;
+        struct Pauses *pauses;
         EventRecorder *recorder;
         Metrics *metrics;
         HttpGuard guard; /* the leader's */
@@ -33,7 +37,7 @@ typedef struct TerminationContext {
          * awaited from now on. No step inside. */
         void (*moved)(void *userdata);
         void *userdata;
-        struct TokenBucket *rate;       /* node terminations: 60 a minute beyond a burst of 200 */
+        struct TokenBucket *rate;       /* node terminations: [Provider] TerminationsPerMinute= */
         struct TokenBucket *progress;   /* writes of pods left, over all claims */
         struct TokenBucket *eviction_events;      /* Events about pods that went as they should */
         struct TokenBucket *warnings;   /* Events about pods that a deadline will end */

@@ -4,8 +4,6 @@
 #include "marks.h"
 #include "string-util.h"
 
-#define INTERRUPTION_MAX_BYTES (16u * 1024u)
-
 static bool has_cordon_mark(const KubeNode *n, const char *key) {
         return object_meta_annotation(&n->object.meta, key);
 }
@@ -206,66 +204,4 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_close_object(w);
         }
         return finish_patch(w, ret_body);
-}
-
-/* -- the agent's annotation ----------------------------------------------------------------------------- */
-
-static int parse_mark(const Json *o, InterruptionMark *m) {
-        const char *action = json_string_or_null(json_get(o, "action"));
-        const char *deadline = json_string_or_null(json_get(o, "deadline"));
-
-        m->deadline_usec = USEC_INFINITY;
-        if (deadline && rfc3339_parse(deadline, &m->deadline_usec) < 0)
-                return -EBADMSG;
-        m->for_good = streq_ptr(action, "terminate");
-        m->ends_machine = m->for_good || streq_ptr(action, "stop") || streq_ptr(action, "hibernate");
-        if (free_and_strdup(&m->id, strempty(json_string_or_null(json_get(o, "id")))) < 0)
-                return -ENOMEM;
-        return free_and_strdup(&m->phase, strempty(json_string_or_null(json_get(o, "phase"))));
-}
-
-/* The machine lived on and has been started anew: what was announced to it then binds nobody. */
-static bool is_of_earlier_boot(const KubeNode *n, const Json *o) {
-        const char *boot_id = json_string_or_null(json_get(o, "bootID"));
-
-        return !isempty(boot_id) && !isempty(n->boot_id) && !boot_id_equal(boot_id, n->boot_id);
-}
-
-int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret) {
-        const char *text = object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION);
-        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
-        int r;
-
-        assert(n && ret);
-        *ret = (InterruptionMark){ .deadline_usec = USEC_INFINITY };
-        if (!text)
-                return -ENODATA;
-        r = json_parse(text, strlen(text), INTERRUPTION_MAX_BYTES, &doc, NULL);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0 || !json_is_object(json_root(doc)))
-                return -EBADMSG;
-        if (is_of_earlier_boot(n, json_root(doc)))
-                return -ENODATA;
-        return parse_mark(json_root(doc), ret);
-}
-
-void interruption_mark_done(InterruptionMark *m) {
-        m->id = mfree(m->id);
-        m->phase = mfree(m->phase);
-}
-
-bool interruption_mark_is_over(const InterruptionMark *m) {
-        return streq_ptr(m->phase, "Cancelled") || streq_ptr(m->phase, "Released");
-}
-
-bool interruption_mark_is_draining(const InterruptionMark *m) {
-        static const char *const done[] = { "Volumes", "Drained", "Ending" };
-
-        if (isempty(m->phase) || interruption_mark_is_over(m))
-                return false;
-        for (size_t i = 0; i < ELEMENTSOF(done); i++)
-                if (streq(m->phase, done[i]))
-                        return false;
-        return true;
 }

@@ -22,20 +22,3 @@ int termination_release_patch(const KubeNode *n, char **ret_body);
 int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* The finalizers with ours. 1, 0 (it is there), -ENOMEM. */
 int termination_add_finalizer_patch(const KubeObject *o, char **ret_body);
-
-/* The agent's word about an interruption of this node, from its annotation. */
-typedef struct InterruptionMark {
-        char *id, *phase;     /* "": not said */
-        usec_t deadline_usec; /* wall clock; USEC_INFINITY: not said */
-        bool ends_machine;    /* its action is terminate, stop or hibernate */
-        bool for_good;        /* ... is terminate */
-} InterruptionMark;
-
-/* 0; -ENODATA: there is none of this boot of the machine; -EBADMSG: not readable (as if there were none: it is the node's own word);
- * -ENOMEM. */
-int interruption_mark_parse(const KubeNode *n, InterruptionMark *ret);
-void interruption_mark_done(InterruptionMark *m);
-/* Withdrawn, or overruled by a person: nothing goes on. */
-bool interruption_mark_is_over(const InterruptionMark *m);
-/* Its drain is under way: begun, and neither done nor over. */
-bool interruption_mark_is_draining(const InterruptionMark *m);

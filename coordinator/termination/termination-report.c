@@ -7,6 +7,7 @@
 #include "log-catalog.h"
 #include "log.h"
 #include "marks.h"
+#include "pauses.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -256,14 +257,12 @@ void termination_report_drained(TerminationReport *r, ClaimStatus *s) {
                                            "no pod is left to wait for");
 }
 
-void termination_report_drains_again(TerminationReport *r, ClaimStatus *s) {
+void termination_report_drains_again(TerminationReport *r, ClaimStatus *s, const char *reason) {
         timer_disarm(r->drained);
         r->draining_told = false;
-        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, REASON,
-                            "a pod was bound to it after all");
+        late_status_set_condition(r->node_status, CONDITION_DRAINED, CONDITION_FALSE, REASON, reason);
         if (s)
-                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining",
-                                           "a pod was bound to it after all");
+                claim_status_set_condition(s, CLAIM_DRAINED, CONDITION_FALSE, "Draining", reason);
 }
 
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left, size_t staying) {
@@ -326,21 +325,51 @@ void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s) {
                                            "the machine is gone or cannot come back");
 }
 
+static bool note_blocked(TerminationReport *r, const char *reason, const char *message) {
+        if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
+                return false;
+        (void) free_and_strdup(&r->blocked_reason, reason);
+        (void) free_and_strdup(&r->blocked_message, message);
+        late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
+        return true;
+}
+
+void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message) {
+        bool budget = streq(reason, WAITING_FOR_BUDGET), first = !streq_ptr(r->blocked_reason, reason);
+        EventObject o = node_object(r);
+
+        if (!note_blocked(r, reason, message))
+                return;
+        if (s)
+                claim_status_set_held(s, reason, message, loop_wall(r->context->env->loop));
+        if (!first) /* who uses a budget up, and how many wait, changes as it goes */
+                return;
+        log_event(r->log, LOG_LEVEL_NOTICE, budget ? MESSAGE_WAITING_FOR_BUDGET : MESSAGE_REMOVAL_PAUSED,
+                  LOG_FIELDS({ "NODE", r->node }), "Node %s is being deleted, and is neither cordoned nor drained yet: %s", r->node,
+                  message);
+        event_record(r->context->recorder, &o, EVENT_NORMAL, reason, "Neither cordoned nor drained yet: %s", message);
+}
+
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
-                                const char *next) {
+                                bool retried) {
         const char *stop = endswith(message, ".") ? "" : ".";
         EventObject o = node_object(r);
 
-        if (streq_ptr(r->blocked_reason, reason) && streq_ptr(r->blocked_message, message))
+        if (!note_blocked(r, reason, message))
                 return;
-        (void) free_and_strdup(&r->blocked_reason, reason);
-        (void) free_and_strdup(&r->blocked_message, message);
-        log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
-                  LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
-                  "The machine of node %s does not end (%s): %s%s %s", r->node, reason, message, stop, next);
-        event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked",
-                     "%s: %s%s %s", reason, message, stop, next);
-        late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_TRUE, reason, message);
+        pauses_note_trouble(r->context->pauses);
+        if (retried)
+                log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
+                          LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
+                          "The machine of node %s does not end (%s): %s%s The node is kept, and the termination is retried",
+                          r->node, reason, message, stop);
+        else
+                log_event(r->log, LOG_LEVEL_WARNING, MESSAGE_TERMINATION_BLOCKED,
+                          LOG_FIELDS({ "NODE", r->node }, { "REASON", reason }),
+                          "The machine of node %s does not end (%s): %s%s The node is kept", r->node, reason, message,
+                          stop);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "TerminationBlocked", "%s: %s%s The node is kept%s", reason,
+                     message, stop, retried ? ", and the termination is retried" : "");
         if (s) {
                 _cleanup_free_ char *error = strf("%s: %s", reason, message);
 
@@ -349,13 +378,19 @@ void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char
 }
 
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s) {
+        bool budget = streq_ptr(r->blocked_reason, WAITING_FOR_BUDGET), paused = streq_ptr(r->blocked_reason, REMOVAL_PAUSED);
+
         if (!r->blocked_reason)
                 return;
         r->blocked_reason = mfree(r->blocked_reason);
         r->blocked_message = mfree(r->blocked_message);
         late_status_set_condition(r->node_status, CONDITION_TERMINATION_BLOCKED, CONDITION_FALSE, "Resolved",
-                            "what kept its machine from ending is over");
-        if (s)
+                                  budget   ? "no NodeDisruptionBudget holds its removal any more"
+                                  : paused ? "its removal is paused no more"
+                                           : "what kept its machine from ending is over");
+        if (s && (budget || paused))
+                claim_status_set_held(s, NULL, NULL, 0);
+        else if (s)
                 claim_status_set_cloud_error(s, NULL);
 }
 
@@ -367,7 +402,8 @@ void termination_report_rate_limited(TerminationReport *r) {
         if (r->rate_told)
                 return;
         r->rate_told = true;
-        log_info(r->log, "Node %s waits for the rate limit of terminations: 60 a minute beyond a burst of 200", r->node);
+        log_info(r->log, "Node %s waits for the rate limit of terminations: %u a minute beyond a burst of %u ([Provider] TerminationsPerMinute=)",
+                 r->node, r->context->config->terminations_per_minute, r->context->config->terminations_burst);
 }
 
 void termination_report_finishing(TerminationReport *r, ClaimStatus *s, bool node_stays, bool claim_stays) {

@@ -25,16 +25,18 @@ void termination_report_draining(TerminationReport *r); /* once in each drain; t
 void termination_report_pod(TerminationReport *r, DrainPodEvent e, const KubePod *pod,
                             const DrainBlocker *blocker, const EvictionReport *report, usec_t deadline_usec);
 void termination_report_drained(TerminationReport *r, ClaimStatus *s);
-void termination_report_drains_again(TerminationReport *r, ClaimStatus *s); /* a pod came since */
+/* Of a node that was drained, or whose deadline had passed: reason, what says otherwise. */
+void termination_report_drains_again(TerminationReport *r, ClaimStatus *s, const char *reason);
 /* left: that were waited for in vain; staying: of pods that stay. */
 void termination_report_volumes(TerminationReport *r, ClaimStatus *s, size_t left, size_t staying);
 /* T has passed; names what is left. drain NULL: nothing was begun. */
 void termination_report_expired(TerminationReport *r, const NodeDrain *drain);
 void termination_report_machine_ended(TerminationReport *r, ClaimStatus *s);
-/* reason: static, PascalCase. next: a sentence without its full stop: what vesper does now. Said again only when reason or
- * message changes. */
+/* It is neither cordoned nor drained yet, for this reason (WAITING_FOR_BUDGET, REMOVAL_PAUSED). */
+void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message);
+/* reason: static, PascalCase. retried: the termination is. Said again only when reason or message changes. */
 void termination_report_blocked(TerminationReport *r, ClaimStatus *s, const char *reason, const char *message,
-                                const char *next);
+                                bool retried);
 void termination_report_unblocked(TerminationReport *r, ClaimStatus *s);
 const char *termination_report_blocked_reason(const TerminationReport *r); /* NULL: it is not */
 void termination_report_rate_limited(TerminationReport *r);

@@ -40,13 +40,14 @@ static int compare(const ConfigItem *item, const void *config, const void *fresh
 }
 
 static void swap_values(const ConfigItem *item, void *a, void *b) {
-        char kept[sizeof(uint64_t)];
-        size_t n = config_value_size(item);
+        char *x = (char *) a + item->offset, *y = (char *) b + item->offset;
 
-        assert(n <= sizeof(kept));
-        memcpy(kept, (char *) a + item->offset, n);
-        memcpy((char *) a + item->offset, (char *) b + item->offset, n);
-        memcpy((char *) b + item->offset, kept, n);
+        for (size_t i = 0; i < config_value_size(item); i++) {
+                char kept = x[i];
+
+                x[i] = y[i];
+                y[i] = kept;
+        }
 }
 
 int config_take(const ConfigItem *table, size_t n_table, void *config, void *fresh, char **ret_taken,

@@ -21,12 +21,14 @@ size_t config_value_size(const ConfigItem *i) {
                 return sizeof(char *);
         if (i->parse == config_parse_strv)
                 return sizeof(char **);
-        if (i->parse == config_parse_bool)
+        if (i->parse == config_parse_boolean)
                 return sizeof(bool);
         if (i->parse == config_parse_usec)
                 return sizeof(usec_t);
         if (i->parse == config_parse_unsigned)
                 return sizeof(unsigned);
+        if (i->parse == config_parse_choices)
+                return sizeof(ConfigChoices);
         assert(i->parse == config_parse_choice);
         return sizeof(int);
 }
@@ -55,7 +57,7 @@ int config_parse_strv(const ConfigItem *i, const char *v, void *t, const char **
         return 0;
 }
 
-int config_parse_bool(const ConfigItem *i, const char *v, void *t, const char **e) {
+int config_parse_boolean(const ConfigItem *i, const char *v, void *t, const char **e) {
         *e = "yes or no";
         return parse_bool(v, t);
 }
@@ -87,14 +89,46 @@ int config_parse_unsigned(const ConfigItem *i, const char *v, void *t, const cha
         return 0;
 }
 
-int config_parse_choice(const ConfigItem *i, const char *v, void *t, const char **e) {
-        *e = "one of";
+static int choice_index(const ConfigItem *i, const char *word) {
         for (int n = 0; i->choices[n]; n++)
-                if (streq(v, i->choices[n])) {
-                        *(int *) t = n;
-                        return 0;
-                }
+                if (streq(word, i->choices[n]))
+                        return n;
         return -EINVAL;
+}
+
+int config_parse_choice(const ConfigItem *i, const char *v, void *t, const char **e) {
+        int n = choice_index(i, v);
+
+        *e = "one of";
+        if (n < 0)
+                return n;
+        *(int *) t = n;
+        return 0;
+}
+
+int config_parse_choices(const ConfigItem *i, const char *v, void *t, const char **e) {
+        _cleanup_strv_free_ char **words = NULL;
+        ConfigChoices read = { 0 };
+        int r;
+
+        *e = "one or more, each once and separated by spaces, of";
+        r = strv_split(v, " \t", &words);
+        if (r < 0)
+                return r;
+        STRV_FOREACH (word, words) {
+                int n = choice_index(i, *word);
+
+                for (size_t k = 0; k < read.n; k++)
+                        if (read.at[k] == n)
+                                return -EINVAL;
+                if (n < 0 || read.n >= CONFIG_CHOICES_MAX)
+                        return -EINVAL;
+                read.at[read.n++] = n;
+        }
+        if (read.n == 0)
+                return -EINVAL;
+        *(ConfigChoices *) t = read;
+        return 0;
 }
 
 char *config_format_string(const ConfigItem *i, const void *t) {
@@ -105,7 +139,7 @@ char *config_format_strv(const ConfigItem *i, const void *t) {
         return strv_join(*(char *const *const *) t, " ");
 }
 
-char *config_format_bool(const ConfigItem *i, const void *t) {
+char *config_format_boolean(const ConfigItem *i, const void *t) {
         return strdup(*(const bool *) t ? "yes" : "no");
 }
 
@@ -126,6 +160,15 @@ char *config_format_unsigned(const ConfigItem *i, const void *t) {
 
 char *config_format_choice(const ConfigItem *i, const void *t) {
         return strdup(i->choices[*(const int *) t]);
+}
+
+char *config_format_choices(const ConfigItem *i, const void *t) {
+        const ConfigChoices *c = t;
+        StrBuf b = { 0 };
+
+        for (size_t n = 0; n < c->n; n++)
+                strbuf_addf(&b, "%s%s", n > 0 ? " " : "", i->choices[c->at[n]]);
+        return strbuf_steal(&b);
 }
 
 static void describe_bound(const ConfigItem *i, uint64_t bound, StrBuf *b) {

@@ -33,7 +33,7 @@ static int loader_log(const Loader *l, LogLevel level, int error, const char *te
         char line[sizeof("4294967295")];
 
         if (!l->file)
-                return log_full(l->log, level, error, id, NULL, 0, "--set %s", text);
+                return log_full(l->log, level, error, id, NULL, 0, "--set: %s", text);
         (void) snprintf(line, sizeof(line), "%u", l->line);
         return log_full(l->log, level, error, id,
                         LOG_FIELDS({ "CONFIG_FILE", l->file }, { "CONFIG_LINE", line }), "%s:%u: %s",

@@ -26,6 +26,13 @@ typedef int (*config_parse_t)(const ConfigItem *item, const char *value, void *t
 /* The present value as text for --dump-config; NULL on ENOMEM. */
 typedef char *(*config_format_t)(const ConfigItem *item, const void *target);
 
+/* What config_parse_choices() has read. */
+#define CONFIG_CHOICES_MAX 8u
+typedef struct ConfigChoices {
+        size_t n;
+        int at[CONFIG_CHOICES_MAX]; /* each an index into choices */
+} ConfigChoices;
+
 typedef enum ConfigFlags {
         CONFIG_TOLERANT = 1 << 0,   /* a bad value warns and keeps what was there */
         CONFIG_SECRET = 1 << 1,     /* --dump-config shows "(set)", errors hide the value */
@@ -43,6 +50,15 @@ struct ConfigItem {
         uint64_t min, max;          /* for numbers and times (usec); both 0: no bounds */
         const char *const *choices; /* for enums: NULL-terminated */
 };
+
+/* A row of a table over the struct `type`, whose `field` is read by config_parse_KIND(). Behind help come further
+ * members: .min and .max, .choices, .flags. */
+#define CONFIG_ITEM(kind, type, section_name, key_name, field, default_text, help_text, ...) \
+        { \
+                .section = section_name, .key = key_name, .parse = config_parse_##kind, \
+                .format = config_format_##kind, .offset = offsetof(type, field), \
+                .default_value = default_text, .help = help_text, __VA_ARGS__ \
+        }
 
 /* path may be NULL (defaults and settings only); a missing FILE is fine unless `required`. `settings`: NULL-terminated
  * "Section.Key=VALUE". Logs warnings and the one error that refuses. 0 or a negative errno. `target` comes zeroed; on
@@ -70,14 +86,17 @@ int config_reference_main(int argc, char **argv, const ConfigItem *table, size_t
 void config_done(const ConfigItem *table, size_t n_table, void *target);
 
 int config_parse_string(const ConfigItem *i, const char *v, void *t, const char **e);   /* char *; empty = NULL */
-int config_parse_bool(const ConfigItem *i, const char *v, void *t, const char **e);     /* bool */
+int config_parse_boolean(const ConfigItem *i, const char *v, void *t, const char **e);     /* bool */
 int config_parse_usec(const ConfigItem *i, const char *v, void *t, const char **e);     /* usec_t */
 int config_parse_unsigned(const ConfigItem *i, const char *v, void *t, const char **e); /* unsigned */
 int config_parse_choice(const ConfigItem *i, const char *v, void *t, const char **e);   /* int: index into choices */
+/* ConfigChoices: one or more words, in their order, none twice; they take the place of an earlier value. */
+int config_parse_choices(const ConfigItem *i, const char *v, void *t, const char **e);
 int config_parse_strv(const ConfigItem *i, const char *v, void *t, const char **e);     /* char **; words are appended */
 char *config_format_string(const ConfigItem *i, const void *t);
-char *config_format_bool(const ConfigItem *i, const void *t);
+char *config_format_boolean(const ConfigItem *i, const void *t);
 char *config_format_usec(const ConfigItem *i, const void *t);
 char *config_format_unsigned(const ConfigItem *i, const void *t);
 char *config_format_choice(const ConfigItem *i, const void *t);
+char *config_format_choices(const ConfigItem *i, const void *t);
 char *config_format_strv(const ConfigItem *i, const void *t);

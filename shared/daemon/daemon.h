@@ -5,6 +5,8 @@
  * daemon/: the process around an agent, a coordinator or vesperctl: what every main() of ours does. Only a
  * main() calls it; what a simulation runs as well does not belong here.
  *
+ *      program.c       options, configuration, log, signals, reload: what the daemons' main() do alike
+ *      options.c       the command line and --help
  *      daemon.c        signals and the service manager
  *      reload.c        the configuration read again
  *      kube-process.c  loop, transport, credential and client on the real world

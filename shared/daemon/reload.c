@@ -93,14 +93,23 @@ static int read_again(Reload *r, void *fresh, char **ret_taken, char **ret_left)
 
 static void say_done(const Reload *r, const char *why, const char *taken, const char *left, int error,
                      const char *credential) {
-        log_event(r->o.env->log, error < 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
-                  MESSAGE_CONFIGURATION_RELOADED, NULL, 0, "Configuration read again (%s): %s%s%s%s%s%s",
-                  why,
-                  taken  ? "took "
-                  : left ? "nothing was taken"
-                         : "it is the same",
-                  strempty(taken), left ? "; restart to apply " : "", strempty(left), credential ? "; " : "",
-                  strempty(credential));
+        LogLevel level = error < 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
+        const char *semicolon = credential ? "; " : "", *more = strempty(credential);
+        Log *log = r->o.env->log;
+
+        if (taken && left)
+                log_event(log, level, MESSAGE_CONFIGURATION_RELOADED, NULL, 0,
+                          "Configuration read again (%s): took %s; restart to apply %s%s%s", why, taken, left, semicolon, more);
+        else if (taken)
+                log_event(log, level, MESSAGE_CONFIGURATION_RELOADED, NULL, 0, "Configuration read again (%s): took %s%s%s",
+                          why, taken, semicolon, more);
+        else if (left)
+                log_event(log, level, MESSAGE_CONFIGURATION_RELOADED, NULL, 0,
+                          "Configuration read again (%s): nothing was taken; restart to apply %s%s%s", why, left, semicolon,
+                          more);
+        else
+                log_event(log, level, MESSAGE_CONFIGURATION_RELOADED, NULL, 0,
+                          "Configuration read again (%s): it is the same%s%s", why, semicolon, more);
 }
 
 /* 0, or why the credential was not read. */

@@ -3,6 +3,8 @@
 
 #include "strv.h"
 
+/* A request of ours may take so long to the API server. */
+#define ON_ITS_WAY_USEC (5 * USEC_PER_SEC)
 #define WARN_USEC (5 * USEC_PER_SEC)
 #define WARN_FIRST_USEC USEC_PER_SEC
 
@@ -96,13 +98,13 @@ static int64_t clipped_grace(const KubePod *pod, usec_t deadline_usec, usec_t no
         return pod->grace_sec > left ? left : -1;
 }
 
-/* A shorter grace counts, at the API server, from when the deletion began: less than has passed since then
- * is no grace at all (apiserver/pkg/registry/rest BeforeDelete). */
+/* A shorter grace counts, at the API server, from when the deletion began: less than has passed since then, when the
+ * request comes there, is no grace at all (apiserver/pkg/registry/rest BeforeDelete). */
 static bool grace_would_be_over(const KubePod *pod, int64_t grace_sec, usec_t now_usec) {
         const ObjectMeta *m = &pod->object.meta;
 
         return usec_add(usec_sub(m->deletion_usec, drain_grace(m->deletion_grace_sec)),
-                        drain_grace(grace_sec)) < now_usec;
+                        drain_grace(grace_sec)) < usec_add(now_usec, ON_ITS_WAY_USEC);
 }
 
 static PodPlan plan_terminating(const KubePod *pod, const DrainRules *rules, usec_t now_usec) {

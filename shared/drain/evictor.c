@@ -2,10 +2,10 @@
 #include "evictor.h"
 
 #include "backoff.h"
+#include "eviction-window.h"
 #include "hashmap.h"
 #include "list.h"
 #include "string-util.h"
-#include "token-bucket.h"
 
 /*
  * The life of a wish; wish_set_state() is its only writer, wish_edges has the legal steps:
@@ -23,25 +23,12 @@
  * trouble of its own (no answer, 5xx, not allowed) rests beside its queue, which goes on without it.
  */
 
-/* A busy API server serves evictions beside what follows from each (kubelets, controllers): on two cores
- * 1,000 took 3.5 s with 100 under way, 2.6 s with 200, no less with 256. But each costs libcurl 25 kB: with
- * 160, 3,000 pods keep to 15 MB. And far more are refused: priority and fairness lets 300 of a client wait
- * beside those it serves, which were 44 while others had borrowed the rest of their level; 400 at once met a
- * 429 six times for each pod then. */
-#define WINDOW_START 160u
-#define WINDOW_MAX 160u
-#define WINDOW_MIN 8u
-#define PER_SECOND 500u
 /* An eviction of a pod that is done or was not ready uses nothing of its PDB, whose status then says nothing
  * new: so long our own count closes a gate that the status leaves open. */
 #define ROOM_USEC (5 * USEC_PER_SEC)
-/* With so many under way the API server has enough to do however late we look at one of its answers: they
- * are taken in together. At 500 a second it finishes 30 of them meanwhile. */
-#define CROWD 80u
+/* Where very many are under way their answers are taken in together. */
 #define CROWD_STRETCH 3u
-#define SLOW_USEC (2 * USEC_PER_SEC)
 #define CALL_TIMEOUT_USEC (30 * USEC_PER_SEC) /* an eviction may take 10 s inside the API server */
-#define FLOW_CONTROL_USEC USEC_PER_SEC
 #define REFUSED_USEC (5 * USEC_PER_SEC)
 /* Until somebody edits nothing helps; this is for an edit that nobody has told us of. */
 #define SEVERAL_PDBS_USEC (5 * USEC_PER_MINUTE)
@@ -113,14 +100,9 @@ struct Evictor {
         EvictorPermit permit;
         List ready, all; /* wishes */
         List asking;     /* admissions that are not given yet */
-        size_t n_admitted;
+        EvictionWindow window;
         bool is_crowd;
         Hashmap *queues;
-        TokenBucket bucket;    /* of all that leaves */
-        TokenBucket evictions; /* of evictions, besides */
-        unsigned window, window_max;
-        usec_t not_before_usec; /* flow control: nothing leaves earlier */
-        usec_t last_shrink_usec;
         Timer *pump;
         EvictorStats stats;
 };
@@ -130,7 +112,6 @@ static void on_wake(Timer *t, void *userdata);
 
 int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
         _cleanup_(evictor_freep) Evictor *e = NULL;
-        unsigned per_second = o && o->per_second ? o->per_second : PER_SECOND;
         int r;
 
         assert(c && ret);
@@ -140,11 +121,7 @@ int evictor_new(KubeClient *c, const EvictorOptions *o, Evictor **ret) {
 
         e->client = c;
         e->env = kube_client_env(c);
-        e->window = o && o->window_start ? o->window_start : WINDOW_START;
-        e->window_max = o && o->window_max ? o->window_max : WINDOW_MAX;
-        e->bucket = (TokenBucket){ .burst = PER_SECOND / 3, .per_minute = (uint64_t) PER_SECOND * 60 };
-        e->evictions =
-                (TokenBucket){ .burst = MAX(per_second / 3, 1u), .per_minute = (uint64_t) per_second * 60 };
+        eviction_window_init(&e->window, o ? o->window_start : 0, o ? o->window_max : 0, o ? o->per_second : 0);
         if (o) {
                 e->guard = o->guard;
                 e->permit = o->permit;
@@ -172,7 +149,7 @@ static void *pdb_queue_free(void *p) {
 Evictor *evictor_free(Evictor *e) {
         if (!e)
                 return NULL;
-        assert(e->asking.size == 0 && e->n_admitted == 0);
+        assert(e->asking.size == 0 && e->window.n_admitted == 0);
         LIST_FOREACH (w, &e->all, Eviction, all_node) {
                 assert(w->released);
                 eviction_free(w);
@@ -185,12 +162,12 @@ Evictor *evictor_free(Evictor *e) {
 
 static void evictor_pump(Evictor *e) {
         if (e->ready.size > 0 || e->asking.size > 0)
-                timer_arm_earlier(e->pump, e->not_before_usec);
+                timer_arm_earlier(e->pump, e->window.closed_until_usec);
 }
 
 /* After each change of what is under way. */
 static void evictor_set_pace(Evictor *e) {
-        bool is_crowd = e->stats.in_flight + e->n_admitted >= CROWD;
+        bool is_crowd = eviction_window_is_crowded(&e->window);
 
         if (is_crowd == e->is_crowd)
                 return;
@@ -212,7 +189,7 @@ static void wish_leave_place(Eviction *w) {
                 break;
         case WISH_IN_FLIGHT:
                 w->call = kube_call_free(w->call);
-                e->stats.in_flight--;
+                eviction_window_gives_back_eviction(&e->window);
                 evictor_set_pace(e);
                 evictor_pump(e);
                 break;
@@ -243,8 +220,7 @@ static void wish_set_state(Eviction *w, WishState to) {
         case WISH_QUEUED:
                 list_append(&w->queue->waiting, &w->node);
                 break;
-        case WISH_IN_FLIGHT:
-                e->stats.in_flight++;
+        case WISH_IN_FLIGHT: /* the window has counted it */
                 evictor_set_pace(e);
                 break;
         case WISH_RESTING:
@@ -557,24 +533,9 @@ static void on_wake(Timer *t, void *userdata) {
 
 /* -- answers -------------------------------------------------------------------------------------------- */
 
-static void evictor_shrink(Evictor *e, unsigned numerator, unsigned denominator) {
-        usec_t now = loop_now(e->env->loop);
-
-        if (now < usec_add(e->last_shrink_usec, USEC_PER_SEC) && e->last_shrink_usec > 0)
-                return; /* one burst of bad news counts once */
-        e->last_shrink_usec = now;
-        e->window = MAX(e->window * numerator / denominator, MIN(e->window_max, WINDOW_MIN));
-}
-
-static void evictor_learn(Evictor *e, EvictionAnswer a, usec_t took_usec, usec_t retry_after_usec) {
-        if (a == EVICTION_FLOW_CONTROL) {
-                evictor_shrink(e, 1, 2);
-                e->not_before_usec =
-                        usec_add(loop_now(e->env->loop), MAX(retry_after_usec, FLOW_CONTROL_USEC));
-        } else if (took_usec > SLOW_USEC)
-                evictor_shrink(e, 3, 4);
-        else if (e->stats.in_flight + 1 >= e->window && e->window < e->window_max)
-                e->window++;
+static void evictor_learn(Evictor *e, EvictionAnswer a, const KubeReply *reply) {
+        eviction_window_learns(&e->window, a, usec_sub(reply->finished_usec, reply->started_usec),
+                               reply->error ? reply->error->retry_after_usec : 0, loop_now(e->env->loop));
 }
 
 /* A failure of this pod's own: it steps out, and comes back behind the others of its PDB. */
@@ -672,7 +633,7 @@ static void on_answer(const KubeReply *reply, void *userdata) {
         wish_set_state(w, WISH_LOOSE);
         w->last = a;
         e->stats.answers[a]++;
-        evictor_learn(e, a, usec_sub(reply->finished_usec, reply->started_usec), retry_after);
+        evictor_learn(e, a, reply);
         wish_handle(w, a, pdb, retry_after);
         if (w->released) {
                 eviction_free(w);
@@ -737,80 +698,66 @@ EvictorAdmission *evictor_admission_end(EvictorAdmission *a, const KubeReply *re
                 return NULL;
         e = a->evictor;
         if (a->given) {
-                e->n_admitted--;
+                eviction_window_gives_back_admission(&e->window);
                 evictor_set_pace(e);
         } else
                 list_remove(&e->asking, &a->node);
         if (reply)
-                evictor_learn(e, eviction_classify(reply->error, NULL),
-                              usec_sub(reply->finished_usec, reply->started_usec),
-                              reply->error ? reply->error->retry_after_usec : 0);
+                evictor_learn(e, eviction_classify(reply->error, NULL), reply);
         evictor_pump(e);
         return mfree(a);
 }
 
 /* -- what leaves now ------------------------------------------------------------------------------------ */
 
-/* What must be gone by its time has places of its own, and the rate first. */
+/* What must be gone by its time. */
 static void evictor_give_admissions(Evictor *e, usec_t now) {
-        usec_t at;
+        usec_t at = USEC_INFINITY;
 
-        while (e->asking.size > 0 && e->n_admitted < e->window) {
+        while (e->asking.size > 0 && eviction_window_takes_admission(&e->window, now, &at)) {
                 EvictorAdmission *a = LIST_ENTRY(e->asking.first, EvictorAdmission, node);
 
-                if (!token_bucket_take(&e->bucket, now, &at)) {
-                        timer_arm_earlier(e->pump, at);
-                        return;
-                }
                 list_remove(&e->asking, &a->node);
                 a->given = true;
-                e->n_admitted++;
                 evictor_set_pace(e);
                 a->on_admitted(a, a->userdata);
         }
+        if (e->asking.size > 0)
+                timer_arm_earlier(e->pump, at);
 }
 
-/* Cordons and what ends drained nodes have their part of it: they come first, and what is under way is bounded
- * with them. They do not stop evictions, whose answers let the next ones go. */
-static bool window_is_open(const Evictor *e) {
-        size_t n = e->stats.in_flight;
+static void evictor_send_evictions(Evictor *e, usec_t now) {
+        usec_t at = USEC_INFINITY;
 
-        return n < WINDOW_MIN ? n < e->window : kube_client_under_way(e->client) < e->window;
-}
+        while (e->ready.size > 0 &&
+               eviction_window_takes_eviction(&e->window, kube_client_under_way(e->client), now, &at)) {
+                Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
 
-static bool evictor_takes_rate(Evictor *e, usec_t now) {
-        usec_t at;
-
-        if (token_bucket_has(&e->evictions, 1, now, &at) && token_bucket_take(&e->bucket, now, &at))
-                return token_bucket_take(&e->evictions, now, &at);
-        timer_arm_earlier(e->pump, at);
-        return false;
+                if (wish_send(w) >= 0)
+                        continue;
+                /* out of memory: this one rests, so that others may end and give some back */
+                eviction_window_gives_back_eviction(&e->window);
+                wish_rest(w, USEC_PER_SEC);
+        }
+        if (e->ready.size > 0)
+                timer_arm_earlier(e->pump, at);
 }
 
 static void on_pump(Timer *t, void *userdata) {
         Evictor *e = userdata;
         usec_t now = loop_now(e->env->loop);
 
-        if (now < e->not_before_usec) {
-                evictor_pump(e);
-                return;
-        }
-        if ((e->ready.size > 0 || e->asking.size > 0) && !evictor_has_permit(e))
+        if ((e->ready.size == 0 && e->asking.size == 0) || !evictor_has_permit(e))
                 return;
         evictor_give_admissions(e, now);
-        while (e->ready.size > 0 && window_is_open(e) && evictor_takes_rate(e, now)) {
-                Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
-
-                /* out of memory: this one rests, so that others may end and give some back */
-                if (wish_send(w) < 0)
-                        wish_rest(w, USEC_PER_SEC);
-        }
+        evictor_send_evictions(e, now);
 }
 
 EvictorStats evictor_stats(const Evictor *e) {
         EvictorStats s = e->stats;
 
-        s.window = e->window;
+        s.window = e->window.size;
+        s.in_flight = e->window.n_evictions;
         s.waiting = e->all.size;
         return s;
 }

@@ -22,9 +22,7 @@
  * asked again when a PDB of its namespace is edited (evictor_pdb_edited()) or the pod is (eviction_pod_edited()), and
  * every 5 minutes.
  *
- * The window of requests in flight is 160, with the other calls of this client that do not give way (KubeRank); it
- * shrinks on flow control and when answers get slow, and grows back with each answer; a token bucket allows 500 a
- * second, together with what is admitted beside evictions (evictor_admit()): deletes at a deadline.
+ * How many leave at once, and in a second, says eviction-window.h.
  */
 
 #include "eviction.h"

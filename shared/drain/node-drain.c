@@ -12,6 +12,8 @@
  * from when this drain finds T passed (one that begins after T has deletes to send, too): after that it is left to its
  * machine's end. */
 #define ADMITTED_WITHIN_USEC (10 * USEC_PER_SEC)
+/* Where one pod after the other is not as we knew it (etcd was restored), one list serves several of them. */
+#define LIST_GAP_USEC (150 * USEC_PER_MSEC)
 /* A proof is as old as its question, but for so long its answer counts however late it came: where a list takes longer
  * than a proof may be old, there would never be one that is young enough. */
 #define PROOF_FRESH_USEC USEC_PER_SEC
@@ -262,8 +264,10 @@ static void on_pods_listed(const KubeReply *reply, void *userdata) {
                                 "Failed to list the pods of node %s again, retrying: %m", d->node);
                 d->list_retry_usec =
                         usec_add(loop_now(d->env->loop), backoff_next(&d->list_backoff, d->env->random));
-        } else
+        } else {
                 backoff_reset(&d->list_backoff);
+                d->list_retry_usec = usec_add(d->list_asked_usec, LIST_GAP_USEC);
+        }
         d->look = kube_call_free(d->look);
 
         HASHMAP_FOREACH (dp, d->pods) {

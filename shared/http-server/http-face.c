@@ -5,6 +5,8 @@
 #include "string-util.h"
 
 #define REQUEST_MAX_BYTES 4096u
+/* An object of the largest size that the API server stores, in a review of it. */
+#define WEBHOOK_MAX_BYTES (3u << 20)
 
 static const HttpServerOptions limits[_HTTP_FACE_MAX] = {
         [HTTP_FACE_METRICS] = { .max_connections = 16, .max_per_address = 4 },
@@ -12,17 +14,42 @@ static const HttpServerOptions limits[_HTTP_FACE_MAX] = {
                                .max_per_address = 8,
                                .idle_timeout_usec = 5 * USEC_PER_SEC,
                                .max_age_usec = 10 * USEC_PER_SEC },
+        [HTTP_FACE_WEBHOOK] = { .max_connections = 512,
+                                .idle_timeout_usec = 100 * USEC_PER_SEC,
+                                .max_body_bytes = WEBHOOK_MAX_BYTES },
 };
 
-int http_face_new(Loop *l, HttpFace face, const char *listen, const char *default_address,
-                  http_handler_t handler, void *userdata, HttpServer **ret) {
-        const char *path = listen_address_unix_path(listen);
-        _cleanup_free_ char *address = NULL;
+static HttpServerOptions options_of(HttpFace face, const HttpFaceTls *tls) {
         HttpServerOptions o = limits[face];
-        int r;
 
         o.listen_fd = -EBADF;
-        o.max_body_bytes = REQUEST_MAX_BYTES;
+        o.cert_pem = tls->certificate;
+        o.key_pem = tls->key;
+        o.client_ca_pem = tls->client_ca;
+        if (o.max_body_bytes == 0)
+                o.max_body_bytes = REQUEST_MAX_BYTES;
+        return o;
+}
+
+int http_face_succeed(Loop *l, HttpFace face, HttpServer *old, const HttpFaceTls *tls, http_handler_t handler, void *userdata,
+                      HttpServer **ret) {
+        HttpServerOptions o = options_of(face, tls);
+        int r;
+
+        o.listen_fd = http_server_dup_socket(old);
+        r = o.listen_fd < 0 ? o.listen_fd : http_server_new(l, &o, handler, userdata, ret);
+        if (r >= 0)
+                http_server_retire(old);
+        return r;
+}
+
+int http_face_new_tls(Loop *l, HttpFace face, const char *listen, const char *default_address, const HttpFaceTls *tls,
+                      http_handler_t handler, void *userdata, HttpServer **ret) {
+        const char *path = listen_address_unix_path(listen);
+        _cleanup_free_ char *address = NULL;
+        HttpServerOptions o = options_of(face, tls);
+        int r;
+
         r = path ? listen_unix(path) : listen_address_parse(listen, default_address, &address, &o.port);
         if (r < 0)
                 return r;
@@ -34,4 +61,9 @@ int http_face_new(Loop *l, HttpFace face, const char *listen, const char *defaul
                         o.max_per_address = 0;
         }
         return http_server_new(l, &o, handler, userdata, ret);
+}
+
+int http_face_new(Loop *l, HttpFace face, const char *listen, const char *default_address,
+                  http_handler_t handler, void *userdata, HttpServer **ret) {
+        return http_face_new_tls(l, face, listen, default_address, &(HttpFaceTls){ 0 }, handler, userdata, ret);
 }

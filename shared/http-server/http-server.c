@@ -2,6 +2,7 @@
 #include "http-server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -83,6 +84,7 @@ struct HttpServer {
         usec_t max_age_usec;
         Timer *age_timer;
         uint16_t port;
+        int listen_fd; /* the library's; -EBADF once it accepts none any more */
         List exchanges;
         List connections; /* oldest first */
         bool running; /* inside the library */
@@ -179,6 +181,8 @@ static void exchange_set_response(ServerExchange *x, struct MHD_Response *respon
         x->status = status;
         for (size_t i = 0; i < n_headers; i++) /* refused are those that the library writes itself */
                 (void) MHD_add_response_header(response, headers[i].name, headers[i].value);
+        if (x->server->listen_fd < 0) /* retired: its clients come to the successor */
+                (void) MHD_add_response_header(response, "Connection", "close");
 }
 
 static void server_reply(HttpExchange *exchange, unsigned status, const HttpHeader *headers,
@@ -650,6 +654,7 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
                 options->max_connections > 0 ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
         s->max_age_usec = options->max_age_usec;
         s->port = port_of(fd);
+        s->listen_fd = fd;
         r = server_start_daemon(s, options, fd);
         if (r < 0)
                 return r;
@@ -680,6 +685,24 @@ HttpServer *http_server_free(HttpServer *s) {
         timer_free(s->age_timer);
         free(s);
         return NULL;
+}
+
+int http_server_dup_socket(const HttpServer *s) {
+        int fd = s->listen_fd < 0 ? -EBADF : fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 3);
+
+        return fd < 0 && s->listen_fd >= 0 ? -errno : fd;
+}
+
+void http_server_retire(HttpServer *s) {
+        MHD_socket fd = MHD_quiesce_daemon(s->daemon);
+
+        if (fd >= 0)
+                (void) close(fd);
+        s->listen_fd = -EBADF;
+}
+
+size_t http_server_n_connections(const HttpServer *s) {
+        return s->connections.size;
 }
 
 uint16_t http_server_port(const HttpServer *s) {

@@ -34,7 +34,7 @@ typedef struct HttpServerOptions {
         usec_t max_age_usec;
 } HttpServerOptions;
 
-/* The PEM texts are copied; a rotated certificate is a new server. -EINVAL (options), -EIO (the library: a
+/* The PEM texts are copied; a rotated certificate is a new server on the same socket (http_server_dup_socket()). -EINVAL (options), -EIO (the library: a
  * certificate it cannot read), or the errno of socket(), bind(), listen(). */
 int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t handler, void *userdata,
                     HttpServer **ret);
@@ -42,3 +42,8 @@ int http_server_new(Loop *l, const HttpServerOptions *options, http_handler_t ha
 HttpServer *http_server_free(HttpServer *s);
 DEFINE_FREEP(HttpServer, http_server_free);
 uint16_t http_server_port(const HttpServer *s);
+/* The socket that it listens on, for a successor's listen_fd: nobody who connects meanwhile is refused. -EBADF: it is retired. */
+int http_server_dup_socket(const HttpServer *s);
+/* Accepts no connection any more; those that it has end after their next answer, or when they have been idle for too long. */
+void http_server_retire(HttpServer *s);
+size_t http_server_n_connections(const HttpServer *s);

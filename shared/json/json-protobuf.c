@@ -46,8 +46,6 @@ typedef struct Message {
         cJSON *members[PROTOBUF_FIELDS_MAX];
 } Message;
 
-const ProtobufShape protobuf_empty = { 0 };
-
 /* -- the wire ------------------------------------------------------------------------------------------- */
 
 static int cursor_fail(ProtobufCursor *c, const char *message) {

@@ -51,8 +51,6 @@ struct ProtobufField {
 #define PROTOBUF_FIELDS_MAX 32u
 #define PROTOBUF_SHAPE(table) \
         { .fields = (table), .n_fields = ELEMENTSOF(table) }
-/* A shape without fields: that there is a message is all one wants to know. */
-extern const ProtobufShape protobuf_empty;
 
 /* The document that json_parse() would make of the JSON with these members. -EBADMSG
  * (also deeper than JSON_MAX_DEPTH) with *reterr filled (reterr may be NULL), -E2BIG above max_bytes,

@@ -38,12 +38,18 @@
 #define MESSAGE_NODE_ADOPTED "031eab321e09b984a8fd8d1b0d714c2d"
 /* The cloud could not prove whose instance a managed node's is: it will not be ended. */
 #define MESSAGE_IDENTITY_UNPROVED "7b7628c36e05432384cfd83ed8cf3c91"
+/* A node is deleted, as its pool wants nodes in such a condition repaired. */
+#define MESSAGE_NODE_REPAIRED "81351fde8298422693a600925ec76095"
 /* A managed node is being deleted; its removal began. */
 #define MESSAGE_NODE_TERMINATION_STARTED "1070620252c3a684e76f8ca90c9dc32d"
 /* A removal went from one phase to the next. */
 #define MESSAGE_TERMINATION_PHASE_CHANGED "3f0795bcab9086744048f493bdaa140c"
 /* The provider reported the machine of a node gone. */
 #define MESSAGE_INSTANCE_TERMINATED "4d33c5eca006eea9809f77cf0bdffd34"
+/* A deleted node waits for a NodeDisruptionBudget, undrained. */
+#define MESSAGE_WAITING_FOR_BUDGET "5f0c1e7b9a3d4c62b8e04d7719a65f31"
+/* A deleted node waits undrained: a person has paused removals, or they resume one by one. */
+#define MESSAGE_REMOVAL_PAUSED "53fb86877ba5449faef02b7c8d310773"
 /* A removal cannot go on; the message names why and what to do. */
 #define MESSAGE_TERMINATION_BLOCKED "8bedc301c948ae1c4342bd91726aa2bc"
 /* Our finalizer was taken off; the object may go. */

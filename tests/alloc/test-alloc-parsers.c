@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "admission-exempt.h"
+#include "admission-review.h"
 #include "adoption.h"
 #include "agent-config.h"
 #include "alloc-fault.h"
@@ -16,6 +18,7 @@
 #include "aws-keys.h"
 #include "aws-settings.h"
 #include "aws-sigv4.h"
+#include "budget-text.h"
 #include "coordinator-config.h"
 #include "ctl-status.h"
 #include "ec2-answer.h"
@@ -131,6 +134,15 @@ static int do_pod_claims(void) {
 }
 static int do_node_pool(void) {
         return decode(&kube_node_pool_kind, fuzz_node_pool);
+}
+
+static int do_repair_reason(void) {
+        return decode(&kube_node_pool_kind,
+                      "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"repair\":[{\"condition\":\"Ready\",\"status\":\"NotTrue\","
+                      "\"reason\":\"^Kube(let)?\",\"action\":\"Replace\"}]}}");
+}
+static int do_node_budget(void) {
+        return decode(&kube_node_budget_kind, fuzz_node_budget);
 }
 static int do_node_claim(void) {
         return decode(&kube_node_claim_kind, fuzz_node_claim);
@@ -384,11 +396,11 @@ static int do_config_take(void) {
                 r = config_load(NULL, coordinator_config_table, coordinator_config_table_size, NULL, false,
                                 more, &fresh);
         if (r >= 0) {
-                int level = c.log_level;
+                int level = c.log.level;
 
                 r = config_take(coordinator_config_table, coordinator_config_table_size, &c, &fresh, &taken,
                                 &left);
-                assert_int_equal(c.log_level == level, r < 0);
+                assert_int_equal(c.log.level == level, r < 0);
         }
         config_done(coordinator_config_table, coordinator_config_table_size, &c);
         config_done(coordinator_config_table, coordinator_config_table_size, &fresh);
@@ -613,7 +625,7 @@ static char *conditions_patch(const KubeObject *o, const Condition *conditions, 
 static int coordinator_bodies(const KubeObject *o) {
         static const Condition marks[] = { { "T", "R", "m", CONDITION_TRUE, FUZZ_NOW } };
         const KubeNode *n = (const KubeNode *) o;
-        InterruptionMark mark = { 0 };
+        Interruption mark = { 0 };
         char *body = NULL;
         int r;
 
@@ -632,8 +644,8 @@ static int coordinator_bodies(const KubeObject *o) {
         if (r >= 0)
                 r = done_text(conditions_patch(o, marks, ELEMENTSOF(marks)));
         if (r >= 0)
-                r = interruption_mark_parse(n, &mark);
-        interruption_mark_done(&mark);
+                r = interruption_of_node(n, &mark);
+        interruption_done(&mark);
         return r;
 }
 
@@ -691,6 +703,52 @@ static int reboot_of(const KubeObject *o) {
         return r;
 }
 
+static int do_admission_review(void) {
+        static const char *const warnings[] = { "said once", "said twice" };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *text = NULL, *message = NULL;
+        AdmissionReview review;
+        int r;
+
+        alloc_fault_pause();
+        text = strf("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\","
+                    "\"operation\":\"DELETE\",\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":\"nodes\"},"
+                    "\"userInfo\":{\"username\":\"alice\",\"groups\":[\"dev\"]},\"oldObject\":%s}}",
+                    fuzz_node);
+        assert_return_code(intern_pool_new(&pool), 0);
+        alloc_fault_resume();
+        r = admission_review_parse(text, strlen(text), pool, &review, &message);
+        if (r >= 0)
+                r = done_text(admission_allow(review.uid, warnings, ELEMENTSOF(warnings)));
+        if (r >= 0)
+                r = done_text(admission_refuse(review.uid, "no room"));
+        admission_review_done(&review);
+        return r;
+}
+static int do_match_condition(void) {
+        static char *users[] = { (char *) "alice", (char *) "oidc:*@example.org", NULL };
+
+        return done_text(admission_match_condition(users));
+}
+static int do_budget_text(void) {
+        const KubeNodeBudget b = { .object.meta.name = (char *) "web", .min_available = { NODE_AMOUNT_PERCENT, 80 } };
+        const BudgetUsers users = { .list = { { "n1", "is being deleted", FUZZ_NOW } }, .n = 1, .n_all = 1 };
+        BudgetFigures f = budget_figures(&b, 5, 4);
+
+        return done_text(budget_text_refusal(&b, &f, &users, "n2", false));
+}
+static int do_admission_unreadable(void) {
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        _cleanup_free_ char *message = NULL;
+        AdmissionReview review;
+        int r;
+
+        alloc_fault_pause();
+        assert_return_code(intern_pool_new(&pool), 0);
+        alloc_fault_resume();
+        r = admission_review_parse("{}", 2, pool, &review, &message);
+        return r == -EBADMSG && message ? 0 : r;
+}
 static int do_reboot(void) {
         return with_object(&kube_node_kind, fuzz_reboot_node, reboot_of);
 }
@@ -700,7 +758,7 @@ static int do_reboot(void) {
 static const struct {
         const char *name;
         work_t work;
-        bool crypto; /* libcrypto does not say that it was memory, and can do without some */
+        bool library; /* one that does not say that it was memory, and can do without some */
 } rows[] = {
         { "JSON", do_json },
         { "JSON without parts of it", do_json_without },
@@ -713,6 +771,8 @@ static const struct {
         { "PersistentVolumeClaim", do_pvc },
         { "a pod's claims", do_pod_claims },
         { "NodePool", do_node_pool },
+        { "NodePool, pattern", do_repair_reason, true },
+        { "NodeDisruptionBudget", do_node_budget },
         { "NodeClaim", do_node_claim },
         { "Lease", do_lease },
         { "kubeconfig", do_kubeconfig },
@@ -743,6 +803,10 @@ static const struct {
         { "coordinator's patches", do_coordinator_bodies },
         { "NodeClaim's body", do_claim_body },
         { "request for a reboot, and its grant", do_reboot },
+        { "admission review, answers", do_admission_review },
+        { "admission review, refused", do_admission_unreadable },
+        { "webhook's match condition", do_match_condition },
+        { "refusal of a budget", do_budget_text },
         { "vesperctl status", do_ctl_status },
 };
 
@@ -763,7 +827,7 @@ static void test_sweep(void **state) {
                         (void) alloc_fault_disarm();
                         if (!alloc_fault_fired())
                                 break;
-                        if (r != -ENOMEM && !(rows[i].crypto && (r == 0 || r == -EIO)))
+                        if (r != -ENOMEM && !(rows[i].library && (r == 0 || r == -EIO)))
                                 fail_msg("%s, allocation %zu failing: expected -ENOMEM, got %d",
                                          rows[i].name, n, r);
                 }

@@ -39,8 +39,8 @@ from daemons import procs, program, temporary_directory  # noqa: E402
 DEFAULTS = {
     "agent/agent.c": ("WINDOW", ),
     "shared/drain/node-drain.c": ("TOGETHER_USEC", "TELL_USEC"),
-    "shared/drain/evictor.c": ("WINDOW_START", "WINDOW_MAX", "WINDOW_MIN", "PER_SECOND", "SLOW_USEC",
-                               "FLOW_CONTROL_USEC", "CROWD", "CROWD_STRETCH"),
+    "shared/drain/eviction-window.c": ("SIZE", "SIZE_MIN", "PER_SECOND", "SLOW_USEC", "FLOW_CONTROL_USEC", "CROWD"),
+    "shared/drain/evictor.c": ("CROWD_STRETCH", ),
     "shared/http-client/http-curl.c": ("MAX_CONNECTIONS_BULK", "MAX_CONNECTIONS_URGENT",
                                        "MAX_CONCURRENT_STREAMS", "REST_BURST", "REST_BYTES_MAX"),
     "shared/kube/client/kube-call.c": ("CROWD", "TOGETHER_MAX", "PATIENCE_USEC"),
@@ -49,7 +49,7 @@ DEFAULTS = {
     "shared/kube/election/leader-elector.c": ("LEASE_DEFAULT_USEC", "RENEW_DEADLINE_DEFAULT_USEC",
                                      "RETRY_DEFAULT_USEC"),
     "coordinator/coordinator-main.c": ("WAKEUPS_BURST", "WAKEUP_USEC", "CONNECTIONS", "BULK_STREAMS", "REST_USEC"),
-    "coordinator/leading.c": ("TERMINATIONS_BURST", "TERMINATIONS_PER_MINUTE", "TOGETHER_USEC",
+    "coordinator/leading.c": ("TOGETHER_USEC",
                               "OURS_TOGETHER_USEC", "POOL_STATUS_USEC", "PROGRESS_BURST",
                               "PROGRESS_PER_MINUTE", "EVICTION_EVENTS_BURST", "EVICTION_EVENTS_PER_MINUTE", "DRAINED_EVENTS_BURST",
                               "DRAINED_EVENTS_PER_MINUTE", "IMMEDIATE_USEC"),
@@ -58,7 +58,7 @@ DEFAULTS = {
     "coordinator/cloud/cloud.h": ("CLOUD_TURN_USEC",),
     "coordinator/cloud/cloud-exec.h": ("CLOUD_EXEC_RUNNING_MAX", "CLOUD_EXEC_TURNS_MAX"),
 }
-CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait)\w*|Protected)=(.*)$", re.M)
+CONFIGURED = re.compile(r"^#? ?(\w*(?:Sec|Wait|Second|Minute|Burst)\w*|Protected)=(.*)$", re.M)
 
 
 class Context:

@@ -253,6 +253,7 @@ static void on_response(const HttpResponse *response, void *userdata) {
         x->http_version = response->http_version;
         a->status = response->status;
         a->body = memdup_str(response->body, response->body_size);
+        a->body_size = response->body_size;
         if (a->body && json_parse(a->body, response->body_size, BODY_BYTES_MAX, &a->doc, NULL) >= 0)
                 a->json = json_root(a->doc);
         if (response->error < 0)
@@ -284,9 +285,10 @@ static Answer exchange(Rig *r, RigWho who, const HttpRequest *request, unsigned 
 }
 
 static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, const char *path,
-                          const char *type, const char *body, unsigned *ret_http_version) {
+                          const char *accept, const char *type, const char *body,
+                          unsigned *ret_http_version) {
         _cleanup_free_ char *url = strf("%s%s", rig_server(r), path);
-        HttpHeader headers[2];
+        HttpHeader headers[3];
         HttpRequest request = {
                 .method = method,
                 .url = url,
@@ -303,6 +305,8 @@ static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, 
         rig_credential(r, who, &request.tls, &authorization);
         if (authorization)
                 headers[request.n_headers++] = (HttpHeader){ "Authorization", authorization };
+        if (accept)
+                headers[request.n_headers++] = (HttpHeader){ "Accept", accept };
         if (type)
                 headers[request.n_headers++] = (HttpHeader){ "Content-Type", type };
         return exchange(r, who, &request, ret_http_version);
@@ -310,15 +314,20 @@ static Answer rig_http_on(Rig *r, RigWho who, HttpLane lane, HttpMethod method, 
 
 Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const char *type,
                 const char *body) {
+        return rig_http_accept(r, who, method, path, NULL, type, body);
+}
+
+Answer rig_http_accept(Rig *r, RigWho who, HttpMethod method, const char *path, const char *accept,
+                       const char *type, const char *body) {
         unsigned ignored;
 
-        return rig_http_on(r, who, HTTP_LANE_URGENT, method, path, type, body, &ignored);
+        return rig_http_on(r, who, HTTP_LANE_URGENT, method, path, accept, type, body, &ignored);
 }
 
 unsigned rig_http_version(Rig *r, HttpLane lane) {
         unsigned version;
         _cleanup_answer_ Answer a =
-                rig_http_on(r, RIG_ADMIN, lane, HTTP_GET, "/version", NULL, NULL, &version);
+                rig_http_on(r, RIG_ADMIN, lane, HTTP_GET, "/version", NULL, NULL, NULL, &version);
 
         assert_answer(a, 200, NULL);
         return version;

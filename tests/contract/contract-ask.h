@@ -14,6 +14,7 @@ typedef struct Answer {
         unsigned status; /* 0: none came */
         ApiError error;  /* http 0 and error 0 for a success */
         char *body;
+        size_t body_size; /* of rig_http() */
         JsonDoc *doc;
         const Json *json; /* NULL: the body is none */
         usec_t started_usec, finished_usec;
@@ -80,6 +81,9 @@ Answer rig_evict(Rig *r, RigWho who, const char *ns, const char *name, const cha
 
 /* Past the client: a path with query, a body as it is. type NULL: no body. */
 Answer rig_http(Rig *r, RigWho who, HttpMethod method, const char *path, const char *type, const char *body);
+/* The same with an Accept header. */
+Answer rig_http_accept(Rig *r, RigWho who, HttpMethod method, const char *path, const char *accept,
+                       const char *type, const char *body);
 /* With which version of HTTP a request of this lane is answered: 11, 20; 0: there is no network. */
 unsigned rig_http_version(Rig *r, HttpLane lane);
 

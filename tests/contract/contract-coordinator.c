@@ -61,6 +61,27 @@ static void it_reads(void **state) {
         }
 }
 
+/* Of all namespaces one: with its name as a field selector, for no right says that in another way. */
+static void it_sees_its_namespace(void **state) {
+        Rig *r = *state;
+        const KubeListOptions own = { .field_selector = "metadata.name=vesper-system" },
+                              another = { .field_selector = "metadata.name=kube-system" };
+        _cleanup_answer_ Answer list = rig_list(r, RIG_COORDINATOR, NAMESPACE(NULL), &own);
+        _cleanup_answer_ Answer other = rig_list(r, RIG_COORDINATOR, NAMESPACE(NULL), &another);
+        _cleanup_watch_ RigWatch *w = NULL;
+
+        assert_answer(list, 200, NULL);
+        assert_non_null(strstr(list.body, "\"vesper-system\""));
+        assert_null(strstr(list.body, "\"kube-public\""));
+        assert_answer(other, 403, "Forbidden");
+        w = rig_watch(r, RIG_COORDINATOR, NAMESPACE(NULL),
+                      &(KubeWatchOptions){ .field_selector = own.field_selector,
+                                           .resource_version = answer_version(&list),
+                                           .timeout_sec = 1 });
+        assert_true(rig_watch_wait_end(w));
+        assert_int_equal(w->status, 200);
+}
+
 /* Single ones, by name: what a VolumeAttachment and a pod's claim have in common. */
 static void it_reads_claims_of_volumes(void **state) {
         Rig *r = *state;
@@ -259,7 +280,8 @@ static void it_may_do_no_more(void **state) {
                 rig_create(r, RIG_COORDINATOR, POOL(NULL), "{}"),
                 rig_update(r, RIG_COORDINATOR, CLAIM("coordinator-claim"),
                            "{'metadata': {'name': 'coordinator-claim'}}"),
-                rig_list(r, RIG_COORDINATOR, NDB(NULL), NULL),
+                rig_create(r, RIG_COORDINATOR, NDB(NULL), "{}"),
+                rig_merge(r, RIG_COORDINATOR, NDB("coordinator-budget"), "{'spec': {'maxUnavailable': 5}}"),
                 rig_list(r, RIG_COORDINATOR, NAMESPACE(NULL), NULL),
                 rig_delete(r, RIG_COORDINATOR, NAMESPACE(NS), NULL),
         };
@@ -286,6 +308,7 @@ static void a_stranger_may_do_nothing(void **state) {
 
 static const struct CMUnitTest cases[] = {
         cmocka_unit_test(what_it_works_on),           cmocka_unit_test(it_reads),
+        cmocka_unit_test(it_sees_its_namespace),
         cmocka_unit_test(it_reads_claims_of_volumes), cmocka_unit_test(it_writes_nodes_and_pods),
         cmocka_unit_test(it_writes_claims_and_pools), cmocka_unit_test(it_writes_events),
         cmocka_unit_test(its_recorder_is_heard),      cmocka_unit_test(it_has_one_lease),

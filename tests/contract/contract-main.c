@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
                 &contract_api,      &contract_list,        &contract_watch,  &contract_patch,
                 &contract_delete,   &contract_evict,       &contract_status, &contract_node_credential,
                 &contract_agent,    &contract_coordinator, &contract_lease,  &contract_informer,
-                &contract_protobuf, &contract_admission,
+                &contract_protobuf, &contract_fields,      &contract_admission,
         };
         _cleanup_(rig_freep) Rig *r = NULL;
         RigOptions o = { 0 };

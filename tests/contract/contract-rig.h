@@ -102,5 +102,5 @@ typedef struct ContractSuite {
                                                  .n_cases = ELEMENTSOF(table) }
 
 extern const ContractSuite contract_admission, contract_agent, contract_api, contract_coordinator,
-        contract_delete, contract_evict, contract_informer, contract_lease, contract_list,
+        contract_delete, contract_evict, contract_fields, contract_informer, contract_lease, contract_list,
         contract_node_credential, contract_patch, contract_protobuf, contract_status, contract_watch;

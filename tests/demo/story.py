@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed meanwhile.
+"""vesper's main job, played: a spot notice on one node, another node deleted, the leader killed meanwhile, a third one refused
+by a budget of nodes until the second has gone.
 
 story.py [--real]     called by tests/demo.sh; the programs are taken from VESPER_BUILD (default: build/)
 """
@@ -25,6 +26,8 @@ CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 PODS = "/api/v1/namespaces/default/pods"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+NODE_BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
 FINALIZER = "vesper.sh/termination"
 
@@ -34,7 +37,7 @@ NODES = {
     "node-1": {"web": 3, "db": 1, "batch": 1}, "node-2": {"web": 4, "db": 0, "batch": 1},
     "node-3": {"web": 2, "db": 2, "batch": 1}, "node-4": {"web": 3, "db": 1, "batch": 1}
 }
-SPOT, DELETED = "node-2", "node-3"
+SPOT, DELETED, SECOND = "node-2", "node-3", "node-4"
 BUDGETS = {"web": 10, "db": 4}
 STOP_SEC = 1
 
@@ -54,6 +57,8 @@ class Demo:
         self.client = stage.client
         self.directory = directory
         self.screen = screen
+        self._reserved = procs.Ports()
+        self.ports = {letter: self._reserved.take() for letter in "AB"}  # of the webhooks
         self.metadata = {}
         self.agents = {}
         self.coordinators = {}
@@ -149,6 +154,32 @@ class Demo:
             agent.wait_line("READY")
         self.coordinators["B"].wait_line("READY")
         wait(self._all_adopted, "the nodes are adopted")
+        self._bound_nodes()
+
+    def _bound_nodes(self):
+        """One worker at a time: a budget of nodes, and the webhook by which the API server asks about each deletion."""
+        self.client.create(
+            NODE_BUDGETS, {
+                "apiVersion": "vesper.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": "workers"},
+                "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"role": "worker"}}}
+            })
+        self.client.create(
+            WEBHOOKS, {
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": "vesper-nodes"}, "webhooks": [{
+                    "name": f"{letter.lower()}.nodes.vesper.sh", "failurePolicy": "Ignore", "sideEffects": "NoneOnDryRun",
+                    "timeoutSeconds": 3, "admissionReviewVersions": ["v1"],
+                    "clientConfig": {"url": f"https://127.0.0.1:{port}/admission"},
+                    "rules": [{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"]}]
+                } for letter, port in self.ports.items()]
+            })
+        wait(
+            lambda: all("caBundle" in w["clientConfig"]
+                        for w in self.client.get(f"{WEBHOOKS}/vesper-nodes")["webhooks"]),
+            "the webhook's CA is known")
+        wait(lambda: self.client.get(f"{NODE_BUDGETS}/workers").get("status", {}).get("disruptionsAllowed") == 1,
+             "the budget of nodes is counted")
+        time.sleep(1)  # the API server reads its configuration of webhooks anew
 
     def _all_adopted(self):
         claims = {c.get("status", {}).get("nodeName") for c in self.client.get(CLAIMS)["items"]}
@@ -171,6 +202,8 @@ class Demo:
             _settings({
                 "Kubernetes.Kubeconfig": self.stage.coordinator_kubeconfig(),
                 "Lease.Identity": f"coordinator-{letter}", "Provider.Name": "ec2",
+                "Webhook.Listen": f"127.0.0.1:{self.ports[letter]}", "Webhook.CertificateSecret": "vesper-webhook",
+                "Webhook.Names": "127.0.0.1",
                 "Provider.Endpoint": self.stage.ec2_endpoint, "Provider.Region": REGION, "Log.Target": "json"
             }), self.directory, {
                 "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
@@ -204,6 +237,7 @@ class Demo:
         leader.wait_line("POD_EVICTION_BLOCKED")
         wait(self._only_held_left, f"all but the pods of db have left {DELETED}")
         narrator.say("you", "vesperctl status\n" + self._status())
+        self._refused(narrator)
         narrator.say("you",
                      "kubectl scale replicaset db --replicas=5     (so the budget db gets room for one)")
         before = len(self._going("db"))
@@ -223,6 +257,19 @@ class Demo:
             lambda: all(
                 c.get("status", {}).get("nodeName") != DELETED for c in self.client.get(CLAIMS)["items"]),
             "its NodeClaim is gone")
+        narrator.flush()
+
+    def _refused(self, narrator):
+        status, answer = self.client.request("DELETE", f"/api/v1/nodes/{SECOND}")
+        assert status == 429, f"the deletion of {SECOND} was answered {status}: {answer}"
+        narrator.say("you", f"kubectl delete node {SECOND}\nError from server (TooManyRequests): {answer['message']}")
+
+    def second(self, narrator):
+        narrator.say("you", f"kubectl delete node {SECOND}     (again)")
+        self.client.delete(f"/api/v1/nodes/{SECOND}")
+        self.notes["second deleted"] = time.time()
+        wait(lambda: self.client.find(f"/api/v1/nodes/{SECOND}") is None, f"{SECOND} is gone")
+        self.notes["second gone"] = time.time()
         narrator.flush()
 
     def _status(self):
@@ -286,7 +333,7 @@ class Demo:
             if who and call.verb != "watch":
                 key = (who, call.verb, call.resource, "ok" if call.status < 400 else str(call.status))
                 counted[key] = counted.get(key, 0) + 1
-        row = "{:<14} {:<8} {:<26} {:>6} {:>7}".format
+        row = "{:<14} {:<8} {:<31} {:>6} {:>7}".format
         self.screen.plain(row("WHO", "VERB", "WHAT", "ANSWER", "COUNT"))
         for (who, verb, resource, status), count in sorted(counted.items()):
             if who != "agent of others":
@@ -307,6 +354,8 @@ class Demo:
             f"{notes['takeover'] - notes['killed']:.1f} s without a leader; "
             f"its instance is {states[DELETED]}"
             + (" (which it cannot come back from)." if states[DELETED] == "shutting-down" else "."))
+        say(f"{SECOND}: refused by the NodeDisruptionBudget while {DELETED} was leaving; then deleted -> gone in "
+            f"{notes['second gone'] - notes['second deleted']:.1f} s.")
         say(f"Nodes left: {', '.join(left)}. NodeClaims left: {claims}. Machines: " +
             ", ".join(f"{n} {s}" for n, s in states.items()) + ".")
         say(f"Pods running: {sum(map(is_ready, self._pods()))} "
@@ -349,7 +398,8 @@ def play(stage, directory, screen):
             pods = ", ".join(f"{n} of {name}" for name, n in wanted.items() if n)
             screen.plain(f"    {node}   {pods}")
         screen.plain(
-            "Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.")
+            "Budgets (PodDisruptionBudgets): of web's 12 pods 10 must be available, of db's 4 pods all 4.\n"
+            "A NodeDisruptionBudget: of the workers one may be unavailable at a time.")
         demo.start_vesper(stack)
         screen.plain(
             "vesper runs: an agent on each node, coordinators A (leads) and B (stands by). Each node is adopted: it has a\n"
@@ -364,6 +414,8 @@ def play(stage, directory, screen):
                 screen.heading(
                     f"2. {DELETED} is deleted, a budget holds it, and the leader is killed in the middle")
                 demo.deletion(narrator)
+                screen.heading(f"3. {SECOND} is deleted again: {DELETED} has gone, so the budget of nodes has room")
+                demo.second(narrator)
         except Exception:
             for daemon in demo.tellers().values():
                 print(daemon.tail(15), file=sys.stderr)

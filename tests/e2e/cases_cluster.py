@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deleted nodes: two coordinators with their ServiceAccount, moto or a command as the cloud."""
 
+import base64
+import concurrent.futures
+import contextlib
+import functools
+import hashlib
 import json
 import os
+import ssl
+import subprocess
+import tempfile
 import time
 
-from daemons import LIMIT
-from world import COORDINATOR, LEASE, PDBS, POOLS, FewestReady, WhenGone
+from daemons import LIMIT, procs
+from world import BUDGETS, COORDINATOR, LEASE, PDBS, POOLS, FewestReady, WhenGone
 
 RUNS = 5
 HOLD_SEC = 60
@@ -369,7 +377,264 @@ def agent_and_coordinator(world, figures):
     assert sorted(c.name for c in _evictions(mine, 201)) == sorted(f"{node}-pod-{i:04d}" for i in range(20))
 
 
+def node_budget(world, figures):
+    """a NodeDisruptionBudget of one: of three nodes that are deleted together one is drained at a time, over a leader's death"""
+    pool = world.pool(world.unique("ndb"))
+    nodes = [world.node(pool) for _ in range(4)]
+    for node, _ in nodes:
+        world.cluster.create_pods(node, 2, prefix=f"{node}-pod", stop=2)
+    path = f"{BUDGETS}/{pool}"
+    world.admin.create(BUDGETS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": pool},
+                                 "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"e2e": pool}}}})
+    with world.coordinators() as (leader, _):
+        world.wait_adopted(*(node for node, _ in nodes))
+        world.cluster.wait_for(lambda: world.admin.get(path).get("status", {}).get("disruptionsAllowed") == 1, LIMIT,
+                               "the status of the budget")
+        status = world.admin.get(path)["status"]
+        mark = world.audit.mark()
+        going = [node for node, _ in nodes[:3]]
+        for node in going:
+            world.delete_node(node)
+        world.cluster.wait_for(lambda: len([n for n in going if _waits_for_budget(world, n)]) == 2, LIMIT, "two that wait")
+        held = next(n for n in going if _waits_for_budget(world, n))
+        shown = world.ctl("status").stdout
+        leader.kill()
+        for node in going:
+            world.wait_gone(node, timeout=4 * LIMIT)
+        for node, instance in nodes[:3]:
+            _gone_without_trace(world, node, instance)
+        calls = [c for c in world.audit.since(mark) if c.user == COORDINATOR]
+        world.admin.delete(path)
+    order = [c.name.rsplit("-pod-", 1)[0] for c in _evictions(calls, 201)]
+    turns = [n for i, n in enumerate(order) if i == 0 or n != order[i - 1]]
+    figures.add(f"evictions in {len(turns)} turns of {len(going)} nodes; status before: {status['expectedNodes']} nodes, "
+                f"{status['disruptionsAllowed']} allowed")
+    assert status["expectedNodes"] == 4 and status["currentAvailable"] == 4, status
+    assert len(order) == 6 and len(turns) == 3, order
+    assert held in shown and "WaitingForBudget" in shown and pool in shown, shown
+
+
+def _set_ready(world, node, status, reason, beats=False):
+    """Condition Ready; with beats as a kubelet writes it, whose heartbeat moves."""
+    ready = {"type": "Ready", "status": status, "reason": reason, "message": "e2e"}
+    if beats:
+        ready["lastHeartbeatTime"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    world.admin.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready]}},
+                      "application/strategic-merge-patch+json")
+
+
+def repair(world, figures):
+    """a node that is not Ready for longer than its pool allows is deleted and its machine ended; one with a person's veto stays"""
+    pool = world.unique("repair")
+    world.admin.create(POOLS, {
+        "apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": pool},
+        "spec": {"selector": {"matchLabels": {"e2e": pool}},
+                 "repair": [{"condition": "Ready", "status": "NotTrue", "reason": "^Network", "action": "None"},
+                            {"condition": "Ready", "status": "NotTrue", "after": "4s", "action": "Replace"}]}
+    })
+    instances = [world.ec2.create_instance() for _ in range(4)]
+    broken, vetoed, excepted, beacon = world.cluster.create_nodes(4, pool, instances, {"e2e": pool}, kwok=False)
+    world.admin.patch(f"/api/v1/nodes/{vetoed}", {"metadata": {"annotations": {"vesper.sh/do-not-repair": "true"}}})
+    with world.coordinators():
+        world.wait_adopted(broken, vetoed, excepted, beacon)
+        mark = world.audit.mark()
+        for node, reason in (broken, "KubeletNotReady"), (vetoed, "KubeletNotReady"), (excepted, "NetworkPluginNotReady"):
+            _set_ready(world, node, "False", reason)
+        begun = time.monotonic()
+        time.sleep(6)
+        assert not world.get_node(broken)["metadata"].get("deletionTimestamp"), "deleted while no heartbeat moves"
+        held = next(c for c in world.admin.get(f"{POOLS}/{pool}")["status"]["conditions"] if c["type"] == "RepairHeld")
+        while world.get_node(broken) and time.monotonic() < begun + 4 * LIMIT:
+            _set_ready(world, beacon, "True", "KubeletReady", beats=True)
+            time.sleep(1)
+        took = time.monotonic() - begun
+        _gone_without_trace(world, broken, instances[0])
+        for _ in range(8):
+            _set_ready(world, beacon, "True", "KubeletReady", beats=True)
+            time.sleep(1)
+        deletes = [c for c in world.audit.since(mark, COORDINATOR) if c.resource == "nodes" and c.verb == "delete"]
+        event = world.events(broken)["NodeRepair"]
+        for node, instance in zip((vetoed, excepted, beacon), instances[1:]):
+            assert not world.get_node(node)["metadata"].get("deletionTimestamp"), node
+            assert world.ec2.state(instance) in ("pending", "running"), node
+    figures.add(f"gone {took:.1f} s after it was not Ready, 6 of them without any heartbeat; {event['message']}")
+    assert held["status"] == "True" and held["reason"] == "ViewNotHealthy", held
+    assert [c.name for c in deletes] == [broken], deletes
+
+
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+def _register(world, pool, ports, *, name=None, policy="Ignore", ca=""):
+    """One webhook at each replica's own port, for its half of the nodes, and for nodes of this pool alone. ca: the bed's; None: it
+    is left to the leader."""
+    if ca is not None:
+        with open(world.cluster.ca, "rb") as f:
+            ca = base64.b64encode(f.read()).decode()
+    hooks = [{
+        "name": f"half-{i}.nodes.vesper.sh", "failurePolicy": policy, "sideEffects": "NoneOnDryRun", "timeoutSeconds": 3,
+        "admissionReviewVersions": ["v1"], "objectSelector": {"matchLabels": {"e2e": pool, "half": str(i)}},
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/admission"} | ({"caBundle": ca} if ca else {}),
+        "rules": [{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"]}]}
+        for i, port in enumerate(ports)]
+    world.admin.create(WEBHOOKS, {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                                  "metadata": {"name": name or pool}, "webhooks": hooks})
+
+
+def _delete_all(world, nodes):
+    """All at once: the names of those that were let go, and the messages of the others."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        answers = list(pool.map(lambda n: world.admin.request("DELETE", f"/api/v1/nodes/{n}"), nodes))
+    passed = [n for n, (status, _) in zip(nodes, answers) if status == 200]
+    refused = [body for status, body in answers if status != 200]
+    assert all(body["code"] == 429 and "retryAfterSeconds" not in body.get("details", {}) for body in refused), refused
+    return passed, [body["message"] for body in refused]
+
+
+def node_webhook(world, figures):
+    """24 nodes deleted at once through two replicas' webhooks under maxUnavailable: 3: exactly 3 pass; repeated, all go in waves"""
+    pool = world.pool(world.unique("hook"))
+    nodes = [world.node(pool)[0] for _ in range(24)]
+    for i, node in enumerate(nodes):
+        world.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"half": str(i % 2)}}})
+    path = f"{BUDGETS}/{pool}"
+    world.admin.create(BUDGETS, {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": pool},
+                                 "spec": {"maxUnavailable": 3, "selector": {"matchLabels": {"e2e": pool}}}})
+    certificate, key = world.cluster.certificate("webhook", names=("IP:127.0.0.1",))
+    reserved = procs.Ports()
+    ports = [reserved.take(), reserved.take()]
+    settings = {"Webhook.CertificateFile": certificate, "Webhook.KeyFile": key}
+    with contextlib.ExitStack() as stack:
+        replicas = [stack.enter_context(world.coordinator(name, **settings, **{"Webhook.Listen": f"127.0.0.1:{port}"}))
+                    for name, port in zip("ab", ports)]
+        for replica in replicas:
+            replica.wait_line("READY")
+        world.wait_adopted(*nodes)
+        world.cluster.wait_for(lambda: world.admin.get(path).get("status", {}).get("disruptionsAllowed") == 3, LIMIT,
+                               "the status of the budget")
+        # Pods that hold them: what passes stays, while the others are refused.
+        held = [p for n in nodes for p in world.cluster.create_pods(n, 1, prefix=f"{n}-stays", stop="never")]
+        _register(world, pool, ports)
+        time.sleep(2)  # the API server reads its configuration of webhooks anew
+        mark = world.audit.mark()
+        begun = time.monotonic()
+        passed, messages = _delete_all(world, nodes)
+        took = time.monotonic() - begun
+        patches = [c for c in world.audit.since(mark, COORDINATOR) if c.resource == "nodedisruptionbudgets/status"]
+        assert len(passed) == 3, (passed, messages)
+        assert all(f"NodeDisruptionBudget {pool} allows no disruption of node" in m for m in messages), messages
+        charged = sorted(d["name"] for d in world.admin.get(path)["status"]["disruptedNodes"])
+        assert charged == sorted(passed), charged
+        # Repeated, all of them go, and never more than three are taken out of service at once; one replica dies on the way: what
+        # passes then, by failurePolicy, waits for the budget undrained.
+        for pod in held:
+            world.admin.request("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
+        waves, most, left = 0, 0, [n for n in nodes if n not in passed]
+        while left and waves < 200:
+            going, _ = _delete_all(world, left)
+            waves += bool(going)
+            there = world.admin.get(f"/api/v1/nodes?labelSelector=e2e%3D{pool}")["items"]
+            most = max(most, sum(any(t["key"] == "vesper.sh/disrupted" for t in n["spec"].get("taints", [])) for n in there))
+            left = [n for n in left if n not in going]
+            if waves == 2 and replicas[1].alive():
+                replicas[1].stop()
+            time.sleep(0.5)
+        for node in nodes:
+            world.wait_gone(node, timeout=4 * LIMIT)
+        world.admin.delete(f"{WEBHOOKS}/{pool}")
+        world.admin.delete(path)
+    reserved.release()
+    figures.add(f"the first 24 answered within {took:.2f} s: 3 passed, {len(messages)} refused, {len(patches)} patches of the budget; "
+                f"then {waves} waves, at most {most} taken out of service at once")
+    assert not left, left
+    assert most <= 3, most
+
+
+def _signed_anew(world, secret):
+    """The Secret with another certificate, signed by the CA that is in it: as if it had been renewed."""
+    data = {k: base64.b64decode(v) for k, v in world.admin.get(secret)["data"].items()}
+    folder = tempfile.mkdtemp(dir=world.cluster.directory)
+    for name, text in data.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(text)
+    with open(os.path.join(folder, "names"), "w", encoding="utf-8") as f:
+        f.write("subjectAltName=IP:127.0.0.1,DNS:vesper-webhook.vesper-system.svc")
+    openssl = functools.partial(subprocess.run, cwd=folder, check=True, capture_output=True)
+    openssl(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "new.key",
+             "-out", "new.csr", "-subj", "/CN=renewed"])
+    openssl(["openssl", "x509", "-req", "-in", "new.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30",
+             "-extfile", "names", "-out", "new.crt"])
+    encoded = {}
+    for key, name in (("tls.crt", "new.crt"), ("tls.key", "new.key")):
+        with open(os.path.join(folder, name), "rb") as f:
+            encoded[key] = base64.b64encode(f.read()).decode()
+    world.admin.patch(secret, {"data": encoded})
+
+
+def _serial(port):
+    pem = ssl.get_server_certificate(("127.0.0.1", port))
+    return hashlib.sha256(pem.encode()).hexdigest()
+
+
+def webhook_certificate(world, figures):
+    """its own certificate, from nothing, under failurePolicy Fail; another one during 50 deletions, and none fails; a Secret deleted"""
+    pool = world.pool(world.unique("cert"))
+    nodes = [world.node(pool)[0] for _ in range(50)]
+    for node in nodes:
+        world.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"half": "0"}}})
+    secret, config = "/api/v1/namespaces/vesper-system/secrets/vesper-webhook", f"{WEBHOOKS}/vesper-nodes"
+    reserved = procs.Ports()
+    ports = [reserved.take(), reserved.take()]
+    with contextlib.ExitStack() as stack:
+        replicas = [stack.enter_context(world.coordinator(name, **{
+            "Webhook.Listen": f"127.0.0.1:{port}", "Webhook.CertificateSecret": "vesper-webhook", "Webhook.Names": "127.0.0.1"}))
+                    for name, port in zip("ab", ports)]
+        for replica in replicas:
+            replica.wait_line("READY")
+        world.wait_adopted(*nodes)
+        _register(world, pool, ports, name="vesper-nodes", policy="Fail", ca=None)
+        begun = time.monotonic()
+        world.cluster.wait_for(lambda: all("caBundle" in h["clientConfig"] for h in world.admin.get(config)["webhooks"]), LIMIT,
+                               "the caBundle")
+        known = time.monotonic() - begun
+        time.sleep(2)  # the API server reads its configuration of webhooks anew
+        before = [_serial(port) for port in ports]
+        assert before[0] == before[1], "the replicas show different certificates"
+        # Dry runs ask as deletions do. Nothing but a failed handshake could refuse one: no budget selects these nodes.
+        answers = []
+        for i, node in enumerate(nodes):
+            if i == 20:
+                _signed_anew(world, secret)
+            answers.append(world.admin.request("DELETE", f"/api/v1/nodes/{node}?dryRun=All"))
+            time.sleep(0.05)
+        world.cluster.wait_for(lambda: all(_serial(p) != before[0] for p in ports), LIMIT, "both replicas show the other certificate")
+        passed, messages = _delete_all(world, nodes[:10])
+        after = [_serial(port) for port in ports]
+        world.admin.delete(secret)
+        world.cluster.wait_for(lambda: world.admin.find(secret), LIMIT, "the Secret is made again")
+        time.sleep(1)
+        again, refused = _delete_all(world, nodes[10:20])
+        kept = [_serial(port) for port in ports]
+        for node in nodes[:20]:
+            world.wait_gone(node, timeout=4 * LIMIT)
+        world.admin.delete(config)
+    world.admin.delete(secret)
+    reserved.release()
+    failed = [body for status, body in answers if status != 200]
+    figures.add(f"the CA was known {known:.1f} s after the webhook was registered; 50 dry runs through the change, {len(failed)} failed; "
+                f"{len(passed) + len(again)} of 20 deletions passed")
+    assert not failed, failed[:3]
+    assert len(passed) == 10 and len(again) == 10, (messages, refused)
+    assert after == kept and after[0] == after[1], (after, kept)
+
+
+def _waits_for_budget(world, node):
+    conditions = world.get_node(node)["status"].get("conditions", [])
+    return any(c["type"] == "vesper.sh/TerminationBlocked" and c["status"] == "True" and c["reason"] == "WaitingForBudget"
+               for c in conditions)
+
+
 CASES = [
-    deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
+    node_webhook, webhook_certificate, node_budget, repair, deleted_node, empty_node, accepting_provider, budget_holds, leader_killed, another_machine, wrong_region, termination_protection,
     apiserver_away, agent_and_coordinator
 ]

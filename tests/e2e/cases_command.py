@@ -96,7 +96,7 @@ _BAD_FILES = [
         "{file}:3", "[Drain] Protected=perhaps", "wait", "others", "ignore"
     ]),
     (COORDINATOR, "[Drain]\nLoadBalancerWaitSec=2h\n", ["{file}:2", "LoadBalancerWaitSec=2h", "1h"]),
-    (COORDINATOR, "[Provider]\nName=nonsense\n", ["{file}:2", "[Provider] Name=nonsense", "one of ec2, exec"]),
+    (COORDINATOR, "[Provider]\nName=nonsense\n", ["{file}:2", "[Provider] Name=nonsense", "separated by spaces, of ec2, exec"]),
     (COORDINATOR, "[Log]\nTarget=paper\n", ["{file}:2", "Target=paper", "journal"]),
     (COORDINATOR, "[Provider]\nName=ec2\n\x00\n", ["{file}:3"]),
 ]
@@ -112,10 +112,11 @@ _BAD_SETTINGS = [
     (AGENT, ["Kubernetes.Kubeconfig=/nonexistent/kubeconfig"], ["/nonexistent/kubeconfig",
                                                                 "No such file"], 1),
     (AGENT, ["Kubernetes.Kubeconfig={nonsense}"], ["{nonsense}"], 1),
-    (COORDINATOR, ["Provider.Name=gce"], ["--set", "Name=gce", "one of ec2, exec"], 2),
-    (COORDINATOR, ["Provider.Name=exec", "Kubernetes.Kubeconfig={kubeconfig}"], ["Command="], 1),
+    (COORDINATOR, ["Provider.Name=gce"], ["--set", "Name=gce", "separated by spaces, of ec2, exec"], 2),
+    (COORDINATOR, ["Provider.Name=exec", "Kubernetes.Kubeconfig={kubeconfig}"], ["Command="], 2),
     (COORDINATOR, ["Provider.Name=exec", "Provider.Command=relative",
-                   "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"], 1),
+                   "Kubernetes.Kubeconfig={kubeconfig}"], ["absolute"], 2),
+    (COORDINATOR, ["Provider.Name=exec ec2", "Provider.Command=/bin/true"], ["has to be the last", "Name=ec2 exec"], 2),
     (COORDINATOR, [
         "Provider.Region=eu-central-1", "Provider.Endpoint=nowhere", "Kubernetes.Kubeconfig={kubeconfig}"
     ], ["ndpoint"], 1),

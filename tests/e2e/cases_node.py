@@ -140,6 +140,7 @@ def agent_killed(world, figures):
         world.wait_condition(node, "Drained")
         # Once more, with all done: what was drained is not drained again.
         agent.kill()
+        time.sleep(0.5)  # the audit log tells of a write after its answer
         quiet = world.audit.mark()
         agent.start()
         _wait_polls(metadata, sum(r.path == NOTICE for r in metadata.log()) + 3)

@@ -23,6 +23,7 @@ BUSY = 1.5
 POOLS = "/apis/vesper.sh/v1alpha1/nodepools"
 CLAIMS = "/apis/vesper.sh/v1alpha1/nodeclaims"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vesper-system/leases/vesper-coordinator"
+BUDGETS = "/apis/vesper.sh/v1alpha1/nodedisruptionbudgets"
 PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 COORDINATOR = "system:serviceaccount:vesper-system:vesper-coordinator"
 FINALIZER = "vesper.sh/termination"

@@ -93,6 +93,10 @@ void fake_api_set_webhook_transport(FakeApi *a, HttpTransport *transport) {
         a->webhook_transport = transport;
 }
 
+void fake_api_spare_from_webhooks(FakeApi *a, const char *prefix) {
+        a->spared_prefix = prefix;
+}
+
 /* -- the answer ---------------------------------------------------------------------------------------- */
 
 /* Statuses, too; they are made as JSON. */

@@ -72,6 +72,9 @@ void fake_api_set_schema(FakeApi *a, FakeResourceId id, cJSON *schema);
  * request waits meanwhile; nobody else does. */
 void fake_api_set_webhook_transport(FakeApi *a, HttpTransport *transport);
 
+/* No webhook is asked about what users whose names begin so do, as matchConditions would have it; NULL: about everybody. Static. */
+void fake_api_spare_from_webhooks(FakeApi *a, const char *prefix);
+
 /* -- faults -------------------------------------------------------------------------------------------- */
 
 void fake_api_set_fault(FakeApi *a, fake_api_fault_t fault, void *userdata); /* NULL: none */

@@ -277,6 +277,7 @@ static bool check_node(const FakeStore *s, const FakeRequest *r, const char *nod
         case FAKE_NODEPOOLS:
         case FAKE_NODECLAIMS:
         case FAKE_NDBS:
+        case FAKE_SECRETS:
         case FAKE_WEBHOOKS:
         case _FAKE_RESOURCE_MAX:
         case _FAKE_RESOURCE_INVALID:

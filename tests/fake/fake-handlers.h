@@ -25,6 +25,7 @@ struct FakeApi {
         uint64_t n_asked; /* for protobuf */
 
         HttpTransport *webhook_transport;
+        const char *spared_prefix; /* of users' names; NULL: nobody is spared from webhooks */
         List callouts; /* requests that webhooks are asked about */
 
         List watches;

@@ -4,7 +4,7 @@
 /*
  * fake/: one cluster in one process, for tests: an API server that answers as kube-apiserver 1.34 does in
  * everything that vesper touches, and just enough controllers. It shares no logic with vesper (only base/
- * and loop/), so that a mistake of ours is not made twice. Two faces, one handler: in-process (http-inproc,
+ * and loop/, and the list of protobuf fields), so that a mistake of ours is not made twice. Two faces, one handler: in-process (http-inproc,
  * virtual time) and real servers (http-server). tests/contract runs the same cases against it and against
  * the real thing.
  *

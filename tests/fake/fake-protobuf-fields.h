@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What of generated.proto (k8s.io/api v0.34) the fake can write; fake-protobuf.h. */
+/* Which fields the fake writes (fake-protobuf.h): all of kube-field-list.h, in whose order they are. */
 
 #include "fake-resource.h"
 
@@ -28,12 +28,13 @@ typedef enum FakeFieldUse {
 
 typedef struct FakeField {
         uint32_t number; /* ascending; 0: behind the last */
-        const char *name;
+        const char *name;   /* NULL: FAKE_FIELD_INLINE */
+        const char *unseen; /* why no real API server can be made to send it; NULL: it can */
         FakeFieldType type;
         FakeFieldUse use;
         const struct FakeField *of; /* of messages */
 } FakeField;
 
-extern const FakeField fake_fields_meta[], fake_fields_list_meta[], fake_fields_status[];
+extern const FakeField *const fake_fields_meta, *const fake_fields_list_meta, *const fake_fields_status;
 /* NULL: no table. */
 const FakeField *fake_fields_of(FakeResourceId id);

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * The API server's other encoding: what is stored as JSON, in Kubernetes' protobuf. Numbers and names are
- * those of generated.proto (fake-protobuf-fields.c), written down anew: what reads them in vesper is not
- * asked.
+ * The API server's other encoding: what is stored as JSON, in Kubernetes' protobuf. How it is encoded is
+ * written down anew here: what reads it in vesper is not asked. The fields are those of kube-field-list.h,
+ * which vesper reads by; contract-fields.c asks a real API server whether that list is right.
  *
  *      an object, a list, a Status    "k8s\0", then runtime.Unknown {typeMeta, raw}
  *      an event of a watch            four bytes of size, big-endian, then metav1.WatchEvent {type, object
  * {raw}}, in which raw is the above
  *
  * As Go writes it: plain fields also when they are zero, in the order of their numbers, and each object with
- * its managedFields. Members that no table names are left out. There are tables for the kinds of which
- * anybody asks for protobuf.
+ * its managedFields. Members that the list does not name are left out. It has the kinds of which anybody asks
+ * for protobuf.
  */
 
 #include "fake-resource.h"

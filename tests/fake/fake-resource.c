@@ -40,6 +40,7 @@ static const FakeResource table[_FAKE_RESOURCE_MAX] = {
                               .has_status = true, .has_generation = true },
         [FAKE_NDBS] = { FAKE_NDBS, VESPER, "nodedisruptionbudgets", "NodeDisruptionBudget", .custom = true,
                         .has_status = true, .has_generation = true },
+        [FAKE_SECRETS] = { FAKE_SECRETS, CORE, "secrets", "Secret", .namespaced = true, .unconditional = true },
         [FAKE_WEBHOOKS] = { FAKE_WEBHOOKS, "admissionregistration.k8s.io", "v1",
                             "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
                             .has_generation = true },
@@ -62,6 +63,7 @@ static const char *const api_versions[_FAKE_RESOURCE_MAX] = {
         [FAKE_NODEPOOLS] = "vesper.sh/v1alpha1",
         [FAKE_NODECLAIMS] = "vesper.sh/v1alpha1",
         [FAKE_NDBS] = "vesper.sh/v1alpha1",
+        [FAKE_SECRETS] = "v1",
         [FAKE_WEBHOOKS] = "admissionregistration.k8s.io/v1",
 };
 
@@ -82,6 +84,7 @@ static const char *const qualified[_FAKE_RESOURCE_MAX][2] = {
         [FAKE_NODEPOOLS] = { "nodepools.vesper.sh", "NodePool.vesper.sh" },
         [FAKE_NODECLAIMS] = { "nodeclaims.vesper.sh", "NodeClaim.vesper.sh" },
         [FAKE_NDBS] = { "nodedisruptionbudgets.vesper.sh", "NodeDisruptionBudget.vesper.sh" },
+        [FAKE_SECRETS] = { "secrets", "Secret" },
         [FAKE_WEBHOOKS] = { "validatingwebhookconfigurations.admissionregistration.k8s.io",
                             "ValidatingWebhookConfiguration.admissionregistration.k8s.io" },
 };

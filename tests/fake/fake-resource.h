@@ -25,6 +25,7 @@ typedef enum FakeResourceId {
         FAKE_NODEPOOLS,
         FAKE_NODECLAIMS,
         FAKE_NDBS,
+        FAKE_SECRETS,
         FAKE_WEBHOOKS, /* ValidatingWebhookConfiguration */
         _FAKE_RESOURCE_MAX,
         _FAKE_RESOURCE_INVALID = -EINVAL,

@@ -451,6 +451,14 @@ static void exchange_leave(InprocExchange *x) {
                 exchange_arrive(x);
 }
 
+/* The handler's end of it, too. */
+static void exchange_tell_gone(InprocExchange *x) {
+        x->in_handler = true; /* whatever it calls in there, we free */
+        if (x->x.on_gone)
+                x->x.on_gone(&x->x, x->x.userdata);
+        exchange_free(x);
+}
+
 static void on_exchange_timer(Timer *timer, void *userdata) {
         InprocExchange *x = userdata;
 
@@ -462,10 +470,7 @@ static void on_exchange_timer(Timer *timer, void *userdata) {
                 exchange_arrive(x);
                 return;
         case EXCHANGE_HANDLED:
-                x->in_handler = true; /* whatever it calls in there, we free */
-                if (x->x.on_gone)
-                        x->x.on_gone(&x->x, x->x.userdata);
-                exchange_free(x);
+                exchange_tell_gone(x);
                 return;
         }
 }
@@ -696,6 +701,19 @@ void http_inproc_cut_streams(HttpTransport *transport) {
         LIST_FOREACH (c, &t->calls, InprocCall, calls)
                 if (c->stream_begun && c->failure == 0)
                         call_fail(c, -ECONNRESET, true, "The connection broke");
+}
+
+void http_inproc_break(HttpTransport *transport, const char *origin) {
+        InprocTransport *t = CONTAINER_OF(transport, InprocTransport, transport);
+
+        assert(transport->ops == &inproc_ops);
+        LIST_FOREACH (x, &t->exchanges, InprocExchange, exchanges) {
+                if (x->stage != EXCHANGE_HANDLED || !streq(x->origin, origin))
+                        continue;
+                if (x->call)
+                        call_fail(x->call, -ECONNRESET, true, "The connection broke");
+                exchange_tell_gone(x);
+        }
 }
 
 bool http_inproc_is_immediate(const HttpTransport *transport) {

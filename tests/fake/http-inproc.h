@@ -39,6 +39,9 @@ int http_inproc_new(Loop *l, const char *identity, const HttpInprocHooks *hooks,
 int http_inproc_route(HttpTransport *t, const char *origin, http_handler_t handler, void *userdata);
 /* Cuts all streams that are open now (as a broken connection does). */
 void http_inproc_cut_streams(HttpTransport *t);
+/* The server of this origin has died: its handlers are told on_gone at once, and its clients see the connection break. What
+ * has not arrived yet finds the route as it is then. */
+void http_inproc_break(HttpTransport *t, const char *origin);
 /* No answer and no piece of a stream from this origin comes before that time (loop_now()); nothing is lost.
  * Calls made before are meant, too. */
 void http_inproc_hold(HttpTransport *t, const char *origin, usec_t until_usec);

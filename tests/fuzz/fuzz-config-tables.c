@@ -110,6 +110,16 @@ static int load(const Table *t, const char *setting, Settings *s, bool finish) {
         return r;
 }
 
+static void check_choices(const ConfigItem *item, const ConfigChoices *c) {
+        assert(c->n > 0 && c->n <= CONFIG_CHOICES_MAX);
+        for (size_t i = 0; i < c->n; i++) {
+                for (int k = 0; k <= c->at[i]; k++)
+                        assert(item->choices[k]);
+                for (size_t k = 0; k < i; k++)
+                        assert(c->at[i] != c->at[k]);
+        }
+}
+
 static void check_bounds(const Table *t, const void *settings) {
         for (size_t i = 0; i < t->n_items; i++) {
                 const ConfigItem *item = t->items + i;
@@ -120,6 +130,8 @@ static void check_bounds(const Table *t, const void *settings) {
                 if (item->parse == config_parse_choice)
                         for (int k = 0; k <= *(const int *) at; k++)
                                 assert(item->choices[k]);
+                if (item->parse == config_parse_choices)
+                        check_choices(item, at);
         }
 }
 

@@ -39,7 +39,7 @@ static const ConfigItem table[] = {
         { "B", "AnySec", config_parse_usec, config_format_usec, offsetof(Settings, any_usec), NULL, "Any." },
         { "B", "Retries", config_parse_unsigned, config_format_unsigned, offsetof(Settings, retries), "3",
           "Retries.", CONFIG_TOLERANT, .min = 1, .max = 10 },
-        { "B", "DryRun", config_parse_bool, config_format_bool, offsetof(Settings, dry_run), "no", "Dry." },
+        { "B", "DryRun", config_parse_boolean, config_format_boolean, offsetof(Settings, dry_run), "no", "Dry." },
         { "B", "Zones", config_parse_strv, config_format_strv, offsetof(Settings, zones), "x y", "Zones." },
 };
 

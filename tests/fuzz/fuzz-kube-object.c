@@ -24,6 +24,9 @@ static const struct {
         { &kube_pvc_kind, fuzz_pvc },
         { &kube_node_pool_kind, fuzz_node_pool },
         { &kube_node_claim_kind, fuzz_node_claim },
+        { &kube_node_budget_kind, fuzz_node_budget },
+        { &kube_certificate_secret_kind, fuzz_secret },
+        { &kube_webhook_configuration_kind, fuzz_webhooks },
 };
 
 static void check_sorted(const KeyValues *kv) {
@@ -43,6 +46,28 @@ static void check_object(const KubeObject *o) {
         check_sorted(&o->meta.annotations);
 }
 
+static void check_budget(const KubeNodeBudget *b) {
+        const NodeAmount *amounts[] = { &b->min_available, &b->max_unavailable };
+
+        for (size_t i = 0; i < ELEMENTSOF(amounts); i++) {
+                assert(amounts[i]->unit == NODE_AMOUNT_UNSET || amounts[i]->value >= 0);
+                assert(amounts[i]->unit != NODE_AMOUNT_PERCENT || amounts[i]->value <= 100);
+        }
+        assert(b->object.invalid ||
+               (b->min_available.unit == NODE_AMOUNT_UNSET) != (b->max_unavailable.unit == NODE_AMOUNT_UNSET));
+        assert(!kube_node_budget_charge(b, "nobody's") || b->n_charges > 0);
+}
+
+/* What a pattern is searched for in comes from a Node. */
+static void check_repair(const KubeNodePool *p) {
+        for (size_t i = 0; i < p->n_repair; i++) {
+                assert(p->object.invalid || !isempty(p->repair[i].condition));
+                assert(p->object.invalid || !p->repair[i].reason == !p->repair[i].reason_pattern);
+                if (p->repair[i].reason_pattern)
+                        (void) regexec(p->repair[i].reason_pattern, "KubeletNotReady", 0, NULL, 0);
+        }
+}
+
 static void check_kinds(const KubeObject *o) {
         if (o->kind == &kube_node_kind)
                 (void) kube_node_is_ready((const KubeNode *) o);
@@ -50,8 +75,12 @@ static void check_kinds(const KubeObject *o) {
                 assert(((const KubePod *) o)->grace_sec >= 0);
         if (o->kind == &kube_pdb_kind)
                 assert(((const KubePdb *) o)->selector || o->invalid);
-        if (o->kind == &kube_node_pool_kind)
+        if (o->kind == &kube_node_pool_kind) {
                 assert(((const KubeNodePool *) o)->selector || o->invalid);
+                check_repair((const KubeNodePool *) o);
+        }
+        if (o->kind == &kube_node_budget_kind)
+                check_budget((const KubeNodeBudget *) o);
         if (o->kind == &kube_node_claim_kind)
                 (void) kube_node_claim_condition((const KubeNodeClaim *) o, "Drained");
 }

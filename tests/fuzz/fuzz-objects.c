@@ -117,9 +117,30 @@ const char fuzz_node_pool[] =
         "\"12\",\"finalizers\":[\"vesper.sh/termination\"]},"
         "\"spec\":{\"selector\":{\"matchLabels\":{\"pool\":\"a\"}},\"template\":{\"terminationGracePeriod\":"
         "\"10m\"},\"disruption\":{\"expireAfter\":\"720h\"},"
-        "\"provider\":{\"name\":\"ec2\",\"group\":\"g\",\"identity\":\"ProviderID\"},\"deletionPolicy\":\"Delete\"},"
+        "\"provider\":{\"name\":\"ec2\",\"group\":\"g\",\"identity\":\"ProviderID\"},\"deletionPolicy\":\"Delete\","
+        "\"repair\":[{\"condition\":\"Ready\",\"status\":\"NotTrue\",\"after\":\"15m\","
+        "\"action\":\"Replace\"}]},"
         "\"status\":{\"conditions\":[{\"type\":\"Conflicting\",\"status\":\"True\",\"reason\":\"x\","
         "\"message\":\"y\"}]}}";
+
+const char fuzz_secret[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"vesper-webhook\",\"namespace\":\"vesper-system\","
+        "\"uid\":\"u-10\",\"resourceVersion\":\"15\"},\"data\":{\"ca.crt\":\"Y2EuY3J0\",\"ca.key\":\"Y2Eua2V5\","
+        "\"tls.crt\":\"dGxzLmNydA==\",\"tls.key\":\"dGxzLmtleQ==\"},\"type\":\"Opaque\"}";
+
+const char fuzz_webhooks[] =
+        "{\"metadata\":{\"name\":\"vesper-nodes\",\"uid\":\"u-11\",\"resourceVersion\":\"16\",\"generation\":1},\"webhooks\":["
+        "{\"name\":\"nodes.vesper.sh\",\"clientConfig\":{\"caBundle\":\"Y2EuY3J0\",\"service\":{\"name\":\"vesper-webhook\"}}},"
+        "{\"name\":\"other.vesper.sh\",\"clientConfig\":{\"url\":\"https://a/b\"}}]}";
+
+const char fuzz_node_budget[] =
+        "{\"apiVersion\":\"vesper.sh/v1alpha1\",\"kind\":\"NodeDisruptionBudget\",\"metadata\":{\"name\":\"web\",\"uid\":\"u-9\","
+        "\"resourceVersion\":\"14\",\"generation\":2},"
+        "\"spec\":{\"minAvailable\":\"80%\",\"selector\":{\"matchLabels\":{\"pool\":\"a\"}}},"
+        "\"status\":{\"expectedNodes\":5,\"currentAvailable\":4,\"desiredAvailable\":4,\"disruptionsAllowed\":0,"
+        "\"observedGeneration\":2,\"disruptedNodes\":[{\"name\":\"n1\",\"uid\":\"u-1\",\"time\":\"2027-01-15T07:59:00Z\","
+        "\"kind\":\"Deletion\",\"holder\":\"webhook\",\"until\":\"2027-01-15T08:01:00Z\"}],"
+        "\"conditions\":[{\"type\":\"DisruptionAllowed\",\"status\":\"False\",\"reason\":\"InsufficientNodes\"}]}}";
 
 const char fuzz_node_claim[] =
         "{\"apiVersion\":\"vesper.sh/"

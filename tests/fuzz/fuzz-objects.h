@@ -7,7 +7,7 @@
 #include "kube-kinds.h"
 
 extern const char fuzz_node[], fuzz_pod[], fuzz_pdb[], fuzz_lease[], fuzz_volume_attachment[], fuzz_pvc[],
-        fuzz_node_pool[], fuzz_node_claim[];
+        fuzz_node_pool[], fuzz_node_claim[], fuzz_node_budget[], fuzz_secret[], fuzz_webhooks[];
 /* A Node whose request for a reboot is granted. */
 extern const char fuzz_reboot_node[];
 

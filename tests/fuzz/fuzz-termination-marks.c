@@ -5,6 +5,7 @@
 
 #include "adoption.h"
 #include "fuzz-objects.h"
+#include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -93,16 +94,14 @@ static void check_patch(const KubeNode *n, const char *text, make_patch_t make, 
 }
 
 static void check_agents_word(const KubeNode *n) {
-        InterruptionMark m;
+        Interruption i;
         int r;
 
-        r = interruption_mark_parse(n, &m);
+        r = interruption_of_node(n, &i);
         assert(r == 0 || r == -ENODATA || r == -EBADMSG);
         if (r == 0)
-                (void) interruption_mark_is_draining(&m);
-        else
-                assert(!interruption_mark_is_draining(&m));
-        interruption_mark_done(&m);
+                assert(!interruption_is_draining(&i) || !interruption_is_over(&i));
+        interruption_done(&i);
 }
 
 static void check_claim(const KubeNodePool *pool, const KubeNode *n) {

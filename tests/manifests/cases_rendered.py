@@ -44,12 +44,12 @@ def no_drift(bed, figures):
 
 
 def whole(bed, figures):
-    """exactly the kinds that are meant, no webhook and no Secret among them, and nobody may do everything"""
+    """exactly the kinds that are meant, no Secret among them, and nobody may do everything"""
     objects = bed.tools.objects(bed.tools.kustomize("agent-kubeadm"))
     kinds = sorted(o["kind"] for o in objects)
     wanted = sorted(["CustomResourceDefinition"] * 3 + ["ConfigMap"] * 2 + ["ServiceAccount"] * 2 + ["FlowSchema"] * 2 + [
         "Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "DaemonSet",
-        "PodDisruptionBudget", "NetworkPolicy"
+        "PodDisruptionBudget", "NetworkPolicy", "Service", "ValidatingWebhookConfiguration"
     ])
     assert kinds == wanted, f"{kinds} are rendered, {wanted} are meant"
     for o in objects:
@@ -103,13 +103,14 @@ def values(bed, figures):
     conf = configuration(one(objects, "ConfigMap", "vesper-agent-conf")["data"]["agent.conf"])
     assert conf["Metadata"] == {"Source": "none"} and conf["Shutdown"] == {"MaxSec": "5min"}, conf
 
-    # Only the port of the metrics is open to anybody, and the probes do not ask there.
+    # Only the port of the metrics is open to anybody, and that of the webhook to all; the probes ask at none of them.
     for given, peers in (((), 1), (("networkPolicy.metricsFrom=[]",), 0)):
         objects = tools.objects(tools.template(*given))
         policy, container = one(objects, "NetworkPolicy")["spec"], pod_of(one(objects, "Deployment"))["containers"][0]
-        opened = [(port["port"], peer) for rule in policy.get("ingress", []) for port in rule["ports"] for peer in rule["from"]]
+        opened = [(port["port"], peer) for rule in policy["ingress"] for port in rule["ports"] for peer in rule.get("from", [])]
+        everybodys = [port["port"] for rule in policy["ingress"] if not rule.get("from") for port in rule["ports"]]
         assert policy["policyTypes"] == ["Ingress"] and [port for port, _ in opened] == ["metrics"] * peers, policy
-        assert all(rule["from"] for rule in policy.get("ingress", [])), f"a rule without peers lets everybody in: {policy}"
+        assert everybodys == ["webhook"], f"a rule without peers lets everybody in: {policy}"
         probes = {container[kind]["httpGet"]["port"] for kind in ("livenessProbe", "readinessProbe")}
         assert probes == {"health"}, f"the probes ask at {probes}"
         selected = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -119,6 +120,28 @@ def values(bed, figures):
     digest = "sha256:" + "ab" * 32
     pod = pod_of(one(tools.objects(tools.template(f'coordinator.image={{"repository": "c", "digest": "{digest}"}}')), "Deployment"))
     assert pod["containers"][0]["image"] == f"c@{digest}", pod["containers"][0]["image"]
+
+
+def webhook(bed, figures):
+    """the webhook: fail closed as an overlay and by a value, its CA left to the leader, and users who are exempt"""
+    tools = bed.tools
+    configured = [(tools.kustomize("."), "Ignore"), (tools.kustomize("webhook-fail"), "Fail"),
+                  (tools.template('coordinator.webhook.failurePolicy="Fail"'), "Fail")]
+    for text, wanted in configured:
+        objects = tools.objects(text)
+        hook, = one(objects, "ValidatingWebhookConfiguration")["webhooks"]
+        assert hook["failurePolicy"] == wanted and "caBundle" not in hook["clientConfig"], hook
+        service, port = one(objects, "Service"), hook["clientConfig"]["service"]
+        assert service["metadata"]["name"] == port["name"] and service["spec"]["ports"][0]["port"] == port["port"], service
+        container = pod_of(one(objects, "Deployment"))["containers"][0]
+        assert service["spec"]["ports"][0]["targetPort"] in [p["name"] for p in container["ports"]], container["ports"]
+    objects = tools.objects(tools.template('coordinator.config.Webhook={"Listen": ":9443", "CertificateSecret": "own", '
+                                           '"Exempt": "robot *-bot system:serviceaccount:a:b"}'))
+    conditions = one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["matchConditions"]
+    assert conditions[1]["expression"] == '!(request.userInfo.username in ["robot", "system:serviceaccount:a:b"])', conditions
+    kinds = {o["kind"] for o in tools.objects(tools.template("coordinator.webhook.create=false"))}
+    assert not kinds & {"Service", "ValidatingWebhookConfiguration"}, kinds
+    figures.add("3 renderings")
 
 
 def restarts(bed, figures):
@@ -166,6 +189,8 @@ def nonsense(bed, figures):
         ('agent.maxUnavailable="0%"', "/agent/maxUnavailable"),
         ('image.pullPolicy="Sometimes"', "/image/pullPolicy"),
         ('webhook={"enabled": true}', "'webhook' not allowed"),
+        ('coordinator.webhook.failurePolicy="Warn"', "/coordinator/webhook/failurePolicy"),
+        ('coordinator.config.Webhook=null', "needs coordinator.config.Webhook.Listen"),
     )
     for given, wanted in rows:
         try:
@@ -207,4 +232,4 @@ def keys(bed, figures):
                         assert key in dumped[section], f"{file}: {section}.{key} is not in the daemon's dump"
 
 
-CASES = (lint, no_drift, whole, reasons, values, restarts, nonsense, keys)
+CASES = (lint, no_drift, whole, reasons, values, webhook, restarts, nonsense, keys)

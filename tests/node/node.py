@@ -266,6 +266,10 @@ class Node:
         return ["nsenter", "-t", str(self.pid1), "-m", "-u", "-i", "-n", "-p", "-C", "--no-fork", "--",
                 "sh", "-c", '"$@"; exit $?', "sh", *map(str, command)]
 
+    def entering(self):
+        """The beginning of a command line: what follows runs in the machine."""
+        return self._inside([])
+
     def run(self, *command, check=True, timeout=120):
         """What it prints, errors too."""
         status, said = self.status(*command, timeout=timeout)

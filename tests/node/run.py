@@ -35,14 +35,16 @@ import cases_bed  # noqa: E402
 import cases_shutdown  # noqa: E402
 import cases_slots  # noqa: E402
 import cases_stays  # noqa: E402
+import cases_tour  # noqa: E402
 import cases_trouble  # noqa: E402
 import system  # noqa: E402
 from node import wait_for  # noqa: E402
 from daemons import build_directory, procs  # noqa: E402
 from world import Figures  # noqa: E402
 
-# The long ones early, so that none is alone at the end.
-CASES = cases_bars.CASES + cases_slots.CASES + cases_bed.CASES + cases_stays.CASES + cases_trouble.CASES + cases_shutdown.CASES
+# The tour first, while its machines are all there are; the long ones early, so that none is alone at the end.
+CASES = (cases_tour.CASES + cases_bars.CASES + cases_slots.CASES + cases_bed.CASES + cases_stays.CASES + cases_trouble.CASES +
+         cases_shutdown.CASES)
 TOOLS = ("systemd-nspawn", "debootstrap", "dpkg-buildpackage", "dh", "unshare", "nsenter", "ip", "journalctl", "gcc", "mount")
 NAME = "vesper-node"
 

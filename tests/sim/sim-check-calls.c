@@ -92,14 +92,20 @@ static void check_rate(SimCheck *c, const SimLife *life, const HttpRequest *requ
 
 /* -- who leads --------------------------------------------------------------------------------- */
 
-/* Reads, the Lease itself and Events are not guarded. */
+/* Whoever is asked by the API server charges what he lets go. */
+static bool charges_for_webhook(const HttpRequest *request) {
+        return strstr(request->url, "/nodedisruptionbudgets/") && request->body &&
+               memmem(request->body, request->body_size, "\"holder\":\"webhook\"", strlen("\"holder\":\"webhook\""));
+}
+
+/* Reads, the Lease itself, Events, and a webhook's charges are not guarded. */
 static bool is_guarded(const HttpRequest *request, const char *peer) {
         if (streq(peer, SIM_EXEC_PEER))
                 return startswith(request->url, SIM_EXEC "/terminate/");
         if (streq(peer, "ec2.sim"))
                 return request->body && memmem(request->body, request->body_size, "TerminateInstances", 18);
         return streq(peer, "api") && request->method != HTTP_GET && !strstr(request->url, "/leases") &&
-               !strstr(request->url, "/events");
+               !strstr(request->url, "/events") && !charges_for_webhook(request);
 }
 
 static void check_lease(SimCheck *c, const SimLife *life, const HttpRequest *request) {
@@ -273,7 +279,8 @@ static void check_opened(SimCheck *c, const SimLife *life, const char *pod) {
         const SimMachine *m = life->process->machine;
         usec_t now = sim_world_now(c->world), opened = m ? c->seen[sim_check_index(c, m)].opened_usec : 0;
 
-        if (m && m->opened_by_admin && !life->was_paused && opened > 0 && now > opened + NODE_USEC)
+        if (m && m->opened_by_admin && !life->was_paused && opened > 0 && now > opened + NODE_USEC &&
+            !sim_check_is_deleting(sim_world_node(c->world, sim_check_index(c, m))))
                 sim_check_broken(c, "cordon", "%s asks for the end of pod %s of %s, which a person opened %" PRIu64
                                  " ms ago",
                                  life->process->name, pod, m->node, (now - opened) / USEC_PER_MSEC);
@@ -400,6 +407,8 @@ static void check_fresh(SimCheck *c, const SimLife *life, const SimMachine *m) {
         if (m->ended || !proof) /* and its claim may be gone, with its T */
                 return;
         until = MAX(proof->at_usec + PROOF_USEC, asked ? asked->answer_usec + PROOF_CAME_USEC : 0);
+        if (asked) /* it may have come with the end of a partition */
+                until = MAX(until, life->process->cut_usec + PROOF_CAME_USEC);
         if (!life->was_paused && sim_world_node(c->world, sim_check_index(c, m)) &&
             ends_early(c, life->process, m) && sim_world_now(c->world) > until)
                 sim_check_broken(c, "ended", "%s asks for the end of %s by a list of the pods of %s that is %" PRIu64

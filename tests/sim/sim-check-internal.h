@@ -31,6 +31,11 @@ typedef struct SimSeen {
         usec_t shared_usec; /* the last time that several Nodes were seen to say that they are it */
         usec_t volumes_usec; /* when the number of its volumes changed last, or its last pod left */
         size_t n_volumes;
+        bool left_unmanaged; /* its Node has gone while a person kept it from vesper: its instance is nobody's to end */
+        char *taken; /* uid of the Node of which a coordinator took hold while it was available; NULL: none */
+        char *admitted; /* uid of the Node whose deletion a webhook let pass while it was available; NULL: none */
+        usec_t admitted_usec; /* when; wall clock */
+        usec_t ready_usec; /* when its Ready changed last */
         char *drained; /* "id/bootID" of the notice that it was last said to be drained for */
 } SimSeen;
 
@@ -107,6 +112,8 @@ void sim_check_budgets(SimCheck *c);
 void sim_check_going_clear(SimCheck *c);
 bool sim_check_pod_is_daemon(const cJSON *pod); /* or static: nobody waits for it */
 /* sim-check-nodes.c */
+void sim_check_node_gone(SimCheck *c, const cJSON *old);
+void sim_check_charges(SimCheck *c, const cJSON *old, const cJSON *new); /* of a NodeDisruptionBudget */
 void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 /* Its agent says there, as whoever reads that one version can tell, that the machine ends; no person
  * overruled it. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: finalizers, cordons, what is said of notices and drains. */
+#include <inttypes.h>
+
 #include "sim-check-internal.h"
 
 #include "fake-controllers.h"
@@ -10,6 +12,13 @@
 
 /* What stood on a Node is news to somebody for so long. */
 #define UNHEARD_USEC (5 * USEC_PER_MINUTE)
+
+/* As long as a view may lie behind. */
+#define READY_USEC (150 * USEC_PER_SEC)
+/* As long as a charge stands whose deletion does not come. */
+#define CHARGE_USEC (120 * USEC_PER_SEC)
+/* As long as it takes where nothing is in the way, and for what was under way. */
+#define PAUSED_USEC (10 * USEC_PER_SEC)
 
 static bool has_finalizer(const cJSON *o) {
         return o && fj_array_has(fj_get(o, "metadata", "finalizers", NULL), SIM_FINALIZER);
@@ -30,10 +39,18 @@ static SimMachine *machine_of(SimCheck *c, const cJSON *o) {
         return NULL;
 }
 
+/* A person keeps it from vesper, or did a moment ago; of what is being removed the finalizer stays all the same. */
+static bool was_let_go(const SimCheck *c, const SimMachine *m, const cJSON *old) {
+        size_t i = sim_check_index(c, m);
+
+        return m->unmanaged_usec > 0 && !sim_check_is_deleting(sim_world_node(c->world, i)) &&
+               (sim_world_is_unmanaged(c->world, i) || sim_world_now(c->world) < m->unmanaged_usec + READY_USEC);
+}
+
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
         const SimMachine *m = machine_of(c, old);
 
-        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) && m &&
+        if (has_finalizer(old) && !has_finalizer(new) && sim_check_actor(c) && m && !was_let_go(c, m, old) &&
             sim_check_instance_alive(c, m->instance))
                 sim_check_broken(c, "finalizer", "%s takes the finalizer off %s %s while %s is there",
                                  c->world->request->user, change->resource->kind,
@@ -56,12 +73,31 @@ static void check_claim_chosen(SimCheck *c, const cJSON *claim) {
                                  c->world->request->user, m->node, m->instance);
 }
 
+/* By its own Node, as it stands there when it is deleted. What was so before etcd was restored is not known. */
+static void check_repaired(SimCheck *c, const SimMachine *m, const cJSON *node) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        usec_t due = usec_add(seen->ready_usec, c->world->options.repair_sec * USEC_PER_SEC);
+
+        if (fake_condition_is(node, "Ready", "True"))
+                sim_check_broken(c, "repair", "%s deletes %s, which is Ready, and whose claim nobody deletes",
+                                 c->world->request->user, m->node);
+        else if (sim_world_now(c->world) < due && !c->world->was_restored)
+                sim_check_broken(c, "repair", "%s deletes %s, which was Ready %.1f s ago", c->world->request->user, m->node,
+                                 (double) (sim_world_now(c->world) - seen->ready_usec) / USEC_PER_SEC);
+        else if (sim_check_tells_of_end(node))
+                sim_check_broken(c, "repair", "%s deletes %s, which tells of its end", c->world->request->user, m->node);
+}
+
 static void check_node_chosen(SimCheck *c, const cJSON *node) {
         const SimMachine *m = sim_world_machine_of(c->world, fj_string(node, "metadata", "name", NULL));
 
-        if (m && !sim_check_is_deleting(sim_world_claim(c->world, sim_check_index(c, m))))
+        if (!m || sim_check_is_deleting(sim_world_claim(c->world, sim_check_index(c, m))))
+                return;
+        if (c->world->options.repair_sec == 0 || c->world->options.no_pool)
                 sim_check_broken(c, "chosen", "%s deletes node %s, whose claim nobody deletes",
                                  c->world->request->user, m->node);
+        else
+                check_repaired(c, m, node);
 }
 
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new) {
@@ -260,6 +296,108 @@ void sim_check_told_to_reboot(SimCheck *c, SimMachine *m) {
         cJSON_Delete(granted);
 }
 
+/* -- budgets of nodes ---------------------------------------------------------------------------- */
+
+static bool is_taken(const cJSON *node) {
+        return fj_find(fj_get(node, "spec", "taints", NULL), "key", "vesper.sh/disrupted");
+}
+
+/* What ends by a notice or at its time, and what is not Ready, is counted and never held. */
+static bool is_free_to_take(SimCheck *c, const SimMachine *m, const cJSON *old) {
+        const SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        usec_t now = sim_world_now(c->world);
+
+        return !fake_condition_is(old, "Ready", "True") || now < usec_add(seen->ready_usec, READY_USEC) || m->noticed ||
+               sim_check_tells_of_end(old) || (seen->told_usec > 0 && now < usec_add(seen->told_usec, UNHEARD_USEC)) ||
+               sim_check_deadline(c, m) != USEC_INFINITY;
+}
+
+static void check_taken(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        SimSeen *seen = &c->seen[sim_check_index(c, m)];
+        unsigned n = 0;
+
+        if (fake_condition_is(old, "Ready", "True") != fake_condition_is(new, "Ready", "True"))
+                seen->ready_usec = sim_world_now(c->world);
+        if (c->world->options.node_budget == 0 || c->world->was_restored || is_taken(old) || !is_taken(new) ||
+            !sim_check_is_deleting(new) || is_free_to_take(c, m, old))
+                return;
+        free(seen->taken);
+        seen->taken = MUST(strdup(fj_string(new, "metadata", "uid", NULL)));
+        for (size_t i = 0; i < c->world->n_machines; i++) {
+                const cJSON *node = sim_world_node(c->world, i);
+
+                n += node && streq_ptr(c->seen[i].taken, fj_string(node, "metadata", "uid", NULL));
+        }
+        if (n > c->world->options.node_budget)
+                sim_check_broken(c, "taken", "%s takes hold of %s, and %u nodes are in its hands that a budget has let go, of %u",
+                                 c->world->request->user, m->node, n, c->world->options.node_budget);
+}
+
+/* Of nodes that are there and report: what is not Ready needs no charge, and keeps the one it has. */
+static unsigned count_charged(SimCheck *c, const cJSON *budget) {
+        const cJSON *charge;
+        unsigned n = 0;
+
+        cJSON_ArrayForEach (charge, fj_get(budget, "status", "disruptedNodes", NULL)) {
+                const cJSON *node = fake_get(c->world->cluster, FAKE_NODES, NULL, strempty(fj_string(charge, "name", NULL)));
+
+                n += node && streq_ptr(fj_string(node, "metadata", "uid", NULL), fj_string(charge, "uid", NULL)) &&
+                     fake_condition_is(node, "Ready", "True");
+        }
+        return n;
+}
+
+void sim_check_charges(SimCheck *c, const cJSON *old, const cJSON *new) {
+        unsigned was = count_charged(c, old), is = count_charged(c, new);
+
+        if (new && !c->world->was_restored && is > was && is > c->world->options.node_budget)
+                sim_check_broken(c, "charged", "%s charges nodes of a NodeDisruptionBudget: %u after %u, and it allows %u",
+                                 c->world->request ? strempty(c->world->request->user) : "nobody", is, was,
+                                 c->world->options.node_budget);
+}
+
+/* Of those that were admitted: it is being deleted, or may be any moment. What begins later has to ask anew. */
+static bool is_admitted(SimCheck *c, size_t i) {
+        const SimSeen *seen = &c->seen[i];
+        const cJSON *node = sim_world_node(c->world, i);
+        usec_t deleted;
+
+        if (!seen->admitted || !streq_ptr(fj_string(node, "metadata", "uid", NULL), seen->admitted))
+                return false;
+        if (rfc3339_parse(strempty(fj_string(node, "metadata", "deletionTimestamp", NULL)), &deleted) < 0)
+                deleted = sim_world_wall(c->world);
+        return deleted < usec_add(seen->admitted_usec, CHARGE_USEC);
+}
+
+void sim_check_admitted(SimCheck *c, const SimMachine *m) {
+        size_t i = sim_check_index(c, m);
+        const cJSON *node = sim_world_node(c->world, i);
+        unsigned n = 0;
+
+        if (!node || c->world->was_restored || is_free_to_take(c, m, node))
+                return;
+        free(c->seen[i].admitted);
+        c->seen[i].admitted = MUST(strdup(fj_string(node, "metadata", "uid", NULL)));
+        c->seen[i].admitted_usec = sim_world_wall(c->world);
+        for (size_t k = 0; k < c->world->n_machines; k++)
+                n += is_admitted(c, k);
+        if (n > c->world->options.node_budget)
+                sim_check_broken(c, "admitted", "the deletion of %s is let pass as one of %u, and the budget allows %u", m->node, n,
+                                 c->world->options.node_budget);
+}
+
+/* A person has paused removals, and whoever takes hold of it knows. */
+static void check_paused(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
+        usec_t now = sim_world_now(c->world), lag = sim_check_was_calm(c, PAUSED_USEC) ? PAUSED_USEC : READY_USEC;
+
+        if (c->world->was_restored || is_taken(old) || !is_taken(new) || !sim_check_is_deleting(new) || is_free_to_take(c, m, old))
+                return;
+        for (int all = 0; all < 2; all++)
+                if (c->world->paused_usec[all] > 0 && now > c->world->paused_usec[all] + lag)
+                        sim_check_broken(c, "paused", "%s takes hold of %s, and removals are paused since %" PRIu64 " s ago",
+                                         c->world->request->user, m->node, (now - c->world->paused_usec[all]) / USEC_PER_SEC);
+}
+
 /* -- deadlines that are told --------------------------------------------------------------------- */
 
 static void note_deadlines(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
@@ -289,8 +427,22 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new) {
 
         if (!m || !old)
                 return;
+        if (sim_check_tells_of_end(new))
+                c->seen[sim_check_index(c, m)].told_usec = sim_world_now(c->world);
         check_cordon(c, m, old, new);
         check_interruption(c, m, old, new);
         check_slots(c, old, new);
+        check_taken(c, m, old, new);
+        check_paused(c, m, old, new);
         note_deadlines(c, m, old, new);
+}
+
+void sim_check_node_gone(SimCheck *c, const cJSON *old) {
+        const SimMachine *m = sim_world_machine_of(c->world, fj_string(old, "metadata", "name", NULL));
+
+        if (m)
+                c->seen[sim_check_index(c, m)].left_unmanaged =
+                        m->unmanaged_usec > 0 && !has_finalizer(old) &&
+                        (streq_ptr(fj_string(old, "metadata", "annotations", "vesper.sh/unmanaged", NULL), "true") ||
+                         sim_world_now(c->world) < m->unmanaged_usec + READY_USEC); /* and was not adopted again */
 }

@@ -63,6 +63,8 @@ static usec_t told_deadline(SimCheck *c, size_t i) {
                 deadline = at;
         if (m->noticed && goes_on(c, i))
                 deadline = MIN(deadline, m->deadline_usec);
+        if (sim_check_is_deleting(sim_world_claim(c->world, i)))
+                deadline = MIN(deadline, m->forced_usec);
         return deadline;
 }
 
@@ -265,7 +267,7 @@ static void check_rest(SimCheck *c, size_t i) {
         const cJSON *node = sim_world_node(c->world, i);
 
         if (!node) {
-                if (sim_check_instance_alive(c, m->instance))
+                if (sim_check_instance_alive(c, m->instance) && !c->seen[i].left_unmanaged)
                         sim_check_broken(c, "leak", "%s is leaked: its node %s is gone", m->instance, m->node);
                 if (sim_world_claim(c->world, i))
                         sim_check_broken(c, "leak", "the claim of %s is left behind", m->node);

@@ -49,8 +49,11 @@ SimCheck *sim_check_free(SimCheck *c) {
                 return NULL;
         sim_check_going_clear(c);
         free(c->going);
-        for (size_t i = 0; i < c->world->options.n_nodes; i++)
+        for (size_t i = 0; i < c->world->options.n_nodes; i++) {
                 free(c->seen[i].drained);
+                free(c->seen[i].taken);
+                free(c->seen[i].admitted);
+        }
         free(c->seen);
         hashmap_free_with(c->told, mfree);
         hashmap_free_with(c->rates, mfree);
@@ -140,12 +143,12 @@ bool sim_check_is_deleting(const cJSON *o) {
 static usec_t deadline_now(const SimCheck *c, const SimMachine *m) {
         const cJSON *claim = sim_world_claim(c->world, sim_check_index(c, m));
         const char *deleted = fj_string(claim, "metadata", "deletionTimestamp", NULL);
-        usec_t at;
+        usec_t said = MIN(m->deadline_usec, m->forced_usec), at;
 
         if (!deleted || (c->world->options.tgp_sec == 0 && !c->world->options.tgp_zero) ||
             rfc3339_parse(deleted, &at) < 0)
-                return m->deadline_usec;
-        return MIN(m->deadline_usec, at + c->world->options.tgp_sec * USEC_PER_SEC);
+                return said;
+        return MIN(said, at + c->world->options.tgp_sec * USEC_PER_SEC);
 }
 
 usec_t sim_check_deadline(const SimCheck *c, const SimMachine *m) {
@@ -254,6 +257,10 @@ static void on_change(const FakeChange *change, void *userdata) {
                 c->deleted_usec = sim_world_now(c->world);
         if (change->resource->id == FAKE_NODES && new)
                 sim_check_node(c, old, new);
+        else if (change->resource->id == FAKE_NODES)
+                sim_check_node_gone(c, old);
+        if (change->resource->id == FAKE_NDBS)
+                sim_check_charges(c, old, new);
         if (change->resource->id == FAKE_LEASES && new)
                 sim_check_lease_written(c, old, new);
         if (change->resource->id == FAKE_VOLUMEATTACHMENTS)

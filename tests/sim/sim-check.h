@@ -14,10 +14,17 @@
  *               own, a few seconds old when the request leaves, and no volume is attached that moved in the last two minutes
  *               and while several Nodes say that they are that instance, for none of them
  *   chosen      a coordinator deletes a claim only where its Node is being deleted or tells of its end, or
- *               its instance is gone, and a Node only where its claim is being deleted
+ *               its instance is gone, and a Node only where its claim is being deleted, or to repair it
+ *   repair      no node is deleted to be repaired that is Ready, or was less than `after` ago by its own Node object, or
+ *               that tells of its end
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still
  *               takes pods
  *   budget      no pod goes against its PDB
+ *   taken       a coordinator takes hold of no more available nodes than their NodeDisruptionBudget has let go, but of
+ *               those that a notice or T ends
+ *   charged     in the status of a NodeDisruptionBudget no more nodes that are Ready are charged than it allows
+ *   admitted    the webhooks together let no more deletions of available nodes pass than it allows
+ *   paused      a coordinator takes hold of none while a person has paused removals, but of those
  *   gate        a coordinator sends no eviction to a budget that it sees closed
  *   protected   a coordinator does not touch a pod that opted out while nothing forces: neither an
  *               interruption, as its node tells, nor T
@@ -95,6 +102,8 @@ void sim_check_note_proof(SimCheck *c, const char *who, size_t left);
 void sim_check_told_to_reboot(SimCheck *c, SimMachine *m);
 /* The request of this step is carried out, and answered with a failure. */
 void sim_check_note_lie(SimCheck *c);
+/* A webhook has let its deletion pass, which had not begun. */
+void sim_check_admitted(SimCheck *c, const SimMachine *m);
 void sim_check_handle_ec2(HttpExchange *x, void *world);
 /* The command that this process ran (sim-exec.h) ends a machine; answers so, and says with it that it ends;
  * says so when it is asked how the machine is. */

@@ -177,6 +177,47 @@ void sim_load_remove_twins(SimWorld *w) {
         }
 }
 
+void sim_load_pause(SimWorld *w, bool all, bool paused) {
+        sim_trace_add(w->trace, "world", "removals of %s are %s", all ? "all nodes" : "the pool's nodes", paused ? "paused" : "resumed");
+        fake_merge(w->cluster, all ? FAKE_NAMESPACES : FAKE_NODEPOOLS, NULL, all ? "vesper-system" : SIM_POOL,
+                   "{'metadata':{'annotations':{'vesper.sh/paused':%s}}}", paused ? "'true'" : "null");
+        if (paused && w->paused_usec[all] == 0)
+                w->paused_usec[all] = sim_world_now(w);
+        else if (!paused)
+                w->paused_usec[all] = 0;
+}
+
+void sim_load_unmanage(SimWorld *w, size_t machine, bool unmanaged) {
+        SimMachine *m = &w->machines[machine];
+
+        sim_trace_add(w->trace, "world", "node %s is %s", m->node, unmanaged ? "none of vesper's" : "vesper's again");
+        fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'metadata':{'annotations':{'vesper.sh/unmanaged':%s}}}",
+                   unmanaged ? "'true'" : "null");
+        m->unmanaged_usec = sim_world_now(w);
+}
+
+void sim_load_force(SimWorld *w, size_t machine, unsigned in_sec) {
+        const cJSON *claim = sim_world_claim(w, machine);
+        SimMachine *m = &w->machines[machine];
+        usec_t at = (sim_world_wall(w) / USEC_PER_SEC + in_sec) * USEC_PER_SEC;
+        char text[RFC3339_MAX];
+
+        rfc3339_format(at, text);
+        sim_trace_add(w->trace, "world", "the removal of %s is to end by %s", m->node, text);
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, fj_string(claim, "metadata", "name", NULL),
+                   "{'metadata':{'annotations':{'vesper.sh/force-deadline':'%s'}}}", text);
+        m->forced_usec = MIN(m->forced_usec, at);
+}
+
+void sim_load_take_annotations_off(SimWorld *w) {
+        for (int all = 0; all < 2; all++)
+                if (w->paused_usec[all] > 0)
+                        sim_load_pause(w, all, false);
+        for (size_t i = 0; i < w->n_machines; i++)
+                if (sim_world_is_unmanaged(w, i))
+                        sim_load_unmanage(w, i, false);
+}
+
 void sim_load_all_come_back(SimWorld *w) {
         for (size_t i = 0; i < w->n_machines; i++) {
                 SimMachine *m = &w->machines[i];

@@ -29,6 +29,12 @@ void sim_load_add_twin(SimWorld *w, size_t machine);
 void sim_load_delete_twin(SimWorld *w, size_t machine);
 /* People take away, past all finalizers, those that are wrong. */
 void sim_load_remove_twins(SimWorld *w);
+/* A person's annotations: of the pool, or of the namespace, vesper.sh/paused; of a Node vesper.sh/unmanaged; of the claim of
+ * a node that is being removed vesper.sh/force-deadline, in so many seconds. */
+void sim_load_pause(SimWorld *w, bool all, bool paused);
+void sim_load_unmanage(SimWorld *w, size_t machine, bool unmanaged);
+void sim_load_force(SimWorld *w, size_t machine, unsigned in_sec);
+void sim_load_take_annotations_off(SimWorld *w);
 /* It has crashed for good, and its Node is removed past all finalizers. */
 void sim_load_tear_node(SimWorld *w, size_t machine);
 /* Nobody is away any more but those that are so for good. */

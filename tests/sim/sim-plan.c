@@ -22,11 +22,17 @@
 #define LATE 3u    /* in one of four, others */
 #define OPENED 2u  /* in one of six, others */
 #define RESTORED 8u /* one of so many */
-#define TWINS 3u   /* in one of eight, others */
+#define TWINS 6u   /* in one of eight, others: one is ended while another stays in few of them */
+#define PERSONS 6u /* in one of six, others: who pause, keep nodes from vesper, and force */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
+#define REPAIRED_SEED UINT64_C(0x7265706169726564)
+#define FALTERS 10u /* kubelets that falter, in such a world */
 #define CROWDED_SEED UINT64_C(0x63726f7764656420)
+#define REPAIRED 4u /* one of so many that have coordinators */
+#define LIMITED 5u /* one of so many that have coordinators */
+#define LIMITED_SEED UINT64_C(0x6c696d6974656420)
 #define COMMANDED 6u /* one of so many that have coordinators */
 #define COMMANDED_SEED UINT64_C(0x636f6d6d616e6473)
 #define NARROW_SEED UINT64_C(0x6e6172726f772077)
@@ -74,6 +80,9 @@ static const Size sizes[] = {
         { "terminations-per-minute", offsetof(SimOptions, terminations_per_minute), 0 },
         { "exec", offsetof(SimOptions, exec), 0 },
         { "exec-permille", offsetof(SimOptions, exec_permille), 0 },
+        { "node-budget", offsetof(SimOptions, node_budget), 0 },
+        { "webhooks", offsetof(SimOptions, webhooks), 0 },
+        { "repair", offsetof(SimOptions, repair_sec), 0 },
         WORKLOAD(0),
         WORKLOAD(1),
         WORKLOAD(2),
@@ -226,6 +235,29 @@ static void command(SimPlan *p) {
         sim_schedule_add_rush(p->schedule, p->seed, RUSHES + 1, LOAD_USEC);
 }
 
+/* A budget of nodes, which holds removals up; several nodes are deleted together. */
+static void limit(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ LIMITED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % LIMITED != 0 || p->options.n_coordinators == 0)
+                return;
+        p->options.node_budget = (unsigned) (1 + h / LIMITED % 3);
+        p->options.webhooks = h / (LIMITED * 3) % 3 > 0;
+        for (unsigned i = 0; i <= p->options.webhooks; i++)
+                sim_schedule_add_rush(p->schedule, p->seed, RUSHES + 2 + i, LOAD_USEC);
+}
+
+/* Nodes whose kubelets stop for long are replaced; some do so twice in a row, each time not for long enough. */
+static void repair(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ REPAIRED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % REPAIRED != 0 || p->options.n_coordinators == 0)
+                return;
+        p->options.repair_sec = (unsigned) (3 + h / REPAIRED % 12);
+        for (unsigned i = 0; i < FALTERS; i++)
+                sim_schedule_add_falter(p->schedule, p->seed, i, LOAD_USEC);
+}
+
 SimPlan *sim_plan_draw(uint64_t seed) {
         SimPlan *p = MUST(new0(SimPlan, 1));
         Random *random = NULL;
@@ -256,9 +288,13 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_restore(p->schedule, seed, LOAD_USEC);
         for (unsigned i = 0; i < TWINS && hash64(&seed, sizeof(seed)) / 17280 % 8 == 0; i++)
                 sim_schedule_add_twins(p->schedule, seed, i, LOAD_USEC);
+        for (unsigned i = 0; i < PERSONS && hash64(&seed, sizeof(seed)) / 138240 % 6 == 0; i++)
+                sim_schedule_add_person(p->schedule, seed, i, LOAD_USEC);
         narrow(p);
         crowd(p);
         command(p);
+        limit(p);
+        repair(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);
@@ -313,6 +349,12 @@ static bool all_adopted(SimWorld *w, void *userdata) {
         return sim_world_all(w, is_adopted);
 }
 
+/* It went before the cloud could prove whose it was: that no record is shown any more says nothing then, and what is left
+ * is a person's to take away (IdentityUnproved). */
+static bool was_never_proved(SimWorld *w, size_t m) {
+        return !w->options.exec && !fj_get(sim_world_claim(w, m), "status", "identity", NULL);
+}
+
 /* Of a machine that was told to end, or whose node was deleted, nothing is left. */
 static bool is_at_its_end(SimWorld *w, void *userdata) {
         size_t m = (size_t) (uintptr_t) userdata;
@@ -320,6 +362,8 @@ static bool is_at_its_end(SimWorld *w, void *userdata) {
 
         if (!node)
                 return !sim_world_claim(w, m);
+        if (w->machines[m].ended && was_never_proved(w, m))
+                return true;
         return !w->machines[m].ended && !fj_get(node, "metadata", "deletionTimestamp", NULL) &&
                !timer_is_armed(w->machines[m].boot);
 }
@@ -341,6 +385,19 @@ static bool all_serve_again(SimWorld *w, void *userdata) {
         return sim_world_all(w, serves_again);
 }
 
+/* As IdentityUnproved asks for: nothing proves that its machine has gone, and its pods hold others up. */
+static void person_takes_away(SimWorld *w, size_t m) {
+        const cJSON *claim = sim_world_claim(w, m);
+        _cleanup_free_ char *name = claim ? MUST(strdup(fj_string(claim, "metadata", "name", NULL))) : NULL;
+
+        fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[m].node, "{'metadata':{'finalizers':null}}");
+        (void) fake_delete(w->cluster, FAKE_NODES, NULL, w->machines[m].node, -1);
+        if (!name)
+                return;
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, name, "{'metadata':{'finalizers':null}}");
+        (void) fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
+}
+
 /* What stood in the way is gone: people see to that, too. */
 static void stop_faults(SimWorld *w) {
         FakeApi *api = fake_cluster_api(w->cluster);
@@ -349,9 +406,16 @@ static void stop_faults(SimWorld *w) {
         sim_faults_stop(w->faults);
         sim_faults_set_latency(w->faults, (SimLatency) MIN(w->options.latency, (unsigned) SIM_LATENCY_MEDIUM));
         fake_api_disorder_watches(api, 0);
-        for (size_t i = 0; i < w->n_machines; i++)
+        for (size_t i = 0; i < w->n_machines; i++) {
                 sim_world_open_once_read(w, i, 0);
+                /* Its agent knows that it was opened and takes its marks off: who cordoned it then, it does not know. */
+                if (w->machines[i].opening_lost && sim_world_node(w, i) && sim_world_unschedulable(w, i))
+                        sim_world_admin_uncordon(w, i);
+                if (w->machines[i].ended && sim_world_node(w, i) && was_never_proved(w, i))
+                        person_takes_away(w, i);
+        }
         sim_load_remove_twins(w);
+        sim_load_take_annotations_off(w);
         sim_load_all_come_back(w);
         for (size_t i = 0; i < w->n_processes; i++) {
                 SimProcess *p = w->processes[i];

@@ -6,6 +6,7 @@
 #include "sim-check.h"
 #include "sim-exec.h"
 #include "sim-power.h"
+#include "sim-webhook.h"
 
 /* -- making ------------------------------------------------------------------------------------ */
 
@@ -226,14 +227,16 @@ static void life_start_coordinator(SimLife *l) {
                 .terminations_per_minute = w->options.terminations_per_minute,
         };
         const char *message = NULL;
+        CloudProvider *provider;
         int r;
 
         l->identity = MUST(strf("%s_%u", l->process->name, l->number));
         if (w->options.exec)
                 l->env.children = l->children = sim_exec_new(l);
-        r = cloud_provider_new(&l->env, &config, &l->provider, &message);
+        r = cloud_provider_new(&l->env, &config, &provider, &message);
         assert(r >= 0);
-        r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, l->provider, l->identity,
+        cloud_registry_add(&l->cloud, provider);
+        r = coordinator_new(&l->env, &l->process->coordinator_config, l->client, &l->cloud, l->identity,
                             &l->coordinator);
         assert(r >= 0);
         r = coordinator_start(l->coordinator);
@@ -272,8 +275,9 @@ void sim_process_kill(SimProcess *p, usec_t restart_usec) {
         l->agent = agent_free(l->agent);
         if (p->machine && p->machine->power)
                 sim_power_unequip(p->machine->power, l);
+        sim_webhook_coordinator_dies(p->world->webhook, p);
         l->coordinator = coordinator_free(l->coordinator);
-        l->provider = cloud_provider_free(l->provider);
+        cloud_registry_done(&l->cloud);
         l->children = child_runner_free(l->children);
         l->client = kube_client_free(l->client);
         l->auth = kube_auth_free(l->auth);

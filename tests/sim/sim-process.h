@@ -28,7 +28,7 @@ typedef struct SimLife {
         KubeAuth *auth;
         KubeClient *client;
         StateStore *state;
-        CloudProvider *provider;
+        CloudRegistry cloud;
         ChildRunner *children; /* of a coordinator whose provider is a command */
         Env env;
         Agent *agent;

@@ -17,6 +17,7 @@
 
 typedef struct Known {
         bool cordoned_by_admin, opened_by_admin;
+        usec_t opened_usec;
 } Known;
 
 /* Of a machine, just before it is restored. */
@@ -38,7 +39,8 @@ static bool is_deleting(const cJSON *o) {
 
 static void note_machines(SimRestore *r) {
         for (size_t i = 0; i < r->world->n_machines; i++)
-                r->known[i] = (Known){ r->world->machines[i].cordoned_by_admin, r->world->machines[i].opened_by_admin };
+                r->known[i] = (Known){ r->world->machines[i].cordoned_by_admin, r->world->machines[i].opened_by_admin,
+                                       r->world->machines[i].opened_usec };
 }
 
 /* Its kubelet says what it is, or does not. */
@@ -64,7 +66,9 @@ static void tell_people(SimRestore *r, size_t i, const Before *before) {
         if (!before->there)
                 m->restored_usec = sim_world_now(r->world);
         m->cordoned_by_admin = r->known[i].cordoned_by_admin;
-        m->opened_by_admin = r->known[i].opened_by_admin && m->opened_by_admin;
+        m->opening_lost = m->opened_by_admin &&
+                          (!r->known[i].opened_by_admin || r->known[i].opened_usec != m->opened_usec);
+        m->opened_by_admin = m->opened_by_admin && !m->opening_lost;
         if (before->goes && !is_deleting(node))
                 sim_world_delete_node(r->world, i);
 }

@@ -394,6 +394,11 @@ static void delete_node_unasked(SimWorld *w) {
         fake_delete(w->cluster, FAKE_NODES, NULL, "n0", -1);
 }
 
+static void repair_ready(SimWorld *w) {
+        w->options.repair_sec = 60;
+        delete_node_unasked(w);
+}
+
 static void nothing(const HttpResponse *response, void *userdata) {
 }
 
@@ -511,6 +516,7 @@ static void test_checks_find(void **state) {
                 { "is not being deleted", end_in_service },
                 { "which nobody asked for", delete_claim_unasked },
                 { "whose claim nobody deletes", delete_node_unasked },
+                { "which is Ready, and whose claim", repair_ready },
                 { "vesper.sh/deadline is left", leave_mark },
                 { "is left cordoned", leave_cordon },
                 { "is leaked", leak },

@@ -9,6 +9,7 @@
 #include "sim-load.h"
 #include "sim-process.h"
 #include "sim-restore.h"
+#include "sim-webhook.h"
 
 /* After what was in the way everybody may need so long to find back. */
 #define TROUBLE_USEC (75 * USEC_PER_SEC)
@@ -23,6 +24,8 @@
 #define LATE_SEED UINT64_C(0x6c617465616e7377)
 #define OPENED_SEED UINT64_C(0x6f70656e6c617465)
 #define RESTORE_SEED UINT64_C(0x657463647574696c)
+#define PERSONS_SEED UINT64_C(0x706572736f6e7321)
+#define STOPS_SEED UINT64_C(0x6b7562656c737470)
 #define TWINS_SEED UINT64_C(0x7477696e7477696e)
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -252,8 +255,12 @@ static void play_cloud(const Play *p) {
 /* -- people ------------------------------------------------------------------------------------ */
 
 static void play_delete(const Play *p) {
-        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]) &&
-            fj_get(sim_world_node(p->w, p->v[0]), "metadata", "finalizers", NULL))
+        if (p->w->options.n_coordinators == 0 || !is_in_service(p->w, p->v[0]) ||
+            !fj_get(sim_world_node(p->w, p->v[0]), "metadata", "finalizers", NULL))
+                return;
+        if (p->w->webhook)
+                sim_webhook_delete(p->w->webhook, p->v[0], p->entry->seed % 4 == 0);
+        else
                 sim_world_delete_node(p->w, p->v[0]);
 }
 
@@ -266,6 +273,28 @@ static void play_twins(const Play *p) {
                 sim_load_delete_twin(p->w, p->v[0]);
         if (p->v[1] >= 2)
                 play_delete(p);
+}
+
+/* Two of three pause, so that some are found paused; what is paused at the end of the load is resumed then. */
+static void play_paused(const Play *p) {
+        if (p->w->options.n_coordinators == 0 || p->w->options.no_pool)
+                return;
+        if (p->v[0] < 2)
+                sim_load_pause(p->w, p->v[0] == 1, true);
+        else
+                for (int all = 0; all < 2; all++)
+                        sim_load_pause(p->w, all, false);
+}
+
+static void play_unmanaged(const Play *p) {
+        if (p->w->options.n_coordinators > 0 && is_in_service(p->w, p->v[0]))
+                sim_load_unmanage(p->w, p->v[0], p->v[1] == 0);
+}
+
+static void play_forced(const Play *p) {
+        if (p->w->options.n_coordinators > 0 && is_there(p->w, p->v[0]) && !is_in_service(p->w, p->v[0]) &&
+            fj_get(sim_world_claim(p->w, p->v[0]), "metadata", "deletionTimestamp", NULL))
+                sim_load_force(p->w, p->v[0], (unsigned) p->v[1]);
 }
 
 /* Several together, as a pool is renewed. */
@@ -390,6 +419,12 @@ static void play_kubelet(const Play *p) {
 
 /* So long that somebody asks for its machine. */
 static void play_silence(const Play *p) {
+        if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
+                sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
+}
+
+/* About as long as it takes until its Node is not Ready, and a little longer: nearly what a pool repairs. */
+static void play_falter(const Play *p) {
         if (is_there(p->w, p->v[0]) && is_up(p->w, p->v[0]))
                 sim_load_stop_kubelet(p->w, p->v[0], sec(p->v[1]));
 }
@@ -619,6 +654,8 @@ static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
                                             "nodeclaims", "nodepools", "volumeattachments" };
 static const char *const twin_choices[] = { "of a Node", "of a Node, deleted", "of a Node that is deleted", "of a Node, both deleted" };
+static const char *const paused_choices[] = { "are paused", "of all pools are paused", "are resumed" };
+static const char *const unmanaged_choices[] = { "none of vesper's", "vesper's" };
 static const char *const restore_choices[] = { "plainly", "with a bump", "and all restart" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
                                              "lost requests", "lost answers", "cloud faults" };
@@ -682,6 +719,10 @@ static const Act acts[] = {
         { "opened once read", 0, play_open_once_read, { MACHINE, MILLISECONDS("reads take up to", 3000, 4900), SECONDS("for", 30, 90) } }, /* and this */
         { "etcd is restored", 0, play_restore, { CHOICE(restore_choices), SECONDS("from a backup of now in", 1, 60), { .kind = ARG_MACHINE, .label = "which does not tell of the end of" } } }, /* and this */
         { "twins", 0, play_twins, { MACHINE, CHOICE(twin_choices) } }, /* and this */
+        { "removals", 0, play_paused, { CHOICE(paused_choices) } }, /* and this */
+        { "a node is", 0, play_unmanaged, { MACHINE, CHOICE(unmanaged_choices) } }, /* and this */
+        { "removal is forced", 0, play_forced, { MACHINE, SECONDS("in", 0, 120) } }, /* and this */
+        { "kubelet falters", 0, play_falter, { MACHINE, SECONDS("for", 41, 62) } }, /* where a pool repairs */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
 
@@ -778,6 +819,16 @@ void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t le
         add_apart(s, play_twins, (seed ^ TWINS_SEED) + n, length_usec);
 }
 
+void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        static void (*const plays[])(const Play *p) = { play_paused, play_unmanaged, play_forced };
+
+        add_apart(s, plays[n % ELEMENTSOF(plays)], (seed ^ PERSONS_SEED) + n, length_usec);
+}
+
+void sim_schedule_add_falter(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_falter, (seed ^ STOPS_SEED) + n, length_usec);
+}
+
 void sim_schedule_add_silence(SimSchedule *s, uint64_t seed) {
         add_apart(s, play_silence, seed ^ SILENCE_SEED, 5 * USEC_PER_SEC);
 }
@@ -811,7 +862,8 @@ static bool is_load(const Act *act) {
                                                        play_scale,        play_delete_pod,  play_finish_pod,
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
                                                        play_move_notice,  play_notice_deleted, play_rush,
-                                                       play_twins };
+                                                       play_twins,        play_paused,      play_unmanaged,
+                                                       play_forced };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])

@@ -30,7 +30,7 @@ typedef struct SimSchedule {
 SimSchedule *sim_schedule_draw(Random *random, usec_t length_usec);
 /* One more, drawn apart, so that the others are what they are without it: answers in protobuf are cut; the
  * watches of one kind say nothing for a while; somebody deletes what is left on a node that goes, and they say
- * nothing of that; a kubelet falls silent for longer than the load lasts; several nodes are deleted together; what
+ * nothing of that; a kubelet falls silent for longer than the load lasts, or for nearly so long that it is repaired; several nodes are deleted together; what
  * is read comes many seconds after it was true; a person opens a node that an agent drains, just when that
  * agent has read it; etcd is restored from a backup; another Node says that it is
  * a machine, and they are deleted together or one by one. n: of several of that sort. */
@@ -38,10 +38,12 @@ void sim_schedule_add_garbling(SimSchedule *s, uint64_t seed, usec_t length_usec
 void sim_schedule_add_mute(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_deletes_unheard(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_silence(SimSchedule *s, uint64_t seed);
+void sim_schedule_add_falter(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_rush(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_late_answers(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_open_once_read(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_restore(SimSchedule *s, uint64_t seed, usec_t length_usec);
+void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 SimSchedule *sim_schedule_free(SimSchedule *s);
 DEFINE_FREEP(SimSchedule, sim_schedule_free);

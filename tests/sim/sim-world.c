@@ -10,7 +10,9 @@
 #include "sim-power.h"
 #include "sim-process.h"
 #include "sim-restore.h"
+#include "sim-webhook.h"
 
+#define HEARTBEAT_USEC (10 * USEC_PER_SEC)
 #define START_WALL_USEC (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
 #define LATENCY_SEED UINT64_C(0x6c6174656e637921)
 #define OVERDUE_USEC (2 * USEC_PER_MINUTE)
@@ -188,6 +190,7 @@ static void allow(SimWorld *w, const char *verbs, const char *group, const char 
 /* packaging/manifests/coordinator/rbac.yaml */
 static void allow_coordinators(SimWorld *w) {
         allow(w, "list,watch,patch,delete", "", "nodes", NULL);
+        fake_authz_allow_named(fake_cluster_authz(w->cluster), "vesper", "list,watch", "", "namespaces", NULL, "vesper-system");
         allow(w, "patch", "", "nodes/status", NULL);
         allow(w, "list,watch,delete", "", "pods", NULL);
         allow(w, "create", "", "pods/eviction", NULL);
@@ -196,7 +199,8 @@ static void allow_coordinators(SimWorld *w) {
         allow(w, "list,watch", "storage.k8s.io", "volumeattachments", NULL);
         allow(w, "get", "", "persistentvolumeclaims", NULL);
         allow(w, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
-        allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status", NULL);
+        allow(w, "patch", "vesper.sh", "nodeclaims/status,nodepools/status,nodedisruptionbudgets/status", NULL);
+        allow(w, "get,list,watch", "vesper.sh", "nodedisruptionbudgets", NULL);
         allow(w, "list,watch,patch", "vesper.sh", "nodepools", NULL);
         allow(w, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
 }
@@ -321,7 +325,7 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         make_timer(m, "sim-taken", on_taken, &m->taken);
         make_timer(m, "sim-deleted", on_deleted, &m->deleted);
         m->node = MUST(strf("n%zu", i));
-        m->deadline_usec = m->spot_usec = USEC_INFINITY;
+        m->deadline_usec = m->spot_usec = m->forced_usec = USEC_INFINITY;
         m->instance = copy(fake_ec2_run(w->ec2, NULL, SIM_ZONE));
         fake_ec2_set_private_dns_name(w->ec2, m->instance, m->node);
         fake_add_node(w->cluster, m->node, SIM_ZONE, w->options.exec ? NULL : m->instance,
@@ -372,6 +376,39 @@ static void start_processes(SimWorld *w) {
         }
 }
 
+/* As kubelets write them, whose Node says nothing new otherwise. */
+static void on_heartbeats(Timer *t, void *userdata) {
+        SimWorld *w = userdata;
+        char now[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(w->loop), now);
+        for (size_t i = 0; i < w->n_machines; i++) {
+                const cJSON *node = sim_world_node(w, i);
+                cJSON *new, *ready;
+
+                if (!node || !fake_cluster_kubelet_runs(w->cluster, w->machines[i].node))
+                        continue;
+                new = fj_copy(node);
+                ready = (cJSON *) (uintptr_t) fj_find(fj_get(new, "status", "conditions", NULL), "type", "Ready");
+                if (ready)
+                        fj_set_string(ready, "lastHeartbeatTime", now);
+                fake_put(w->cluster, FAKE_NODES, new);
+        }
+        timer_arm_in(t, HEARTBEAT_USEC);
+}
+
+static void set_repair(SimWorld *w) {
+        int r;
+
+        if (w->options.repair_sec == 0 || w->options.no_pool)
+                return;
+        fake_merge(w->cluster, FAKE_NODEPOOLS, NULL, SIM_POOL,
+                   "{'spec':{'repair':[{'condition':'Ready','status':'NotTrue','after':'%us','action':'Replace'}]}}", w->options.repair_sec);
+        r = timer_new(w->loop, "sim-heartbeats", on_heartbeats, w, &w->heartbeats);
+        assert(r >= 0);
+        timer_arm_in(w->heartbeats, HEARTBEAT_USEC);
+}
+
 SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         _cleanup_free_ char *tgp = NULL;
         SimWorld *w = MUST(new0(SimWorld, 1));
@@ -397,15 +434,23 @@ SimWorld *sim_world_new(uint64_t seed, const SimOptions *options) {
         tgp = options->tgp_sec > 0 || options->tgp_zero ? MUST(strf("%us", options->tgp_sec)) : NULL;
         if (!options->no_pool)
                 fake_add_nodepool(w->cluster, SIM_POOL, tgp, options->exec ? "exec" : "ec2");
+        if (options->node_budget > 0)
+                fake_put(w->cluster, FAKE_NDBS,
+                         fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{'maxUnavailable':%u,"
+                                  "'selector':{'matchLabels':{'vesper.sh/pool':'" SIM_POOL "'}}}}",
+                                  options->node_budget));
         w->n_machines = options->n_nodes;
         w->machines = MUST(new0(SimMachine, w->n_machines));
         for (size_t i = 0; i < w->n_machines; i++)
                 make_machine(w, &w->machines[i], i);
+        set_repair(w);
         make_pods(w);
         for (unsigned i = 0; i < options->n_workloads; i++)
                 sim_workload_make(w, i);
         (void) sim_world_run(w, 2 * USEC_PER_SEC);
         make_processes(w);
+        if (w->options.webhooks && w->options.n_coordinators > 0)
+                w->webhook = sim_webhook_new(w);
         start_processes(w);
         return w;
 }
@@ -439,8 +484,10 @@ SimWorld *sim_world_free(SimWorld *w) {
                 sim_process_free(w->processes[i]);
         free(w->processes);
         sim_restore_forget(w);
+        timer_free(w->heartbeats);
         free_machines(w);
         fake_cluster_free(w->cluster);
+        sim_webhook_free(w->webhook);
         fake_ec2_free(w->ec2);
         sim_check_free(w->check);
         request_free(w->request);
@@ -566,6 +613,7 @@ void sim_world_admin_uncordon(SimWorld *w, size_t machine) {
         m->opened_by_admin = (sim_world_annotation(w, machine, "vesper.sh/cordoned-by-agent") ||
                               sim_world_annotation(w, machine, "vesper.sh/interruption")) &&
                              !tells_of_another_notice(w, machine);
+        m->opened_usec = sim_world_now(w);
         fake_merge(w->cluster, FAKE_NODES, NULL, m->node, "{'spec':{'unschedulable':null}}");
 }
 
@@ -621,6 +669,10 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min) {
 
 const cJSON *sim_world_node(SimWorld *w, size_t machine) {
         return fake_get(w->cluster, FAKE_NODES, NULL, w->machines[machine].node);
+}
+
+bool sim_world_is_unmanaged(SimWorld *w, size_t machine) {
+        return streq_ptr(fj_string(sim_world_node(w, machine), "metadata", "annotations", "vesper.sh/unmanaged", NULL), "true");
 }
 
 char *sim_world_provider_id(const SimWorld *w, const SimMachine *m) {

@@ -49,10 +49,14 @@ typedef struct SimMachine {
         usec_t off_usec;       /* when a shutdown of it was over last; 0: never */
         usec_t restored_usec; /* when its Node, which had gone, came back with an etcd that was restored; 0: never */
         usec_t twin_usec;     /* when another Node began to say that it is this machine; 0: none ever did */
+        usec_t unmanaged_usec; /* when a person said last that it is none of vesper's, or took that back; 0: never */
+        usec_t forced_usec;   /* wall clock: the end that a person has set for its removal; USEC_INFINITY: nobody has */
         bool ended;           /* nothing runs there any more */
         bool cordoned_by_admin;
         usec_t opens_usec;    /* within this from now on a person does so, once; 0: nobody will (sim_world_open_once_read()) */
         bool opened_by_admin; /* a person un-cordoned it, and since then nobody has reason to cordon it */
+        usec_t opened_usec;   /* when that was */
+        bool opening_lost; /* a person had un-cordoned it, and an etcd that was restored does not know */
         SimProcess *agent;    /* NULL: none */
         bool crashed_for_good;
         struct SimPower *power; /* its logind and PID 1; NULL: nothing is known of them */
@@ -85,6 +89,9 @@ typedef struct SimOptions {
         unsigned latency; /* SimLatency */
         unsigned terminations_per_minute; /* that a coordinator asks its cloud for, one by one; 0: as a real one */
         unsigned exec;                    /* the pool's provider is "exec", its command sim-exec's */
+        unsigned node_budget;             /* maxUnavailable of a NodeDisruptionBudget over all nodes; 0: there is none */
+        unsigned webhooks;                /* 1: the coordinators are asked before people delete Nodes and claims */
+        unsigned repair_sec; /* what is not Ready for so long is replaced, and heartbeats move; 0: as a pool has it that says nothing */
         unsigned exec_permille;           /* of that command's runs that go wrong, for a part of the load */
 } SimOptions;
 
@@ -102,6 +109,7 @@ struct SimWorld {
         Random *random, *cluster_random;
         FakeCluster *cluster;
         FakeEc2 *ec2;
+        Timer *heartbeats; /* of nodes whose kubelet runs; NULL: none moves */
         SimTrace *trace;
         SimCheck *check;
         SimFaults *faults;
@@ -109,7 +117,9 @@ struct SimWorld {
         size_t n_machines;
         SimProcess **processes; /* agents in the order of nodes, then coordinators */
         size_t n_processes, n_log;
+        struct SimWebhook *webhook; /* NULL: nobody is asked before a deletion */
         SimRestore *restore; /* NULL: none is planned */
+        usec_t paused_usec[2]; /* since when a person has paused removals: of the pool, of all; 0: nobody has */
         bool was_restored;
         List corpses;        /* SimLife: what they sent may still arrive */
         List exec_runs;      /* of sim-exec: children that have not ended */
@@ -181,6 +191,7 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
 /* As it stands on its claim. */
+bool sim_world_is_unmanaged(SimWorld *w, size_t machine); /* by its Node's annotation */
 char *sim_world_provider_id(const SimWorld *w, const SimMachine *m);
 bool sim_world_all(SimWorld *w, sim_condition_t of_machine);
 bool sim_world_all_agents(SimWorld *w, sim_condition_t of_machine);

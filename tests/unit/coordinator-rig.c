@@ -85,7 +85,7 @@ static int toy_send(CloudBatch *batch) {
         if (r->terminate) {
                 const char *pool = r->termination.pool;
 
-                assert_true(isempty(pool) || streq(pool, POOL)); /* empty: the claim has gone */
+                assert_true(isempty(pool) || streq(pool, POOL) || streq(pool, "racks")); /* empty: the claim has gone */
                 if (m)
                         assert_return_code(free_and_strdup(&m->op_id, r->termination.op_id), 0);
         }
@@ -177,6 +177,7 @@ static void *toy_machine_free(void *p) {
 /* packaging/manifests/coordinator/rbac.yaml */
 static void allow(FakeAuthz *a) {
         fake_authz_allow(a, USER, "list,watch,patch,delete", "", "nodes", NULL);
+        fake_authz_allow_named(a, USER, "list,watch", "", "namespaces", NULL, "vesper-system");
         fake_authz_allow(a, USER, "patch", "", "nodes/status", NULL);
         fake_authz_allow(a, USER, "list,watch,delete", "", "pods", NULL);
         fake_authz_allow(a, USER, "create", "", "pods/eviction", NULL);
@@ -187,7 +188,8 @@ static void allow(FakeAuthz *a) {
         fake_authz_allow(a, USER, "list,watch,create,patch,delete", "vesper.sh", "nodeclaims", NULL);
         fake_authz_allow(a, USER, "patch", "vesper.sh", "nodeclaims/status", NULL);
         fake_authz_allow(a, USER, "list,watch,patch", "vesper.sh", "nodepools", NULL);
-        fake_authz_allow(a, USER, "patch", "vesper.sh", "nodepools/status", NULL);
+        fake_authz_allow(a, USER, "patch", "vesper.sh", "nodepools/status,nodedisruptionbudgets/status", NULL);
+        fake_authz_allow(a, USER, "get,list,watch", "vesper.sh", "nodedisruptionbudgets", NULL);
         fake_authz_allow(a, USER, "create,get,update", "coordination.k8s.io", "leases", "vesper-system");
 }
 
@@ -255,7 +257,9 @@ static void make_provider(RigCoordinator *c) {
         if (r->use_ec2) {
                 assert_return_code(http_inproc_route(c->transport, EC2_ORIGIN, fake_ec2_handle, r->ec2), 0);
                 assert_return_code(cloud_provider_new(&c->env, &config, &c->provider, &message), 0);
-                return;
+                cloud_registry_add(&c->cloud, c->provider);
+                if (!r->toy.is_exec)
+                        return;
         }
         toy = MUST(new0(ToyProvider, 1));
         toy->rig = r;
@@ -263,7 +267,8 @@ static void make_provider(RigCoordinator *c) {
         assert_return_code(cloud_engine_init(&toy->engine, &c->env, r->toy.is_exec ? &toy_exec_ops : &toy_ops,
                                              &toy_engine_ops),
                            0);
-        c->provider = &toy->engine.provider;
+        cloud_registry_add(&c->cloud, &toy->engine.provider);
+        c->provider = c->cloud.providers[0];
 }
 
 size_t rig_turns_held(const CoordinatorRig *r) {
@@ -324,7 +329,7 @@ int rig_try_start(CoordinatorRig *r, size_t i) {
         RigCoordinator *c = r->coordinators[i];
         int k;
 
-        k = coordinator_new(&c->env, &r->config, c->client, c->provider, c->identity, &c->coordinator);
+        k = coordinator_new(&c->env, &r->config, c->client, &c->cloud, c->identity, &c->coordinator);
         if (k >= 0)
                 k = coordinator_start(c->coordinator);
         if (k < 0)
@@ -343,7 +348,7 @@ void rig_kill(CoordinatorRig *r, size_t i) {
         if (!c)
                 return;
         coordinator_free(c->coordinator);
-        cloud_provider_free(c->provider);
+        cloud_registry_done(&c->cloud);
         kube_client_free(c->client);
         kube_auth_free(c->auth);
         http_transport_free(c->transport);

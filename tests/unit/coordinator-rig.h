@@ -54,7 +54,8 @@ typedef struct RigCoordinator {
         KubeAuth *auth;
         KubeClient *client;
         Env env;
-        CloudProvider *provider;
+        CloudRegistry cloud;
+        CloudProvider *provider; /* the first of them */
         Coordinator *coordinator;
         StrBuf said; /* what it logged */
         StrBuf told; /* the service manager, each with a line's end */
@@ -66,7 +67,7 @@ struct CoordinatorRig {
         FakeApi *api;
         ToyCloud toy;
         FakeEc2 *ec2; /* made on first use */
-        bool use_ec2;
+        bool use_ec2; /* with toy.is_exec: EC2's provider first, and then the toy */
         const char *ec2_region; /* what coordinators are told; NULL: us-east-1 */
         HttpInprocHooks hooks;  /* of every coordinator's transport; set before the start */
         char *settings[8];      /* "Section.Key=VALUE", before the start */

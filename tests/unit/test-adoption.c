@@ -520,6 +520,46 @@ static void test_release_of_a_node(void **state) {
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 2);
 }
 
+/* A person keeps a node from vesper: it is let go, not adopted again, and its pool's deletion leaves it alone. */
+static void test_unmanaged(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/unmanaged':'true'}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_false(rig_has_finalizer(rig_node(r, "n0")));
+        assert_null(rig_claim(r, "n0"));
+        assert_true(rig_is_adopted(r, "n1"));
+
+        print_message("  any other value is none\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/unmanaged':'false'}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        assert_true(rig_is_adopted(r, "n0"));
+
+        print_message("  and where its pool goes with its nodes\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/unmanaged':'true'}}}");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'deletionPolicy':'Delete'}}");
+        (void) fake_delete(r->cluster, FAKE_NODEPOOLS, NULL, POOL, -1);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_non_null(rig_node(r, "n0"));
+        assert_null(rig_node(r, "n1"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0);
+}
+
+/* A removal that has begun goes on. */
+static void test_unmanaged_too_late(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 2, NULL);
+        rig_delete_node(r, "n0");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'vesper.sh/unmanaged':'true'}}}");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_null(rig_claim(r, "n0"));
+}
+
 /* Dies between any two writes of a release: never is a machine ended by it. */
 static void test_release_interrupted(void **state) {
         (void) state;
@@ -710,6 +750,8 @@ int main(void) {
                 cmocka_unit_test(test_two_pools),
                 cmocka_unit_test(test_invalid_pools),
                 cmocka_unit_test(test_release_of_a_node),
+                cmocka_unit_test(test_unmanaged),
+                cmocka_unit_test(test_unmanaged_too_late),
                 cmocka_unit_test(test_release_interrupted),
                 cmocka_unit_test(test_pool_deleted),
                 cmocka_unit_test(test_pool_deleted_during_removal),

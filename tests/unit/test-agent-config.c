@@ -87,7 +87,7 @@ static void test_settings(void **state) {
                 assert_int_equal(c.metadata_source, rows[i].source);
                 assert_true(c.poll_usec == 2 * USEC_PER_SEC);
                 assert_true(c.lb_wait_usec == 30 * USEC_PER_SEC);
-                assert_int_equal(agent_config_log_level(&c), LOG_LEVEL_INFO);
+                assert_int_equal(log_settings_level(&c.log), LOG_LEVEL_INFO);
         }
 }
 
@@ -226,14 +226,14 @@ static void test_log_target(void **state) {
                 assert_return_code(config_load(l, agent_config_table, agent_config_table_size, NULL, false,
                                                settings, &c),
                                    0);
-                assert_int_equal(agent_config_log_target(&c), rows[i].target);
+                assert_int_equal(log_settings_target(&c.log), rows[i].target);
         }
         agent_config_done(&c);
         c = (AgentConfig){ 0 };
         assert_return_code(
                 config_load(l, agent_config_table, agent_config_table_size, NULL, false, NULL, &c), 0);
-        assert_int_equal(agent_config_log_target(&c), log_target_auto());
-        assert_int_equal(agent_config_log_level(&c), LOG_LEVEL_INFO);
+        assert_int_equal(log_settings_target(&c.log), log_target_auto());
+        assert_int_equal(log_settings_level(&c.log), LOG_LEVEL_INFO);
 }
 
 static void test_api_error_kinds(void **state) {

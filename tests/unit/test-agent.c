@@ -10,6 +10,7 @@
 #include "agent-metrics.h"
 #include "agent-rig.h"
 #include "json.h"
+#include "marks.h"
 #include "node-report.h"
 #include "page.h"
 
@@ -323,6 +324,35 @@ static void test_person_uncordons(void **state) {
         assert_released(r);
         assert_int_equal(agent_rig_n_pods(r), 2);
         assert_true(agent_rig_said(r, "is not acted upon"));
+}
+
+/* An etcd that was restored has the marks of a drain that a person had ended since. */
+static void test_marks_of_an_overruled_notice_come_back(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = blocked_rig();
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        _cleanup_free_ char *marks = strdup(agent_rig_annotation(r, ANNOTATION_INTERRUPTION)), *body = NULL;
+
+        assert_non_null(strstr(marks, "Draining"));
+        assert_return_code(json_writer_new(&w), 0);
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_open_object(w, "annotations");
+        json_add_string(w, ANNOTATION_INTERRUPTION, marks);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        body = json_writer_steal(w, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'spec':{'unschedulable':null}}");
+        agent_rig_run(r, 20 * USEC_PER_SEC);
+        assert_released(r);
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "%s", body);
+        agent_rig_run(r, 3 * USEC_PER_SEC);
+        assert_phase(r, "Draining");
+        agent_rig_run(r, 10 * USEC_PER_SEC);
+        assert_released(r);
+        assert_false(agent_rig_unschedulable(r));
+        assert_int_equal(agent_rig_n_pods(r), 2);
 }
 
 /* What the disk lost stands on the Node; and it goes when the notice is over. */
@@ -990,6 +1020,7 @@ int main(void) {
                 cmocka_unit_test(test_reason_removed_while_down),
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_person_uncordons),
+                cmocka_unit_test(test_marks_of_an_overruled_notice_come_back),
                 cmocka_unit_test(test_person_uncordons_no_disk),
                 cmocka_unit_test(test_released_before_reboot),
                 cmocka_unit_test(test_person_uncordons_unheard),

@@ -21,7 +21,6 @@ typedef struct World {
         VirtualTime *time;
         Env env;
         AwsSettings *settings;
-        AwsImds *imds;
         AwsCredentials *credentials;
         char folder[64];
         const char *variables[20]; /* name, value, ... */
@@ -167,7 +166,6 @@ static int world_setup(void **state) {
 
 static void world_clear(World *w) {
         w->credentials = aws_credentials_free(w->credentials);
-        w->imds = aws_imds_free(w->imds);
         w->settings = aws_settings_free(w->settings);
         memset(w->variables, 0, sizeof(w->variables));
 }
@@ -216,8 +214,7 @@ static void world_start(World *w, const char *const *variables) {
         for (size_t i = 0; variables[i]; i++)
                 w->variables[i] = variables[i];
         assert_return_code(aws_settings_new(world_getenv, w, &w->settings), 0);
-        assert_return_code(aws_imds_new(&w->env, w->settings->imds_endpoint, &w->imds), 0);
-        assert_return_code(aws_credentials_new(&w->env, w->settings, w->imds, &w->credentials), 0);
+        assert_return_code(aws_credentials_new(&w->env, w->settings, &w->credentials), 0);
         assert_return_code(aws_credentials_set_region(w->credentials, "eu-west-1"), 0);
 }
 
@@ -675,9 +672,9 @@ static void test_no_keys(void **state) {
                   "{\"Code\":\"Failed\",\"Message\":\"no such role\"}", -ENOKEY, "gave no keys: " },
                 { "metadata falls silent after its token", METADATA, true, 200, NULL, -ETIMEDOUT, "" },
                 { "metadata fails at the keys", METADATA, false, 500, "oops", -EREMOTEIO,
-                  "was answered with HTTP 500" },
+                  "instance metadata: HTTP 500" },
                 { "metadata fails at its token", METADATA_TOKEN, false, 503, NULL, -EREMOTEIO,
-                  "token request was answered with HTTP 503" },
+                  "no session token: HTTP 503" },
                 { "metadata gives a page", METADATA, false, 200, "<html>", -EBADMSG,
                   "Instance metadata gave no keys for role 'node-role': " },
         };
@@ -722,8 +719,7 @@ static void test_no_region(void **state) {
         w->variables[2] = "AWS_WEB_IDENTITY_TOKEN_FILE";
         w->variables[3] = "@/token";
         assert_return_code(aws_settings_new(world_getenv, w, &w->settings), 0);
-        assert_return_code(aws_imds_new(&w->env, w->settings->imds_endpoint, &w->imds), 0);
-        assert_return_code(aws_credentials_new(&w->env, w->settings, w->imds, &w->credentials), 0);
+        assert_return_code(aws_credentials_new(&w->env, w->settings, &w->credentials), 0);
         assert_int_equal(get(w), -EINVAL);
         assert_non_null(strstr(w->message, "set AWS_REGION"));
 }

@@ -434,6 +434,46 @@ static void test_proof_in_the_same_answer(void **state) {
         assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 1);
 }
 
+static const char *next_of(const CloudProvider *p, size_t n, void *userdata) {
+        const char *const *ids = userdata;
+
+        for (size_t i = 0; ids[i]; i++)
+                if (i == n)
+                        return ids[i];
+        return NULL;
+}
+
+/* Nothing was seen yet: another Node's instance is asked about in the same request. */
+static void test_witness(void **state) {
+        static const char *const witnesses[] = { A, "rack:7", "aws:///us-east-1a/i-0c", "aws:///eu-west-1b/i-0d", B, NULL },
+                                 *const itself[] = { A, NULL };
+        World *w = *state;
+
+        (void) fake_ec2_run(w->ec2, "i-0b", "eu-west-1b");
+        cloud_provider_set_witness(w->provider, next_of, (void *) witnesses);
+        print_message("  the first that it may ask about is not shown\n");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_UNKNOWN, "have seen another instance");
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 2);
+        print_message("  without a zone no other instance proves anything\n");
+        expect(answered(w, describe(w, "i-0a")), CLOUD_OK, INSTANCE_UNKNOWN, "names no zone");
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 1);
+        print_message("  the second is\n");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 2);
+        print_message("  and from then on none is needed\n");
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_NOT_FOUND, "");
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 1);
+        assert_int_equal(fake_ec2_n_requests(w->ec2, "DescribeInstances"), 4);
+
+        print_message("  no instance is a witness for itself\n");
+        world_new_provider(w, REGION);
+        cloud_provider_set_witness(w->provider, next_of, (void *) itself);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_UNKNOWN, "have seen another instance");
+        assert_int_equal(fake_ec2_last_n_ids(w->ec2), 1);
+        cloud_provider_set_witness(w->provider, NULL, NULL);
+        expect(answered(w, describe(w, A)), CLOUD_OK, INSTANCE_UNKNOWN, "have seen another instance");
+}
+
 /* The region is wrong: there are instances, but none is ours, and nothing may be taken for gone. */
 static void test_wrong_region(void **state) {
         World *w = *state;
@@ -1036,6 +1076,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_terminate_life, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_not_found_needs_proof, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_proof_in_the_same_answer, world_setup, world_teardown),
+                cmocka_unit_test_setup_teardown(test_witness, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_wrong_region, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_foreign_endpoint, world_setup, world_teardown),
                 cmocka_unit_test_setup_teardown(test_zone_contradiction, world_setup, world_teardown),

@@ -25,10 +25,13 @@ typedef struct Settings {
         usec_t poll_usec, long_usec;
         unsigned retries, limit;
         int source;
+        ConfigChoices colours;
         bool dry_run;
 } Settings;
 
 static const char *const sources[] = { "auto", "ec2", "none", NULL };
+
+static const char *const colours[] = { "red", "green", "blue", NULL };
 
 static const ConfigItem table[] = {
         { "Kubernetes", "NodeName", config_parse_string, config_format_string, offsetof(Settings, name),
@@ -45,8 +48,10 @@ static const ConfigItem table[] = {
           "3", "How often to try.", CONFIG_TOLERANT | CONFIG_RELOADABLE, .min = 1, .max = 10 },
         { "Agent", "Limit", config_parse_unsigned, config_format_unsigned, offsetof(Settings, limit), NULL,
           "How much." },
-        { "Agent", "DryRun", config_parse_bool, config_format_bool, offsetof(Settings, dry_run), "no",
+        { "Agent", "DryRun", config_parse_boolean, config_format_boolean, offsetof(Settings, dry_run), "no",
           "Only say what would be done.", CONFIG_RELOADABLE },
+        { "Agent", "Colours", config_parse_choices, config_format_choices, offsetof(Settings, colours), "green",
+          "Which of them, in order.", CONFIG_RELOADABLE, .choices = colours },
         { "Agent", "Zones", config_parse_strv, config_format_strv, offsetof(Settings, zones), "a b",
           "Where to act.", CONFIG_RELOADABLE },
 };
@@ -121,6 +126,37 @@ static void test_defaults(void **state) {
         assert_int_equal(strv_length(s.zones), 2);
 }
 
+/* The last value counts whole, its order with it. */
+static void test_choices(void **state) {
+        static const struct {
+                const char *text, *dumped;
+        } rows[] = {
+                { "", "\nColours=green\n" },
+                { "[Agent]\nColours=red\n", "\nColours=red\n" },
+                { "[Agent]\nColours=blue red\n", "\nColours=blue red\n" },
+                { "[Agent]\nColours=blue \t green red\nColours=red green\n", "\nColours=red green\n" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_settings_ Settings s = { 0 };
+                _cleanup_free_ char *text = NULL;
+                Place p;
+                size_t size;
+                FILE *f;
+
+                place_init(&p);
+                put_file(&p, "agent.conf", rows[i].text, strlen(rows[i].text));
+                assert_return_code(load(&p, NULL, &s), 0);
+                f = open_memstream(&text, &size);
+                assert_non_null(f);
+                assert_return_code(config_dump(f, table, ELEMENTSOF(table), &s), 0);
+                assert_int_equal(fclose(f), 0);
+                assert_non_null(strstr(text, rows[i].dumped));
+                place_done(&p);
+        }
+}
+
 /* What one file gives: the messages, and the value of one key by its dump. */
 static void test_messages(void **state) {
         static const struct {
@@ -159,6 +195,12 @@ static void test_messages(void **state) {
                   "error: DIR/agent.conf:2: [Metadata] Source=Ec2: expected one of auto, ec2, none\n" },
                 { "no choice at all", "[Metadata]\nSource=\n", -EINVAL,
                   "error: DIR/agent.conf:2: [Metadata] Source=: expected one of auto, ec2, none\n" },
+                { "no choices of ours", "[Agent]\nColours=red pink\n", -EINVAL,
+                  "error: DIR/agent.conf:2: [Agent] Colours=red pink: expected one or more, each once and separated by spaces, of red, green, blue\n" },
+                { "no choices at all", "[Agent]\nColours=\n", -EINVAL,
+                  "error: DIR/agent.conf:2: [Agent] Colours=: expected one or more, each once and separated by spaces, of red, green, blue\n" },
+                { "a choice twice", "[Agent]\nColours=red blue red\n", -EINVAL,
+                  "error: DIR/agent.conf:2: [Agent] Colours=red blue red: expected one or more, each once and separated by spaces, of red, green, blue\n" },
                 { "no boolean", "[Agent]\nDryRun=maybe\n", -EINVAL,
                   "error: DIR/agent.conf:2: [Agent] DryRun=maybe: expected yes or no\n" },
                 { "a negative number", "[Agent]\nLimit=-1\n", -EINVAL,
@@ -365,20 +407,20 @@ static void test_settings(void **state) {
         } rows[] = {
                 { "Agent.Limit=7", 0, "" },
                 { "Agent.Colour=red", 0,
-                  "warning: --set Unknown key 'Colour' in section [Agent], ignoring\n" },
-                { "Colours.Sky=blue", 0, "warning: --set Unknown section [Colours], ignoring\n" },
+                  "warning: --set: Unknown key 'Colour' in section [Agent], ignoring\n" },
+                { "Colours.Sky=blue", 0, "warning: --set: Unknown section [Colours], ignoring\n" },
                 { "Agent.Limit=x", -EINVAL,
-                  "error: --set [Agent] Limit=x: expected a whole number up to 4294967295\n" },
-                { "Agent.DryRun=\n", -EINVAL, "error: --set [Agent] DryRun=: expected yes or no\n" },
+                  "error: --set: [Agent] Limit=x: expected a whole number up to 4294967295\n" },
+                { "Agent.DryRun=\n", -EINVAL, "error: --set: [Agent] DryRun=: expected yes or no\n" },
                 { "Kubernetes.NodeName=a\nb", -EINVAL,
-                  "error: --set [Kubernetes] NodeName=a?b: expected a value without control characters\n" },
-                { "Agent.Limit", -EINVAL, "error: --set Agent.Limit: expected Section.Key=VALUE\n" },
-                { "Limit=7.0", -EINVAL, "error: --set Limit: expected Section.Key=VALUE\n" },
-                { ".Limit=7", -EINVAL, "error: --set .Limit: expected Section.Key=VALUE\n" },
-                { "Agent.=7", -EINVAL, "error: --set Agent.: expected Section.Key=VALUE\n" },
-                { "", -EINVAL, "error: --set : expected Section.Key=VALUE\n" },
+                  "error: --set: [Kubernetes] NodeName=a?b: expected a value without control characters\n" },
+                { "Agent.Limit", -EINVAL, "error: --set: Agent.Limit: expected Section.Key=VALUE\n" },
+                { "Limit=7.0", -EINVAL, "error: --set: Limit: expected Section.Key=VALUE\n" },
+                { ".Limit=7", -EINVAL, "error: --set: .Limit: expected Section.Key=VALUE\n" },
+                { "Agent.=7", -EINVAL, "error: --set: Agent.: expected Section.Key=VALUE\n" },
+                { "", -EINVAL, "error: --set: : expected Section.Key=VALUE\n" },
                 { "Kubernetes.NodeName=\xff", -EINVAL,
-                  "error: --set with invalid UTF-8: expected Section.Key=VALUE\n" },
+                  "error: --set: with invalid UTF-8: expected Section.Key=VALUE\n" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -416,11 +458,13 @@ static void test_dump(void **state) {
                                        "# How often to try. Default: 3\nRetries=10\n"
                                        "# How much.\nLimit=4294967295\n"
                                        "# Only say what would be done. Default: no\nDryRun=yes\n"
+                                       "# Which of them, in order. Default: green\nColours=blue red\n"
                                        "# Where to act. Default: a b\nZones=\nZones=c d\n";
         static const char *const settings[] = { "Kubernetes.NodeName=n 1",
                                                 "Kubernetes.Token=secret",
                                                 "Metadata.Source=ec2",
                                                 "Metadata.PollSec=1.5",
+                                                "Agent.Colours=blue red",
                                                 "Metadata.LongSec=1min 1us",
                                                 "Agent.Retries=10",
                                                 "Agent.Limit=4294967295",
@@ -555,15 +599,16 @@ static void test_take(void **state) {
                   "[Kubernetes] NodeName=n (was unset), [Metadata] LongSec=1h (was infinity)" },
                 { "every kind of value at once, and back",
                   "[Kubernetes]\nToken=s3cret\n[Metadata]\nSource=none\n[Agent]\nRetries=7\nDryRun="
-                  "yes\nZones=\nZones=c d\n",
+                  "yes\nColours=red green\nZones=\nZones=c d\n",
                   "[Kubernetes] Token=(hidden), [Metadata] Source=none (was auto), [Metadata] PollSec=2s "
                   "(was 5s), "
-                  "[Agent] Retries=7 (was 3), [Agent] DryRun=yes (was no), [Agent] Zones=c d (was a b)",
+                  "[Agent] Retries=7 (was 3), [Agent] DryRun=yes (was no), "
+                  "[Agent] Colours=red green (was green), [Agent] Zones=c d (was a b)",
                   NULL },
                 { "all defaults again", "",
                   "[Kubernetes] Token=(hidden), [Metadata] Source=auto (was none), [Agent] Retries=3 (was "
                   "7), "
-                  "[Agent] DryRun=no (was yes), [Agent] Zones=a b (was c d)",
+                  "[Agent] DryRun=no (was yes), [Agent] Colours=green (was red green), [Agent] Zones=a b (was c d)",
                   NULL },
         };
         _cleanup_settings_ Settings s = { 0 };
@@ -595,6 +640,7 @@ static void test_take(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),        cmocka_unit_test(test_messages),
+                cmocka_unit_test(test_choices),
                 cmocka_unit_test(test_nul_in_file),     cmocka_unit_test(test_order),
                 cmocka_unit_test(test_files_that_fail), cmocka_unit_test(test_drop_in_is_named),
                 cmocka_unit_test(test_settings),        cmocka_unit_test(test_dump),

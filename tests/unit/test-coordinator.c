@@ -11,6 +11,7 @@
 #include "http-inproc.h"
 #include "marks.h"
 #include "page.h"
+#include "strv.h"
 
 static uint64_t n_writes(CoordinatorRig *r) {
         uint64_t n = 0;
@@ -489,15 +490,21 @@ static void on_log(LogLevel level, const char *message_id, const char *text, con
 
 static void test_config(void **state) {
         static const struct {
-                const char *what, *setting;
+                const char *what, *setting; /* of several, apart by ";" */
                 bool refused;
                 const char *says;
+                size_t n_providers; /* 0: one */
         } rows[] = {
                 { "a policy that is none", "Drain.Protected=maybe", true, "wait, others, ignore" },
                 { "a wait that is no time", "Drain.LoadBalancerWaitSec=soon", true, "a time span" },
                 { "a wait beyond reason", "Drain.LoadBalancerWaitSec=2h", true, "1h" },
-                { "a provider that is none", "Provider.Name=nonsense", true, "expected one of ec2, exec" },
-                { "no provider", "Provider.Name=", true, "expected one of ec2, exec" },
+                { "a provider that is none", "Provider.Name=nonsense", true, "expected one or more, each once and separated by spaces, of ec2, exec" },
+                { "no provider", "Provider.Name=", true, "expected one or more, each once and separated by spaces, of ec2, exec" },
+                { "a provider twice", "Provider.Name=ec2 ec2", true, "expected one or more, each once and separated by spaces, of ec2, exec" },
+                { "two providers", "Provider.Name=ec2  exec;Provider.Command=/bin/true", false, "", 2 },
+                { "exec before another", "Provider.Name=exec ec2;Provider.Command=/bin/true", true, "it has to be the last" },
+                { "exec without a command", "Provider.Name=ec2 exec", true, "needs Command=" },
+                { "a command that is no path", "Provider.Name=exec;Provider.Command=end", true, "absolute path" },
                 { "a log level", "Log.Level=loud", true, "error, warning" },
                 { "a key of another release", "Drain.Politeness=3", false, "Politeness" },
                 { "all is well", "Drain.Protected=others", false, "" },
@@ -505,7 +512,7 @@ static void test_config(void **state) {
         (void) state;
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                char *settings[] = { (char *) rows[i].setting, NULL };
+                _cleanup_strv_free_ char **settings = NULL;
                 _cleanup_(log_freep) Log *log = NULL;
                 _cleanup_strbuf_ StrBuf said = {};
                 CoordinatorConfig c = {};
@@ -514,13 +521,17 @@ static void test_config(void **state) {
                 print_message("  %s\n", rows[i].what);
                 assert_return_code(log_new(LOG_TARGET_NULL, LOG_LEVEL_INFO, "t", &log), 0);
                 log_set_hook(log, on_log, &said);
+                assert_return_code(strv_split(rows[i].setting, ";", &settings), 0);
                 r = config_load(log, coordinator_config_table, coordinator_config_table_size, NULL, false,
                                 settings, &c);
+                if (r >= 0)
+                        r = coordinator_config_check(&c, log);
                 assert_int_equal(r < 0, rows[i].refused);
                 assert_non_null(strstr(strbuf_str(&said), rows[i].says));
                 if (r >= 0) {
                         assert_string_equal(c.lease_namespace, "vesper-system");
-                        assert_string_equal(cloud_provider_names[c.provider], "ec2");
+                        assert_int_equal(c.providers.n, MAX(rows[i].n_providers, 1u));
+                        assert_string_equal(cloud_provider_names[c.providers.at[0]], "ec2");
                         assert_int_equal(c.lb_wait_usec, 0);
                 }
                 config_done(coordinator_config_table, coordinator_config_table_size, &c);

@@ -452,13 +452,59 @@ static void test_listen_fd(void **state) {
         assert_int_equal(fcntl(options.listen_fd, F_GETFD), -1); /* closed with the server */
 }
 
+/* A successor on the same socket: what is open there ends with its answer, and whoever connects is served by the new one. */
+static void test_retired(void **state) {
+        HttpServerOptions options = { .max_body_bytes = BODY_MAX };
+        HttpServer *old;
+        World *w = world_new(NULL);
+        int open_fd;
+        (void) state;
+
+        client_connect(w);
+        say(w, "GET /hold" H "\r\n");
+        wait_until_held(w);
+        open_fd = TAKE_FD(w->fd);
+
+        old = w->server;
+        options.listen_fd = http_server_dup_socket(old);
+        assert_true(options.listen_fd >= 0);
+        assert_return_code(http_server_new(w->loop, &options, handler, w, &w->server), 0);
+        http_server_retire(old);
+        assert_int_equal(http_server_dup_socket(old), -EBADF);
+        assert_int_equal(http_server_port(old), http_server_port(w->server));
+        assert_int_equal(http_server_n_connections(old), 1);
+
+        print_message("  a new connection is the successor's, and stays open\n");
+        client_connect(w);
+        for (unsigned i = 0; i < 2; i++) {
+                say(w, "GET /a" H "\r\n");
+                client_expect(w, "hello");
+                assert_false(w->closed);
+                strbuf_truncate(&w->answer, 0);
+        }
+        assert_int_equal(http_server_n_connections(w->server), 1);
+
+        print_message("  an old one ends with its answer\n");
+        closep(&w->fd);
+        w->fd = open_fd;
+        strbuf_truncate(&w->answer, 0);
+        w->held->ops->reply(w->held, 200, NULL, 0, "hello", 5);
+        w->held = NULL;
+        client_expect(w, "hello");
+        client_expect(w, NULL);
+        assert_non_null(strstr(strbuf_str(&w->answer), "Connection: close"));
+        assert_int_equal(http_server_n_connections(old), 0);
+        http_server_free(old);
+        world_free(w);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_requests),     cmocka_unit_test(test_large_in_chunks),
                 cmocka_unit_test(test_later),        cmocka_unit_test(test_stream),
                 cmocka_unit_test(test_large_stream), cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_idle_timeout), cmocka_unit_test(test_listen),
-                cmocka_unit_test(test_listen_fd),
+                cmocka_unit_test(test_listen_fd),    cmocka_unit_test(test_retired),
         };
         return cmocka_run_group_tests_name("http-server", tests, NULL, NULL);
 }

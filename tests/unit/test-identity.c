@@ -9,6 +9,7 @@
 #include "coordinator-rig.h"
 #include "machine-facts.h"
 #include "marks.h"
+#include "page.h"
 
 /* Whose instance it is that a Node names: proved at adoption, kept by its claim, and proved again before it is ended. */
 
@@ -35,9 +36,19 @@ static const char *claim_name(CoordinatorRig *r, const char *node) {
 
 /* -- facts ---------------------------------------------------------------------------------------------- */
 
+static bool owns_all(const CloudProvider *p, const char *provider_id) {
+        return true;
+}
+
+static bool owns_aws(const CloudProvider *p, const char *provider_id) {
+        return startswith(provider_id, "aws:///") != NULL;
+}
+
 static void test_facts(void **state) {
-        static const CloudProviderOps named_ops = { .takes_names = true }, plain_ops = { .takes_names = false };
-        CloudProvider named = { &named_ops }, plain = { &plain_ops };
+        static const CloudProviderOps named_ops = { .name = "exec", .owns = owns_all, .takes_names = true },
+                                      plain_ops = { .name = "ec2", .owns = owns_aws, .proves_identity = true };
+        CloudProvider by_name = { .ops = &named_ops }, by_id = { .ops = &plain_ops };
+        const CloudRegistry named = { { &by_name }, 1 }, plain = { { &by_id }, 1 }, both = { { &by_id, &by_name }, 2 };
         NodeAddress addresses[20];
         KubeNode n = { .object.meta = { .name = (char *) "n1", .creation_usec = 100 },
                        .named_id = (char *) "exec://n1",
@@ -56,8 +67,8 @@ static void test_facts(void **state) {
                 addresses[i] = (NodeAddress){ i == 1 ? NULL : "InternalIP", (char *) "10.0.0.7" };
 
         print_message("  a Node alone\n");
-        assert_false(machine_facts_fill(&f, &plain, &n, NULL));
-        assert_true(machine_facts_fill(&f, &named, &n, NULL));
+        assert_false(machine_facts_fill(&f, &plain, &n, NULL, NULL));
+        assert_true(machine_facts_fill(&f, &named, &n, NULL, NULL));
         assert_string_equal(f.machine.provider_id, "exec://n1");
         assert_string_equal(f.machine.node, "n1");
         assert_string_equal(f.machine.machine_id, "m-now");
@@ -65,7 +76,7 @@ static void test_facts(void **state) {
         assert_int_equal(f.born_usec, 100);
 
         print_message("  and its claim, which is what is trusted\n");
-        assert_true(machine_facts_fill(&f, &plain, &n, &c));
+        assert_true(machine_facts_fill(&f, &plain, &n, &c, NULL));
         assert_string_equal(f.machine.provider_id, "exec://n0");
         assert_string_equal(f.machine.node, "n1");
         assert_string_equal(f.machine.system_uuid, "s-now");
@@ -73,14 +84,34 @@ static void test_facts(void **state) {
         assert_int_equal(f.born_usec, 100);
 
         print_message("  a claim alone\n");
-        assert_true(machine_facts_fill(&f, &plain, NULL, &c));
+        assert_true(machine_facts_fill(&f, &plain, NULL, &c, NULL));
         assert_string_equal(f.machine.node, "n0");
         assert_null(f.machine.system_uuid);
         assert_int_equal(f.machine.n_addresses, 0);
         assert_int_equal(f.born_usec, 200);
         c.node_name = (char *) "n2";
-        assert_true(machine_facts_fill(&f, &plain, NULL, &c));
+        assert_true(machine_facts_fill(&f, &plain, NULL, &c, NULL));
         assert_string_equal(f.machine.node, "n2");
+
+        print_message("  and whose it is\n");
+        assert_true(f.provider == &by_id); /* which has to say that it is not */
+        assert_true(machine_facts_fill(&f, &both, NULL, &c, NULL));
+        assert_true(f.provider == &by_name);
+        assert_true(machine_facts_fill(&f, &both, &n, NULL, NULL));
+        assert_true(f.provider == &by_id); /* the kubelet alone has said which it is */
+        assert_true(machine_facts_fill(&f, &both, &n, NULL, "exec"));
+        assert_true(f.provider == &by_name);
+        n.provider_id = (char *) "aws:///us-east-1a/i-1";
+        assert_true(machine_facts_fill(&f, &both, &n, &c, NULL));
+        assert_true(f.provider == &by_name); /* the claim's */
+        assert_true(machine_facts_fill(&f, &both, &n, NULL, NULL));
+        assert_true(f.provider == &by_id);
+        assert_string_equal(f.machine.provider_id, "aws:///us-east-1a/i-1");
+        print_message("  as its pool has it, where that can be\n");
+        assert_true(machine_facts_fill(&f, &both, &n, NULL, "exec"));
+        assert_true(f.provider == &by_name);
+        assert_true(machine_facts_fill(&f, &both, NULL, &c, "ec2"));
+        assert_true(f.provider == &by_name);
 }
 
 /* -- adoption ------------------------------------------------------------------------------------------- */
@@ -475,6 +506,124 @@ static void begin_exec(CoordinatorRig *r) {
         rig_run(r, 3 * USEC_PER_SEC);
 }
 
+/* A rack behind provider exec, beside machines of EC2's. */
+static void begin_both(CoordinatorRig *r) {
+        r->use_ec2 = true;
+        r->toy.is_exec = true;
+        fake_add_nodepool(r->cluster, "racks", NULL, "exec");
+        fake_add_node(r->cluster, "rack", NULL, NULL, "racks");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "rack", "{'spec':{'providerID':'rack:7'}}");
+        (void) rig_add_machine(r, "rack:7", "rack");
+        rig_begin(r, 2, NULL);
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':{'name':null}}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_true(rig_has_finalizer(rig_node(r, "rack")));
+}
+
+static void test_two_providers(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *instance = rig_instance("n0");
+        ToyMachine *rack;
+        (void) state;
+
+        begin_both(r);
+        rack = hashmap_get(r->toy.machines, "rack:7");
+        assert_string_equal(identity_of(r, "n0", "method"), "PrivateDNSName");
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "rack");
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_SEC));
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_null(rig_node(r, "rack"));
+        assert_int_equal(fake_ec2_n_terminations(r->ec2, instance), 1);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 0); /* by the toy */
+        assert_int_equal(rack->n_terminated, 1);
+        assert_int_equal(fake_ec2_n_alive(r->ec2), 1);
+}
+
+/* What the first cannot do holds up nothing of the second's, and it goes on when it can. */
+static void test_one_of_two_is_broken(void **state) {
+        static const char *const lines[] = {
+                "{provider=\"exec\",operation=\"terminate\",outcome=\"ok\"} 1\n",
+                "{provider=\"exec\",operation=\"describe\",outcome=\"retry\"} 0\n",
+                "{provider=\"ec2\",operation=\"terminate\",outcome=\"ok\"} 0\n",
+        };
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        begin_both(r);
+        fake_ec2_fail(r->ec2, 1000000, 503, "Unavailable", "not today");
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "n1");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(rig_condition(rig_node(r, "n0"), CONDITION_TERMINATION_BLOCKED), "True");
+        rig_delete_node(r, "rack");
+        rig_run(r, 2 * USEC_PER_SEC);
+        assert_null(rig_node(r, "rack"));
+        assert_non_null(rig_node(r, "n0"));
+        assert_non_null(rig_node(r, "n1"));
+
+        print_message("  counted apart\n");
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+                _cleanup_page_ Page p = page_ask(coordinator_handle, r->coordinators[0]->coordinator, HTTP_GET,
+                                                 "/metrics");
+
+                assert_non_null(strstr(p.body, lines[i]));
+        }
+
+        fake_ec2_fail(r->ec2, 0, 0, NULL, NULL);
+        assert_true(rig_wait_gone(r, "n0", 5 * USEC_PER_MINUTE));
+        assert_true(rig_wait_gone(r, "n1", 5 * USEC_PER_MINUTE));
+        assert_int_equal(fake_ec2_n_alive(r->ec2), 0);
+}
+
+/* A pool that names its provider adopts no machine of another's. */
+static void test_pool_names_one_of_two(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->use_ec2 = true;
+        r->toy.is_exec = true;
+        fake_add_nodepool(r->cluster, POOL, NULL, "ec2");
+        rig_add_node(r, "n0");
+        fake_add_node(r->cluster, "rack", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "rack", "{'spec':{'providerID':'rack:7'}}");
+        fake_add_node(r->cluster, "early", NULL, NULL, POOL);
+        (void) rig_add_machine(r, "rack:7", "rack");
+        (void) rig_add_machine(r, "exec://early", "early");
+        rig_start(r, 0);
+        rig_run(r, 3 * USEC_PER_MINUTE);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_false(rig_has_finalizer(rig_node(r, "rack")));
+        assert_true(rig_event_says(r, "rack", "NotAdopted", "wants provider 'ec2', and its machine belongs to 'exec'"));
+        print_message("  and one without providerID is not taken by its name\n");
+        assert_false(rig_has_finalizer(rig_node(r, "early")));
+        assert_true(rig_event_says(r, "early", "NotAdopted", "provider 'ec2' finds no machine without one"));
+}
+
+/* A kubelet cannot choose the provider that asks for no proof: its pool has to. */
+static void test_pool_names_none_of_two(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->use_ec2 = true;
+        r->toy.is_exec = true;
+        fake_add_nodepool(r->cluster, POOL, NULL, NULL);
+        rig_add_node(r, "n0");
+        fake_add_node(r->cluster, "rack", NULL, NULL, POOL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "rack", "{'spec':{'providerID':'rack:7'}}");
+        (void) rig_add_machine(r, "rack:7", "rack");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':{'name':null}}}");
+        rig_start(r, 0);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_is_adopted(r, "n0"));
+        assert_false(rig_has_finalizer(rig_node(r, "rack")));
+        assert_true(rig_event_says(r, "rack", "NotAdopted", "set spec.provider.name: exec on NodePool " POOL));
+        print_message("  named, it serves\n");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'spec':{'provider':{'name':'exec'}}}");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_true(rig_has_finalizer(rig_node(r, "rack")));
+}
+
 static const cJSON *named_claim(CoordinatorRig *r) {
         const cJSON *claim, *found = NULL;
 
@@ -627,6 +776,10 @@ int main(void) {
                 cmocka_unit_test(test_deadline_of_one),
                 cmocka_unit_test(test_shared_machine_is_gone),
                 cmocka_unit_test(test_one_of_them_is_wrong),
+                cmocka_unit_test(test_two_providers),
+                cmocka_unit_test(test_one_of_two_is_broken),
+                cmocka_unit_test(test_pool_names_one_of_two),
+                cmocka_unit_test(test_pool_names_none_of_two),
                 cmocka_unit_test(test_by_name),
                 cmocka_unit_test(test_by_the_name_of_another),
                 cmocka_unit_test(test_cascade_by_name),

@@ -12,11 +12,14 @@
 #include "alloc-util.h"
 #include "json-protobuf.h"
 
+/* That the message is there is all. */
+static const ProtobufShape empty = { 0 };
+
 static const ProtobufField inner_fields[] = { { 1, "a", PROTOBUF_STRING }, { 2, "n", PROTOBUF_INT } };
 static const ProtobufShape inner = PROTOBUF_SHAPE(inner_fields);
 static const ProtobufField inline_fields[] = {
         { 1, "in", PROTOBUF_STRING },
-        { 2, "empty", PROTOBUF_MESSAGE, false, &protobuf_empty },
+        { 2, "empty", PROTOBUF_MESSAGE, false, &empty },
 };
 static const ProtobufShape inlined = PROTOBUF_SHAPE(inline_fields);
 static const ProtobufField fields[] = {

@@ -207,6 +207,9 @@ static void test_invalid(void **state) {
                 { "attached, perhaps", &kube_volume_attachment_kind,
                   "{" CLUSTER ",'status':{'attached':'maybe'}}",
                   "status.attached is neither true nor false" },
+                { "a forced end in words", &kube_node_claim_kind,
+                  "{'metadata':{'name':'c','annotations':{'vesper.sh/force-deadline':'now'}}}",
+                  "annotation vesper.sh/force-deadline is not a time like 2027-01-15T08:00:00Z: nothing is forced" },
                 { "a grace without a unit that we have", &kube_node_claim_kind,
                   "{" CLUSTER ",'spec':{'terminationGracePeriod':'24x'}}",
                   "spec.terminationGracePeriod: '24x' is no duration" },
@@ -244,6 +247,25 @@ static void test_invalid(void **state) {
                 { "a policy that we do not have", &kube_node_pool_kind,
                   "{" CLUSTER ",'spec':{'deletionPolicy':'Keep'}}",
                   "spec.deletionPolicy is neither Release nor Delete" },
+                { "a repair of no condition", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'status':'True','action':'None'}]}}", "spec.repair.condition is missing" },
+                { "a repair at a status that there is not", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'condition':'Ready','status':'Maybe','action':'None'}]}}",
+                  "spec.repair.status is none of its choices" },
+                { "a repair without an action", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'condition':'Ready','status':'False'}]}}",
+                  "spec.repair.action is none of its choices" },
+                { "a repair that never comes", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'condition':'Ready','status':'False','after':'Never','action':'None'}]}}",
+                  "spec.repair.after: 'Never' is no duration" },
+                { "a reason that is no expression", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'condition':'Ready','status':'False','reason':'(a','action':'None'}]}}",
+                  "spec.repair.reason: '(a' is no extended regular expression" },
+                { "a reason with bounds", &kube_node_pool_kind,
+                  "{" CLUSTER ",'spec':{'repair':[{'condition':'Ready','status':'False','reason':'a{9}','action':'None'}]}}",
+                  "spec.repair.reason has more than 128 bytes, or others than "
+                  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_,:.*+?|()^$[]-" },
+                { "repair as a map", &kube_node_pool_kind, "{" CLUSTER ",'spec':{'repair':{}}}", "spec.repair is no list" },
                 { "a pool whose selector is a text", &kube_node_pool_kind,
                   "{" CLUSTER ",'spec':{'selector':'a=b'}}", "spec.selector is no label selector" },
                 { "control characters are not handed on", &kube_node_claim_kind,
@@ -802,6 +824,51 @@ static void test_node_pool(void **state) {
         assert_false(((KubeNodePool *) odd)->trusts_provider_ids);
 }
 
+static void test_repair_rules(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *unset = NULL, *none = NULL, *two = NULL;
+        const KubeNodePool *p;
+
+        unset = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{}}");
+        p = (KubeNodePool *) unset;
+        assert_int_equal(p->n_repair, 1);
+        assert_string_equal(p->repair[0].condition, "Ready");
+        assert_int_equal(p->repair[0].status, REPAIR_STATUS_NOT_TRUE);
+        assert_null(p->repair[0].reason_pattern);
+        assert_int_equal(p->repair[0].after_usec, 15 * USEC_PER_MINUTE);
+        assert_int_equal(p->repair[0].action, REPAIR_ACTION_REPLACE);
+
+        none = decode_ok(&kube_node_pool_kind, *state, "{" CLUSTER ",'spec':{'repair':[]}}");
+        assert_int_equal(((KubeNodePool *) none)->n_repair, 0);
+
+        two = decode_ok(&kube_node_pool_kind, *state,
+                        "{" CLUSTER ",'spec':{'repair':["
+                        "{'condition':'Ready','status':'Unknown','reason':'^(A|B)$','after':'1h','action':'Reboot'},"
+                        "{'condition':'DiskOk','status':'False','action':'None'}]}}");
+        p = (KubeNodePool *) two;
+        assert_int_equal(p->n_repair, 2);
+        assert_int_equal(p->repair[0].status, REPAIR_STATUS_UNKNOWN);
+        assert_int_equal(p->repair[0].after_usec, USEC_PER_HOUR);
+        assert_int_equal(p->repair[0].action, REPAIR_ACTION_REBOOT);
+        assert_int_equal(regexec(p->repair[0].reason_pattern, "B", 0, NULL, 0), 0);
+        assert_int_equal(regexec(p->repair[0].reason_pattern, "BC", 0, NULL, 0), REG_NOMATCH);
+        assert_string_equal(p->repair[1].condition, "DiskOk");
+        assert_int_equal(p->repair[1].after_usec, 15 * USEC_PER_MINUTE);
+        assert_int_equal(p->repair[1].action, REPAIR_ACTION_NONE);
+}
+
+static void test_heartbeat(void **state) {
+        _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *odd = NULL;
+
+        o = decode_ok(&kube_node_kind, *state,
+                      "{" CLUSTER ",'status':{'conditions':["
+                      "{'type':'DiskPressure','status':'False','lastHeartbeatTime':'2027-01-15T09:00:00Z'},"
+                      "{'type':'Ready','status':'True','lastHeartbeatTime':'2027-01-15T08:00:00Z'}]}}");
+        assert_int_equal(((KubeNode *) o)->heartbeat_usec, 1800000000 * USEC_PER_SEC);
+        odd = decode_ok(&kube_node_kind, *state,
+                        "{" CLUSTER ",'status':{'conditions':[{'type':'Ready','status':'True','lastHeartbeatTime':'soon'}]}}");
+        assert_int_equal(((KubeNode *) odd)->heartbeat_usec, 0);
+}
+
 static void test_node_claim(void **state) {
         _cleanup_(kube_object_unrefp) KubeObject *o = NULL, *bare = NULL, *never = NULL;
         const KubeNodeClaim *c;
@@ -899,6 +966,8 @@ int main(void) {
                 TEST(test_lease_and_volume),
                 TEST(test_claims_of_pods),
                 TEST(test_node_pool),
+                TEST(test_repair_rules),
+                TEST(test_heartbeat),
                 TEST(test_node_claim),
                 cmocka_unit_test(test_condition_strings),
                 cmocka_unit_test(test_boot_ids),

@@ -40,6 +40,8 @@ typedef struct Look {
         usec_t grace_usec;
         int64_t expected; /* -1: there is no T */
         bool changed, by_notice;
+        int64_t forced; /* 0: the claim has no such annotation */
+        bool by_force;
 } Look;
 
 #define TELLS(id, action, at) "{~id~:~" id "~,~action~:~" action "~,~deadline~:~2027-01-15T08:" at "Z~}"
@@ -53,7 +55,8 @@ static void play(const Look *looks, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const Look *l = &looks[i];
                 KubeNode *node = node_that_says(pool, l->notice);
-                KubeNodeClaim claim = { .termination_grace_usec = l->grace_usec };
+                KubeNodeClaim claim = { .termination_grace_usec = l->grace_usec,
+                                        .force_deadline_usec = l->forced > 0 ? EIGHT + (usec_t) l->forced * USEC_PER_SEC : NEVER };
                 usec_t now = EIGHT + (usec_t) l->now * USEC_PER_SEC;
                 usec_t expected = l->expected < 0 ? NEVER : EIGHT + (usec_t) l->expected * USEC_PER_SEC;
 
@@ -65,7 +68,10 @@ static void play(const Look *looks, size_t n) {
                 assert_true(d.at_usec == expected);
                 assert_int_equal(node_deadline_passed(&d, now), expected <= now);
                 if (expected != NEVER)
-                        assert_int_equal(node_deadline_is_notice(&d), l->by_notice);
+                        assert_string_equal(node_deadline_source(&d),
+                                            l->by_force ? "the annotation " ANNOTATION_FORCE_DEADLINE " of its NodeClaim"
+                                            : l->by_notice              ? "the interruption its agent saw"
+                                                                        : "its NodeClaim's terminationGracePeriod");
                 kube_object_unref(&node->object);
         }
         node_deadline_done(&d);
@@ -88,6 +94,22 @@ static void test_claim(void **state) {
 
         play(looks, ELEMENTSOF(looks));
         play(for_ever, ELEMENTSOF(for_ever));
+}
+
+/* A person moves the end nearer, and never further away. */
+static void test_forced(void **state) {
+        static const Look looks[] = {
+                { "a claim that is not deleted", NULL, 1, NOT_DELETED, USEC_PER_HOUR, -1, false, false, 60 },
+                { "it is deleted", NULL, 2, 2, NEVER, 60, true, false, 60, true },
+                { "later only", NULL, 3, 2, NEVER, 60, false, false, 90, true },
+                { "earlier", NULL, 4, 2, NEVER, 50, true, false, 50, true },
+                { "the claim's own time comes first", NULL, 5, 2, 40 * USEC_PER_SEC, 42, true, false, 50 },
+                { "a notice comes first", TELLS("a", "terminate", "00:30"), 6, 2, 40 * USEC_PER_SEC, 30, true, true, 50 },
+                { "a time that has passed is now", NULL, 7, 2, 40 * USEC_PER_SEC, 5, true, false, 5, true },
+        };
+        (void) state;
+
+        play(looks, ELEMENTSOF(looks));
 }
 
 static void test_notice(void **state) {
@@ -158,6 +180,7 @@ static void test_has_notice(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_claim),
+                cmocka_unit_test(test_forced),
                 cmocka_unit_test(test_notice),
                 cmocka_unit_test(test_has_notice),
         };

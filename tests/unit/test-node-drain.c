@@ -870,6 +870,8 @@ static void test_conflict_without_cause(void **state) {
 
         begin_with_bad_deletes(&b, &bad);
         run_for(&b, 100 * MSEC);
+        assert_int_equal(bad.n, 2); /* lists keep their distance */
+        run_for(&b, 400 * MSEC);
         assert_int_equal(bad.n, 4);
         assert_blockers(&b, "long DeleteFailed");
         run_for(&b, 10 * USEC_PER_SEC);

@@ -409,7 +409,7 @@ static void test_conflict_with_news(void **state) {
         assert_non_null(strstr(last_body(&b), "\"resourceVersion\":\"12\""));
 
         /* What comes late is older, of the same Node; of another one it is not. */
-        see(&b, CORDONED("11"));
+        see(&b, CORDONED("12"));
         assert_string_equal(node_report_view(b.report)->object.meta.resource_version, "13");
         rig_answer(b.rig, 200, NODE("u2", "6", CORDONED_BY_US, TAINTED));
         see(&b, NODE("u2", "5", "", ""));

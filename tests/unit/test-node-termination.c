@@ -596,6 +596,41 @@ static void test_grace_period(void **state) {
         }
 }
 
+/* A person moves the end of a removal that is stuck nearer; its pod has its own grace before that. */
+static void test_forced_deadline(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        char at[RFC3339_MAX];
+        const char *claim;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "web", .node = "n0", .app = "web", .grace_sec = 30, .stop_sec = 30 });
+        fake_add_pdb(r->cluster, NULL, "web", "web", true, "1");
+        rig_run(r, 2 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        claim = fj_string(rig_claim(r, "n0"), "metadata", "name", NULL);
+
+        print_message("  what cannot be read forces nothing, and is told\n");
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'annotations':{'vesper.sh/force-deadline':'now'}}}");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_string_equal(rig_condition(rig_claim(r, "n0"), "Invalid"), "True");
+        assert_true(rig_event_says(r, claim, "Invalid", "force-deadline"));
+
+        print_message("  in two minutes\n");
+        rfc3339_format(loop_wall(r->w.loop) + 2 * USEC_PER_MINUTE, at);
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, claim, "{'metadata':{'annotations':{'vesper.sh/force-deadline':'%s'}}}", at);
+        rig_run(r, 80 * USEC_PER_SEC);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 0);
+        assert_string_equal(fj_string(rig_node(r, "n0"), "metadata", "annotations", "vesper.sh/deadline", NULL), at);
+        rig_run(r, 12 * USEC_PER_SEC);
+        assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 1);
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_true(rig_event_says(r, "n0", "TerminationDeadline", "vesper.sh/force-deadline"));
+}
+
 /* At T the node goes, whatever is left. */
 static void test_deadline_with_pods_left(void **state) {
         static const struct {
@@ -638,6 +673,34 @@ static void test_deadline_with_pods_left(void **state) {
                 rig_run(r, 2 * USEC_PER_SEC);
                 assert_true(rig_event_says(r, "n0", "DeadlinePassed", "default/left"));
         }
+}
+
+/* What it had decided by a clock that was ahead is no proof once that is set right. */
+static void test_deadline_by_a_clock_that_was_ahead(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        unsigned asked;
+        (void) state;
+
+        rig_begin(r, 1, "5m");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "left", .node = "n0", .app = "web", .stuck = true });
+        rig_machine(r, "n0")->outcome = CLOUD_RETRY;
+        rig_run(r, 2 * USEC_PER_SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 2 * USEC_PER_SEC);
+        loop_virtual_step_wall(r->coordinators[0]->loop, 1000 * (int64_t) USEC_PER_SEC);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'labels':{'seen':'again'}}}");
+        rig_run(r, 10 * USEC_PER_SEC);
+        asked = rig_machine(r, "n0")->n_terminated;
+        assert_true(asked > 0);
+        assert_string_equal(phase(r, "n0"), "Terminating");
+
+        loop_virtual_step_wall(r->coordinators[0]->loop, -1000 * (int64_t) USEC_PER_SEC);
+        rig_machine(r, "n0")->outcome = CLOUD_OK;
+        rig_run(r, 4 * USEC_PER_MINUTE);
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, asked);
+        assert_string_equal(phase(r, "n0"), "Draining");
+        assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, asked + 1);
 }
 
 /* -- the cloud ------------------------------------------------------------------------------------------ */
@@ -833,6 +896,27 @@ static void test_rate(void **state) {
         rig_run(r, 10 * USEC_PER_SEC);
         assert_int_equal(fake_count(r->cluster, FAKE_NODES), 0);
         assert_int_equal(fake_count(r->cluster, FAKE_NODECLAIMS), 0);
+}
+
+/* As configured. */
+static void test_slow_rate(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        r->settings[0] = (char *) "Provider.TerminationsPerMinute=2";
+        r->settings[1] = (char *) "Provider.TerminationsBurst=3";
+        rig_begin(r, 6, NULL);
+        for (unsigned i = 0; i < 6; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+        }
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODES), 3);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODES), 1);
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(fake_count(r->cluster, FAKE_NODES), 0);
 }
 
 /* -- volumes -------------------------------------------------------------------------------------------- */
@@ -1228,7 +1312,9 @@ int main(void) {
                 cmocka_unit_test(test_protected_reconfigured),
                 cmocka_unit_test(test_grace_period),
                 cmocka_unit_test(test_goes_beside_others),
+                cmocka_unit_test(test_forced_deadline),
                 cmocka_unit_test(test_deadline_with_pods_left),
+                cmocka_unit_test(test_deadline_by_a_clock_that_was_ahead),
                 cmocka_unit_test(test_cloud_says_no),
                 cmocka_unit_test(test_machine_lingers),
                 cmocka_unit_test(test_machine_is_gone_already),
@@ -1236,6 +1322,7 @@ int main(void) {
                 cmocka_unit_test(test_ec2),
                 cmocka_unit_test(test_same_machine_twice),
                 cmocka_unit_test(test_rate),
+                cmocka_unit_test(test_slow_rate),
                 cmocka_unit_test(test_volumes),
                 cmocka_unit_test(test_stands_back),
                 cmocka_unit_test(test_agent_says_drained),

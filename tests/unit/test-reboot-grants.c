@@ -619,6 +619,61 @@ static void test_takeover_tells_nothing_twice(void **state) {
         assert_null(strstr(strbuf_str(&rig_leader(r)->said), "may reboot now"));
 }
 
+static size_t n_charges(CoordinatorRig *r) {
+        return (size_t) cJSON_GetArraySize(
+                fj_get(fake_get(r->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
+}
+
+/* A reboot is a disruption like another: its slot is a limit besides. */
+static void test_budgets(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig("2", 4);
+        (void) state;
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n3", "{'metadata':{'labels':{'rack':'b'}}}");
+        fake_put(r->cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{'maxUnavailable':1,'selector':{"
+                          "'matchExpressions':[{'key':'rack','operator':'DoesNotExist'}]}}}"));
+        rig_run(r, SETTLED);
+        ask(r, "n0", "a", 3000 * S);
+        rig_run(r, S);
+        ask(r, "n1", "b", 3000 * S);
+        rig_run(r, S);
+        ask(r, "n3", "d", 3000 * S);
+        rig_run(r, 60 * S);
+        assert_true(is_granted(r, "n0", "a"));
+        assert_false(is_granted(r, "n1", "b"));
+        assert_true(rig_event_says(r, "n1", "RebootWaits", "NodeDisruptionBudget nodes allows no disruption of node n1 now"));
+        assert_true(rig_event_says(r, "n1", "RebootWaits", "n0 (may reboot since "));
+        print_message("  one of another rack is not held up by it\n");
+        assert_true(is_granted(r, "n3", "d"));
+        assert_int_equal(n_charges(r), 1);
+
+        print_message("  and who is back makes room\n");
+        boot(r, "n0", "boot-2", false);
+        rig_run(r, 60 * S);
+        assert_false(is_granted(r, "n1", "b"));
+        boot(r, "n0", "boot-2", true);
+        ask(r, "n0", NULL, 0);
+        rig_run(r, 10 * S);
+        assert_true(is_granted(r, "n1", "b"));
+        assert_int_equal(n_charges(r), 1);
+        ask(r, "n1", NULL, 0);
+        rig_run(r, 10 * S);
+        assert_int_equal(n_charges(r), 0);
+
+        print_message("  a node that is being deleted counts\n");
+        fake_add_pod(r->cluster, &(FakePod){ .name = "stays", .node = "n2", .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        rig_run(r, S);
+        rig_delete_node(r, "n2");
+        rig_run(r, 10 * S);
+        ask(r, "n1", "e", 3000 * S);
+        rig_run(r, 120 * S);
+        assert_false(is_granted(r, "n1", "e"));
+        assert_true(fake_remove(r->cluster, FAKE_PODS, "default", "stays"));
+        rig_run(r, 30 * S);
+        assert_true(is_granted(r, "n1", "e"));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_by_one),
@@ -641,6 +696,7 @@ int main(void) {
                 cmocka_unit_test(test_asks_again_and_again),
                 cmocka_unit_test(test_many_wait),
                 cmocka_unit_test(test_takeover_tells_nothing_twice),
+                cmocka_unit_test(test_budgets),
         };
 
         return cmocka_run_group_tests_name("reboot-grants", tests, NULL, NULL);

@@ -846,6 +846,39 @@ static double removals(CoordinatorRig *r) {
         return page_sum(&page, "vesper_coordinator_terminations");
 }
 
+/* Its status, which would name its Node, is never written; and its finalizer goes last. */
+static void on_claim_write(const FakeRequest *request, FakeApiFault *fault, void *userdata) {
+        const bool *hold = userdata;
+
+        if (request->verb == FAKE_PATCH && streq_ptr(request->plural, "nodeclaims") &&
+            (streq_ptr(request->subresource, "status") || *hold))
+                fault->status = 500;
+}
+
+static void test_claim_without_status_goes_last(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_free_ char *name = NULL;
+        bool hold = false;
+        (void) state;
+
+        rig_begin(r, 1, NULL);
+        name = claim_name(r, "n0");
+        fake_api_set_fault(r->api, on_claim_write, &hold);
+        fake_merge(r->cluster, FAKE_NODECLAIMS, NULL, name, "{'status':{'nodeName':null}}");
+        rig_run(r, 5 * USEC_PER_SEC);
+        assert_null(fj_string(rig_claim(r, "n0"), "status", "nodeName", NULL));
+        hold = true;
+        rig_delete_node(r, "n0");
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_null(rig_node(r, "n0"));
+        assert_true(removals(r) > 0);
+        hold = false;
+        rig_run(r, 20 * USEC_PER_SEC);
+        assert_null(rig_claim(r, "n0"));
+        assert_true(removals(r) == 0);
+        fake_api_set_fault(r->api, NULL, NULL);
+}
+
 /* One leader begins, the claim is torn off and applied anew under its name, and another leader takes over.
  * He knows a claim by its machine: that of the node's goes with it, that of another's stays. */
 static void test_claim_is_anew_for_the_next_leader(void **state) {
@@ -908,9 +941,8 @@ static void test_claim_goes_last(void **state) {
         assert_true(removals(r) == 0);
 }
 
-/* A machine that must be there, to look at: that of a Node that reports. */
 /* The first that is asked for is not shown by the cloud, though its kubelet reports: the next one is asked for. */
-static void test_sibling_is_not_shown(void **state) {
+static void test_witness_is_not_shown(void **state) {
         static const char *const shown[] = { "n1", "n2", "n3" };
         (void) state;
 
@@ -938,19 +970,31 @@ static void test_sibling_is_not_shown(void **state) {
         }
 }
 
-static void test_sibling_is_ready(void **state) {
+/* A machine that must be there is that of a Node that reports, at this cloud. */
+static void test_witness_is_ready(void **state) {
+        static const char *const expected[] = { "n0", "n2", "n0", "n2" };
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        CloudProvider *p;
         (void) state;
 
         rig_begin(r, 3, NULL);
         fake_cluster_set_controller(r->cluster, FAKE_CONTROLLER_NODE_STATUS, false);
-        fake_remove(r->cluster, FAKE_NODES, NULL, "n0");
-        rig_run(r, USEC_PER_MINUTE);
+        fake_add_node(r->cluster, "elsewhere", NULL, NULL, NULL);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "elsewhere", "{'spec':{'providerID':'gce://elsewhere'}}");
+        fake_add_node(r->cluster, "nowhere", NULL, NULL, NULL);
         fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
                    "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
-        rig_run(r, 110 * USEC_PER_SEC); /* not long enough for a look at n1 for its own sake */
-        assert_int_equal(rig_machine(r, "n1")->n_described, 0);
-        assert_in_range(rig_machine(r, "n2")->n_described, 1, 5);
+        rig_run(r, USEC_PER_SEC);
+        p = r->coordinators[0]->provider;
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++)
+                assert_string_equal(cloud_provider_next_witness(p), rig_machine(r, expected[i])->provider_id);
+
+        print_message("  and there may be none\n");
+        for (size_t i = 0; i < 2; i++)
+                fake_merge(r->cluster, FAKE_NODES, NULL, expected[i],
+                           "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+        rig_run(r, USEC_PER_SEC);
+        assert_null(cloud_provider_next_witness(p));
 }
 
 /* It took the order, did nothing, and then refuses. */
@@ -1135,10 +1179,11 @@ int main(void) {
                 cmocka_unit_test(test_cascade_holds_the_node),
                 cmocka_unit_test(test_claim_of_the_same_name),
                 cmocka_unit_test(test_claim_is_anew_at_the_end),
+                cmocka_unit_test(test_claim_without_status_goes_last),
                 cmocka_unit_test(test_claim_is_anew_for_the_next_leader),
                 cmocka_unit_test(test_claim_goes_last),
-                cmocka_unit_test(test_sibling_is_ready),
-                cmocka_unit_test(test_sibling_is_not_shown),
+                cmocka_unit_test(test_witness_is_ready),
+                cmocka_unit_test(test_witness_is_not_shown),
                 cmocka_unit_test(test_cloud_changes_its_mind),
                 cmocka_unit_test(test_rate_of_orphans),
                 cmocka_unit_test(test_others_conditions),

@@ -277,66 +277,6 @@ static void test_condition(void **state) {
                 "\"2027-01-15T08:00:00Z\"}]}}");
 }
 
-static void test_interruption(void **state) {
-        static const struct {
-                const char *what, *value; /* NULL: no annotation; ~ stands for \" */
-                int expected;
-                bool ends, draining;
-                usec_t deadline_usec;
-        } rows[] = {
-                { "no annotation", NULL, -ENODATA, false, false, USEC_INFINITY },
-                { "not JSON", "soon", -EBADMSG, false, false, USEC_INFINITY },
-                { "JSON, but no object", "[1]", -EBADMSG, false, false, USEC_INFINITY },
-                { "a deadline that is none", "{~action~:~terminate~,~deadline~:~noon~}", -EBADMSG, false,
-                  false, USEC_INFINITY },
-                { "a drain under way",
-                  "{~action~:~terminate~,~phase~:~Draining~,~deadline~:~2027-01-15T08:00:00Z~}", 0, true,
-                  true, DEADLINE },
-                { "just planned", "{~action~:~stop~,~phase~:~Planned~}", 0, true, true, USEC_INFINITY },
-                { "hibernation", "{~action~:~hibernate~,~phase~:~Cordoned~}", 0, true, true, USEC_INFINITY },
-                { "a reboot ends nothing", "{~action~:~reboot~,~phase~:~Draining~}", 0, false, true,
-                  USEC_INFINITY },
-                { "drained", "{~action~:~terminate~,~phase~:~Drained~}", 0, true, false, USEC_INFINITY },
-                { "waiting for volumes", "{~phase~:~Volumes~}", 0, false, false, USEC_INFINITY },
-                { "ending", "{~phase~:~Ending~}", 0, false, false, USEC_INFINITY },
-                { "cancelled", "{~phase~:~Cancelled~}", 0, false, false, USEC_INFINITY },
-                { "overruled by a person", "{~phase~:~Released~}", 0, false, false, USEC_INFINITY },
-                { "empty", "{}", 0, false, false, USEC_INFINITY },
-                { "of other types", "{~phase~:7,~action~:[]}", 0, false, false, USEC_INFINITY },
-                { "of this boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~0123-4567~}", 0, true, false,
-                  USEC_INFINITY },
-                { "of an earlier boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~89ab-cdef~}", -ENODATA,
-                  false, false, USEC_INFINITY },
-        };
-        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
-        (void) state;
-
-        assert_return_code(intern_pool_new(&pool), 0);
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                _cleanup_strbuf_ StrBuf meta = {};
-                InterruptionMark mark;
-                KubeNode *n;
-
-                print_message("  %s\n", rows[i].what);
-                if (rows[i].value) {
-                        strbuf_add(&meta, ",'annotations':{'" ANNOTATION_INTERRUPTION "':'");
-                        for (const char *p = rows[i].value; *p; p++)
-                                strbuf_add(&meta, *p == '~' ? "\\'" : (char[]){ *p, 0 });
-                        strbuf_add(&meta, "'}");
-                }
-                n = node_of(pool, strbuf_str(&meta), "");
-                assert_return_code(free_and_strdup(&n->boot_id, "01234567"), 0);
-                assert_int_equal(interruption_mark_parse(n, &mark), rows[i].expected);
-                if (rows[i].expected == 0) {
-                        assert_int_equal(mark.ends_machine, rows[i].ends);
-                        assert_int_equal(interruption_mark_is_draining(&mark), rows[i].draining);
-                        assert_true(mark.deadline_usec == rows[i].deadline_usec);
-                }
-                interruption_mark_done(&mark);
-                kube_object_unref(&n->object);
-        }
-}
-
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cordon),
@@ -344,7 +284,6 @@ int main(void) {
                 cmocka_unit_test(test_finalizers),
                 cmocka_unit_test(test_condition),
                 cmocka_unit_test(test_taint_without_key),
-                cmocka_unit_test(test_interruption),
         };
         return cmocka_run_group_tests_name("termination-marks", tests, NULL, NULL);
 }

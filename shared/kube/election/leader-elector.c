@@ -132,14 +132,14 @@ static void note_failure(LeaderElector *e, const ApiError *error) {
                 e->tell_usec = usec_add(now, e->renew_deadline_usec);
         if (now < e->tell_usec)
                 return;
-        log_warning(
-                e->log,
-                "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. "
-                "Retrying every few seconds%s",
-                e->ns, e->name, e->identity, error->message,
-                error->http == 401 || error->http == 403
-                        ? "; its credential wants get, create and update of leases in that namespace"
-                        : "");
+        if (error->http == 401 || error->http == 403)
+                log_warning(e->log,
+                            "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Its credential wants get, create and update of leases in that namespace. Retrying every few seconds",
+                            e->ns, e->name, e->identity, error->message);
+        else
+                log_warning(e->log,
+                            "Lease '%s/%s' cannot be read or written, so that '%s' does not lead: %s. Retrying every few seconds",
+                            e->ns, e->name, e->identity, error->message);
         e->told = true;
         e->tell_usec = usec_add(now, TELL_USEC);
 }

@@ -133,6 +133,9 @@ const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n) {
         } else if (o->kind == &kube_node_pool_kind) {
                 list = ((const KubeNodePool *) o)->conditions;
                 *ret_n = ((const KubeNodePool *) o)->n_conditions;
+        } else if (o->kind == &kube_node_budget_kind) {
+                list = ((const KubeNodeBudget *) o)->conditions;
+                *ret_n = ((const KubeNodeBudget *) o)->n_conditions;
         }
         return list;
 }

@@ -29,6 +29,9 @@ void decode_time(Decoder *d, const Json *v, const char *path, usec_t *ret);
 /* ^([0-9]+(s|m|h))+$, the pattern of NodeClaim's CRD; "0s" is 0. With allow_never "Never" is USEC_INFINITY. */
 void decode_duration(Decoder *d, const Json *v, const char *path, bool allow_never, usec_t *ret);
 void decode_selector(Decoder *d, const Json *v, const char *path, Selector **ret);
+/* spec.repair of a NodePool, or what it is when unset. */
+void decode_repair(Decoder *d, const Json *v, RepairRule **ret, size_t *ret_n);
+void repair_rules_free(RepairRule *rules, size_t n);
 void decode_conditions(Decoder *d, const Json *v, Condition **ret, size_t *ret_n);
 /* The elements of an array that may be absent; NULL (and invalid) for anything else. */
 const Json *decode_array(Decoder *d, const Json *v, const char *path);

@@ -2,7 +2,9 @@
 #pragma once
 
 /* The kinds that vesper reads, each in its file: kube-node.c, kube-pod.c, kube-pdb.c, kube-lease.c, kube-volume.c,
- * kube-vesper.c (NodePool, NodeClaim). Every decoder has a fuzz target. */
+ * kube-vesper.c (NodePool, NodeClaim; kube-repair.c reads a pool's rules of repair). Every decoder has a fuzz target. */
+
+#include <regex.h>
 
 #include "kube-object.h"
 #include "list.h"
@@ -38,6 +40,7 @@ typedef struct KubeNode {
         size_t n_taints;
         Condition *conditions;
         size_t n_conditions;
+        usec_t heartbeat_usec; /* lastHeartbeatTime of condition Ready: by its kubelet's clock; 0 if absent */
         char **volumes_in_use, **volumes_attached; /* names */
         char *boot_id;      /* status.nodeInfo.bootID */
         char *machine_id, *system_uuid; /* status.nodeInfo.machineID, .systemUUID; NULL if absent or empty */
@@ -48,6 +51,7 @@ typedef struct KubeNode {
 extern const KubeKind kube_node_kind;
 const Condition *kube_node_condition(const KubeNode *n, const char *type); /* NULL if absent */
 bool kube_node_is_ready(const KubeNode *n);                                 /* Ready is True */
+bool kube_node_is_unmanaged(const KubeNode *n); /* ANNOTATION_UNMANAGED is "true" */
 /* What a claim of it names its machine by: spec.providerID, or where there is none "exec://NAME". */
 const char *kube_node_machine_id(const KubeNode *n);
 /* The name of the Node in a machine id that names one (MACHINE_ID_BY_NAME); NULL: it does not, or is NULL. Borrowed. */
@@ -55,6 +59,32 @@ const char *machine_id_node_name(const char *id);
 bool kube_node_has_taint(const KubeNode *n, const char *key, const char *effect); /* effect NULL: any */
 /* The same boot, with or without dashes. NULL equals nothing. */
 bool boot_id_equal(const char *a, const char *b);
+
+/* -- Namespace ------------------------------------------------------------------------------------------------------- */
+
+extern const KubeKind kube_namespace_kind; /* a KubeObject; of its annotations vesper's */
+
+/* -- what a webhook needs --------------------------------------------------------------------------------------------- */
+
+/* A Secret with a certificate: of its data these, decoded; NULL: absent, or not base64. Keys are wiped when it is freed. */
+typedef struct KubeCertificateSecret {
+        KubeObject object;
+        char *ca_crt, *ca_key, *tls_crt, *tls_key;
+} KubeCertificateSecret;
+
+extern const KubeKind kube_certificate_secret_kind;
+
+typedef struct WebhookEntry {
+        char *name, *ca_bundle; /* ca_bundle: base64, as it stands there; NULL: none */
+} WebhookEntry;
+
+typedef struct KubeWebhookConfiguration {
+        KubeObject object;
+        WebhookEntry *webhooks;
+        size_t n_webhooks;
+} KubeWebhookConfiguration;
+
+extern const KubeKind kube_webhook_configuration_kind; /* ValidatingWebhookConfiguration */
 
 /* -- Pod ------------------------------------------------------------------------------------------------------------- */
 
@@ -135,6 +165,31 @@ void pod_claims_free(PodClaim *claims, size_t n);
 
 typedef enum DeletionPolicy { DELETION_POLICY_RELEASE, DELETION_POLICY_DELETE } DeletionPolicy;
 
+typedef enum RepairStatus {
+        REPAIR_STATUS_NOT_TRUE, /* False or Unknown */
+        REPAIR_STATUS_TRUE,
+        REPAIR_STATUS_FALSE,
+        REPAIR_STATUS_UNKNOWN,
+        _REPAIR_STATUS_MAX,
+} RepairStatus;
+
+typedef enum RepairAction {
+        REPAIR_ACTION_REPLACE, /* the node is deleted */
+        REPAIR_ACTION_REBOOT,
+        REPAIR_ACTION_NONE, /* what matches is left alone */
+        _REPAIR_ACTION_MAX,
+} RepairAction;
+
+/* What a pool does about a node with such a condition. */
+typedef struct RepairRule {
+        char *condition;         /* its type */
+        RepairStatus status;
+        char *reason;            /* NULL: any */
+        regex_t *reason_pattern; /* the same, to be searched for in a condition's reason; NULL: any */
+        usec_t after_usec;       /* so long the condition must have had that status */
+        RepairAction action;
+} RepairRule;
+
 typedef struct KubeNodePool {
         KubeObject object;
         Selector *selector;             /* of nodes; NULL when object.invalid; an empty one selects nothing */
@@ -143,6 +198,8 @@ typedef struct KubeNodePool {
         char *provider_name, *provider_group;
         bool trusts_provider_ids;       /* spec.provider.identity is ProviderID */
         DeletionPolicy deletion_policy;
+        RepairRule *repair;             /* spec.repair; unset: not Ready for 15 minutes is replaced */
+        size_t n_repair;
         Condition *conditions;
         size_t n_conditions;
 } KubeNodePool;
@@ -170,6 +227,7 @@ typedef struct KubeNodeClaim {
         ClaimIdentity identity;
         usec_t termination_grace_usec; /* USEC_INFINITY: unset = wait for ever; 0 = force at once */
         usec_t expire_after_usec;
+        usec_t force_deadline_usec;    /* ANNOTATION_FORCE_DEADLINE, wall clock; USEC_INFINITY: none that can be read */
         char *node_name, *node_uid;    /* status */
         char *phase;
         usec_t deadline_usec;          /* status.deadline, wall clock; 0 if absent */
@@ -182,6 +240,42 @@ typedef struct KubeNodeClaim {
 } KubeNodeClaim;
 
 extern const KubeKind kube_node_claim_kind;
+
+typedef enum NodeAmountUnit { NODE_AMOUNT_UNSET, NODE_AMOUNT_NODES, NODE_AMOUNT_PERCENT } NodeAmountUnit;
+
+/* "3", "20%" */
+typedef struct NodeAmount {
+        NodeAmountUnit unit;
+        int64_t value; /* >= 0; of PERCENT at most 100 */
+} NodeAmount;
+
+#define NODE_CHARGE_DELETION "Deletion"
+#define NODE_CHARGE_REBOOT "Reboot"
+
+/* One disruption that a budget was asked for and has paid for: status.disruptedNodes[]. */
+typedef struct NodeCharge {
+        char *name, *uid;     /* of the Node */
+        char *kind, *holder;  /* NODE_CHARGE_*; who asked */
+        usec_t time_usec;     /* wall clock: since when */
+        usec_t until_usec;    /* wall clock: until then it stands in any case */
+} NodeCharge;
+
+typedef struct KubeNodeBudget {
+        KubeObject object;
+        Selector *selector;                        /* null, {} and one that cannot be read select nothing */
+        NodeAmount min_available, max_unavailable; /* exactly one is set, or the budget is object.invalid */
+        int64_t expected_nodes, current_available, desired_available, disruptions_allowed;
+        int64_t observed_generation;               /* -1: absent */
+        NodeCharge *charges;
+        size_t n_charges;
+        Condition *conditions;
+        size_t n_conditions;
+} KubeNodeBudget;
+
+/* NodeDisruptionBudget: how many of a set of nodes may be unavailable at once. */
+extern const KubeKind kube_node_budget_kind;
+bool kube_node_budget_matches(const KubeNodeBudget *b, const KubeNode *n);
+const NodeCharge *kube_node_budget_charge(const KubeNodeBudget *b, const char *node_uid); /* NULL: none */
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type);
 const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type);
 
@@ -193,7 +287,7 @@ void conditions_free(Condition *c, size_t n, InternPool *pool);
 ConditionStatus condition_status_from_string(const char *s);
 const char *condition_status_to_string(ConditionStatus s); /* "True", "False", "Unknown" */
 const Condition *condition_find(const Condition *list, size_t n, const char *type); /* NULL if absent */
-/* status.conditions of a Node, NodeClaim or NodePool, borrowed; of other kinds none. */
+/* status.conditions of a Node, NodeClaim, NodePool or NodeDisruptionBudget, borrowed; of other kinds none. */
 const Condition *kube_object_conditions(const KubeObject *o, size_t *ret_n);
 /* Does the object say so already? The time apart. */
 bool condition_is_said(const KubeObject *o, const Condition *c);

@@ -77,6 +77,18 @@ static void decode_node_info(Decoder *d, const Json *info, KubeNode *n) {
         decode_text(d, json_get(info, "systemUUID"), "status.nodeInfo.systemUUID", &n->system_uuid);
 }
 
+/* One that cannot be read is none: nobody is judged by it. */
+static void decode_heartbeat(const Json *conditions, usec_t *ret) {
+        const char *type, *time;
+
+        if (!json_is_array(conditions))
+                return;
+        JSON_FOREACH (i, conditions)
+                if (json_string(json_get(i, "lastHeartbeatTime"), &time) >= 0 &&
+                    json_string(json_get(i, "type"), &type) >= 0 && streq(type, "Ready"))
+                        (void) rfc3339_parse(time, ret);
+}
+
 static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec"), *status = json_get(json, "status");
@@ -90,6 +102,7 @@ static int node_decode(KubeObject *o, const Json *json, InternPool *pool) {
         decode_bool(&d, json_get(spec, "unschedulable"), "spec.unschedulable", &n->unschedulable);
         decode_taints(&d, json_get(spec, "taints"), n);
         decode_conditions(&d, json_get(status, "conditions"), &n->conditions, &n->n_conditions);
+        decode_heartbeat(json_get(status, "conditions"), &n->heartbeat_usec);
         decode_names(&d, json_get(status, "volumesInUse"), "status.volumesInUse", NULL, &n->volumes_in_use);
         decode_names(&d, json_get(status, "volumesAttached"), "status.volumesAttached", "name",
                      &n->volumes_attached);
@@ -129,61 +142,6 @@ static bool node_annotation_wanted(const char *key) {
 
 static const JsonOmit unread[] = { { "metadata", "managedFields" }, { "status", "images" } };
 
-/* k8s.io/api: core/v1/generated.proto, here and in kube-pod.c. */
-static const ProtobufField taint_fields[] = {
-        { 1, "key", PROTOBUF_STRING_KEPT },
-        { 2, "value", PROTOBUF_STRING },
-        { 3, "effect", PROTOBUF_STRING_KEPT },
-        { 4, "timeAdded", PROTOBUF_TIME },
-};
-static const ProtobufShape taint_shape = PROTOBUF_SHAPE(taint_fields);
-
-static const ProtobufField spec_fields[] = {
-        { 3, "providerID", PROTOBUF_STRING },
-        { 4, "unschedulable", PROTOBUF_BOOL },
-        { 5, "taints", PROTOBUF_MESSAGE, true, &taint_shape },
-};
-static const ProtobufShape spec_shape = PROTOBUF_SHAPE(spec_fields);
-
-static const ProtobufField condition_fields[] = {
-        { 1, "type", PROTOBUF_STRING_KEPT },        { 2, "status", PROTOBUF_STRING_KEPT },
-        { 4, "lastTransitionTime", PROTOBUF_TIME }, { 5, "reason", PROTOBUF_STRING },
-        { 6, "message", PROTOBUF_STRING },
-};
-static const ProtobufShape condition_shape = PROTOBUF_SHAPE(condition_fields);
-
-static const ProtobufField info_fields[] = {
-        { 1, "machineID", PROTOBUF_STRING_KEPT },
-        { 2, "systemUUID", PROTOBUF_STRING_KEPT },
-        { 3, "bootID", PROTOBUF_STRING_KEPT },
-};
-static const ProtobufShape info_shape = PROTOBUF_SHAPE(info_fields);
-
-static const ProtobufField attached_fields[] = { { 1, "name", PROTOBUF_STRING_KEPT } };
-static const ProtobufShape attached_shape = PROTOBUF_SHAPE(attached_fields);
-
-static const ProtobufField address_fields[] = {
-        { 1, "type", PROTOBUF_STRING_KEPT },
-        { 2, "address", PROTOBUF_STRING_KEPT },
-};
-static const ProtobufShape address_shape = PROTOBUF_SHAPE(address_fields);
-
-static const ProtobufField status_fields[] = {
-        { 4, "conditions", PROTOBUF_MESSAGE, true, &condition_shape },
-        { 5, "addresses", PROTOBUF_MESSAGE, true, &address_shape },
-        { 7, "nodeInfo", PROTOBUF_MESSAGE, false, &info_shape },
-        { 9, "volumesInUse", PROTOBUF_STRING, true },
-        { 10, "volumesAttached", PROTOBUF_MESSAGE, true, &attached_shape },
-};
-static const ProtobufShape status_shape = PROTOBUF_SHAPE(status_fields);
-
-static const ProtobufField node_fields[] = {
-        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta },
-        { 2, "spec", PROTOBUF_MESSAGE, false, &spec_shape },
-        { 3, "status", PROTOBUF_MESSAGE, false, &status_shape },
-};
-static const ProtobufShape node_shape = PROTOBUF_SHAPE(node_fields);
-
 const KubeKind kube_node_kind = {
         .group = "",
         .version = "v1",
@@ -195,8 +153,12 @@ const KubeKind kube_node_kind = {
         .annotation_wanted = node_annotation_wanted,
         .unread = unread,
         .n_unread = ELEMENTSOF(unread),
-        .shape = &node_shape,
+        .shape = &kube_shape_node,
 };
+
+bool kube_node_is_unmanaged(const KubeNode *n) {
+        return streq_ptr(object_meta_annotation(&n->object.meta, ANNOTATION_UNMANAGED), "true");
+}
 
 const Condition *kube_node_condition(const KubeNode *n, const char *type) {
         assert(n);

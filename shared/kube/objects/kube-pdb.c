@@ -27,27 +27,6 @@ static void pdb_done(KubeObject *o, InternPool *pool) {
         selector_free(((KubePdb *) o)->selector);
 }
 
-/* k8s.io/api: policy/v1/generated.proto */
-static const ProtobufField spec_fields[] = {
-        { 2, "selector", PROTOBUF_MESSAGE, false, &kube_shape_selector },
-        { 4, "unhealthyPodEvictionPolicy", PROTOBUF_STRING_KEPT },
-};
-static const ProtobufShape spec_shape = PROTOBUF_SHAPE(spec_fields);
-
-static const ProtobufField status_fields[] = {
-        { 1, "observedGeneration", PROTOBUF_INT }, { 3, "disruptionsAllowed", PROTOBUF_INT },
-        { 4, "currentHealthy", PROTOBUF_INT },     { 5, "desiredHealthy", PROTOBUF_INT },
-        { 6, "expectedPods", PROTOBUF_INT },
-};
-static const ProtobufShape status_shape = PROTOBUF_SHAPE(status_fields);
-
-static const ProtobufField pdb_fields[] = {
-        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta },
-        { 2, "spec", PROTOBUF_MESSAGE, false, &spec_shape },
-        { 3, "status", PROTOBUF_MESSAGE, false, &status_shape },
-};
-static const ProtobufShape pdb_shape = PROTOBUF_SHAPE(pdb_fields);
-
 const KubeKind kube_pdb_kind = {
         .group = "policy",
         .version = "v1",
@@ -57,7 +36,7 @@ const KubeKind kube_pdb_kind = {
         .size = sizeof(KubePdb),
         .decode = pdb_decode,
         .done = pdb_done,
-        .shape = &pdb_shape,
+        .shape = &kube_shape_pdb,
 };
 
 bool kube_pdb_matches(const KubePdb *pdb, const KubePod *pod) {

@@ -164,72 +164,6 @@ static bool pod_annotation_wanted(const char *key) {
 static const JsonOmit unread[] = { { "spec", "volumes" }, UNREAD };
 static const JsonOmit own_unread[] = { UNREAD };
 
-static const ProtobufField toleration_fields[] = {
-        { 1, "key", PROTOBUF_STRING },
-        { 2, "operator", PROTOBUF_STRING },
-        { 3, "value", PROTOBUF_STRING },
-        { 4, "effect", PROTOBUF_STRING },
-};
-static const ProtobufShape toleration_shape = PROTOBUF_SHAPE(toleration_fields);
-
-/* Only which of them it is: see volume_is_passing(). */
-static const ProtobufField source_fields[] = {
-        { 1, "hostPath", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 2, "emptyDir", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 6, "secret", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 16, "downwardAPI", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 19, "configMap", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 26, "projected", PROTOBUF_MESSAGE, false, &protobuf_empty },
-        { 30, "image", PROTOBUF_MESSAGE, false, &protobuf_empty },
-};
-static const ProtobufShape source_shape = PROTOBUF_SHAPE(source_fields);
-
-static const ProtobufField volume_fields[] = { { 2, NULL, PROTOBUF_INLINE, false, &source_shape } };
-static const ProtobufShape volume_shape = PROTOBUF_SHAPE(volume_fields);
-
-#define SPEC_FIELDS \
-        { 4, "terminationGracePeriodSeconds", PROTOBUF_INT }, { 10, "nodeName", PROTOBUF_STRING }, \
-                { 22, "tolerations", PROTOBUF_MESSAGE, true, &toleration_shape }, \
-                { 24, "priorityClassName", PROTOBUF_STRING }, { \
-                25, "priority", PROTOBUF_INT \
-        }
-
-static const ProtobufField spec_fields[] = { SPEC_FIELDS };
-static const ProtobufShape spec_shape = PROTOBUF_SHAPE(spec_fields);
-
-static const ProtobufField own_spec_fields[] = {
-        { 1, "volumes", PROTOBUF_MESSAGE, true, &volume_shape },
-        { 3, "restartPolicy", PROTOBUF_STRING },
-        SPEC_FIELDS,
-        { 39, "resourceClaims", PROTOBUF_MESSAGE, true, &protobuf_empty },
-};
-static const ProtobufShape own_spec_shape = PROTOBUF_SHAPE(own_spec_fields);
-
-static const ProtobufField condition_fields[] = {
-        { 1, "type", PROTOBUF_STRING_KEPT },
-        { 2, "status", PROTOBUF_STRING_KEPT },
-};
-static const ProtobufShape condition_shape = PROTOBUF_SHAPE(condition_fields);
-
-static const ProtobufField status_fields[] = {
-        { 1, "phase", PROTOBUF_STRING },
-        { 2, "conditions", PROTOBUF_MESSAGE, true, &condition_shape },
-        { 7, "startTime", PROTOBUF_TIME },
-};
-static const ProtobufShape status_shape = PROTOBUF_SHAPE(status_fields);
-
-#define POD_FIELDS(spec) \
-        { \
-                { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta }, \
-                        { 2, "spec", PROTOBUF_MESSAGE, false, (spec) }, \
-                        { 3, "status", PROTOBUF_MESSAGE, false, &status_shape }, \
-        }
-
-static const ProtobufField pod_fields[] = POD_FIELDS(&spec_shape);
-static const ProtobufShape pod_shape = PROTOBUF_SHAPE(pod_fields);
-static const ProtobufField own_pod_fields[] = POD_FIELDS(&own_spec_shape);
-static const ProtobufShape own_pod_shape = PROTOBUF_SHAPE(own_pod_fields);
-
 #define POD_KIND(omits, of) \
         { \
                 .group = "", .version = "v1", .plural = "pods", .kind = "Pod", .namespaced = true, \
@@ -238,5 +172,5 @@ static const ProtobufShape own_pod_shape = PROTOBUF_SHAPE(own_pod_fields);
                 .shape = (of), \
         }
 
-const KubeKind kube_pod_kind = POD_KIND(unread, &pod_shape);
-const KubeKind kube_own_pod_kind = POD_KIND(own_unread, &own_pod_shape);
+const KubeKind kube_pod_kind = POD_KIND(unread, &kube_shape_pod);
+const KubeKind kube_own_pod_kind = POD_KIND(own_unread, &kube_shape_own_pod);

@@ -17,91 +17,22 @@ enum {
         RAW_EXTENSION_RAW = 1,
 };
 
-/* -- shapes of metav1 ----------------------------------------------------------------------------------- */
-
-static const ProtobufField owner_fields[] = {
-        { 1, "kind", PROTOBUF_STRING_KEPT }, { 3, "name", PROTOBUF_STRING_KEPT },
-        { 4, "uid", PROTOBUF_STRING_KEPT },  { 5, "apiVersion", PROTOBUF_STRING_KEPT },
-        { 6, "controller", PROTOBUF_BOOL },
-};
-static const ProtobufShape owner_shape = PROTOBUF_SHAPE(owner_fields);
-
-static const ProtobufField meta_fields[] = {
-        { 1, "name", PROTOBUF_STRING },
-        { 3, "namespace", PROTOBUF_STRING },
-        { 5, "uid", PROTOBUF_STRING },
-        { 6, "resourceVersion", PROTOBUF_STRING },
-        { 7, "generation", PROTOBUF_INT },
-        { 8, "creationTimestamp", PROTOBUF_TIME },
-        { 9, "deletionTimestamp", PROTOBUF_TIME },
-        { 10, "deletionGracePeriodSeconds", PROTOBUF_INT },
-        { 11, "labels", PROTOBUF_MAP },
-        { 12, "annotations", PROTOBUF_MAP },
-        { 13, "ownerReferences", PROTOBUF_MESSAGE, true, &owner_shape },
-        { 14, "finalizers", PROTOBUF_STRING, true },
-};
-const ProtobufShape kube_shape_meta = PROTOBUF_SHAPE(meta_fields);
-
-/* Of what is gone: which one it was, and when. Every kind has its metadata there. */
-static const ProtobufField gone_meta_fields[] = {
-        { 1, "name", PROTOBUF_STRING },
-        { 3, "namespace", PROTOBUF_STRING },
-        { 5, "uid", PROTOBUF_STRING },
-        { 6, "resourceVersion", PROTOBUF_STRING },
-};
-static const ProtobufShape gone_meta_shape = PROTOBUF_SHAPE(gone_meta_fields);
-static const ProtobufField gone_fields[] = { { 1, "metadata", PROTOBUF_MESSAGE, false, &gone_meta_shape } };
-static const ProtobufShape gone_shape = PROTOBUF_SHAPE(gone_fields);
-
-static const ProtobufField requirement_fields[] = {
-        { 1, "key", PROTOBUF_STRING_KEPT },
-        { 2, "operator", PROTOBUF_STRING_KEPT },
-        { 3, "values", PROTOBUF_STRING, true },
-};
-static const ProtobufShape requirement_shape = PROTOBUF_SHAPE(requirement_fields);
-
-static const ProtobufField selector_fields[] = {
-        { 1, "matchLabels", PROTOBUF_MAP },
-        { 2, "matchExpressions", PROTOBUF_MESSAGE, true, &requirement_shape },
-};
-const ProtobufShape kube_shape_selector = PROTOBUF_SHAPE(selector_fields);
-
-static const ProtobufField cause_fields[] = {
-        { 1, "reason", PROTOBUF_STRING },
-        { 2, "message", PROTOBUF_STRING },
-        { 3, "field", PROTOBUF_STRING },
-};
-static const ProtobufShape cause_shape = PROTOBUF_SHAPE(cause_fields);
-
-static const ProtobufField details_fields[] = {
-        { 4, "causes", PROTOBUF_MESSAGE, true, &cause_shape },
-        { 5, "retryAfterSeconds", PROTOBUF_INT },
-};
-static const ProtobufShape details_shape = PROTOBUF_SHAPE(details_fields);
-
-static const ProtobufField status_fields[] = {
-        { 2, "status", PROTOBUF_STRING }, { 3, "message", PROTOBUF_STRING },
-        { 4, "reason", PROTOBUF_STRING }, { 5, "details", PROTOBUF_MESSAGE, false, &details_shape },
-        { 6, "code", PROTOBUF_INT },
-};
-const ProtobufShape kube_shape_status = PROTOBUF_SHAPE(status_fields);
-
 static const ProtobufField type_meta_fields[] = {
         { 1, "apiVersion", PROTOBUF_STRING },
         { 2, "kind", PROTOBUF_STRING },
 };
 static const ProtobufShape type_meta_shape = PROTOBUF_SHAPE(type_meta_fields);
 
-static const ProtobufField list_meta_fields[] = {
-        { 2, "resourceVersion", PROTOBUF_STRING },
-        { 3, "continue", PROTOBUF_STRING },
-};
-static const ProtobufShape list_meta_shape = PROTOBUF_SHAPE(list_meta_fields);
-
 static const ProtobufField list_fields[] = {
-        { 1, "metadata", PROTOBUF_MESSAGE, false, &list_meta_shape },
+        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_list_meta },
 };
 static const ProtobufShape list_shape = PROTOBUF_SHAPE(list_fields);
+
+/* Of an object that is gone only its metadata is of use, which each kind has there. */
+static const ProtobufField gone_fields[] = {
+        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta },
+};
+static const ProtobufShape gone_shape = PROTOBUF_SHAPE(gone_fields);
 
 /* -- what came ------------------------------------------------------------------------------------------ */
 

@@ -25,15 +25,16 @@ bool kube_type_is_protobuf(const char *content_type);
 /* Begins it with the four bytes? No JSON and no text does. */
 bool kube_body_is_protobuf(const void *body, size_t size);
 
-extern const ProtobufShape kube_shape_meta;     /* metav1.ObjectMeta */
-extern const ProtobufShape kube_shape_selector; /* metav1.LabelSelector */
-extern const ProtobufShape kube_shape_status;   /* metav1.Status */
+/* What decoders look at, of kube-field-list.h. The kinds have theirs in KubeKind.shape. */
+extern const ProtobufShape kube_shape_meta, kube_shape_list_meta, kube_shape_status;
+extern const ProtobufShape kube_shape_node, kube_shape_pod, kube_shape_own_pod, kube_shape_pdb,
+        kube_shape_volume_attachment;
 
 /* "k8s\0" and what follows, with apiVersion and kind. -EBADMSG, -E2BIG, -ENOMEM. */
 int kube_protobuf_object(const void *data, size_t size, size_t max_bytes, const ProtobufShape *shape,
                          JsonDoc **ret, JsonError *reterr);
 /* One event; *ret_type is static, "" for one of a later API. The object of an ERROR is a Status, and of
- * one that is DELETED there is what names it: name, namespace, uid, resourceVersion. */
+ * one that is DELETED there is its metadata. */
 int kube_protobuf_event(const void *data, size_t size, const ProtobufShape *shape, const char **ret_type,
                         JsonDoc **ret);
 /* As json_split_items(), for a list of that kind: an item is the message of one object, without an envelope.

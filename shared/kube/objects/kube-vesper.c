@@ -7,6 +7,18 @@ static bool vesper_annotation_wanted(const char *key) {
         return startswith(key, VESPER_GROUP "/");
 }
 
+/* -- Namespace ------------------------------------------------------------------------------------------------------ */
+
+/* As JSON: one object is read of it. */
+const KubeKind kube_namespace_kind = {
+        .group = "",
+        .version = "v1",
+        .plural = "namespaces",
+        .kind = "Namespace",
+        .size = sizeof(KubeObject),
+        .annotation_wanted = vesper_annotation_wanted,
+};
+
 /* -- NodePool ------------------------------------------------------------------------------------------------------- */
 
 static void decode_deletion_policy(Decoder *d, const Json *v, DeletionPolicy *ret) {
@@ -45,6 +57,7 @@ static int node_pool_decode(KubeObject *o, const Json *json, InternPool *pool) {
                         &p->expire_after_usec);
         decode_provider(&d, json_get(spec, "provider"), p);
         decode_deletion_policy(&d, json_get(spec, "deletionPolicy"), &p->deletion_policy);
+        decode_repair(&d, json_get(spec, "repair"), &p->repair, &p->n_repair);
         decode_conditions(&d, json_path(json, "status", "conditions", NULL), &p->conditions, &p->n_conditions);
         return decoder_finish(&d);
 }
@@ -55,6 +68,7 @@ static void node_pool_done(KubeObject *o, InternPool *pool) {
         selector_free(p->selector);
         free(p->provider_name);
         free(p->provider_group);
+        repair_rules_free(p->repair, p->n_repair);
         conditions_free(p->conditions, p->n_conditions, pool);
 }
 
@@ -110,6 +124,18 @@ static void decode_claim_status(Decoder *d, const Json *status, KubeNodeClaim *c
         decode_conditions(d, json_get(status, "conditions"), &c->conditions, &c->n_conditions);
 }
 
+/* One that cannot be read shortens nothing, and is told. */
+static void decode_force_deadline(Decoder *d, KubeNodeClaim *c) {
+        const char *text = object_meta_annotation(&c->object.meta, ANNOTATION_FORCE_DEADLINE);
+
+        c->force_deadline_usec = USEC_INFINITY;
+        if (text && rfc3339_parse(text, &c->force_deadline_usec) < 0) {
+                c->force_deadline_usec = USEC_INFINITY;
+                decoder_invalid(d, "annotation " ANNOTATION_FORCE_DEADLINE
+                                   " is not a time like 2027-01-15T08:00:00Z: nothing is forced");
+        }
+}
+
 static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) {
         Decoder d = { .object = o, .pool = pool };
         const Json *spec = json_get(json, "spec");
@@ -125,6 +151,7 @@ static int node_claim_decode(KubeObject *o, const Json *json, InternPool *pool) 
         decode_duration(&d, json_get(spec, "terminationGracePeriod"), "spec.terminationGracePeriod", false,
                         &c->termination_grace_usec);
         decode_duration(&d, json_get(spec, "expireAfter"), "spec.expireAfter", true, &c->expire_after_usec);
+        decode_force_deadline(&d, c);
         decode_claim_status(&d, json_get(json, "status"), c);
         return decoder_finish(&d);
 }

@@ -23,26 +23,6 @@ static void volume_attachment_done(KubeObject *o, InternPool *pool) {
         free(v->pv_name);
 }
 
-/* k8s.io/api: storage/v1/generated.proto */
-static const ProtobufField source_fields[] = { { 1, "persistentVolumeName", PROTOBUF_STRING_KEPT } };
-static const ProtobufShape source_shape = PROTOBUF_SHAPE(source_fields);
-
-static const ProtobufField spec_fields[] = {
-        { 2, "source", PROTOBUF_MESSAGE, false, &source_shape },
-        { 3, "nodeName", PROTOBUF_STRING_KEPT },
-};
-static const ProtobufShape spec_shape = PROTOBUF_SHAPE(spec_fields);
-
-static const ProtobufField status_fields[] = { { 1, "attached", PROTOBUF_BOOL } };
-static const ProtobufShape status_shape = PROTOBUF_SHAPE(status_fields);
-
-static const ProtobufField attachment_fields[] = {
-        { 1, "metadata", PROTOBUF_MESSAGE, false, &kube_shape_meta },
-        { 2, "spec", PROTOBUF_MESSAGE, false, &spec_shape },
-        { 3, "status", PROTOBUF_MESSAGE, false, &status_shape },
-};
-static const ProtobufShape attachment_shape = PROTOBUF_SHAPE(attachment_fields);
-
 const KubeKind kube_volume_attachment_kind = {
         .group = "storage.k8s.io",
         .version = "v1",
@@ -51,7 +31,7 @@ const KubeKind kube_volume_attachment_kind = {
         .size = sizeof(KubeVolumeAttachment),
         .decode = volume_attachment_decode,
         .done = volume_attachment_done,
-        .shape = &attachment_shape,
+        .shape = &kube_shape_volume_attachment,
 };
 
 /* -- claims --------------------------------------------------------------------------------------------- */

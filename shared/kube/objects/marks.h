@@ -28,7 +28,7 @@
 #define ANNOTATION_CORDONED_BY_COORDINATOR "vesper.sh/cordoned-by-coordinator"
 /* Agent: JSON {"id","kind","source","action","deadline","phase","podsLeft","bootID"}. deadline: as the giver of the notice
  * said it, or by this machine's clock where that is the giver (a shutdown). "deadlineUptimeUsec" beside it is the same on the
- * boot-time clock of the machine, for its agent alone (notice.h).
+ * boot-time clock of the machine, for its agent alone (interruption.h reads and writes it).
  * phase: how far its drain is; Released: a person un-cordoned, nothing goes on, and this notice is not acted upon again. */
 #define ANNOTATION_INTERRUPTION "vesper.sh/interruption"
 /* Agent: JSON {"id","bootID","kind":"reboot"|"poweroff","until"}: asks for a slot before it begins, and waits for it until then;
@@ -38,6 +38,16 @@
 #define ANNOTATION_SHUTDOWN_GRANTED "vesper.sh/shutdown-granted"
 /* Coordinator: RFC 3339 copy of the claim's T; the agent keeps to the earlier of T and its notice. */
 #define ANNOTATION_DEADLINE "vesper.sh/deadline"
+
+/* A person, on a Node: "true": no pool adopts it, and what has adopted it lets go of it. A removal that has begun goes on. */
+#define ANNOTATION_UNMANAGED "vesper.sh/unmanaged"
+/* A person, on a NodePool, or on the namespace of the coordinator's Lease for all: "true": no removal of its nodes begins. */
+#define ANNOTATION_PAUSED "vesper.sh/paused"
+/* A person, on a Node: anything but "false": it is not repaired. Karpenter's means the same. */
+#define ANNOTATION_DO_NOT_REPAIR "vesper.sh/do-not-repair"
+#define ANNOTATION_KARPENTER_DO_NOT_REPAIR "karpenter.sh/do-not-repair"
+/* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
+#define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
 
 /* Load balancers let go before pods do. Set to "vesper" only where absent, and only that value is ever taken off. */
 #define LABEL_EXCLUDE_FROM_LB "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -68,10 +78,18 @@
 /* It has a field that cannot be understood. */
 #define CLAIM_INVALID "Invalid"
 
+/* NodeDisruptionBudget conditions: one more node may be disrupted; it has a field that cannot be understood. */
+#define BUDGET_DISRUPTION_ALLOWED "DisruptionAllowed"
+#define BUDGET_INVALID "Invalid"
+
 /* NodePool conditions: a node is matched by two pools and adopted by neither; the pool cannot be understood;
- * it selects nodes that cannot be adopted; it has nodes of which nothing proves whose instance they are; it sets fields that this release does nothing about. */
+ * it selects nodes that cannot be adopted; it has nodes of which nothing proves whose instance they are; it sets fields that this release does nothing about;
+ * it has nodes that are to be repaired, and something holds that. */
 #define POOL_CONFLICT "Conflicting"
 #define POOL_INVALID "Invalid"
 #define POOL_NOT_ADOPTED "NodesNotAdopted"
 #define POOL_IDENTITY "IdentityUnproved"
 #define POOL_NOT_ACTED_ON "FieldsNotActedOn"
+/* A person has paused the removal of its nodes; False and reason Resuming or ResumingAll: they begin one by one. */
+#define POOL_PAUSED "Paused"
+#define POOL_REPAIR_HELD "RepairHeld"

@@ -10,8 +10,7 @@
  *         +---------------------------------------------------------------------+
  *
  * A page is read into objects item by item, so that neither its tree nor a second list of objects ever
- * exists; one page is one iteration of the loop. Each list has a generation: an entry that the last page
- * leaves with an older one is gone. The watch begins at the resourceVersion of the first page, as later
+ * exists; one page is one iteration of the loop. The watch begins at the resourceVersion of the first page, as later
  * pages are never older than it.
  *
  * A page that fails is asked for again with the same token; only an expired or refused token begins the list
@@ -32,6 +31,7 @@
 #include "backoff.h"
 #include "kube-protobuf.h"
 #include "log.h"
+#include "object-store.h"
 #include "string-util.h"
 
 #define PAGE_SIZE_DEFAULT 500u
@@ -53,9 +53,6 @@
 #define DISTRUST_SPARES_USEC USEC_PER_MINUTE /* what was listed so lately is not listed again for the owner's distrust */
 #define KICK_SPARES_USEC USEC_PER_SEC /* a call that began so lately is not begun again by a kick */
 
-/* namespace (63) '/' name (253): the API server takes no longer ones for what we read. */
-#define KEY_MAX (63 + 1 + 253 + 1)
-
 typedef enum InformerState {
         INFORMER_LISTING,
         INFORMER_LIST_WAIT,
@@ -65,12 +62,6 @@ typedef enum InformerState {
 } InformerState;
 
 typedef enum Health { HEALTH_UNKNOWN, HEALTH_CONNECTED, HEALTH_LOST } Health;
-
-typedef struct Entry {
-        KubeObject *object;
-        uint32_t generation; /* of the list that saw it last */
-        char key[];
-} Entry;
 
 struct Informer {
         KubeClient *client;
@@ -83,19 +74,16 @@ struct Informer {
         usec_t stall_usec, watch_timeout_usec;
         InformerHandler handler;
 
-        Hashmap *store; /* of Entry, under its own key */
+        ObjectStore *store;
         InformerState state;
         Health health;
         bool synced;
         bool coalesced;
         bool json_only;         /* protobuf came, and could not be read */
         char *resource_version; /* where the next watch begins */
-        uint64_t undecodable;
 
-        uint32_t generation;
         char *list_version; /* of the list's first page */
         char *continue_token;
-        bool nameless; /* the list had an item that could be anything: delete nothing */
 
         bool watch_heard;   /* it brought something */
         bool distrusted;    /* by the owner: a list comes before the next watch */
@@ -152,130 +140,11 @@ static KubeTarget informer_target(const Informer *i) {
         return (KubeTarget){ .kind = i->kind, .ns = i->ns };
 }
 
-/* -- the store ------------------------------------------------------------------------------------------ */
+static void on_change(KubeObject *old, KubeObject *new, void *userdata) {
+        InformerEvent e = !old ? INFORMER_ADDED : !new ? INFORMER_DELETED : INFORMER_MODIFIED;
+        Informer *i = userdata;
 
-/* For each event, so not printed. */
-static int make_key(const char *ns, const char *name, char ret[KEY_MAX]) {
-        size_t n_ns = strlen(strempty(ns)), n_name = strlen(strempty(name));
-        char *p = ret;
-
-        if (n_name == 0 || n_ns + (n_ns > 0) + n_name >= KEY_MAX)
-                return -EINVAL;
-        if (n_ns > 0) {
-                p = mempcpy(p, ns, n_ns);
-                *p++ = '/';
-        }
-        memcpy(p, name, n_name + 1);
-        return 0;
-}
-
-/* Without decoding: for what cannot be, and what need not be. */
-static int raw_key(const Informer *i, const Json *object, char ret[KEY_MAX]) {
-        const Json *meta = json_get(object, "metadata");
-
-        return make_key(i->kind->namespaced ? json_string_or_null(json_get(meta, "namespace")) : NULL,
-                        json_string_or_null(json_get(meta, "name")), ret);
-}
-
-static Entry *entry_free(Entry *e) {
-        if (!e)
-                return NULL;
-        kube_object_unref(e->object);
-        return mfree(e);
-}
-
-static void *entry_free_value(void *value) {
-        return entry_free(value);
-}
-
-static void emit(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new) {
         i->handler.on_event(i, e, old, new, i->handler.userdata);
-}
-
-/* Consumes the reference on success. */
-static int informer_add(Informer *i, const char *key, KubeObject *o) {
-        Entry *e = malloc(sizeof(Entry) + strlen(key) + 1);
-
-        if (!e)
-                return -ENOMEM;
-        *e = (Entry){ .generation = i->generation };
-        strcpy(e->key, key);
-        if (hashmap_put(i->store, e->key, e) < 0) {
-                free(e);
-                return -ENOMEM;
-        }
-
-        e->object = o;
-        emit(i, INFORMER_ADDED, NULL, o);
-        return 0;
-}
-
-static void informer_remove(Informer *i, Entry *e) {
-        hashmap_remove(i->store, e->key);
-        emit(i, INFORMER_DELETED, e->object, NULL);
-        entry_free(e);
-}
-
-/* One object as the server has it now. Consumes the reference on success. */
-static int informer_apply(Informer *i, KubeObject *o) {
-        _cleanup_(kube_object_unrefp) KubeObject *old = NULL;
-        char key[KEY_MAX];
-        Entry *e;
-        int r;
-
-        r = make_key(o->meta.ns, o->meta.name, key);
-        if (r < 0)
-                return r;
-        e = hashmap_get(i->store, key);
-        if (e && !streq_ptr(e->object->meta.uid, o->meta.uid)) {
-                informer_remove(i, e);
-                e = NULL;
-        }
-        if (!e)
-                return informer_add(i, key, o);
-
-        e->generation = i->generation;
-        if (o->meta.resource_version &&
-            streq_ptr(e->object->meta.resource_version, o->meta.resource_version)) {
-                kube_object_unref(o);
-                return 0;
-        }
-        old = e->object;
-        e->object = o;
-        emit(i, INFORMER_MODIFIED, old, o);
-        return 0;
-}
-
-/* It exists, but what it is cannot be told: what was known of it stays. */
-static void informer_pass_over(Informer *i, const Json *object, const char *why) {
-        char key[KEY_MAX] = "";
-        Entry *e = NULL;
-
-        i->undecodable++;
-        if (raw_key(i, object, key) < 0)
-                i->nameless = true;
-        else
-                e = hashmap_get(i->store, key);
-        if (e)
-                e->generation = i->generation;
-        log_debug(i->log, "One of %s ('%s') cannot be read, ignoring it: %s", i->kind->plural, key, why);
-}
-
-/* 0 also if it was passed over; -ENOMEM. */
-static int informer_take(Informer *i, const Json *json) {
-        _cleanup_(kube_object_unrefp) KubeObject *o = NULL;
-        int r;
-
-        r = kube_object_decode(i->kind, json, kube_client_pool(i->client), &o);
-        if (r >= 0)
-                r = informer_apply(i, o);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                informer_pass_over(i, json, "not such an object");
-        else
-                (void) TAKE_PTR(o);
-        return 0;
 }
 
 /* -- waiting -------------------------------------------------------------------------------------------- */
@@ -394,10 +263,10 @@ static int take_item(Informer *i, int r, const JsonDoc *doc, const JsonError *er
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                informer_pass_over(i, NULL, error->message ?: "not readable, or too large");
+                object_store_pass_over(i->store, NULL, error->message ?: "not readable, or too large");
                 return 0;
         }
-        return informer_take(i, json_root(doc));
+        return object_store_take(i->store, json_root(doc));
 }
 
 static int on_item(const char *item, size_t size, void *userdata) {
@@ -454,18 +323,8 @@ static int list_take_page(Informer *i, const KubeReply *reply) {
         return r < 0 ? r : i->continue_token ? 1 : 0;
 }
 
-static void list_sweep(Informer *i) {
-        Entry *e;
-
-        if (i->nameless)
-                return;
-        HASHMAP_FOREACH (e, i->store)
-                if (e->generation != i->generation)
-                        informer_remove(i, e);
-}
-
 static void list_finish(Informer *i) {
-        list_sweep(i);
+        object_store_end_list(i->store);
         free(i->resource_version);
         i->resource_version = TAKE_PTR(i->list_version);
         i->mute_usec = 0;
@@ -477,6 +336,8 @@ static void list_finish(Informer *i) {
                 if (i->handler.on_synced)
                         i->handler.on_synced(i, i->handler.userdata);
         }
+        if (i->handler.on_listed)
+                i->handler.on_listed(i, i->handler.userdata);
         informer_watch(i, "list complete");
 }
 
@@ -528,8 +389,7 @@ static void informer_list(Informer *i, const char *why) {
         assert(!i->call);
         if (!i->continue_token) {
                 list_forget(i);
-                i->generation++;
-                i->nameless = false;
+                object_store_begin_list(i->store);
         }
         informer_set_state(i, INFORMER_LISTING, why);
         i->call_usec = loop_now(i->loop);
@@ -571,19 +431,6 @@ static int watch_take_error(Informer *i, const Json *status) {
         return -ESTALE; /* nothing follows */
 }
 
-static void watch_take_deleted(Informer *i, const Json *object) {
-        const char *uid = json_string_or_null(json_path(object, "metadata", "uid", NULL));
-        char key[KEY_MAX];
-        Entry *e;
-
-        if (raw_key(i, object, key) < 0)
-                return;
-        e = hashmap_get(i->store, key);
-        /* Another uid: told of a predecessor, whose successor the list had already. */
-        if (e && (!uid || !e->object->meta.uid || streq(uid, e->object->meta.uid)))
-                informer_remove(i, e);
-}
-
 static int on_watch_event(const char *type, const Json *object, void *userdata) {
         Informer *i = userdata;
         const char *version;
@@ -598,9 +445,9 @@ static int on_watch_event(const char *type, const Json *object, void *userdata) 
                 watch_stands(i);
         }
         if (streq(type, "ADDED") || streq(type, "MODIFIED"))
-                r = informer_take(i, object);
+                r = object_store_take(i->store, object);
         else if (streq(type, "DELETED"))
-                watch_take_deleted(i, object);
+                object_store_take_deleted(i->store, object);
         else if (!streq(type, "BOOKMARK"))
                 return 0; /* of a later API: no harm */
         if (r < 0)
@@ -731,7 +578,7 @@ static int informer_init(Informer *i, const InformerOptions *o) {
         r = copy_options(i, o);
         if (r < 0)
                 return r;
-        r = hashmap_new(HASHMAP_BORROW_KEYS, &i->store);
+        r = object_store_new(i->kind, kube_client_pool(i->client), i->log, on_change, i, &i->store);
         if (r < 0)
                 return r;
         r = timer_new(i->loop, "informer-retry", on_retry, i, &i->retry_timer);
@@ -777,7 +624,7 @@ Informer *informer_free(Informer *i) {
         kube_call_free(i->call);
         timer_free(i->retry_timer);
         timer_free(i->settle_timer);
-        hashmap_free_with(i->store, entry_free_value);
+        object_store_free(i->store);
         api_error_done(&i->watch_status);
         list_forget(i);
         free(i->resource_version);
@@ -796,30 +643,19 @@ bool informer_connected(const Informer *i) {
 }
 
 KubeObject *informer_get(const Informer *i, const char *ns, const char *name) {
-        char key[KEY_MAX];
-        Entry *e;
-
-        if (make_key(i->kind->namespaced ? ns : NULL, name, key) < 0)
-                return NULL;
-        e = hashmap_get(i->store, key);
-        return e ? e->object : NULL;
+        return object_store_get(i->store, ns, name);
 }
 
 size_t informer_size(const Informer *i) {
-        return hashmap_size(i->store);
+        return object_store_size(i->store);
 }
 
 bool informer_iterate(const Informer *i, HashmapIterator *it, KubeObject **ret) {
-        void *value;
-
-        if (!hashmap_iterate(i->store, it, NULL, &value))
-                return false;
-        *ret = ((Entry *) value)->object;
-        return true;
+        return object_store_iterate(i->store, it, ret);
 }
 
 uint64_t informer_undecodable(const Informer *i) {
-        return i->undecodable;
+        return object_store_undecodable(i->store);
 }
 
 const char *informer_resource_version(const Informer *i) {

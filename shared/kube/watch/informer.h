@@ -36,6 +36,8 @@ typedef struct InformerHandler {
         /* ADDED: old NULL. DELETED: new NULL, old is the last state known. The informer may not be freed inside. */
         void (*on_event)(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata);
         void (*on_synced)(Informer *i, void *userdata);                 /* once, after the first list; may be NULL */
+        /* After each list, when its events have come: informer_resource_version() is that of the list. May be NULL. */
+        void (*on_listed)(Informer *i, void *userdata);
         /* Changes only, and the first failure; why: for people, "" when connected. May be NULL. */
         void (*on_health)(Informer *i, bool connected, const char *why, void *userdata);
         void *userdata;

@@ -38,7 +38,7 @@ app.kubernetes.io/part-of: vesper
 {{- $object := fromYaml . -}}
 {{- if eq ($object.kind | default "") $kind }}{{ $_ := set $found "rules" $object.rules }}{{ end -}}
 {{- end -}}
-{{- toYaml (required "files/rbac.yaml is not in this copy of the chart; it is a link to packaging/manifests/coordinator/rbac.yaml" $found.rules) }}
+{{- toYaml (required "files/rbac.yaml is not in this copy of the chart; it is a link to packaging/manifests/coordinator/rbac.yaml" $found.rules) | replace "vesper-system" .root.Release.Namespace }}
 {{- end }}
 
 {{/* The volumes of the kubelet's credential: name, path, directory. As the overlays packaging/manifests/agent-*. */}}

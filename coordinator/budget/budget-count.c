@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-count.h"
+
+#include "string-util.h"
+
+bool budget_node_is_available(const KubeNode *n) {
+        return kube_node_is_ready(n) && n->object.meta.deletion_usec == 0;
+}
+
+/* Is that charge what makes the node unavailable? */
+static bool charge_counts(const ClusterView *v, const KubeNodeBudget *b, const NodeCharge *c, bool begun) {
+        const KubeNode *n = c->name ? cluster_view_node(v, c->name) : NULL;
+
+        return n && streq_ptr(n->object.meta.uid, c->uid) && kube_node_budget_matches(b, n) &&
+               (begun ? kube_node_is_ready(n) : budget_node_is_available(n));
+}
+
+static BudgetFigures count(const ClusterView *v, const KubeNodeBudget *b, bool begun) {
+        int64_t expected = 0, available = 0;
+        const KubeNode *n;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(v, &it, &n);)
+                if (kube_node_budget_matches(b, n)) {
+                        expected++;
+                        available += begun ? kube_node_is_ready(n) : budget_node_is_available(n);
+                }
+        for (size_t i = 0; i < b->n_charges; i++)
+                available -= charge_counts(v, b, b->charges + i, begun);
+        return budget_figures(b, expected, MAX(available, INT64_C(0)));
+}
+
+BudgetFigures budget_count(const ClusterView *v, const KubeNodeBudget *b) {
+        return count(v, b, false);
+}
+
+BudgetFigures budget_count_begun(const ClusterView *v, const KubeNodeBudget *b) {
+        return count(v, b, true);
+}
+
+/* -- who uses it up ------------------------------------------------------------------------------------- */
+
+static bool is_user(const KubeNodeBudget *b, const KubeNode *n, bool begun, BudgetUser *ret) {
+        const NodeCharge *charge = kube_node_budget_charge(b, n->object.meta.uid);
+        const Condition *ready = kube_node_condition(n, "Ready");
+
+        *ret = (BudgetUser){ .node = n->object.meta.name };
+        if (n->object.meta.deletion_usec > 0 && (!begun || charge)) {
+                ret->why = "is being deleted";
+                ret->since_usec = n->object.meta.deletion_usec;
+        } else if (!kube_node_is_ready(n)) {
+                ret->why = "is not Ready";
+                ret->since_usec = ready ? ready->last_transition_usec : n->object.meta.creation_usec;
+        } else if (charge) {
+                ret->why = streq_ptr(charge->kind, NODE_CHARGE_REBOOT) ? "may reboot" : "may be deleted";
+                ret->since_usec = charge->time_usec;
+        } else
+                return false;
+        return true;
+}
+
+BudgetUsers budget_users(const ClusterView *v, const KubeNodeBudget *b, bool begun) {
+        BudgetUsers all = { 0 };
+        const KubeNode *node;
+        BudgetUser u;
+
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(v, &it, &node);) {
+                size_t at;
+
+                if (!kube_node_budget_matches(b, node) || !is_user(b, node, begun, &u))
+                        continue;
+                all.n_all++;
+                for (at = all.n; at > 0 && u.since_usec < all.list[at - 1].since_usec; at--)
+                        if (at < BUDGET_USERS_MAX)
+                                all.list[at] = all.list[at - 1];
+                if (at == BUDGET_USERS_MAX)
+                        continue;
+                all.list[at] = u;
+                all.n = MIN(all.n + 1, (size_t) BUDGET_USERS_MAX);
+        }
+        return all;
+}
+
+char *budget_refusal(const ClusterView *v, const KubeNodeBudget *b, const char *node, bool begun) {
+        BudgetFigures f = count(v, b, begun);
+        BudgetUsers users = budget_users(v, b, begun);
+
+        return budget_text_refusal(b, &f, &users, node, begun);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The status of a NodeDisruptionBudget, as a pure function of what it is to say. */
+
+#include "budget-math.h"
+
+/* charges: all that are to stand; figures NULL: only they, and how many more are allowed. Free it; NULL on ENOMEM. */
+char *budget_status_patch(const KubeNodeBudget *b, const NodeCharge *charges, size_t n_charges, const BudgetFigures *figures,
+                          int64_t allowed, usec_t wall_now_usec);
+/* Does the status of the budget say this already, its charges apart? */
+bool budget_status_says(const KubeNodeBudget *b, const BudgetFigures *figures);

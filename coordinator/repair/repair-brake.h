@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How many nodes may be under repair at once. Pure: time comes with the calls (loop_now()).
+ *
+ * Never a static share, which holds everything up and then lets all go at once, but a slow start. A node lies in three
+ * domains in which nodes fail together: its pool, its zone, and the condition that it is repaired for. In each domain one
+ * repair is under way at first. Each repair that is proved makes room for itself and one more, so that a round of proved
+ * repairs is followed by one of twice as many. After one that failed a domain begins with one again, and also when it has
+ * been calm for REPAIR_CALM_USEC. The domain that admits the least counts.
+ *
+ * Proved is a repair when a successor has been Ready for REPAIR_PROOF_USEC: a Node of the same pool that came after the
+ * repair began; one successor proves one repair, the oldest of its pool. What is not proved within REPAIR_FAILED_USEC has
+ * failed: its place is free, or a node that nobody replaces would hold up all others.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "macro.h"
+#include "time-util.h"
+
+#define REPAIR_PROOF_USEC (5 * USEC_PER_MINUTE)
+#define REPAIR_FAILED_USEC (30 * USEC_PER_MINUTE)
+#define REPAIR_CALM_USEC USEC_PER_HOUR
+
+typedef enum RepairDomainKind {
+        REPAIR_DOMAIN_POOL,
+        REPAIR_DOMAIN_ZONE,
+        REPAIR_DOMAIN_CONDITION,
+        _REPAIR_DOMAIN_MAX,
+} RepairDomainKind;
+
+/* "NodePool", "zone", "condition". */
+extern const char *const repair_domain_names[_REPAIR_DOMAIN_MAX];
+
+/* The domains of one node by their names; NULL: it is in none of that kind. Borrowed. */
+typedef struct RepairDomains {
+        const char *names[_REPAIR_DOMAIN_MAX];
+} RepairDomains;
+
+typedef struct RepairLimit {
+        RepairDomainKind kind;
+        size_t n_under_way, n_at_once;
+} RepairLimit;
+
+typedef struct RepairBrake RepairBrake;
+
+int repair_brake_new(RepairBrake **ret);
+RepairBrake *repair_brake_free(RepairBrake *b);
+DEFINE_FREEP(RepairBrake, repair_brake_free);
+
+/* May one more begin? False: *ret says which domain is full. */
+bool repair_brake_admits(const RepairBrake *b, const RepairDomains *d, RepairLimit *ret);
+/* It begins. -EEXIST: it has begun already; -ENOMEM: it must not begin. */
+int repair_brake_begin(RepairBrake *b, const char *node_uid, const RepairDomains *d, usec_t now_usec);
+/* It did not begin after all. */
+void repair_brake_cancel(RepairBrake *b, const char *node_uid);
+size_t repair_brake_n_under_way(const RepairBrake *b);
+
+/* A Node came, or changed: came: it was not there before. pool: that it is in now, or NULL. Heeded while some repair is under
+ * way. -ENOMEM: it will prove nothing. */
+int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool ready, usec_t now_usec);
+void repair_brake_forget_node(RepairBrake *b, const char *node_uid); /* the Node is gone */
+
+/* Ends what is proved, and what has failed. The next time at which something ends unless a node changes before;
+ * USEC_INFINITY: never. ended() must not call back. */
+typedef void (*repair_ended_t)(const char *node_uid, bool proved, void *userdata);
+usec_t repair_brake_step(RepairBrake *b, usec_t now_usec, repair_ended_t ended, void *userdata);

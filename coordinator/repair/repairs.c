@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "repairs.h"
+
+#include "coordinator-metrics.h"
+#include "hashmap.h"
+#include "interruption.h"
+#include "log-catalog.h"
+#include "log.h"
+#include "marks.h"
+#include "pauses.h"
+#include "reboot-slots.h"
+#include "repair-brake.h"
+#include "repair-sight.h"
+#include "string-util.h"
+#include "voluntary-deletes.h"
+
+#define LABEL_ZONE "topology.kubernetes.io/zone"
+/* What waits for our view or for room is looked at again after so long, whatever happens. */
+#define AGAIN_USEC (30 * USEC_PER_SEC)
+/* Watches that were down for less hide nothing that matters. */
+#define LOST_USEC (30 * USEC_PER_SEC)
+/* A Node whose deletion was accepted and does not show is deleted anew. */
+#define SENT_USEC (2 * USEC_PER_MINUTE)
+
+const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1] = {
+        [REPAIR_BEGUN] = "begun",
+        [REPAIR_PROVED] = "proved",
+        [REPAIR_FAILED] = "failed",
+};
+
+/* A node that some rule of its pool matches. */
+typedef struct Case {
+        char *node;
+        RepairSight *sight;
+        usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
+        usec_t sent_until_usec; /* loop_now(): its deletion is on its way, or done; 0: it is not */
+        bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
+        bool waits;      /* due, and held */
+} Case;
+
+/* Why nodes of a pool are not repaired now: the first of them stands for all. */
+typedef struct Hold {
+        char *pool;
+        const char *reason; /* NULL: nothing is held any more */
+        char *message;
+        size_t n_more;
+} Hold;
+
+struct Repairs {
+        const TerminationContext *context;
+        WorkQueue *queue;
+        PoolStatuses *pool_statuses;
+        RepairBrake *brake;
+        Hashmap *cases; /* by node */
+        Hashmap *holds; /* by pool; those that are told */
+        bool stands;
+        usec_t heartbeat_usec; /* loop_now(): when one moved last; 0: none has */
+        usec_t lost_usec;      /* loop_now(): when the last of its watches went down */
+        usec_t healthy_usec;   /* loop_now(): since when the view is healthy, but for moments */
+};
+
+static void *case_free(void *p) {
+        Case *c = p;
+
+        repair_sight_free(c->sight);
+        free(c->node);
+        return mfree(c);
+}
+
+static void *hold_free(void *p) {
+        Hold *h = p;
+
+        free(h->pool);
+        free(h->message);
+        return mfree(h);
+}
+
+static usec_t now_of(const Repairs *r) {
+        return loop_now(r->context->env->loop);
+}
+
+static void mark_repairs(Repairs *r, usec_t at_usec) {
+        if (at_usec == USEC_INFINITY)
+                return;
+        (void) work_queue_add_at(r->queue, REPAIRS_KEY, MAX(at_usec, now_of(r)));
+}
+
+/* -- our view ------------------------------------------------------------------------------------------- */
+
+/* NULL: it is healthy; else what people may read. */
+static const char *view_trouble(const Repairs *r) {
+        usec_t now = now_of(r);
+
+        if (!r->stands || !cluster_view_synced(r->context->view))
+                return "this coordinator's own watches of the cluster are down";
+        if (r->heartbeat_usec == 0 || usec_sub(now, r->heartbeat_usec) > REPAIR_HEARTBEAT_USEC)
+                return "no Node's heartbeat has moved for ten minutes, so kubelets may be cut off from the API server";
+        return NULL;
+}
+
+void repairs_view_changed(Repairs *r, bool stands) {
+        if (!stands && r->stands)
+                r->lost_usec = now_of(r);
+        else if (stands && !r->stands && usec_sub(now_of(r), r->lost_usec) >= LOST_USEC)
+                r->healthy_usec = now_of(r);
+        r->stands = stands;
+        mark_repairs(r, now_of(r));
+}
+
+static void on_heartbeat(Repairs *r) {
+        usec_t now = now_of(r);
+
+        if (r->heartbeat_usec == 0 || usec_sub(now, r->heartbeat_usec) > REPAIR_HEARTBEAT_USEC)
+                r->healthy_usec = now;
+        r->heartbeat_usec = now;
+        if (r->healthy_usec == now)
+                mark_repairs(r, now);
+}
+
+static const KubeNodePool *pool_of_node(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        const KubeNodePool *pool = NULL;
+
+        if (claim)
+                pool = cluster_view_pool(r->context->view, strempty(claim->node_pool));
+        else if (cluster_view_pool_of_node(r->context->view, n, &pool, NULL) != POOL_MATCH_ONE)
+                pool = NULL;
+        return pool && !pool->object.invalid && pool->object.meta.deletion_usec == 0 ? pool : NULL;
+}
+
+void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
+        bool same = old && new && streq(old->object.meta.uid, new->object.meta.uid);
+        const KubeNodePool *pool;
+
+        if (same && new->heartbeat_usec > old->heartbeat_usec)
+                on_heartbeat(r);
+        if (repair_brake_n_under_way(r->brake) == 0)
+                return;
+        if (old && !same)
+                repair_brake_forget_node(r->brake, old->object.meta.uid);
+        if (!new)
+                return;
+        pool = pool_of_node(r, new, NULL);
+        if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
+                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
+                work_queue_note_lost(r->queue);
+        if (!same || kube_node_is_ready(old) != kube_node_is_ready(new))
+                mark_repairs(r, now_of(r));
+}
+
+/* -- cases ---------------------------------------------------------------------------------------------- */
+
+/* When it came, by the loop's clock, of a node that has never been Ready as far as its claim knows. lastTransitionTime does
+ * no harm here: it only makes the node younger. */
+static usec_t born(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        const Condition *seen_ready = claim ? kube_node_claim_condition(claim, CLAIM_INITIALIZED) : NULL;
+        const Condition *ready = kube_node_condition(n, "Ready");
+
+        if (seen_ready && seen_ready->status == CONDITION_TRUE)
+                return USEC_INFINITY;
+        return loop_from_wall(r->context->env->loop, MAX(n->object.meta.creation_usec, ready ? ready->last_transition_usec : 0));
+}
+
+static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret) {
+        Case *c = new0(Case, 1);
+        int k;
+
+        if (!c)
+                return -ENOMEM;
+        c->due_usec = USEC_INFINITY;
+        k = free_and_strdup(&c->node, n->object.meta.name);
+        if (k >= 0)
+                k = repair_sight_new(n->object.meta.uid, born_usec, &c->sight);
+        if (k >= 0)
+                k = hashmap_put(r->cases, c->node, c);
+        if (k < 0) {
+                case_free(c);
+                return k;
+        }
+        *ret = c;
+        return 0;
+}
+
+static void case_drop(Repairs *r, Case *c) {
+        bool waited = c->waits;
+
+        hashmap_remove(r->cases, c->node);
+        case_free(c);
+        if (waited)
+                mark_repairs(r, now_of(r));
+}
+
+/* was_there: before us. */
+static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(r->context->view, n);
+        const KubeNodePool *pool = pool_of_node(r, n, claim);
+        Case *c = hashmap_get(r->cases, n->object.meta.name);
+        RepairVerdict v = {};
+        int k;
+
+        if (c && (!pool || !streq(repair_sight_uid(c->sight), n->object.meta.uid))) {
+                case_drop(r, c);
+                c = NULL;
+        }
+        if (!pool || (!c && !repair_rules_match(pool, n)))
+                return;
+        if (!c && case_new(r, n, was_there ? born(r, n, claim) : USEC_INFINITY, &c) < 0) {
+                work_queue_note_lost(r->queue);
+                return;
+        }
+        k = repair_sight_look(c->sight, pool, n, now_of(r), &v);
+        if (k < 0)
+                work_queue_note_lost(r->queue);
+        if (k == REPAIR_SIGHT_CLEAR) {
+                case_drop(r, c);
+                return;
+        }
+        c->due_usec = k == REPAIR_SIGHT_DUE && v.rule->action == REPAIR_ACTION_REPLACE ? v.due_usec : USEC_INFINITY;
+        if (c->waits || c->due_usec != USEC_INFINITY)
+                mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : c->due_usec);
+}
+
+void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
+        Case *c = hashmap_get(r->cases, name);
+
+        if (n && n->object.meta.deletion_usec == 0)
+                see_node(r, n, false);
+        else if (c)
+                case_drop(r, c);
+}
+
+/* -- holds ---------------------------------------------------------------------------------------------- */
+
+static Hold *hold_take(Repairs *r, const char *pool) {
+        Hold *h = hashmap_get(r->holds, pool);
+
+        if (h)
+                return h;
+        h = new0(Hold, 1);
+        if (!h)
+                return NULL;
+        if (free_and_strdup(&h->pool, pool) < 0 || hashmap_put(r->holds, h->pool, h) < 0)
+                return hold_free(h);
+        return h;
+}
+
+/* message: given away; NULL: want of memory. */
+static void hold_case(Repairs *r, Case *c, const KubeNodePool *pool, const char *reason, char *message) {
+        Hold *h = hold_take(r, pool->object.meta.name);
+
+        c->waits = true;
+        if (h && message && !h->reason) {
+                h->reason = reason;
+                h->message = message;
+                return;
+        }
+        if (h && message)
+                h->n_more++;
+        else
+                work_queue_note_lost(r->queue);
+        free(message);
+}
+
+static void begin_holds(Repairs *r) {
+        Hold *h;
+
+        HASHMAP_FOREACH (h, r->holds) {
+                h->reason = NULL;
+                h->message = mfree(h->message);
+                h->n_more = 0;
+        }
+}
+
+static void tell_holds(Repairs *r) {
+        Hold *h;
+
+        HASHMAP_FOREACH (h, r->holds) {
+                _cleanup_free_ char *more = h->n_more > 0 ? strf("%s; and %zu more nodes wait", h->message, h->n_more) : NULL;
+
+                if (!pool_statuses_set_repair_held(r->pool_statuses, h->pool, h->reason, more ? more : h->message))
+                        mark_repairs(r, usec_add(now_of(r), USEC_PER_SEC));
+                else if (!h->reason) {
+                        hashmap_remove(r->holds, h->pool);
+                        hold_free(h);
+                }
+        }
+}
+
+/* -- repair --------------------------------------------------------------------------------------------- */
+
+static bool is_interrupted(const KubeNode *n) {
+        _cleanup_(interruption_done) Interruption i = {};
+
+        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
+}
+
+static bool holds_reboot_slot(const Repairs *r, const KubeNode *n) {
+        RebootCase c = {};
+        bool holds = reboot_case_read(n, loop_wall(r->context->env->loop), r->context->config->reboot_slot_usec, &c) < 0 ||
+                     c.request_state == REBOOT_REQUEST_HOLDS_SLOT;
+
+        reboot_case_done(&c);
+        return holds;
+}
+
+static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeClaim *claim) {
+        return !claim || claim->object.meta.deletion_usec > 0 || n->object.meta.deletion_usec > 0 ||
+               !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) || repair_is_vetoed(n) || is_interrupted(n) ||
+               holds_reboot_slot(r, n);
+}
+
+static void on_deleted(const char *name, const ApiError *error, void *userdata) {
+        Repairs *r = userdata;
+        Case *c = hashmap_get(r->cases, name);
+
+        if (!error)
+                return;
+        if (c) {
+                c->sent_until_usec = 0;
+                /* Without an answer the API server may have done it. */
+                if (error->http >= 400 && error->http < 500) {
+                        c->is_begun = false;
+                        repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
+                }
+        }
+        mark_repairs(r, usec_add(now_of(r), USEC_PER_SEC));
+}
+
+static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool, const RepairVerdict *v) {
+        const Condition *k = kube_node_condition(n, v->rule->condition);
+        char since[DURATION_MAX], after[DURATION_MAX];
+        EventObject o = event_object(&n->object);
+        _cleanup_free_ char *message = NULL;
+
+        duration_format(usec_sub(now_of(r), v->since_usec) / USEC_PER_SEC * USEC_PER_SEC, since);
+        duration_format(v->rule->after_usec, after);
+        message = strf("Deleting it, to be replaced: its condition %s is %s%s%s, for %s, and NodePool %s has that repaired after %s",
+                       v->rule->condition, k ? condition_status_to_string(k->status) : "absent", k && !isempty(k->reason) ? ", " : "",
+                       k ? strempty(k->reason) : "", since, pool->object.meta.name, after);
+        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair", "%s", strempty(message));
+        log_event(r->context->env->log, LOG_LEVEL_WARNING, MESSAGE_NODE_REPAIRED,
+                  LOG_FIELDS({ "NODE", n->object.meta.name }, { "REASON", v->rule->condition }), "Node %s: %s", n->object.meta.name,
+                  strempty(message));
+}
+
+static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
+        _cleanup_free_ char *key = strf("node/%s", c->node);
+        ObjectWrite w = { .what = "delete, to repair it, the",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = key,
+                          .written = on_deleted,
+                          .userdata = r };
+
+        int k;
+
+        /* It may have its place still, of a deletion that was not answered before the node was Ready for a while. */
+        k = c->is_begun ? -EEXIST : repair_brake_begin(r->brake, n->object.meta.uid, d, now_of(r));
+        if (!key || (k < 0 && k != -EEXIST)) {
+                work_queue_note_lost(r->queue);
+                return;
+        }
+        if (object_writes_delete(r->context->writes, &w, n->object.meta.uid, n->object.meta.resource_version) <= 0) {
+                if (k >= 0)
+                        repair_brake_cancel(r->brake, n->object.meta.uid);
+                return;
+        }
+        c->sent_until_usec = usec_add(now_of(r), SENT_USEC);
+        if (c->is_begun)
+                return;
+        c->is_begun = true;
+        metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
+        tell_repair(r, n, pool, v);
+}
+
+static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
+        return strf("Node %s waits to be repaired: %zu of %zu repairs are under way in %s %s. More are begun at once when these are proved "
+                    "by nodes that come and stay Ready for five minutes",
+                    node, limit->n_under_way, limit->n_at_once, repair_domain_names[limit->kind], d->names[limit->kind]);
+}
+
+static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
+        const KubeNode *n = cluster_view_node(r->context->view, c->node);
+        const KubeNodeClaim *claim = n ? cluster_view_claim_of_node(r->context->view, n) : NULL;
+        const KubeNodePool *pool = n ? pool_of_node(r, n, claim) : NULL;
+        RepairDomains d = {};
+        RepairLimit limit;
+        RepairVerdict v;
+        usec_t settled;
+
+        if (!pool || !streq(n->object.meta.uid, repair_sight_uid(c->sight)) || is_left_alone(r, n, claim) ||
+            repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE || v.due_usec > now_of(r) ||
+            v.rule->action != REPAIR_ACTION_REPLACE)
+                return;
+        d = (RepairDomains){ .names = { [REPAIR_DOMAIN_POOL] = pool->object.meta.name,
+                                        [REPAIR_DOMAIN_ZONE] = object_meta_label(&n->object.meta, LABEL_ZONE),
+                                        [REPAIR_DOMAIN_CONDITION] = v.rule->condition } };
+        settled = usec_add(r->healthy_usec, MIN(v.rule->after_usec, REPAIR_SIGHT_USEC));
+        if (!trouble && now_of(r) < settled) {
+                trouble = "this coordinator's view of the cluster has only just become whole";
+                mark_repairs(r, settled);
+        }
+        if (pauses_is_paused(r->context->pauses, pool))
+                hold_case(r, c, pool, "Paused",
+                          strf("Node %s waits to be repaired: a person has paused removals (" ANNOTATION_PAUSED ")", c->node));
+        else if (trouble)
+                hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
+        else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
+                hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
+        else if (!kube_node_is_ready(n) ||
+                 voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY))
+                repair_node(r, c, n, pool, &d, &v);
+}
+
+static void on_ended(const char *node_uid, bool proved, void *userdata) {
+        Repairs *r = userdata;
+
+        metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
+        log_info(r->context->env->log, "The repair of the node with uid %s %s", node_uid,
+                 proved ? "is proved: a successor stays Ready" : "has failed: no successor has become Ready in time");
+}
+
+static int order_of_cases(const void *a, const void *b) {
+        const Case *x = *(const Case *const *) a, *y = *(const Case *const *) b;
+
+        if (x->due_usec != y->due_usec)
+                return x->due_usec < y->due_usec ? -1 : 1;
+        return strcmp(x->node, y->node);
+}
+
+/* Those that are due, the oldest first; the next time when one is. NULL: want of memory, or none. */
+static Case **due_cases(Repairs *r, size_t *ret_n, usec_t *ret_next) {
+        Case **list = hashmap_size(r->cases) > 0 ? new0(Case *, hashmap_size(r->cases)) : NULL;
+        Case *c;
+
+        *ret_n = 0;
+        *ret_next = USEC_INFINITY;
+        if (!list && hashmap_size(r->cases) > 0)
+                work_queue_note_lost(r->queue);
+        HASHMAP_FOREACH (c, r->cases) {
+                c->waits = false;
+                if (MAX(c->due_usec, c->sent_until_usec) > now_of(r))
+                        *ret_next = MIN(*ret_next, MAX(c->due_usec, c->sent_until_usec));
+                else if (list)
+                        list[(*ret_n)++] = c;
+        }
+        if (*ret_n > 1)
+                qsort(list, *ret_n, sizeof(*list), order_of_cases);
+        return list;
+}
+
+void repairs_reconcile(Repairs *r) {
+        const char *trouble = view_trouble(r);
+        _cleanup_free_ Case **due = NULL;
+        usec_t next, ends;
+        size_t n;
+
+        /* What is not seen neither proves nor fails. */
+        ends = trouble ? USEC_INFINITY : repair_brake_step(r->brake, now_of(r), on_ended, r);
+        due = due_cases(r, &n, &next);
+        begin_holds(r);
+        for (size_t i = 0; i < n; i++)
+                reconcile_case(r, due[i], trouble);
+        tell_holds(r);
+        mark_repairs(r, MIN(next, ends));
+        if (n > 0 || (trouble && repair_brake_n_under_way(r->brake) > 0))
+                mark_repairs(r, usec_add(now_of(r), AGAIN_USEC));
+}
+
+void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way) {
+        const Case *c;
+
+        *ret_waiting = 0;
+        HASHMAP_FOREACH (c, r->cases)
+                *ret_waiting += c->waits;
+        *ret_under_way = repair_brake_n_under_way(r->brake);
+}
+
+/* -- life ----------------------------------------------------------------------------------------------- */
+
+int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Repairs **ret) {
+        _cleanup_(repairs_freep) Repairs *r = new0(Repairs, 1);
+        const KubeNode *n;
+        int k;
+
+        if (!r)
+                return -ENOMEM;
+        r->context = context;
+        r->queue = queue;
+        r->pool_statuses = pool_statuses;
+        r->stands = cluster_view_healthy(context->view);
+        r->healthy_usec = now_of(r);
+        k = repair_brake_new(&r->brake);
+        if (k >= 0)
+                k = hashmap_new(HASHMAP_BORROW_KEYS, &r->cases);
+        if (k >= 0)
+                k = hashmap_new(HASHMAP_BORROW_KEYS, &r->holds);
+        if (k < 0)
+                return k;
+        for (HashmapIterator it = {}; cluster_view_iterate_nodes(context->view, &it, &n);)
+                if (n->object.meta.deletion_usec == 0)
+                        see_node(r, n, true);
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+Repairs *repairs_free(Repairs *r) {
+        if (!r)
+                return NULL;
+        hashmap_free_with(r->holds, hold_free);
+        hashmap_free_with(r->cases, case_free);
+        repair_brake_free(r->brake);
+        return mfree(r);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Repairs of adopted nodes, while we lead:
+ *
+ *      a rule's time is up (repair-sight.h) --> our view is healthy --> the brake admits it (repair-brake.h)
+ *              --> a node that is Ready: its NodeDisruptionBudgets do --> the Node is deleted
+ *
+ * From there the node goes as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
+ * that a kubelet which has reported since has the last word. Left alone are nodes that are being deleted, interrupted, in a
+ * slot to reboot, or under a person's veto (repair_is_vetoed()); those of a paused pool wait (pauses.h).
+ *
+ * Nothing is repaired while our own view is not healthy, as what ails all nodes at once is more often between them and us:
+ * a watch is down, or no Node's heartbeat has moved for REPAIR_HEARTBEAT_USEC (kubelets write one every five minutes at
+ * least); nor until the node was seen for REPAIR_SIGHT_USEC, or as long as its rule says, since that has ended, where
+ * it lasted: kubelets must have had the time to report again. What waits, and for what, stands in the condition RepairHeld of its pool.
+ */
+
+#include "pool-status.h"
+#include "termination-context.h"
+#include "work-queue.h"
+
+#define REPAIRS_KEY "repairs/all"
+#define REPAIR_HEARTBEAT_USEC (10 * USEC_PER_MINUTE)
+
+typedef enum RepairOutcome {
+        REPAIR_BEGUN,
+        REPAIR_PROVED,
+        REPAIR_FAILED,
+        _REPAIR_OUTCOME_MAX,
+} RepairOutcome;
+
+/* "begun"; NULL behind the last. */
+extern const char *const repair_outcome_names[_REPAIR_OUTCOME_MAX + 1];
+
+typedef struct Repairs Repairs;
+
+/* All borrowed. Looks at every node of the view. */
+int repairs_new(const TerminationContext *context, WorkQueue *queue, PoolStatuses *pool_statuses, Repairs **ret);
+Repairs *repairs_free(Repairs *r);
+DEFINE_FREEP(Repairs, repairs_free);
+
+/* From the view: a Node came (old NULL), changed, or went (new NULL). */
+void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new);
+/* All watches stand, or not. */
+void repairs_view_changed(Repairs *r, bool stands);
+/* This Node, its claim or its pool may have changed, or it is gone (NULL). Marks REPAIRS_KEY where that matters. */
+void repairs_see_node(Repairs *r, const char *name, const KubeNode *n);
+/* REPAIRS_KEY is due. */
+void repairs_reconcile(Repairs *r);
+
+/* Nodes that are to be repaired and wait, and repairs that are not proved yet. */
+void repairs_count(const Repairs *r, size_t *ret_waiting, size_t *ret_under_way);

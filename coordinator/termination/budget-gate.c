@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "budget-gate.h"
+
+#include "interruption.h"
+#include "log.h"
+#include "marks.h"
+#include "string-util.h"
+
+#define ASK_AGAIN_USEC USEC_PER_SEC
+
+struct BudgetGate {
+        const TerminationContext *context;
+        BudgetRequest *request;
+        bool passed;
+        char *message;
+        Timer *again; /* there was no memory to ask */
+        void (*changed)(void *userdata);
+        void *userdata;
+};
+
+static void on_again(Timer *t, void *userdata) {
+        BudgetGate *g = userdata;
+
+        g->changed(g->userdata);
+}
+
+int budget_gate_new(const TerminationContext *context, void (*changed)(void *userdata), void *userdata, BudgetGate **ret) {
+        _cleanup_(budget_gate_freep) BudgetGate *g = new0(BudgetGate, 1);
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        g->context = context;
+        g->changed = changed;
+        g->userdata = userdata;
+        r = timer_new(context->env->loop, "budget-gate", on_again, g, &g->again);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(g);
+        return 0;
+}
+
+BudgetGate *budget_gate_free(BudgetGate *g) {
+        if (!g)
+                return NULL;
+        budget_request_free(g->request);
+        timer_free(g->again);
+        free(g->message);
+        return mfree(g);
+}
+
+static bool is_interrupted(const KubeNode *n) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
+}
+
+bool budget_gate_is_open(const KubeNode *n) {
+        return !kube_node_is_ready(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) || is_interrupted(n);
+}
+
+static void on_answered(BudgetAnswer a, const char *message, void *userdata) {
+        BudgetGate *g = userdata;
+
+        if (a == BUDGET_REFUSED) {
+                if (free_and_strdup(&g->message, message) < 0)
+                        g->message = mfree(g->message);
+        } else {
+                g->request = budget_request_free(g->request);
+                g->passed = a == BUDGET_ADMITTED;
+        }
+        g->changed(g->userdata);
+}
+
+bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n) {
+        const BudgetAsk ask = { .node = n, .kind = NODE_CHARGE_DELETION, .holder = "termination", .as_leader = true, .begun = true };
+        int r;
+
+        if (g->passed || g->request)
+                return g->passed;
+        r = budget_ledger_ask(g->context->ledger, &ask, on_answered, g, &g->request);
+        if (r < 0) {
+                log_warning_errno(g->context->env->log, r, "Failed to ask the budgets of node %s, retrying: %m",
+                                  n->object.meta.name);
+                timer_arm_in(g->again, ASK_AGAIN_USEC);
+        }
+        return false;
+}
+
+const char *budget_gate_message(const BudgetGate *g) {
+        return g->message;
+}

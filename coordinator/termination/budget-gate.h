@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The second gate of a node's removal: a deletion that no NodeDisruptionBudget has charged yet (it came while no webhook was
+ * asked, or by somebody who is exempt) is not acted upon before the ledger has room for it. Those that wait go in the order
+ * of their deletion.
+ */
+
+#include "budget-ledger.h"
+#include "termination-context.h"
+
+typedef struct BudgetGate BudgetGate;
+
+/* Called from the loop: it may be passed now, or waits for something else. */
+int budget_gate_new(const TerminationContext *context, void (*changed)(void *userdata), void *userdata, BudgetGate **ret);
+BudgetGate *budget_gate_free(BudgetGate *g);
+DEFINE_FREEP(BudgetGate, budget_gate_free);
+
+/* Counted, and never refused: the machine ends by a notice, the node is not Ready, or its removal has begun before. */
+bool budget_gate_is_open(const KubeNode *n);
+/* Charged, or no budget selects it. The first call asks. */
+bool budget_gate_is_passed(BudgetGate *g, const KubeNode *n);
+const char *budget_gate_message(const BudgetGate *g); /* what it waits for; NULL: it has not been told yet */

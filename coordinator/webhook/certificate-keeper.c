@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "certificate-keeper.h"
+
+#include <string.h>
+
+#include "alloc-util.h"
+#include "informer.h"
+#include "kube-kinds.h"
+#include "log.h"
+#include "string-util.h"
+
+#define RETRY_USEC (5 * USEC_PER_SEC)
+/* A clock may be set. */
+#define LOOK_USEC USEC_PER_HOUR
+
+struct CertificateKeeper {
+        KubeClient *client;
+        Env *env;
+        char *ns, *name;
+        char *const *names;
+        void (*changed)(void *userdata);
+        void *userdata;
+        Informer *informer;
+        CertificateSet set;
+        bool has_set, leads, bundle_stands;
+        HttpGuard guard;
+        KubeCall *call;
+        CertificateStep step; /* of the call */
+        char *told;           /* the last failure */
+        Timer *timer;
+};
+
+static void decide(CertificateKeeper *k);
+
+static void tell_failure(CertificateKeeper *k, const char *what, const char *why) {
+        if (streq_ptr(k->told, why))
+                return;
+        (void) free_and_strdup(&k->told, why);
+        log_warning(k->env->log, "Failed to %s Secret %s/%s with the webhook's certificate, retrying: %s", what, k->ns, k->name, why);
+}
+
+/* -- writing -------------------------------------------------------------------------------------------- */
+
+/* False: no memory. */
+static bool add_data(JsonWriter *w, const char *key, const char *text) {
+        char *encoded = base64_encode(text, strlen(text));
+
+        if (!encoded)
+                return false;
+        json_add_string(w, key, encoded);
+        erase_and_free(encoded, strlen(encoded));
+        return true;
+}
+
+/* version NULL: to be created. */
+static char *secret_body(const CertificateKeeper *k, const CertificateSet *s, const char *version) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        if (!version) {
+                json_add_string(w, "apiVersion", "v1");
+                json_add_string(w, "kind", "Secret");
+                json_add_string(w, "type", "Opaque");
+        }
+        json_open_object(w, "metadata");
+        if (version)
+                json_add_string(w, "resourceVersion", version);
+        else
+                json_add_string(w, "name", k->name);
+        json_close_object(w);
+        json_open_object(w, "data");
+        if (!add_data(w, "ca.crt", s->bundle) || !add_data(w, "ca.key", s->ca_key) || !add_data(w, "tls.crt", s->certificate) ||
+            !add_data(w, "tls.key", s->key))
+                return NULL;
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+static void on_written(const KubeReply *reply, void *userdata) {
+        CertificateKeeper *k = userdata;
+        const ApiError *e = reply->error;
+
+        timer_arm_in(k->timer, RETRY_USEC); /* the watch brings it sooner */
+        if (!e) {
+                k->told = mfree(k->told);
+                log_notice(k->env->log, "The webhook's certificate in Secret %s/%s was %s", k->ns, k->name,
+                           certificate_step_to_string(k->step));
+        } else if (reply->status == 409)
+                log_debug(k->env->log, "Another replica was faster to write Secret %s/%s", k->ns, k->name);
+        else
+                tell_failure(k, "write", strempty(e->message));
+        k->call = kube_call_free(k->call);
+}
+
+static void write_secret(CertificateKeeper *k, const CertificateSet *s, const KubeObject *old) {
+        KubeTarget t = { .kind = &kube_certificate_secret_kind, .ns = k->ns, .name = old ? k->name : NULL };
+        KubeCallOptions o = { .lane = HTTP_LANE_BULK };
+        char *body = secret_body(k, s, old ? old->meta.resource_version : NULL);
+        int r = body ? 0 : -ENOMEM;
+
+        if (old)
+                o.guard = k->guard;
+        if (r >= 0)
+                r = old ? kube_patch(k->client, &t, KUBE_PATCH_MERGE, body, &o, on_written, k, &k->call)
+                        : kube_create(k->client, &t, body, &o, on_written, k, &k->call);
+        if (body)
+                erase_and_free(body, strlen(body));
+        if (r < 0) {
+                log_warning_errno(k->env->log, r, "Failed to write Secret %s/%s, retrying: %m", k->ns, k->name);
+                timer_arm_in(k->timer, RETRY_USEC);
+        }
+}
+
+/* -- deciding ------------------------------------------------------------------------------------------- */
+
+/* Of texts that the object keeps. */
+static CertificateSet set_of(const KubeCertificateSecret *s) {
+        return (CertificateSet){ s->ca_crt, s->ca_key, s->tls_crt, s->tls_key };
+}
+
+static int copy_set(const CertificateSet *s, CertificateSet *ret) {
+        return certificate_plan_apply(CERTIFICATE_GOOD, s, NULL, 0, ret);
+}
+
+/* What serves is shown from now on; what does not leaves what was shown before. */
+static void take(CertificateKeeper *k, const CertificateSet *s, usec_t now) {
+        CertificateSet copy = { 0 };
+
+        if (!certificate_set_serves(s, k->names, now) && (k->has_set || !certificate_set_serves(s, NULL, now)))
+                return;
+        if ((k->has_set && certificate_set_equal(&k->set, s)) || copy_set(s, &copy) < 0)
+                return;
+        if (!streq_ptr(k->set.bundle, copy.bundle))
+                k->bundle_stands = false;
+        certificate_set_done(&k->set);
+        k->set = copy;
+        k->has_set = true;
+        k->changed(k->userdata);
+}
+
+/* What was lost is put back as it was, if somebody still has it; else it is made. */
+static void carry_out(CertificateKeeper *k, const CertificateSet *s, CertificatePlan p, const KubeObject *old, usec_t now) {
+        bool lost = (p.step == CERTIFICATE_MAKE || p.step == CERTIFICATE_REPLACE) && k->has_set &&
+                    certificate_set_serves(&k->set, NULL, now);
+        CertificateSet next = { 0 };
+        int r = lost ? copy_set(&k->set, &next) : certificate_plan_apply(p.step, s, k->names, now, &next);
+
+        if (r < 0) {
+                log_warning_errno(k->env->log, r, "Failed to make a certificate for the webhook, retrying: %m");
+                timer_arm_in(k->timer, RETRY_USEC);
+                return;
+        }
+        if (p.reason)
+                log_warning(k->env->log, "Secret %s/%s is of no use as the webhook's certificate: %s. It is %s", k->ns, k->name, p.reason,
+                            lost ? "put back as it was" : "replaced");
+        k->step = p.step;
+        write_secret(k, &next, old);
+        certificate_set_done(&next);
+}
+
+static void decide(CertificateKeeper *k) {
+        usec_t now = loop_wall(k->env->loop);
+        const KubeObject *o;
+        CertificateSet s;
+        CertificatePlan p;
+
+        if (k->call || !informer_synced(k->informer))
+                return;
+        o = informer_get(k->informer, k->ns, k->name);
+        if (o) {
+                s = set_of((const KubeCertificateSecret *) o);
+                take(k, &s, now);
+        }
+        p = certificate_plan(o ? &s : NULL, k->names, k->bundle_stands, now);
+        if (p.step == CERTIFICATE_GOOD)
+                timer_arm_in(k->timer, MIN(usec_sub(p.until_usec, now), LOOK_USEC));
+        else if (p.step == CERTIFICATE_MAKE || k->leads)
+                carry_out(k, o ? &s : NULL, p, o, now);
+        else
+                timer_arm_in(k->timer, LOOK_USEC);
+}
+
+static void on_timer(Timer *t, void *userdata) {
+        decide(userdata);
+}
+
+static void on_event(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
+        CertificateKeeper *k = userdata;
+
+        timer_arm_in(k->timer, 0);
+}
+
+static void on_synced(Informer *i, void *userdata) {
+        CertificateKeeper *k = userdata;
+
+        timer_arm_in(k->timer, 0);
+}
+
+static void on_health(Informer *i, bool connected, const char *why, void *userdata) {
+        CertificateKeeper *k = userdata;
+
+        if (!connected)
+                tell_failure(k, "read", why);
+}
+
+/* -- life ----------------------------------------------------------------------------------------------- */
+
+int certificate_keeper_new(KubeClient *c, const CertificateKeeperOptions *o, CertificateKeeper **ret) {
+        _cleanup_(certificate_keeper_freep) CertificateKeeper *k = new0(CertificateKeeper, 1);
+        _cleanup_free_ char *only = strf("metadata.name=%s", o->name);
+        InformerHandler h = { .on_event = on_event, .on_synced = on_synced, .on_health = on_health, .userdata = k };
+        int r;
+
+        assert(c && o && o->changed && ret);
+        if (!k || !only)
+                return -ENOMEM;
+        k->client = c;
+        k->env = kube_client_env(c);
+        k->names = o->names;
+        k->changed = o->changed;
+        k->userdata = o->userdata;
+        if (free_and_strdup(&k->ns, o->ns) < 0 || free_and_strdup(&k->name, o->name) < 0)
+                return -ENOMEM;
+        r = timer_new(k->env->loop, "certificate-keeper", on_timer, k, &k->timer);
+        if (r < 0)
+                return r;
+        r = informer_new(c, &kube_certificate_secret_kind, &(InformerOptions){ .ns = o->ns, .field_selector = only }, &h, &k->informer);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(k);
+        return 0;
+}
+
+CertificateKeeper *certificate_keeper_free(CertificateKeeper *k) {
+        if (!k)
+                return NULL;
+        kube_call_free(k->call);
+        informer_free(k->informer);
+        timer_free(k->timer);
+        certificate_set_done(&k->set);
+        free(k->ns);
+        free(k->name);
+        free(k->told);
+        return mfree(k);
+}
+
+const CertificateSet *certificate_keeper_set(const CertificateKeeper *k) {
+        return k->has_set ? &k->set : NULL;
+}
+
+void certificate_keeper_lead(CertificateKeeper *k, const HttpGuard *guard) {
+        k->leads = guard;
+        k->guard = guard ? *guard : (HttpGuard){ 0 };
+        timer_arm_in(k->timer, 0);
+}
+
+void certificate_keeper_set_bundle_stands(CertificateKeeper *k, bool stands) {
+        if (k->bundle_stands == stands)
+                return;
+        k->bundle_stands = stands;
+        timer_arm_in(k->timer, 0);
+}

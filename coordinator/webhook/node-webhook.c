@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-webhook.h"
+
+#include "admission-exempt.h"
+#include "admission-review.h"
+#include "env.h"
+#include "hashmap.h"
+#include "interruption.h"
+#include "list.h"
+#include "log.h"
+#include "marks.h"
+#include "string-util.h"
+#include "token-bucket.h"
+
+/* The API server waits 3 s (timeoutSeconds of its configuration). */
+#define ANSWER_USEC (2500 * USEC_PER_MSEC)
+#define OWN_ACCOUNT "system:serviceaccount:*:vesper-coordinator"
+#define LINES_BURST 50u
+#define LINES_PER_MINUTE 60u
+#define ADOPT_USEC (2 * USEC_PER_MINUTE)
+/* Nodes that are waited for so; of more than that the first are forgotten, and asked to wait anew. */
+#define UNADOPTED_MAX 1024u
+
+const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1] = {
+        [WEBHOOK_ALLOWED] = "allowed",     [WEBHOOK_REFUSED] = "refused", [WEBHOOK_EXEMPT] = "exempt",
+        [WEBHOOK_UNADOPTED] = "unadopted", [WEBHOOK_UNKNOWN] = "unknown", [WEBHOOK_UNREADABLE] = "unreadable",
+};
+
+struct NodeWebhook {
+        KubeClient *client;
+        Env *env;
+        const ClusterView *view;
+        BudgetLedger *ledger;
+        char *const *exempt;
+        bool known_alone;
+        List open; /* of Question */
+        Hashmap *unadopted; /* uid of a Node -> FirstTry */
+        TokenBucket lines; /* of the log: who asks is told in any case */
+        uint64_t answers[_WEBHOOK_ANSWER_MAX];
+};
+
+typedef struct FirstTry {
+        usec_t at_usec; /* loop_now() */
+} FirstTry;
+
+/* One that waits for the ledger. */
+typedef struct Question {
+        NodeWebhook *webhook;
+        HttpExchange *exchange;
+        BudgetRequest *request;
+        char *uid, *what, *user; /* of the review; "Node n1"; who asks */
+        ListNode in_open;
+} Question;
+
+static Question *question_free(Question *q) {
+        if (!q)
+                return NULL;
+        budget_request_free(q->request);
+        if (q->exchange)
+                list_remove(&q->webhook->open, &q->in_open);
+        free(q->uid);
+        free(q->what);
+        free(q->user);
+        return mfree(q);
+}
+DEFINE_FREEP(Question, question_free);
+
+/* -- answers -------------------------------------------------------------------------------------------- */
+
+/* Takes the body; NULL: no memory for it. */
+static void reply(NodeWebhook *w, HttpExchange *x, WebhookAnswer answer, char *body) {
+        _cleanup_free_ char *owned = body;
+
+        w->answers[answer]++;
+        if (owned)
+                http_reply_text(x, 200, "application/json", owned);
+        else
+                http_reply_text(x, 500, "text/plain", "out of memory\n");
+}
+
+static void reply_unknown(NodeWebhook *w, HttpExchange *x, const char *why) {
+        w->answers[WEBHOOK_UNKNOWN]++;
+        http_reply_text(x, 503, "text/plain", why);
+}
+
+static void on_ledger(BudgetAnswer a, const char *message, void *userdata) {
+        _cleanup_(question_freep) Question *q = userdata;
+        NodeWebhook *w = q->webhook;
+        HttpExchange *x = q->exchange;
+        _cleanup_free_ char *text = message ? strdup(message) : NULL;
+        usec_t at;
+
+        list_remove(&w->open, &q->in_open);
+        q->exchange = NULL;
+        switch (a) {
+        case BUDGET_ADMITTED:
+                reply(w, x, WEBHOOK_ALLOWED, admission_allow(q->uid, NULL, 0));
+                return;
+        case BUDGET_REFUSED:
+                if (token_bucket_take(&w->lines, loop_now(w->env->loop), &at))
+                        log_info(w->env->log, "Refused %s the deletion of %s: %s", q->user, q->what, strempty(text));
+                reply(w, x, WEBHOOK_REFUSED, admission_refuse(q->uid, strempty(text)));
+                return;
+        case BUDGET_UNKNOWN:
+        case _BUDGET_ANSWER_MAX:
+                break;
+        }
+        if (token_bucket_take(&w->lines, loop_now(w->env->loop), &at))
+                log_warning(w->env->log, "The deletion of %s by %s is left to the webhook's failurePolicy: %s", q->what, q->user, strempty(text));
+        reply_unknown(w, x, "the disruption could not be charged in time\n");
+}
+
+/* The charge, if there is one already, stands for its time. */
+static void on_gone(HttpExchange *x, void *userdata) {
+        question_free(userdata);
+}
+
+/* -- what is asked about -------------------------------------------------------------------------------- */
+
+/* The Node whose machine a claim stands for; NULL: there is none. */
+static const KubeNode *node_of_claim(const NodeWebhook *w, const KubeNodeClaim *c) {
+        const char *name = cluster_view_node_named_by(c);
+        const KubeNode *n = name ? cluster_view_node(w->view, name) : NULL;
+
+        return n && (!c->node_uid || streq(c->node_uid, n->object.meta.uid)) ? n : NULL;
+}
+
+/* As it is in view, where it is: whoever reaches the listener could show us another. */
+static const KubeNode *node_shown(const NodeWebhook *w, const KubeObject *o) {
+        const KubeNode *n = cluster_view_node(w->view, o->meta.name);
+
+        return n && streq(n->object.meta.uid, o->meta.uid) ? n : (const KubeNode *) o;
+}
+
+/* NULL: nothing that a budget counts. */
+static const KubeNode *node_asked_about(const NodeWebhook *w, const AdmissionReview *r) {
+        const KubeNode *n = r->subject == ADMISSION_NODE_DELETE    ? node_shown(w, r->object)
+                            : r->subject == ADMISSION_CLAIM_DELETE ? node_of_claim(w, (const KubeNodeClaim *) r->object)
+                                                                   : NULL;
+
+        /* What is being deleted already was asked about before. */
+        return n && n->object.meta.deletion_usec == 0 && r->object->meta.deletion_usec == 0 ? n : NULL;
+}
+
+/* Counted by budgets, and never refused: its machine ends, whatever they say. */
+static bool is_interrupted(const KubeNode *n) {
+        _cleanup_(interruption_done) Interruption i = { 0 };
+
+        return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
+}
+
+static bool is_exempt(const NodeWebhook *w, const AdmissionReview *r) {
+        /* What a leader deletes waits for the budgets afterwards, before anything is done to it. */
+        return admission_pattern_matches(OWN_ACCOUNT, r->username) || admission_exempt_reason(r->username, w->exempt);
+}
+
+static void forget_old_tries(NodeWebhook *w, usec_t now_usec) {
+        const char *uid;
+        void *t;
+
+        for (HashmapIterator it = {}; hashmap_iterate(w->unadopted, &it, &uid, &t);)
+                if (now_usec >= usec_add(((FirstTry *) t)->at_usec, 2 * ADOPT_USEC)) {
+                        hashmap_remove(w->unadopted, uid);
+                        free(t);
+                }
+}
+
+/* A pool selects it, and nothing of ours is on it yet: for so long its deletion can wait. */
+static bool is_to_be_adopted(NodeWebhook *w, const KubeNode *n, bool dry_run) {
+        usec_t now = loop_now(w->env->loop);
+        FirstTry *t;
+
+        if (object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+            cluster_view_pool_of_node(w->view, n, NULL, NULL) != POOL_MATCH_ONE)
+                return false;
+        t = hashmap_get(w->unadopted, n->object.meta.uid);
+        if (t)
+                return now < usec_add(t->at_usec, ADOPT_USEC);
+        forget_old_tries(w, now);
+        if (dry_run || hashmap_size(w->unadopted) >= UNADOPTED_MAX)
+                return dry_run;
+        t = new0(FirstTry, 1);
+        if (!t)
+                return false;
+        t->at_usec = now;
+        if (hashmap_put(w->unadopted, n->object.meta.uid, t) < 0) {
+                free(t);
+                return false;
+        }
+        return true;
+}
+
+/* -- a request ------------------------------------------------------------------------------------------ */
+
+static int question_new(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r, Question **ret) {
+        _cleanup_(question_freep) Question *q = new0(Question, 1);
+
+        if (!q)
+                return -ENOMEM;
+        q->webhook = w;
+        q->what = strf("%s %s", r->object->kind->kind, r->object->meta.name);
+        if (!q->what || free_and_strdup(&q->uid, r->uid) < 0)
+                return -ENOMEM;
+        q->user = str_sanitize(isempty(r->username) ? "nobody" : r->username, 128);
+        if (!q->user)
+                return -ENOMEM;
+        *ret = TAKE_PTR(q);
+        return 0;
+}
+
+static void ask_ledger(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r, const KubeNode *n) {
+        _cleanup_(question_freep) Question *q = NULL;
+        const BudgetAsk ask = { .node = n,
+                                .kind = NODE_CHARGE_DELETION,
+                                .holder = "webhook",
+                                .timeout_usec = ANSWER_USEC,
+                                .dry_run = r->dry_run };
+
+        if (question_new(w, x, r, &q) < 0 || budget_ledger_ask(w->ledger, &ask, on_ledger, q, &q->request) < 0) {
+                reply_unknown(w, x, "out of memory\n");
+                return;
+        }
+        q->exchange = x;
+        x->on_gone = on_gone;
+        x->userdata = q;
+        list_append(&w->open, &q->in_open);
+        TAKE_PTR(q);
+}
+
+static void answer(NodeWebhook *w, HttpExchange *x, const AdmissionReview *r) {
+        const KubeNode *n = node_asked_about(w, r);
+
+        if (!n || is_interrupted(n) || is_exempt(w, r)) {
+                reply(w, x, WEBHOOK_EXEMPT, admission_allow(r->uid, NULL, 0));
+                return;
+        }
+        if (!cluster_view_synced(w->view)) {
+                reply_unknown(w, x, "the view of the cluster is not complete yet\n");
+                return;
+        }
+        if (r->subject == ADMISSION_NODE_DELETE && is_to_be_adopted(w, n, r->dry_run)) {
+                _cleanup_free_ char *text =
+                        strf("Node %s is about to be adopted by its NodePool. Deleted before, it would leave its machine behind, which "
+                             "nobody would end. Delete it again in a few seconds; after two minutes it is let go in any case, and the "
+                             "NodePool's conditions say why it is not adopted",
+                             n->object.meta.name);
+
+                reply(w, x, WEBHOOK_UNADOPTED, text ? admission_refuse(r->uid, text) : NULL);
+                return;
+        }
+        ask_ledger(w, x, r, n);
+}
+
+void node_webhook_handle(HttpExchange *x, void *webhook) {
+        NodeWebhook *w = webhook;
+        _cleanup_(admission_review_done) AdmissionReview r = { 0 };
+        _cleanup_free_ char *message = NULL;
+        int k;
+
+        if (!streq(x->path, "/admission")) {
+                http_reply_text(x, 404, "text/plain", "not found\n");
+                return;
+        }
+        if (x->method != HTTP_POST) {
+                http_reply_text(x, 405, "text/plain", "method not allowed\n");
+                return;
+        }
+        if (w->known_alone && !x->client_identity) {
+                w->answers[WEBHOOK_UNREADABLE]++;
+                http_reply_text(x, 401, "text/plain", "a client certificate is needed\n");
+                return;
+        }
+        k = admission_review_parse(x->body ? x->body : "", x->body_size, kube_client_pool(w->client), &r, &message);
+        if (k == -ENOMEM) {
+                reply_unknown(w, x, "out of memory\n");
+                return;
+        }
+        if (k < 0) {
+                w->answers[WEBHOOK_UNREADABLE]++;
+                log_debug(w->env->log, "A request to the webhook is no AdmissionReview: %s", strempty(message));
+                http_reply_text(x, 400, "text/plain", strempty(message));
+                return;
+        }
+        answer(w, x, &r);
+}
+
+const uint64_t *node_webhook_answers(const NodeWebhook *w) {
+        return w->answers;
+}
+
+int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,
+                     NodeWebhook **ret) {
+        NodeWebhook *w;
+        int r;
+
+        assert(c && v && l && ret);
+        w = new0(NodeWebhook, 1);
+        if (!w)
+                return -ENOMEM;
+        w->client = c;
+        w->env = kube_client_env(c);
+        w->view = v;
+        w->ledger = l;
+        w->exempt = exempt;
+        w->known_alone = known_alone;
+        w->lines = (TokenBucket){ .burst = LINES_BURST, .per_minute = LINES_PER_MINUTE };
+        r = hashmap_new(0, &w->unadopted);
+        if (r < 0) {
+                free(w);
+                return r;
+        }
+        *ret = w;
+        return 0;
+}
+
+NodeWebhook *node_webhook_free(NodeWebhook *w) {
+        if (!w)
+                return NULL;
+        assert(w->open.size == 0);
+        hashmap_free_with(w->unadopted, mfree);
+        return mfree(w);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the API server is answered before it deletes a Node or a NodeClaim: POST /admission. Every replica answers. A
+ * deletion that the NodeDisruptionBudgets have room for is charged (budget-ledger.h) and allowed; else it is refused, with
+ * the budget's own sentence. Who is exempt (admission-exempt.h) passes.
+ *
+ * The answer comes within ANSWER_USEC; where the ledger cannot be asked in that time it is HTTP 503, and the webhook's
+ * failurePolicy decides: Ignore lets the deletion pass, and the removal waits for its budget undrained (node-termination.h).
+ *
+ * A Node that a NodePool is about to adopt has no finalizer yet: its machine would be left behind. Its deletion is refused
+ * for ADOPT_USEC at most, counted from the first try.
+ */
+
+#include "budget-ledger.h"
+#include "http-message.h"
+
+typedef struct NodeWebhook NodeWebhook;
+
+typedef enum WebhookAnswer {
+        WEBHOOK_ALLOWED,
+        WEBHOOK_REFUSED,
+        WEBHOOK_EXEMPT,     /* allowed: whoever asks, or what is asked about, is none of a budget's business */
+        WEBHOOK_UNADOPTED,  /* refused: it is to be adopted first */
+        WEBHOOK_UNKNOWN,    /* no answer in time: failurePolicy decides */
+        WEBHOOK_UNREADABLE, /* not asked by an API server, or by nobody known */
+        _WEBHOOK_ANSWER_MAX,
+} WebhookAnswer;
+
+/* "allowed"; NULL behind the last. */
+extern const char *const webhook_answer_names[_WEBHOOK_ANSWER_MAX + 1];
+
+/* All borrowed; exempt: patterns besides admission_exemptions, or NULL. known_alone: clients that have not shown who they are
+ * get HTTP 401 (HttpFaceTls.client_ca). */
+int node_webhook_new(KubeClient *c, const ClusterView *v, BudgetLedger *l, char *const *exempt, bool known_alone,
+                     NodeWebhook **ret);
+/* Every exchange has ended before. */
+NodeWebhook *node_webhook_free(NodeWebhook *w);
+DEFINE_FREEP(NodeWebhook, node_webhook_free);
+
+void node_webhook_handle(HttpExchange *x, void *webhook); /* http_handler_t */
+/* Answers since the start, by WebhookAnswer. */
+const uint64_t *node_webhook_answers(const NodeWebhook *w);

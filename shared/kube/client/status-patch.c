@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "status-patch.h"
+
+#include "string-util.h"
+
+static bool is_node(const KubeKind *kind) {
+        return kind == &kube_node_kind;
+}
+
+KubePatchType status_patch_type(const KubeKind *kind) {
+        return is_node(kind) ? KUBE_PATCH_STRATEGIC : KUBE_PATCH_MERGE;
+}
+
+JsonWriter *status_patch_open(const KubeObject *o) {
+        JsonWriter *w;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        if (is_node(o->kind))
+                json_add_string(w, "uid", o->meta.uid);
+        else
+                json_add_string(w, "resourceVersion", o->meta.resource_version);
+        json_close_object(w);
+        json_open_object(w, "status");
+        return w;
+}
+
+void status_patch_add_conditions(JsonWriter *w, const KubeObject *o, const Condition *ours, size_t n,
+                                 const char *dropped) {
+        int64_t generation = o->kind == &kube_node_pool_kind || o->kind == &kube_node_budget_kind ? o->meta.generation : 0;
+        size_t n_there;
+        const Condition *there = kube_object_conditions(o, &n_there);
+
+        json_open_array(w, "conditions");
+        for (size_t i = 0; i < n_there && !is_node(o->kind); i++)
+                if (!streq_ptr(there[i].type, dropped) && !condition_find(ours, n, there[i].type))
+                        condition_write(w, there + i, 0, 0);
+        for (size_t i = 0; i < n; i++) {
+                Condition c = ours[i];
+
+                c.last_transition_usec =
+                        condition_since(condition_find(there, n_there, c.type), c.status, c.last_transition_usec);
+                condition_write(w, &c, is_node(o->kind) ? ours[i].last_transition_usec : 0, generation);
+        }
+        json_close_array(w);
+}
+
+char *status_patch_close(JsonWriter *w) {
+        char *body;
+
+        json_close_object(w);
+        json_close_object(w);
+        body = json_writer_steal(w, NULL);
+        json_writer_free(w);
+        return body;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * notice/: what announces the end of a machine, as agent, coordinator and vesperctl know it.
+ *
+ *      notice.c        a Notice, and its JSON
+ *      interruption.c  the annotation vesper.sh/interruption: a Notice, and how far its agent is
+ */
+
+#include "json.h"
+#include "time-util.h"
+
+typedef enum NoticeKind {
+        NOTICE_SPOT,
+        NOTICE_REBALANCE,
+        NOTICE_MAINTENANCE,
+        NOTICE_SCALE_IN,
+        NOTICE_CAPACITY_BLOCK,
+        NOTICE_SHUTDOWN,
+        NOTICE_MANUAL,
+        _NOTICE_KIND_MAX,
+        _NOTICE_KIND_INVALID = -EINVAL,
+} NoticeKind;
+
+const char *notice_kind_to_string(NoticeKind k); /* "spot", "scale-in" */
+NoticeKind notice_kind_from_string(const char *s);
+
+typedef enum NoticeCertainty { NOTICE_CERTAIN, NOTICE_ADVISORY } NoticeCertainty;
+
+/* What people on this machine ask for beside a notice, and whatever becomes of it. */
+typedef enum NoticeByHand {
+        BY_HAND_NONE,
+        BY_HAND_DRAIN,
+        BY_HAND_FORCE, /* drained in spite of do-not-evict pods */
+        _BY_HAND_MAX,
+        _BY_HAND_INVALID = -EINVAL,
+} NoticeByHand;
+
+typedef struct Notice {
+        char *id; /* stable per occurrence; spot on EC2: instance id + action + boot id */
+        NoticeKind kind;
+        char *source;           /* "ec2" */
+        char *action;           /* "terminate", "stop", "hibernate", "reboot" */
+        usec_t not_before_usec; /* wall clock; 0: now */
+        usec_t announced_usec;  /* wall clock of its giver: when the machine may be gone; 0: not said */
+        usec_t deadline_usec;   /* the same on the boot-time clock (loop_now()) of this machine, which nobody sets;
+                                   USEC_INFINITY: not said */
+        bool estimated;         /* deadline_usec: no Date of the giver's tells what the giver's clock says */
+        NoticeCertainty certainty;
+        NoticeByHand by_hand; /* stands on the Node with it, so that a restart does not lose it */
+} Notice;
+
+int notice_copy(const Notice *n, Notice **ret);
+Notice *notice_free(Notice *n);
+DEFINE_FREEP(Notice, notice_free);
+/* What others are told: the giver's own time. USEC_INFINITY: not said. */
+usec_t notice_announced(const Notice *n);
+/* Each of *known's two times becomes that of *seen where that is earlier. True: one did. */
+bool notice_take_nearer(Notice *known, const Notice *seen);
+/* Honours do-not-evict pods: a person on this machine (or its reboot) can wait for them, and did not say otherwise.
+ * Who takes the machine away waits for nobody. */
+bool notice_waits_for_protected(const Notice *n);
+/* Does this action end the machine (terminate, stop, hibernate), so that its node must not come back by
+ * itself? */
+bool notice_ends_machine(const Notice *n);
+/* ... and for good (terminate)? */
+bool notice_ends_for_good(const Notice *n);
+
+/* Pure: what becomes of a notice that is known when a look brings another of the same id: the earliest
+ * deadline wins, but one that was counted from a Date replaces an estimate, and no estimate replaces that;
+ * action and not_before are the newer ones. True: *known changed. */
+int notice_merge(Notice *known, const Notice *seen, bool *ret_changed);
+/* JSON of the annotation vesper.sh/interruption and of the intent log; parsed back by notice_from_json
+ * (fuzzed). "deadline" is what was announced. "deadlineUptimeUsec" is deadline_usec, and "estimated" says
+ * how it was found: for the agent alone, in the boot that stands beside them. "byHand" is "drain" or
+ * "force"; a manual notice that drains has always one, also where an older agent left it out. */
+void notice_to_json(const Notice *n, JsonWriter *w); /* adds its members to the open object */
+/* What a later version writes is passed over: kind and by_hand become _INVALID where they are none of ours. What is not
+ * said is "" or zero. -EINVAL: a member of another type, a time that is none, or longer than a notice may be; -ENOMEM. */
+int notice_from_json(const Json *o, Notice **ret);
+/* All is there that a notice of this version has: id, kind, source. */
+bool notice_is_complete(const Notice *n);

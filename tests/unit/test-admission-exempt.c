@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <regex.h>
+
+#include "admission-exempt.h"
+#include "file-util.h"
+#include "string-util.h"
+#include "strv.h"
+
+#define OURS "system:serviceaccount:vesper-system:vesper-coordinator"
+
+/* NULL-terminated, as configured. The last one is a name with everything in it that CEL or RE2 reads as its
+ * own. */
+static char *configured[] = {
+        (char *) "system:serviceaccount:ops:*", (char *) "oidc:*@robots.example.org", (char *) "d*e*f",
+        (char *) "*\\.+?()|[]{}^$\"'x",         (char *) "a\\.+?()|[]{}^$\"'z",       NULL
+};
+
+static const struct {
+        const char *username;
+        bool always, if_configured;
+} users[] = {
+        { "system:serviceaccount:kube-system:node-controller", true, true },
+        { "system:serviceaccount:kube-system:cloud-controller-manager", true, true },
+        { "system:serviceaccount:kube-system:hcloud-cloud-controller-manager", true, true },
+        { "system:serviceaccount:kube-system:cloud-controller-manager-2", false, false },
+        { "system:serviceaccount:default:cloud-controller-manager", false, false },
+        { "system:cloud-controller-manager", true, true },
+        { "k3s-cloud-controller-manager", true, true },
+        { "eks:cloud-controller-manager", true, true },
+        { "eks:node-manager", false, false }, /* drains; deletes no Node */
+        { "system:gcp-controller-manager", true, true },
+        { "system:serviceaccount:capi-system:capi-manager", true, true },
+        { "system:serviceaccount:karpenter:karpenter", true, true },
+        { "system:serviceaccount:kube-system:karpenter", true, true },
+        { "system:serviceaccount:kube-system:generic-garbage-collector", false, false },
+        { "system:serviceaccount:kube-system:node-controller2", false, false },
+        { "xsystem:serviceaccount:kube-system:node-controller", false, false },
+        { "system:node:n1", false, false },
+        { OURS, false, false },
+        { "kubernetes-admin", false, false },
+        { "", false, false },
+        { "system:serviceaccount:ops:cleaner", false, true },
+        { "system:serviceaccount:ops2:cleaner", false, false },
+        { "oidc:reaper@robots.example.org", false, true },
+        { "oidc:alice@example.org", false, false },
+        { "oidc:reaper@robotsxexample.org", false, false },
+        { "def", false, true },
+        { "d-e-e-f", false, true },
+        { "d-f", false, false },
+        { "defg", false, false },
+        { "\\.+?()|[]{}^$\"'x", false, true },
+        { "many\\.+?()|[]{}^$\"'x", false, true },
+        { "many\\.+?()|[]{}^$\"'y", false, false },
+        { "a\\.+?()|[]{}^$\"'z", false, true },
+        { "a\\x+?()|[]{}^$\"'z", false, false },
+};
+
+static void test_users(void **state) {
+        for (size_t i = 0; i < ELEMENTSOF(users); i++) {
+                print_message("  '%s'\n", users[i].username);
+                assert_int_equal(admission_exempt_reason(users[i].username, NULL) != NULL, users[i].always);
+                assert_int_equal(admission_exempt_reason(users[i].username, configured) != NULL,
+                                 users[i].if_configured);
+        }
+}
+
+static void test_table(void **state) {
+        assert_true(n_admission_exemptions > 0);
+        for (size_t i = 0; i < n_admission_exemptions; i++) {
+                const AdmissionExemption *e = admission_exemptions + i;
+                const char *reason;
+
+                assert_return_code(admission_pattern_check(e->pattern, &reason), 0);
+                assert_true(strlen(e->reason) > 0);
+                for (size_t k = 0; k < i; k++) /* none is said twice */
+                        assert_false(admission_pattern_matches(admission_exemptions[k].pattern, e->pattern));
+        }
+}
+
+static void test_patterns(void **state) {
+        static const struct {
+                const char *pattern, *reason;
+        } rows[] = {
+                { "alice", NULL },
+                { "*@example.org", NULL },
+                { "\xc3\xa4nne", NULL },
+                { "", "is empty" },
+                { "*", "stands for every user" },
+                { "***", "stands for every user" },
+                { "a\nb", "has a control character in it" },
+                { "a\x7f", "has a control character in it" },
+                { "\xff", "is no UTF-8 text" },
+        };
+        char text[ADMISSION_PATTERN_BYTES_MAX + 2] = { 0 };
+        const char *reason;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                assert_int_equal(admission_pattern_check(rows[i].pattern, &reason),
+                                 rows[i].reason ? -EINVAL : 0);
+                assert_true(streq_ptr(reason, rows[i].reason));
+        }
+        memset(text, 'x', ADMISSION_PATTERN_BYTES_MAX + 1);
+        assert_int_equal(admission_pattern_check(text, &reason), -EINVAL);
+        text[ADMISSION_PATTERN_BYTES_MAX] = 0;
+        assert_return_code(admission_pattern_check(text, &reason), 0);
+}
+
+/* No name makes a pattern expensive. */
+static void test_long_names(void **state) {
+        _cleanup_free_ char *name = calloc(1, 4097);
+        _cleanup_strbuf_ StrBuf pattern = { 0 };
+
+        memset(name, 'a', 4096);
+        for (unsigned i = 0; i < 100; i++)
+                strbuf_add(&pattern, "*a");
+        strbuf_add(&pattern, "*b");
+        assert_false(admission_pattern_matches(strbuf_str(&pattern), name));
+        name[4095] = 'b';
+        assert_true(admission_pattern_matches(strbuf_str(&pattern), name));
+}
+
+/* -- the CEL says the same ------------------------------------------------------------------------------ */
+
+/* The string of CEL at *p, unescaped; *p goes behind it. */
+static char *read_string(const char **p) {
+        _cleanup_strbuf_ StrBuf s = { 0 };
+
+        assert_int_equal(**p, '"');
+        for ((*p)++; **p != '"'; (*p)++) {
+                if (**p == '\\') {
+                        (*p)++;
+                        assert_true(**p == '\\' || **p == '"');
+                }
+                assert_true((unsigned char) **p >= 0x20);
+                strbuf_add_char(&s, **p);
+        }
+        (*p)++;
+        return strbuf_steal(&s);
+}
+
+static const char *skip_text(const char *p, const char *text) {
+        p = startswith(p, text);
+        assert_non_null(p);
+        return p;
+}
+
+/* What the expression is of that user: read with the grammar that it is written in, and POSIX for RE2. */
+static bool asks(const char *expression, const char *username) {
+        const char *p = skip_text(expression, "!(request.userInfo.username in [");
+        bool exempt = false;
+
+        while (*p != ']') {
+                _cleanup_free_ char *name = read_string(&p);
+
+                exempt |= streq(name, username);
+                if (*p != ']')
+                        p = skip_text(p, ", ");
+        }
+        for (p = skip_text(p, "])"); *p;) {
+                _cleanup_free_ char *regex = NULL;
+                regex_t compiled;
+
+                p = skip_text(p, " && !request.userInfo.username.matches(");
+                regex = read_string(&p);
+                p = skip_text(p, ")");
+                assert_int_equal(regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB), 0);
+                exempt |= regexec(&compiled, username, 0, NULL, 0) == 0;
+                regfree(&compiled);
+        }
+        return !exempt;
+}
+
+static void test_match_condition(void **state) {
+        _cleanup_free_ char *plain = admission_match_condition(NULL),
+                            *more = admission_match_condition(configured);
+
+        print_message("%s\n", plain);
+        for (size_t i = 0; i < ELEMENTSOF(users); i++) {
+                print_message("  '%s'\n", users[i].username);
+                assert_int_equal(asks(plain, users[i].username), !users[i].always);
+                assert_int_equal(asks(more, users[i].username), !users[i].if_configured);
+        }
+}
+
+static void drop_spaces(char *s) {
+        char *to = s;
+
+        for (; *s; s++)
+                if (!strchr(" \n", *s))
+                        *to++ = *s;
+        *to = 0;
+}
+
+/* What people install says the same. */
+static void test_manifest(void **state) {
+        _cleanup_free_ char *wanted = admission_match_condition(NULL), *text = NULL,
+                            *path = strf("%s/packaging/manifests/coordinator/webhook.yaml", strempty(getenv("VESPER_SOURCE")));
+        size_t size;
+
+        if (!getenv("VESPER_SOURCE"))
+                skip();
+        assert_return_code(read_file(path, 1u << 16, &text, &size), 0);
+        drop_spaces(text);
+        drop_spaces(wanted);
+        assert_non_null(strstr(text, wanted));
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_users),           cmocka_unit_test(test_table),
+                cmocka_unit_test(test_patterns),        cmocka_unit_test(test_long_names),
+                cmocka_unit_test(test_match_condition), cmocka_unit_test(test_manifest),
+        };
+        return cmocka_run_group_tests_name("admission-exempt", tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "admission-review.h"
+#include "string-util.h"
+#include "strv.h"
+
+/* JSON with ' for ". */
+#define REVIEW(request) "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':" request "}"
+#define NODES \
+        "'kind':{'group':'','version':'v1','kind':'Node'},'resource':{'group':'','version':'v1','resource':'nodes'}"
+#define CLAIMS \
+        "'kind':{'group':'vesper.sh','version':'v1alpha1','kind':'NodeClaim'}," \
+        "'resource':{'group':'vesper.sh','version':'v1alpha1','resource':'nodeclaims'}"
+#define NODE \
+        "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n1','uid':'node-uid','labels':{'pool':'a'}}}"
+#define CLAIM \
+        "{'apiVersion':'vesper.sh/v1alpha1','kind':'NodeClaim','metadata':{'name':'c1','uid':'claim-uid'}}"
+
+static char *quoted(const char *s) {
+        char *text = strf("%s", s);
+
+        assert_non_null(text);
+        for (char *p = text; *p; p++)
+                if (*p == '\'')
+                        *p = '"';
+        return text;
+}
+
+static void test_requests(void **state) {
+        static const struct {
+                const char *what, *body;
+                AdmissionSubject subject;
+                const char *object, *username;
+                bool dry_run;
+        } rows[] = {
+                { "a Node",
+                  REVIEW("{'uid':'u'," NODES
+                         ",'name':'n1','operation':'DELETE','userInfo':{'username':'alice','groups':['dev',"
+                         "'system:authenticated']},'object':null,'oldObject':" NODE
+                         ",'dryRun':false,'options':{}}"),
+                  ADMISSION_NODE_DELETE, "node-uid", "alice", false },
+                { "a NodeClaim", REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" CLAIM "}"),
+                  ADMISSION_CLAIM_DELETE, "claim-uid", "", false },
+                { "one Node of many: no name in the request",
+                  REVIEW("{'uid':'u'," NODES
+                         ",'operation':'DELETE','userInfo':{'username':'alice'},'oldObject':" NODE "}"),
+                  ADMISSION_NODE_DELETE, "node-uid", "alice", false },
+                { "a dry run",
+                  REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','dryRun':true,'oldObject':" NODE "}"),
+                  ADMISSION_NODE_DELETE, "node-uid", "", true },
+                { "a Node with a field that cannot be read",
+                  REVIEW("{'uid':'u'," NODES
+                         ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1','uid':'node-uid'},"
+                         "'spec':{'unschedulable':7}}}"),
+                  ADMISSION_NODE_DELETE, "node-uid", "", false },
+                { "another operation",
+                  REVIEW("{'uid':'u'," NODES ",'operation':'UPDATE','object':" NODE ",'oldObject':" NODE
+                         "}"),
+                  ADMISSION_OTHER, NULL, "", false },
+                { "another operation, without an object",
+                  REVIEW("{'uid':'u'," NODES ",'operation':'CONNECT'}"), ADMISSION_OTHER, NULL, "", false },
+                { "a subresource",
+                  REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','subResource':'status','oldObject':" NODE
+                         "}"),
+                  ADMISSION_OTHER, NULL, "", false },
+                { "another kind",
+                  REVIEW("{'uid':'u','resource':{'group':'','version':'v1','resource':'pods'},'operation':'DELETE','oldObject':{}}"),
+                  ADMISSION_OTHER, NULL, "", false },
+                { "somebody else's nodes",
+                  REVIEW("{'uid':'u','resource':{'group':'example.org','version':'v1','resource':'nodes'},'operation':'DELETE'}"),
+                  ADMISSION_OTHER, NULL, "", false },
+                { "Karpenter's NodeClaim",
+                  REVIEW("{'uid':'u','resource':{'group':'karpenter.sh','version':'v1','resource':'nodeclaims'},'operation':'DELETE'}"),
+                  ADMISSION_OTHER, NULL, "", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *body = quoted(rows[i].body), *message = NULL;
+                AdmissionReview r;
+
+                print_message("  %s\n", rows[i].what);
+                assert_return_code(admission_review_parse(body, strlen(body), *state, &r, &message), 0);
+                assert_null(message);
+                assert_string_equal(r.uid, "u");
+                assert_int_equal(r.subject, rows[i].subject);
+                assert_int_equal(r.dry_run, rows[i].dry_run);
+                assert_string_equal(r.username, rows[i].username);
+                assert_int_equal(r.object != NULL, rows[i].object != NULL);
+                if (r.object)
+                        assert_string_equal(r.object->meta.uid, rows[i].object);
+                admission_review_done(&r);
+                assert_null(r.uid);
+        }
+}
+
+/* What is kept of a request. */
+static void test_members(void **state) {
+        _cleanup_free_ char *body =
+                quoted(REVIEW("{'uid':'u'," NODES
+                              ",'operation':'DELETE','userInfo':{'username':'alice','groups':['dev','ops']},"
+                              "'oldObject':" NODE "}"));
+        _cleanup_free_ char *message = NULL, *groups = NULL;
+        AdmissionReview r;
+
+        assert_return_code(admission_review_parse(body, strlen(body), *state, &r, &message), 0);
+        groups = strv_join(r.groups, " ");
+        assert_string_equal(groups, "dev ops");
+        assert_string_equal(r.operation, "DELETE");
+        assert_string_equal(r.group, "");
+        assert_string_equal(r.resource, "nodes");
+        assert_string_equal(r.subresource, "");
+        assert_ptr_equal(r.object->kind, &kube_node_kind);
+        assert_string_equal(r.object->meta.name, "n1");
+        assert_string_equal(object_meta_label(&r.object->meta, "pool"),
+                            "a"); /* by which budgets select it */
+        admission_review_done(&r);
+}
+
+static void test_unreadable(void **state) {
+        static const struct {
+                const char *body, *message;
+        } rows[] = {
+                { "", "cannot be read" },
+                { "nodes", "at byte 0" },
+                { "[]", "it is no AdmissionReview of admission.k8s.io/v1" },
+                { "{'apiVersion':'admission.k8s.io/v1beta1','kind':'AdmissionReview','request':{'uid':'u'}}",
+                  "it is no AdmissionReview of admission.k8s.io/v1" },
+                { "{'apiVersion':'admission.k8s.io/v1','kind':'Status'}", "it is no AdmissionReview" },
+                { "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview'}", "request is missing" },
+                { REVIEW("null"), "request is no object" },
+                { REVIEW("{}"), "request.uid is missing" },
+                { REVIEW("{'uid':7}"), "request.uid is no string" },
+                { REVIEW("{'uid':'a','uid':'b'}"), "at byte" },
+                { REVIEW("{'uid':'u','operation':'DELETE'}"), "request.resource is missing" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':['DELETE'],'oldObject':" NODE "}"),
+                  "request.operation is no string" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','dryRun':'true','oldObject':" NODE "}"),
+                  "request.dryRun is neither true nor false" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE'}"), "request.oldObject is missing" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':null}"),
+                  "request.oldObject is no object" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':{'metadata':{'uid':'x'}}}"),
+                  "request.oldObject is no Node of v1 with a name" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','oldObject':" CLAIM "}"),
+                  "request.oldObject is no Node of v1 with a name" },
+                { REVIEW("{'uid':'u'," CLAIMS ",'operation':'DELETE','oldObject':" NODE "}"),
+                  "request.oldObject is no NodeClaim of vesper.sh/v1alpha1 with a name" },
+                { REVIEW("{'uid':'u'," NODES
+                         ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1'}}}"),
+                  "request.oldObject.metadata.uid is missing" },
+                { REVIEW("{'uid':'u'," NODES ",'operation':'DELETE','userInfo':'alice','oldObject':" NODE
+                         "}"),
+                  "request.userInfo is no object" },
+                { REVIEW("{'uid':'u'," NODES
+                         ",'operation':'DELETE','userInfo':{'groups':'dev'},'oldObject':" NODE "}"),
+                  "request.userInfo.groups is no array" },
+                { REVIEW("{'uid':'u'," NODES
+                         ",'operation':'DELETE','userInfo':{'groups':['dev',1]},'oldObject':" NODE "}"),
+                  "request.userInfo.groups is no string" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *body = quoted(rows[i].body), *message = NULL;
+                AdmissionReview r;
+
+                print_message("  %s\n", rows[i].body);
+                assert_int_equal(admission_review_parse(body, strlen(body), *state, &r, &message), -EBADMSG);
+                assert_non_null(strstr(message, rows[i].message));
+                assert_null(r.uid);
+                assert_null(r.object);
+        }
+}
+
+/* body, with so many bytes in the place of %s */
+static int parse_long(InternPool *pool, const char *before, size_t n, const char *after,
+                      char **ret_message) {
+        _cleanup_free_ char *head = quoted(before), *tail = quoted(after);
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        AdmissionReview r;
+        int k;
+
+        strbuf_add(&b, head);
+        for (size_t i = 0; i < n; i++)
+                strbuf_add_char(&b, 'x');
+        strbuf_add(&b, tail);
+        k = admission_review_parse(strbuf_str(&b), b.size, pool, &r, ret_message);
+        admission_review_done(&r);
+        return k;
+}
+
+static void test_limits(void **state) {
+        static const char head[] =
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
+                ",'operation':'DELETE','oldObject':" NODE ",'userInfo':{'username':'";
+        static const char label[] =
+                "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':{'uid':'u'," NODES
+                ",'operation':'DELETE','oldObject':{'metadata':{'name':'n1','uid':'u','annotations':{'a':'";
+        char *message = NULL;
+
+        assert_return_code(parse_long(*state, head, ADMISSION_STRING_BYTES_MAX, "'}}}", &message), 0);
+        assert_null(message);
+        assert_int_equal(parse_long(*state, head, ADMISSION_STRING_BYTES_MAX + 1, "'}}}", &message),
+                         -EBADMSG);
+        assert_non_null(strstr(message, "request.userInfo.username is longer than 4096 bytes"));
+        message = mfree(message);
+
+        /* The largest object that the API server takes has room; one byte more has not. */
+        assert_return_code(parse_long(*state, label,
+                                      ADMISSION_BODY_BYTES_MAX - strlen(label) - strlen("'}}}}}"), "'}}}}}",
+                                      &message),
+                           0);
+        assert_int_equal(parse_long(*state, label,
+                                    ADMISSION_BODY_BYTES_MAX - strlen(label) - strlen("'}}}}}") + 1,
+                                    "'}}}}}", &message),
+                         -E2BIG);
+        assert_non_null(strstr(message, "it is larger than 3145728 bytes"));
+        free(message);
+}
+
+static void test_nesting(void **state) {
+        _cleanup_free_ char
+                *head = quoted("{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','request':"),
+                *message = NULL;
+        _cleanup_strbuf_ StrBuf b = { 0 };
+        AdmissionReview r;
+
+        strbuf_add(&b, head);
+        for (unsigned i = 0; i < 100000; i++)
+                strbuf_add_char(&b, '[');
+        assert_int_equal(admission_review_parse(strbuf_str(&b), b.size, *state, &r, &message), -EBADMSG);
+        assert_non_null(message);
+}
+
+static void assert_answer(char *answer, const char *expected) {
+        _cleanup_free_ char *text = answer, *want = quoted(expected);
+
+        assert_non_null(text);
+        assert_string_equal(text, want);
+}
+
+#define ANSWER(response) \
+        "{'apiVersion':'admission.k8s.io/v1','kind':'AdmissionReview','response':" response "}"
+
+static void test_answers(void **state) {
+        static const char *const warnings[] = { "the pool is paused", "two\nlines" };
+
+        assert_answer(admission_allow("u", NULL, 0), ANSWER("{'uid':'u','allowed':true}"));
+        assert_answer(admission_allow("u", warnings, 2),
+                      ANSWER("{'uid':'u','allowed':true,'warnings':['the pool is paused','two?lines']}"));
+        /* No details: with retryAfterSeconds a client would try again without telling. */
+        assert_answer(admission_refuse("u", "no room"),
+                      ANSWER("{'uid':'u','allowed':false,'status':{'status':'Failure','code':429,"
+                             "'reason':'TooManyRequests','message':'no room'}}"));
+}
+
+static void test_answers_are_bounded(void **state) {
+        _cleanup_free_ char *text = NULL, *refused = NULL, *allowed = NULL;
+        const char *warnings[ADMISSION_WARNINGS_MAX];
+
+        text = calloc(1, 100001);
+        memset(text, 'x', 100000);
+        for (size_t i = 0; i < ADMISSION_WARNINGS_MAX; i++)
+                warnings[i] = text;
+        refused = admission_refuse("u", text);
+        allowed = admission_allow("u", warnings, ADMISSION_WARNINGS_MAX);
+        assert_in_range(strlen(refused), ADMISSION_MESSAGE_BYTES_MAX, ADMISSION_MESSAGE_BYTES_MAX + 256);
+        assert_in_range(strlen(allowed), ADMISSION_WARNINGS_MAX * ADMISSION_WARNING_BYTES_MAX,
+                        ADMISSION_WARNINGS_MAX * (ADMISSION_WARNING_BYTES_MAX + 3) + 256);
+}
+
+static int setup(void **state) {
+        InternPool *pool;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        *state = pool;
+        return 0;
+}
+
+static int teardown(void **state) {
+        assert_int_equal(intern_pool_size(*state), 0);
+        intern_pool_free(*state);
+        return 0;
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_members, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nesting, setup, teardown),
+                cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_answers_are_bounded),
+        };
+        return cmocka_run_group_tests_name("admission-review", tests, NULL, NULL);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "budget-ledger.h"
+#include "fake-client.h"
+#include "string-util.h"
+
+#define N_REPLICAS 2u
+#define N_ASKS_MAX 64u
+
+/* Replicas of a coordinator, each with a view and a ledger of its own; the first leads. */
+typedef struct Replica {
+        struct Bench *bench;
+        Env env;
+        Random *random;
+        HttpTransport *transport;
+        KubeAuth *auth;
+        KubeClient *client;
+        ClusterView *view;
+        BudgetLedger *ledger;
+} Replica;
+
+typedef struct Asked {
+        BudgetRequest *request;
+        bool answered;
+        BudgetAnswer answer;
+        char *message;
+} Asked;
+
+typedef struct Bench {
+        FakeWorld w;
+        Replica replicas[N_REPLICAS];
+        Asked asks[N_ASKS_MAX];
+        size_t n_asks;
+} Bench;
+
+static void on_ignored(const char *name, void *userdata) {
+}
+
+static void on_pod(const char *node, const KubePod *old, const KubePod *new, void *userdata) {
+}
+
+static void on_pdb(const KubePdb *old, const KubePdb *new, void *userdata) {
+}
+
+static void on_synced(void *userdata) {
+}
+
+static void on_budget(const KubeNodeBudget *old, const KubeNodeBudget *new, void *userdata) {
+        Replica *r = userdata;
+
+        if (r->ledger)
+                budget_ledger_see_budget(r->ledger, old, new);
+}
+
+static void on_node(const KubeNode *old, const KubeNode *new, void *userdata) {
+        Replica *r = userdata;
+
+        if (r->ledger)
+                budget_ledger_see_node(r->ledger, old, new);
+}
+
+static void replica_init(Replica *r, Bench *b, uint64_t seed) {
+        const ClusterViewHandler h = { .on_node_dirty = on_ignored, .on_pool_dirty = on_ignored, .on_claim_dirty = on_ignored,
+                                       .on_pod = on_pod, .on_pdb = on_pdb, .on_budget = on_budget, .on_node = on_node,
+                                       .on_synced = on_synced, .userdata = r };
+        _cleanup_(kubeconfig_freep) KubeConfig *config = NULL;
+        _cleanup_free_ char *message = NULL;
+
+        *r = (Replica){ .bench = b };
+        assert_return_code(random_new(seed, &r->random), 0);
+        assert_return_code(http_inproc_new(b->w.loop, FAKE_ADMIN, NULL, &r->transport), 0);
+        assert_return_code(http_inproc_route(r->transport, FAKE_ORIGIN, fake_cluster_handle, b->w.cluster), 0);
+        r->env = (Env){ .loop = b->w.loop, .random = r->random, .transport = r->transport, .version = "0" };
+        assert_return_code(kubeconfig_plain(FAKE_ORIGIN, &config), 0);
+        assert_return_code(kube_auth_new(b->w.loop, NULL, NULL, config, NULL, NULL, &r->auth, &message), 0);
+        assert_return_code(kube_client_new(&r->env, r->auth, FAKE_ORIGIN, "test", &r->client), 0);
+        assert_return_code(cluster_view_new(r->client, "vesper-system", &h, &r->view), 0);
+        assert_return_code(budget_ledger_new(r->client, r->view, &r->ledger), 0);
+}
+
+static void run(Bench *b, usec_t usec) {
+        fake_world_run(&b->w, usec);
+}
+
+static void put_budget(Bench *b, const char *name, const char *amount, const char *label) {
+        fake_put(b->w.cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'%s','generation':1},'spec':{%s,'selector':{'matchLabels':{'%s':'a'}}}}", name, amount,
+                          label));
+}
+
+/* n nodes n0, n1, ... that the budgets of "vesper.sh/pool" select. */
+static void bench_init(Bench *b, size_t n, const char *amount) {
+        FakeClusterOptions quiet = { .controllers_off = FAKE_CONTROLLERS_ALL };
+
+        *b = (Bench){};
+        fake_world_init(&b->w, &quiet);
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *name = strf("n%zu", i);
+
+                fake_add_node(b->w.cluster, name, NULL, NULL, "a");
+        }
+        put_budget(b, "b1", amount, "vesper.sh/pool");
+        for (size_t i = 0; i < N_REPLICAS; i++)
+                replica_init(b->replicas + i, b, i + 1);
+        run(b, USEC_PER_SEC);
+        assert_true(cluster_view_synced(b->replicas[0].view));
+        budget_ledger_lead(b->replicas[0].ledger, (HttpGuard){ 0 });
+        run(b, USEC_PER_SEC);
+}
+
+static void bench_done(Bench *b) {
+        for (size_t i = 0; i < b->n_asks; i++) {
+                budget_request_free(b->asks[i].request);
+                free(b->asks[i].message);
+        }
+        for (size_t i = 0; i < N_REPLICAS; i++) {
+                Replica *r = b->replicas + i;
+
+                budget_ledger_free(r->ledger);
+                cluster_view_free(r->view);
+                kube_client_free(r->client);
+                kube_auth_free(r->auth);
+                http_transport_free(r->transport);
+                random_free(r->random);
+        }
+        fake_world_done(&b->w);
+}
+
+static void on_answered(BudgetAnswer answer, const char *message, void *userdata) {
+        Asked *a = userdata;
+
+        a->answered = true;
+        a->answer = answer;
+        assert_return_code(free_and_strdup(&a->message, message), 0);
+}
+
+static Asked *ask_as(Bench *b, size_t replica, const char *node, BudgetAsk ask) {
+        Asked *a = b->asks + b->n_asks++;
+
+        assert_in_range(b->n_asks, 1, N_ASKS_MAX);
+        ask.node = cluster_view_node(b->replicas[replica].view, node);
+        assert_non_null(ask.node);
+        ask.kind = NODE_CHARGE_DELETION;
+        ask.holder = "test";
+        assert_return_code(budget_ledger_ask(b->replicas[replica].ledger, &ask, on_answered, a, &a->request), 0);
+        assert_false(a->answered);
+        return a;
+}
+
+static Asked *ask(Bench *b, size_t replica, const char *node) {
+        return ask_as(b, replica, node, (BudgetAsk){ 0 });
+}
+
+static BudgetAnswer answer_of(Bench *b, Asked *a) {
+        run(b, USEC_PER_SEC);
+        assert_true(a->answered);
+        return a->answer;
+}
+
+static const cJSON *status(Bench *b, const char *name) {
+        return fj_get(fake_get(b->w.cluster, FAKE_NDBS, NULL, name), "status", NULL);
+}
+
+static int64_t figure(Bench *b, const char *name, const char *key) {
+        return fj_int(status(b, name), -1, key, NULL);
+}
+
+static int n_charges(Bench *b, const char *name) {
+        return cJSON_GetArraySize(fj_get(status(b, name), "disruptedNodes", NULL));
+}
+
+static uint64_t n_patches(const Bench *b) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < N_REPLICAS; i++)
+                n += budget_ledger_n_patches(b->replicas[i].ledger);
+        return n;
+}
+
+static void set_ready(Bench *b, const char *node, bool ready) {
+        fake_merge(b->w.cluster, FAKE_NODES, NULL, node, "{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
+                   ready ? "True" : "False");
+}
+
+/* A person's, with our finalizer there. */
+static void delete_node(Bench *b, const char *node) {
+        fake_merge(b->w.cluster, FAKE_NODES, NULL, node, "{'metadata':{'finalizers':['vesper.sh/termination']}}");
+        assert_true(fake_delete(b->w.cluster, FAKE_NODES, NULL, node, -1));
+        run(b, USEC_PER_SEC);
+}
+
+static void test_figures(void **state) {
+        uint64_t before;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':2");
+        assert_int_equal(figure(&b, "b1", "expectedNodes"), 5);
+        assert_int_equal(figure(&b, "b1", "currentAvailable"), 5);
+        assert_int_equal(figure(&b, "b1", "desiredAvailable"), 3);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        assert_int_equal(figure(&b, "b1", "observedGeneration"), 1);
+        assert_int_equal(n_patches(&b), 1);
+
+        print_message("  not written again while nothing changes\n");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n1", "{'metadata':{'annotations':{'x':'y'}}}");
+        run(&b, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_patches(&b), 1);
+
+        print_message("  within a second of a change\n");
+        set_ready(&b, "n1", false);
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 1);
+        fake_add_node(b.w.cluster, "n9", NULL, NULL, "a");
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "n2");
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n3", "{'metadata':{'labels':{'vesper.sh/pool':'b'}}}");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(figure(&b, "b1", "expectedNodes"), 4);
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "b1", "{'metadata':{'generation':2},'spec':{'maxUnavailable':'x'}}");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(figure(&b, "b1", "observedGeneration"), 2);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        assert_string_equal(fj_string(fj_find(fj_get(status(&b, "b1"), "conditions", NULL), "type", "Invalid"), "status", NULL), "True");
+
+        print_message("  a hundred changes in a second are few writes\n");
+        before = n_patches(&b);
+        for (size_t i = 0; i < 100; i++) {
+                set_ready(&b, "n4", i % 2 == 0);
+                run(&b, 10 * USEC_PER_MSEC);
+        }
+        assert_in_range(n_patches(&b) - before, 1, 6);
+        bench_done(&b);
+}
+
+static void test_fifty_at_once(void **state) {
+        size_t admitted = 0;
+        uint64_t before;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 50, "'maxUnavailable':3");
+        before = n_patches(&b);
+        for (size_t i = 0; i < 50; i++) {
+                _cleanup_free_ char *name = strf("n%zu", i);
+
+                (void) ask(&b, i % N_REPLICAS, name);
+        }
+        run(&b, 2 * USEC_PER_SEC);
+        for (size_t i = 0; i < 50; i++) {
+                assert_true(b.asks[i].answered);
+                assert_int_not_equal(b.asks[i].answer, BUDGET_UNKNOWN);
+                admitted += b.asks[i].answer == BUDGET_ADMITTED;
+                if (b.asks[i].answer == BUDGET_REFUSED)
+                        assert_non_null(strstr(b.asks[i].message, "NodeDisruptionBudget b1 allows no disruption of node n"));
+        }
+        assert_int_equal(admitted, 3);
+        assert_int_equal(n_charges(&b, "b1"), 3);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        print_message("  %llu patches\n", (unsigned long long) (n_patches(&b) - before));
+        assert_in_range(n_patches(&b) - before, 1, 6);
+        bench_done(&b);
+}
+
+static void test_idempotent(void **state) {
+        uint64_t before;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        before = n_patches(&b);
+        assert_int_equal(answer_of(&b, ask(&b, 0, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_REFUSED);
+        assert_non_null(strstr(b.asks[b.n_asks - 1].message, "Unavailable is n0 (may be deleted since "));
+        assert_in_range(n_patches(&b) - before, 0, 1);
+        bench_done(&b);
+}
+
+static void test_passes(void **state) {
+        Asked *a;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        fake_add_node(b.w.cluster, "other", NULL, NULL, "z");
+        set_ready(&b, "n0", false);
+        run(&b, USEC_PER_SEC);
+        print_message("  one that is unavailable, and one that no budget selects, without a charge\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "other")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_REFUSED);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        print_message("  dry-run charges nothing, and says the same\n");
+        set_ready(&b, "n0", true);
+        run(&b, USEC_PER_SEC);
+        a = ask_as(&b, 1, "n1", (BudgetAsk){ .dry_run = true });
+        assert_int_equal(answer_of(&b, a), BUDGET_ADMITTED);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        bench_done(&b);
+}
+
+static void test_all_or_none(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':2");
+        put_budget(&b, "a0", "'maxUnavailable':1", "vesper.sh/pool");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(n_charges(&b, "a0"), 1);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        assert_int_equal(answer_of(&b, ask(&b, 0, "n1")), BUDGET_REFUSED);
+        assert_non_null(strstr(b.asks[b.n_asks - 1].message, "NodeDisruptionBudget a0"));
+
+        print_message("  the second refuses what the first has charged just now\n");
+        fake_merge(b.w.cluster, FAKE_NDBS, NULL, "a0", "{'metadata':{'generation':2},'spec':{'maxUnavailable':3}}");
+        run(&b, USEC_PER_SEC);
+        (void) ask(&b, 0, "n1");
+        (void) ask(&b, 1, "n2");
+        run(&b, 2 * USEC_PER_SEC);
+        assert_int_equal((b.asks[2].answer == BUDGET_ADMITTED) + (b.asks[3].answer == BUDGET_ADMITTED), 1);
+        assert_int_equal(n_charges(&b, "a0"), 2);
+        assert_int_equal(n_charges(&b, "b1"), 2);
+        bench_done(&b);
+}
+
+static void test_how_long(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':2");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_ADMITTED);
+        delete_node(&b, "n1");
+        run(&b, USEC_PER_MINUTE);
+        assert_int_equal(n_charges(&b, "b1"), 2);
+        assert_int_equal(answer_of(&b, ask(&b, 0, "n2")), BUDGET_REFUSED);
+
+        print_message("  one that was not deleted after all is free after two minutes\n");
+        run(&b, 2 * USEC_PER_MINUTE);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 1);
+
+        print_message("  one that is being deleted stays until it has gone\n");
+        run(&b, USEC_PER_HOUR);
+        assert_int_equal(n_charges(&b, "b1"), 1);
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "n1");
+        run(&b, 2 * USEC_PER_MINUTE);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2); /* of the 4 that are left */
+
+        print_message("  one that is given back is free at once\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n3")), BUDGET_ADMITTED);
+        budget_ledger_release(b.replicas[1].ledger, fj_string(fake_get(b.w.cluster, FAKE_NODES, NULL, "n3"), "metadata", "uid", NULL));
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(n_charges(&b, "b1"), 0);
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 2);
+        bench_done(&b);
+}
+
+/* Deletions that passed uncharged go in their order, as room appears. */
+static void test_begun(void **state) {
+        const BudgetAsk begun = { .begun = true };
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 6, "'maxUnavailable':2");
+        for (size_t i = 0; i < 4; i++) {
+                _cleanup_free_ char *name = strf("n%zu", i);
+
+                delete_node(&b, name);
+                run(&b, 2 * USEC_PER_SEC);
+        }
+        assert_int_equal(figure(&b, "b1", "disruptionsAllowed"), 0);
+        for (size_t i = 4; i > 0; i--) {
+                _cleanup_free_ char *name = strf("n%zu", i - 1);
+
+                (void) ask_as(&b, 0, name, begun);
+        }
+        run(&b, USEC_PER_SEC);
+        /* The first two came first to the ledger; from then on the order of deletion counts. */
+        assert_int_equal(b.asks[0].answer, BUDGET_ADMITTED);
+        assert_int_equal(b.asks[1].answer, BUDGET_ADMITTED);
+        assert_int_equal(b.asks[2].answer, BUDGET_REFUSED);
+        assert_int_equal(b.asks[3].answer, BUDGET_REFUSED);
+        assert_int_equal(n_charges(&b, "b1"), 2);
+        run(&b, 5 * USEC_PER_MINUTE);
+        assert_int_equal(b.asks[3].answer, BUDGET_REFUSED);
+        fake_remove(b.w.cluster, FAKE_NODES, NULL, "n3");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(b.asks[3].answer, BUDGET_ADMITTED); /* n0 */
+        assert_int_equal(b.asks[2].answer, BUDGET_REFUSED);
+        fake_delete(b.w.cluster, FAKE_NDBS, NULL, "b1", -1);
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(b.asks[2].answer, BUDGET_ADMITTED);
+        bench_done(&b);
+}
+
+/* A webhook has charged it, and whoever leads sees its deletion, and that another node is away, before that charge. */
+static void test_charged_by_another(void **state) {
+        Asked *a;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        fake_api_mute(fake_cluster_api(b.w.cluster), FAKE_NDBS, usec_add(loop_now(b.w.loop), 20 * USEC_PER_SEC));
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        set_ready(&b, "n4", false);
+        fake_merge(b.w.cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'finalizers':['vesper.sh/termination']}}");
+        assert_true(fake_delete(b.w.cluster, FAKE_NODES, NULL, "n0", -1));
+        while (kube_node_is_ready(cluster_view_node(b.replicas[0].view, "n4")) ||
+               cluster_view_node(b.replicas[0].view, "n0")->object.meta.deletion_usec == 0)
+                run(&b, 100);
+        a = ask_as(&b, 0, "n0", (BudgetAsk){ .begun = true });
+        run(&b, 30 * USEC_PER_SEC);
+        assert_int_equal(a->answer, BUDGET_ADMITTED);
+        bench_done(&b);
+}
+
+static void test_no_leader(void **state) {
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        budget_ledger_follow(b.replicas[0].ledger);
+        put_budget(&b, "c2", "'maxUnavailable':1", "vesper.sh/pool");
+        run(&b, USEC_PER_SEC);
+        print_message("  what the last leader counted is enough, and what none has is not\n");
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_REFUSED);
+        assert_non_null(strstr(b.asks[0].message, "not yet by the budget's status: try again in a moment"));
+        fake_remove(b.w.cluster, FAKE_NDBS, NULL, "c2");
+        run(&b, USEC_PER_SEC);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n0")), BUDGET_ADMITTED);
+        assert_int_equal(answer_of(&b, ask(&b, 1, "n1")), BUDGET_REFUSED);
+        bench_done(&b);
+}
+
+static void test_no_answer(void **state) {
+        Asked *a;
+        Bench b;
+        (void) state;
+
+        bench_init(&b, 5, "'maxUnavailable':1");
+        fake_api_away_until(fake_cluster_api(b.w.cluster), usec_add(loop_now(b.w.loop), USEC_PER_MINUTE));
+        a = ask_as(&b, 1, "n0", (BudgetAsk){ .timeout_usec = 2 * USEC_PER_SEC });
+        run(&b, 3 * USEC_PER_SEC);
+        assert_true(a->answered);
+        assert_int_equal(a->answer, BUDGET_UNKNOWN);
+        bench_done(&b);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_figures),    cmocka_unit_test(test_fifty_at_once), cmocka_unit_test(test_idempotent),
+                cmocka_unit_test(test_passes),     cmocka_unit_test(test_all_or_none),   cmocka_unit_test(test_how_long),
+                cmocka_unit_test(test_begun),      cmocka_unit_test(test_charged_by_another), cmocka_unit_test(test_no_leader),     cmocka_unit_test(test_no_answer),
+        };
+        return cmocka_run_group_tests_name("budget-ledger", tests, NULL, NULL);
+}

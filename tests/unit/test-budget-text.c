@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "budget-text.h"
+#include "string-util.h"
+
+/* 2027-01-15T08:00:00Z */
+#define NOW (UINT64_C(1800000000) * USEC_PER_SEC)
+
+static KubeNodeBudget budget_of(NodeAmountUnit unit, bool is_min, int64_t value) {
+        const NodeAmount amount = { unit, value };
+        KubeNodeBudget b = { .object.meta.name = (char *) "web" };
+
+        if (unit == NODE_AMOUNT_UNSET)
+                b.object.invalid =
+                        (char *) "spec.minAvailable: '3 nodes' is neither a number of nodes nor a percentage";
+        else if (is_min)
+                b.min_available = amount;
+        else
+                b.max_unavailable = amount;
+        return b;
+}
+
+static BudgetUsers users_of(size_t n_all) {
+        static const char *const names[] = { "n1", "n2", "n3", "n4", "n5" };
+        static const char *const whys[] = { "is being deleted", "is not Ready", "may be deleted",
+                                            "may reboot", "is not Ready" };
+        BudgetUsers u = { .n = MIN(n_all, (size_t) BUDGET_USERS_MAX), .n_all = n_all };
+
+        for (size_t i = 0; i < u.n; i++)
+                u.list[i] = (BudgetUser) { names[i], whys[i], i == 4 ? 0 : NOW + i * USEC_PER_MINUTE };
+        return u;
+}
+
+static void test_sentences(void **state) {
+        static const struct {
+                NodeAmountUnit unit;
+                bool is_min;
+                int64_t value, expected, n_unavailable;
+                bool begun;
+                const char *text;
+        } rows[] = {
+                { NODE_AMOUNT_NODES, false, 3, 50, 3, false,
+                  "it has maxUnavailable 3, so 47 nodes must stay available (now: 47 of 50). "
+                  "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
+                  "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). Try "
+                  "again when one of them is gone or Ready, or change the budget." },
+                { NODE_AMOUNT_NODES, false, 3, 50, 3, true,
+                  "it has maxUnavailable 3, so 47 nodes must stay available (now: 47 of 50). "
+                  "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
+                  "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). The "
+                  "removal goes on when one of them is gone or Ready, or the budget is changed." },
+                { NODE_AMOUNT_NODES, false, 1, 3, 1, false,
+                  "it has maxUnavailable 1, so 2 nodes must stay available (now: 2 of 3). Unavailable "
+                  "is n1 (is being deleted since 2027-01-15T08:00:00Z). Try again when that node is "
+                  "gone or Ready, or change the budget." },
+                { NODE_AMOUNT_NODES, false, 3, 50, 9, false,
+                  "it has maxUnavailable 3, so 47 nodes must stay available (now: 41 of 50). "
+                  "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
+                  "since 2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z), n4 "
+                  "(may reboot since 2027-01-15T08:03:00Z), n5 (is not Ready) and 4 more. Try again "
+                  "when enough of them are gone or Ready, or change the budget." },
+                /* That a node is gone makes no other one available. */
+                { NODE_AMOUNT_NODES, true, 4, 5, 1, false,
+                  "it has minAvailable 4, so 4 nodes must stay available (now: 4 of 5). Unavailable is "
+                  "n1 (is being deleted since 2027-01-15T08:00:00Z). When that node is gone, 4 nodes "
+                  "are left, and 4 must stay available. Try again when that node is Ready, or has a "
+                  "successor, or change the budget." },
+                { NODE_AMOUNT_NODES, true, 1, 3, 2, true,
+                  "it has minAvailable 1, so 1 node must stay available (now: 1 of 3). Unavailable are "
+                  "n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
+                  "2027-01-15T08:01:00Z). When they are gone, 1 node is left, and 1 must stay "
+                  "available. The removal goes on when one of them is Ready, or has a successor, or "
+                  "the budget is changed." },
+                { NODE_AMOUNT_NODES, true, 4, 5, 3, false,
+                  "it has minAvailable 4, so 4 nodes must stay available (now: 2 of 5). Unavailable are "
+                  "n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
+                  "2027-01-15T08:01:00Z), n3 (may be deleted since 2027-01-15T08:02:00Z). When they are "
+                  "gone, 2 nodes are left, and 4 must stay available. Try again when enough of them are "
+                  "Ready, or have successors, or change the budget." },
+                /* 80 % of 5 is 4, and of the 4 that are left as well. */
+                { NODE_AMOUNT_PERCENT, true, 80, 5, 1, false,
+                  "it has minAvailable 80%, so 4 nodes must stay available (now: 4 of 5). Unavailable "
+                  "is n1 (is being deleted since 2027-01-15T08:00:00Z). When that node is gone, 4 "
+                  "nodes are left, and 4 must stay available, rounded up. Try again when that node is "
+                  "Ready, or has a successor, or change the budget." },
+                { NODE_AMOUNT_PERCENT, true, 80, 4, 0, false,
+                  "it has minAvailable 80%, so 4 nodes must stay available (now: 4 of 4). 80% of the 4 "
+                  "nodes that there are is all of them, rounded up: add a node, or set a number, or "
+                  "maxUnavailable, which does not come to a standstill as nodes go." },
+                /* 80 % of 10 is 8; of the 8 that are left it is 7, and there is room for one. */
+                { NODE_AMOUNT_PERCENT, true, 80, 10, 2, false,
+                  "it has minAvailable 80%, so 8 nodes must stay available (now: 8 of 10). Unavailable "
+                  "are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready since "
+                  "2027-01-15T08:01:00Z). Try again when enough of them are gone or Ready, or change the "
+                  "budget." },
+                { NODE_AMOUNT_PERCENT, false, 20, 5, 1, false,
+                  "it has maxUnavailable 20%, so 4 nodes must stay available (now: 4 of 5). "
+                  "Unavailable is n1 (is being deleted since 2027-01-15T08:00:00Z). Try again when "
+                  "that node is gone or Ready, or change the budget." },
+                { NODE_AMOUNT_PERCENT, true, 100, 3, 0, false,
+                  "it has minAvailable 100%, so 3 nodes must stay available (now: 3 of 3). So it never "
+                  "allows one: change the budget." },
+                { NODE_AMOUNT_NODES, false, 0, 3, 0, false,
+                  "it has maxUnavailable 0, so 3 nodes must stay available (now: 3 of 3). So it never "
+                  "allows one: change the budget." },
+                { NODE_AMOUNT_NODES, true, 3, 3, 0, false,
+                  "it has minAvailable 3, so 3 nodes must stay available (now: 3 of 3). So it never "
+                  "allows one: change the budget, or add nodes." },
+                { NODE_AMOUNT_NODES, true, 9, 5, 0, false,
+                  "it has minAvailable 9, so 9 nodes must stay available (now: 5 of 5). So it never "
+                  "allows one: change the budget, or add nodes." },
+                { NODE_AMOUNT_NODES, false, 3, 50, 2, false,
+                  "it has maxUnavailable 3, so 47 nodes must stay available (now: 48 of 50). "
+                  "Unavailable are n1 (is being deleted since 2027-01-15T08:00:00Z), n2 (is not Ready "
+                  "since 2027-01-15T08:01:00Z). By this coordinator's count there is room, but not yet "
+                  "by the budget's status: try again in a moment." },
+                { NODE_AMOUNT_UNSET, false, 0, 3, 0, false,
+                  "its amount cannot be read: spec.minAvailable: '3 nodes' is neither a number of "
+                  "nodes nor a percentage. Correct the budget, and try again." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNodeBudget b = budget_of(rows[i].unit, rows[i].is_min, rows[i].value);
+                BudgetFigures f =
+                        budget_figures(&b, rows[i].expected, rows[i].expected - rows[i].n_unavailable);
+                BudgetUsers users = users_of((size_t) rows[i].n_unavailable);
+                _cleanup_free_ char *text = budget_text_refusal(&b, &f, &users, "n9", rows[i].begun);
+                const char *rest =
+                        startswith(text, "NodeDisruptionBudget web allows no disruption of node n9 now: ");
+
+                assert_non_null(rest);
+                assert_string_equal(rest, rows[i].text);
+        }
+}
+
+/* Names are 253 bytes long at most. Of the nodes as many are named as there is room for, and what to do is
+ * always told. */
+static void test_bounded(void **state) {
+        KubeNodeBudget b = budget_of(NODE_AMOUNT_NODES, true, 41);
+        BudgetFigures f = budget_figures(&b, 50, 41);
+        char name[254] = { 0 };
+
+        for (size_t size = 1; size <= 253; size++) {
+                BudgetUsers users = users_of(9);
+                _cleanup_free_ char *text = NULL;
+
+                memset(name, 'n', size);
+                b.object.meta.name = name;
+                for (size_t i = 0; i < users.n; i++)
+                        users.list[i].node = name;
+                text = budget_text_refusal(&b, &f, &users, name, false);
+                assert_in_range(strlen(text), 400, BUDGET_TEXT_BYTES_MAX);
+                assert_non_null(strstr(text, size < 60    ? " and 4 more."
+                                             : size < 253 ? "Unavailable are "
+                                                          : "Unavailable are 9 of them."));
+                assert_non_null(endswith(
+                        text,
+                        " Try again when one of them is Ready, or has a successor, or change the budget."));
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_bounded),
+        };
+        return cmocka_run_group_tests_name("budget-text", tests, NULL, NULL);
+}

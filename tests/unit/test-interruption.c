@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "interruption.h"
+#include "marks.h"
+#include "string-util.h"
+
+#define DEADLINE (UINT64_C(1800000000) * USEC_PER_SEC) /* 2027-01-15T08:00:00Z */
+
+static char *with_quotes(const char *s) {
+        char *text = strdup(s);
+
+        assert_non_null(text);
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        return text;
+}
+
+/* A Node with that behind its name. */
+static KubeNode *node_of(InternPool *pool, const char *meta) {
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        _cleanup_free_ char *raw = strf("{'metadata':{'name':'n','uid':'u'%s}}", meta), *text = with_quotes(raw);
+        KubeObject *o;
+
+        assert_return_code(json_parse(text, strlen(text), 1u << 16, &doc, NULL), 0);
+        assert_return_code(kube_object_decode(&kube_node_kind, json_root(doc), pool, &o), 0);
+        return (KubeNode *) o;
+}
+
+static void test_of_a_node(void **state) {
+        static const struct {
+                const char *what, *value; /* NULL: no annotation; ~ stands for \" */
+                int expected;
+                bool ends, draining;
+                usec_t deadline_usec;
+        } rows[] = {
+                { "no annotation", NULL, -ENODATA, false, false, USEC_INFINITY },
+                { "not JSON", "soon", -EBADMSG, false, false, USEC_INFINITY },
+                { "JSON, but no object", "[1]", -EBADMSG, false, false, USEC_INFINITY },
+                { "a deadline that is none", "{~action~:~terminate~,~deadline~:~noon~}", -EBADMSG, false,
+                  false, USEC_INFINITY },
+                { "a drain under way",
+                  "{~action~:~terminate~,~phase~:~Draining~,~deadline~:~2027-01-15T08:00:00Z~}", 0, true,
+                  true, DEADLINE },
+                { "just planned", "{~action~:~stop~,~phase~:~Planned~}", 0, true, true, USEC_INFINITY },
+                { "hibernation", "{~action~:~hibernate~,~phase~:~Cordoned~}", 0, true, true, USEC_INFINITY },
+                { "a reboot ends nothing", "{~action~:~reboot~,~phase~:~Draining~}", 0, false, true,
+                  USEC_INFINITY },
+                { "drained", "{~action~:~terminate~,~phase~:~Drained~}", 0, true, false, USEC_INFINITY },
+                { "waiting for volumes", "{~phase~:~Volumes~}", 0, false, false, USEC_INFINITY },
+                { "ending", "{~phase~:~Ending~}", 0, false, false, USEC_INFINITY },
+                { "cancelled", "{~phase~:~Cancelled~}", 0, false, false, USEC_INFINITY },
+                { "overruled by a person", "{~phase~:~Released~}", 0, false, false, USEC_INFINITY },
+                { "empty", "{}", 0, false, false, USEC_INFINITY },
+                { "of other types", "{~phase~:7,~action~:[]}", -EBADMSG, false, false, USEC_INFINITY },
+                { "of a later agent", "{~kind~:~asteroid~,~action~:~stop~,~phase~:~Hiding~,~byHand~:~foot~,~orbit~:7}", 0,
+                  true, true, USEC_INFINITY },
+                { "of this boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~0123-4567~}", 0, true, false,
+                  USEC_INFINITY },
+                { "of an earlier boot", "{~action~:~stop~,~phase~:~Drained~,~bootID~:~89ab-cdef~}", -ENODATA,
+                  false, false, USEC_INFINITY },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_strbuf_ StrBuf meta = {};
+                _cleanup_(interruption_done) Interruption found = { 0 };
+                KubeNode *n;
+
+                print_message("  %s\n", rows[i].what);
+                if (rows[i].value) {
+                        strbuf_add(&meta, ",'annotations':{'" ANNOTATION_INTERRUPTION "':'");
+                        for (const char *p = rows[i].value; *p; p++)
+                                strbuf_add(&meta, *p == '~' ? "\\'" : (char[]){ *p, 0 });
+                        strbuf_add(&meta, "'}");
+                }
+                n = node_of(pool, strbuf_str(&meta));
+                assert_return_code(free_and_strdup(&n->boot_id, "01234567"), 0);
+                assert_int_equal(interruption_of_node(n, &found), rows[i].expected);
+                if (rows[i].expected == 0) {
+                        assert_int_equal(notice_ends_machine(found.notice), rows[i].ends);
+                        assert_int_equal(interruption_is_draining(&found), rows[i].draining);
+                        assert_true(notice_announced(found.notice) == rows[i].deadline_usec);
+                }
+                kube_object_unref(&n->object);
+        }
+}
+
+/* What an agent writes comes back, and writing it again changes nothing. */
+static void test_round_trip(void **state) {
+        static const struct {
+                const char *text;
+                bool complete, over, overruled;
+        } rows[] = {
+                { "{'id':'i','kind':'spot','source':'ec2','action':'stop','deadline':'2027-01-15T08:00:00Z','deadlineUptimeUsec':5,'phase':'Draining','podsLeft':3,'bootID':'b'}", true, false, false },
+                { "{'id':'i','kind':'manual','source':'by-hand','action':'drain','byHand':'force','phase':'Released','podsLeft':0,'bootID':'b'}", true, true, true },
+                { "{'id':'i','kind':'maintenance','source':'ec2','action':'reboot','phase':'Cancelled','podsLeft':0,'bootID':'b'}", true, true, false },
+                { "{'id':'','kind':'spot','source':'ec2','action':'stop','phase':'Drained','podsLeft':0,'bootID':'b'}", false, false, false },
+                { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'','podsLeft':0,'bootID':'b'}", false, false, false },
+                { "{'id':'i','kind':'spot','source':'ec2','action':'stop','phase':'Drained','podsLeft':0,'bootID':''}", false, false, false },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *text = with_quotes(rows[i].text), *again = NULL;
+                _cleanup_(interruption_done) Interruption found = { 0 };
+
+                print_message("  %s\n", rows[i].text);
+                assert_return_code(interruption_parse(text, &found), 0);
+                assert_int_equal(interruption_is_complete(&found), rows[i].complete);
+                assert_int_equal(interruption_is_over(&found), rows[i].over);
+                assert_int_equal(interruption_is_overruled(&found), rows[i].overruled);
+                again = interruption_format(found.notice, found.phase, (size_t) found.pods_left, found.boot_id);
+                assert_string_equal(again, text);
+        }
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_of_a_node),
+                cmocka_unit_test(test_round_trip),
+        };
+
+        return cmocka_run_group_tests_name("interruption", tests, NULL, NULL);
+}

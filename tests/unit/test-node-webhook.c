@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "fake-webhook.h"
+#include "http-inproc.h"
+#include "marks.h"
+#include "page.h"
+
+#define CONFIGS "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+#define NODES "/api/v1/nodes/"
+#define CLAIMS "/apis/vesper.sh/v1alpha1/nodeclaims/"
+
+typedef struct Bench {
+        CoordinatorRig *rig;
+        HttpTransport *webhooks;
+        unsigned n_asked;
+} Bench;
+
+/* The API server asks one replica after the other. */
+static void on_review(HttpExchange *x, void *userdata) {
+        Bench *b = userdata;
+
+        coordinator_handle_webhook(x, b->rig->coordinators[b->n_asked++ % 2]->coordinator);
+}
+
+static FakeAnswer ask(Bench *b, HttpMethod method, const char *path, const char *body) {
+        return fake_ask(&b->rig->w, method, path, NULL, body);
+}
+
+static void begin(Bench *b, unsigned n_nodes, const char *amount) {
+        CoordinatorRig *r = coordinator_rig_new();
+        _cleanup_answer_ FakeAnswer made = { 0 };
+
+        *b = (Bench){ .rig = r };
+        assert_return_code(http_inproc_new(r->w.loop, NULL, NULL, &b->webhooks), 0);
+        assert_return_code(http_inproc_route(b->webhooks, "https://hook", on_review, b), 0);
+        rig_begin(r, n_nodes, NULL);
+        rig_start(r, 1);
+        fake_put(r->cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'nodes','generation':1},'spec':{%s,'selector':{'matchLabels':{'vesper.sh/pool':'" POOL
+                          "'}}}}",
+                          amount));
+        for (unsigned i = 0; i < n_nodes; i++) {
+                _cleanup_free_ char *name = strf("stays%u", i), *node = strf("n%u", i);
+
+                fake_add_pod(r->cluster, &(FakePod){ .name = name, .node = node, .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+        }
+        rig_run(r, 2 * USEC_PER_SEC);
+        fake_api_set_webhook_transport(r->api, b->webhooks);
+        made = ask(b, HTTP_POST, CONFIGS,
+                   "{'metadata':{'name':'vesper'},'webhooks':[{'name':'nodes.vesper.sh','rules':[{'operations':['DELETE'],"
+                   "'apiGroups':['','vesper.sh'],'apiVersions':['*'],'resources':['nodes','nodeclaims']}],"
+                   "'clientConfig':{'url':'https://hook/admission'},'sideEffects':'NoneOnDryRun','timeoutSeconds':3,"
+                   "'failurePolicy':'Ignore','admissionReviewVersions':['v1']}]}");
+        assert_int_equal(made.status, 201);
+}
+
+static void end(Bench *b) {
+        fake_api_set_webhook_transport(b->rig->api, NULL);
+        coordinator_rig_free(b->rig);
+        http_transport_free(b->webhooks);
+}
+
+static void assert_delete(Bench *b, const char *path, unsigned status, const char *part) {
+        _cleanup_answer_ FakeAnswer a = ask(b, HTTP_DELETE, path, NULL);
+
+        if (a.status != status || (part && !strstr(a.body, part)))
+                fail_msg("DELETE %s: expected %u '%s', seen %u %s", path, status, strempty(part), a.status, a.body);
+        rig_run(b->rig, USEC_PER_SEC);
+}
+
+static int n_charges(Bench *b) {
+        return cJSON_GetArraySize(fj_get(fake_get(b->rig->cluster, FAKE_NDBS, NULL, "nodes"), "status", "disruptedNodes", NULL));
+}
+
+static bool is_being_deleted(Bench *b, const char *node) {
+        return fj_get(rig_node(b->rig, node), "metadata", "deletionTimestamp", NULL);
+}
+
+static bool metrics_say(Bench *b, const char *name, double value) {
+        double sum = 0;
+
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_page_ Page p = page_ask(coordinator_handle, b->rig->coordinators[i]->coordinator, HTTP_GET, "/metrics");
+
+                sum += (double) page_sum(&p, name);
+        }
+        return sum == value;
+}
+
+static void test_refused(void **state) {
+        Bench b;
+        (void) state;
+
+        begin(&b, 4, "'maxUnavailable':1");
+        assert_delete(&b, NODES "n0", 200, NULL);
+        assert_true(is_being_deleted(&b, "n0"));
+        assert_int_equal(n_charges(&b), 1);
+        for (size_t i = 0; i < 3; i++) { /* by both replicas */
+                assert_delete(&b, NODES "n1", 429, "NodeDisruptionBudget nodes allows no disruption of node n1 now");
+                assert_false(is_being_deleted(&b, "n1"));
+        }
+        print_message("  with what uses it up, and without a time to try again\n");
+        assert_delete(&b, NODES "n2", 429, "n0 (is being deleted since ");
+        {
+                _cleanup_answer_ FakeAnswer a = ask(&b, HTTP_DELETE, NODES "n2", NULL);
+
+                assert_null(strstr(a.body, "retryAfterSeconds"));
+        }
+        print_message("  what is being deleted already passes, and a claim is a node, too\n");
+        assert_delete(&b, NODES "n0", 200, NULL);
+        {
+                _cleanup_free_ char *path = strf(CLAIMS "%s", fj_string(rig_claim(b.rig, "n1"), "metadata", "name", NULL));
+
+                assert_delete(&b, path, 429, "node n1");
+                assert_true(fake_remove(b.rig->cluster, FAKE_PODS, "default", "stays0"));
+                assert_true(rig_wait_gone(b.rig, "n0", 10 * USEC_PER_SEC));
+                rig_run(b.rig, 2 * USEC_PER_SEC);
+                assert_delete(&b, path, 200, NULL);
+        }
+        rig_run(b.rig, 5 * USEC_PER_SEC);
+        assert_true(is_being_deleted(&b, "n1"));
+        assert_string_equal(fj_string(rig_claim(b.rig, "n1"), "status", "phase", NULL), "WaitingForProtected");
+        assert_int_equal(n_charges(&b), 1 + 1); /* n0's stands for its two minutes */
+        assert_true(metrics_say(&b, "vesper_coordinator_webhook_answers_total{answer=\"refused\"}", 6));
+        end(&b);
+}
+
+static void test_passes(void **state) {
+        Bench b;
+        (void) state;
+
+        begin(&b, 4, "'maxUnavailable':0");
+        print_message("  not Ready, and interrupted: counted, never refused\n");
+        fake_cluster_set_kubelet(b.rig->cluster, "n0", false);
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, "n0", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+        fake_merge(b.rig->cluster, FAKE_NODES, NULL, "n1",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'a\\',\\'action\\':\\'stop\\',\\'phase\\':\\'Draining\\'}'}}}");
+        rig_run(b.rig, USEC_PER_SEC);
+        assert_delete(&b, NODES "n0", 200, NULL);
+        assert_delete(&b, NODES "n1", 200, NULL);
+        assert_int_equal(n_charges(&b), 0);
+
+        print_message("  nothing is charged by a dry run, which is answered as the real one\n");
+        assert_delete(&b, NODES "n2?dryRun=All", 429, NULL);
+        fake_merge(b.rig->cluster, FAKE_NDBS, NULL, "nodes", "{'metadata':{'generation':2},'spec':{'maxUnavailable':4}}");
+        rig_run(b.rig, USEC_PER_SEC);
+        assert_delete(&b, NODES "n2?dryRun=All", 200, NULL);
+        assert_int_equal(n_charges(&b), 0);
+        assert_false(is_being_deleted(&b, "n2"));
+
+        print_message("  of no pool and no budget\n");
+        fake_add_node(b.rig->cluster, "other", NULL, NULL, NULL);
+        rig_run(b.rig, USEC_PER_SEC);
+        assert_delete(&b, NODES "other", 200, NULL);
+        assert_null(rig_node(b.rig, "other"));
+        end(&b);
+}
+
+/* Its machine would be left behind: adopt first. */
+static void test_unadopted(void **state) {
+        Bench b;
+        (void) state;
+
+        begin(&b, 1, "'maxUnavailable':4");
+        fake_add_node(b.rig->cluster, "early", NULL, NULL, POOL); /* without a providerID */
+        rig_run(b.rig, USEC_PER_SEC);
+        for (size_t i = 0; i < 2; i++)
+                assert_delete(&b, NODES "early", 429, "is about to be adopted by its NodePool");
+        rig_run(b.rig, USEC_PER_MINUTE);
+        assert_delete(&b, NODES "early?dryRun=All", 429, NULL);
+        rig_run(b.rig, USEC_PER_MINUTE);
+        assert_delete(&b, NODES "early", 200, NULL);
+        assert_null(rig_node(b.rig, "early"));
+        print_message("  what was waited for is forgotten in time\n");
+        rig_run(b.rig, 5 * USEC_PER_MINUTE);
+        fake_add_node(b.rig->cluster, "next", NULL, NULL, POOL);
+        rig_run(b.rig, USEC_PER_SEC);
+        assert_delete(&b, NODES "next", 429, "is about to be adopted by its NodePool");
+        end(&b);
+}
+
+/* The ledger cannot be asked: failurePolicy lets the deletion pass, and the removal waits for its budget. */
+static void refuse_status(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->verb == FAKE_PATCH && streq_ptr(request->subresource, "status") && request->resource &&
+            request->resource->id == FAKE_NDBS)
+                ret_fault->status = 503;
+}
+
+static void test_unknown(void **state) {
+        Bench b;
+        (void) state;
+
+        begin(&b, 3, "'maxUnavailable':1");
+        assert_delete(&b, NODES "n0", 200, NULL);
+        assert_true(fake_remove(b.rig->cluster, FAKE_PODS, "default", "stays0"));
+        assert_true(rig_wait_gone(b.rig, "n0", 10 * USEC_PER_SEC));
+        rig_run(b.rig, 2 * USEC_PER_SEC);
+        fake_api_set_fault(b.rig->api, refuse_status, NULL);
+        assert_delete(&b, NODES "n1", 200, NULL);
+        assert_true(is_being_deleted(&b, "n1"));
+        assert_true(metrics_say(&b, "vesper_coordinator_webhook_answers_total{answer=\"unknown\"}", 1));
+        rig_run(b.rig, 10 * USEC_PER_SEC);
+        assert_string_not_equal(strempty(fj_string(rig_claim(b.rig, "n1"), "status", "phase", NULL)), "WaitingForProtected");
+        fake_api_set_fault(b.rig->api, NULL, NULL);
+        rig_run(b.rig, 10 * USEC_PER_SEC);
+        assert_string_equal(fj_string(rig_claim(b.rig, "n1"), "status", "phase", NULL), "WaitingForProtected");
+        end(&b);
+}
+
+static void test_pages(void **state) {
+        Bench b;
+        void *c;
+        (void) state;
+
+        begin(&b, 1, "'maxUnavailable':1");
+        c = b.rig->coordinators[0]->coordinator;
+        {
+                _cleanup_page_ Page other = page_ask(coordinator_handle_webhook, c, HTTP_POST, "/metrics");
+                _cleanup_page_ Page get = page_ask(coordinator_handle_webhook, c, HTTP_GET, "/admission");
+                _cleanup_page_ Page empty = page_ask(coordinator_handle_webhook, c, HTTP_POST, "/admission");
+
+                assert_int_equal(other.status, 404);
+                assert_int_equal(get.status, 405);
+                assert_int_equal(empty.status, 400);
+        }
+        end(&b);
+
+        print_message("  who asks has to say who it is, where that is asked for\n");
+        b = (Bench){ .rig = coordinator_rig_new() };
+        b.rig->settings[0] = strf("Webhook.ClientCAFile=/ca");
+        rig_begin(b.rig, 1, NULL);
+        {
+                _cleanup_page_ Page p = page_ask(coordinator_handle_webhook, b.rig->coordinators[0]->coordinator, HTTP_POST, "/admission");
+
+                assert_int_equal(p.status, 401);
+        }
+        free(b.rig->settings[0]);
+        b.rig->settings[0] = NULL;
+        coordinator_rig_free(b.rig);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_refused), cmocka_unit_test(test_passes), cmocka_unit_test(test_unadopted),
+                cmocka_unit_test(test_unknown), cmocka_unit_test(test_pages),
+        };
+        return cmocka_run_group_tests_name("node-webhook", tests, NULL, NULL);
+}

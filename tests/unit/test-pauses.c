@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+
+#define SEC USEC_PER_SEC
+
+static const char *phase(CoordinatorRig *r, const char *node) {
+        return strempty(fj_string(rig_claim(r, node), "status", "phase", NULL));
+}
+
+static void set_paused(CoordinatorRig *r, bool all, bool paused) {
+        fake_merge(r->cluster, all ? FAKE_NAMESPACES : FAKE_NODEPOOLS, NULL, all ? "vesper-system" : POOL,
+                   "{'metadata':{'annotations':{'vesper.sh/paused':%s}}}", paused ? "'true'" : "null");
+}
+
+static unsigned n_gone(CoordinatorRig *r, unsigned n) {
+        unsigned gone = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                gone += !rig_node(r, name);
+        }
+        return gone;
+}
+
+static const cJSON *pool(CoordinatorRig *r) {
+        return fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
+}
+
+/* None begins, those that were begun end, and what has piled up goes one by one, twice as many each minute. */
+static void test_pause_and_resume(void **state) {
+        static const struct {
+                const char *what, *paused, *resuming;
+                bool all;
+        } rows[] = { { "one pool", "PoolPaused", "Resuming", false }, { "all of them", "AllPaused", "ResumingAll", true } };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  %s\n", rows[i].what);
+                rig_begin(r, 12, NULL);
+                fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = "n0", .stop_sec = 20, .grace_sec = 30 });
+                rig_run(r, SEC);
+                rig_delete_node(r, "n0");
+                rig_run(r, 2 * SEC);
+                set_paused(r, rows[i].all, true);
+                rig_run(r, SEC);
+                assert_string_equal(rig_condition(pool(r), "Paused"), "True");
+                assert_string_equal(rig_condition_reason(pool(r), "Paused"), rows[i].paused);
+                for (unsigned k = 1; k < 12; k++) {
+                        _cleanup_free_ char *name = strf("n%u", k);
+
+                        rig_delete_node(r, name);
+                        rig_run(r, SEC);
+                }
+                rig_run(r, USEC_PER_HOUR);
+                assert_int_equal(n_gone(r, 12), 1);
+                assert_string_equal(phase(r, "n1"), "Paused");
+                assert_string_equal(rig_condition_reason(rig_node(r, "n1"), "vesper.sh/TerminationBlocked"), "Paused");
+                assert_false(fj_true(rig_node(r, "n1"), "spec", "unschedulable", NULL));
+                assert_true(rig_event_says(r, "n1", "Paused", rows[i].all ? "namespace vesper-system" : "NodePool " POOL));
+
+                print_message("    it is taken off\n");
+                set_paused(r, rows[i].all, false);
+                rig_run(r, 30 * SEC);
+                assert_int_equal(n_gone(r, 12), 2);
+                assert_null(rig_node(r, "n1"));
+                assert_string_equal(rig_condition_reason(pool(r), "Paused"), rows[i].resuming);
+                rig_run(r, 60 * SEC);
+                assert_int_equal(n_gone(r, 12), 3);
+                rig_run(r, 30 * SEC + 5 * SEC);
+                assert_int_equal(n_gone(r, 12), 5);
+                rig_run(r, 10 * USEC_PER_MINUTE);
+                assert_int_equal(n_gone(r, 12), 12);
+                assert_string_equal(rig_condition(pool(r), "Paused"), "False");
+                assert_string_equal(rig_condition_reason(pool(r), "Paused"), "Resolved");
+        }
+}
+
+/* What cannot wait does not. */
+static void test_is_not_held(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 3, "10m");
+        set_paused(r, false, true);
+        rig_run(r, SEC);
+        rig_delete_node(r, "n0");
+        rig_delete_node(r, "n1");
+        rig_run(r, USEC_PER_MINUTE);
+        assert_int_equal(n_gone(r, 2), 0);
+
+        print_message("  interrupted\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'a\\',\\'action\\':\\'terminate\\',\\'phase\\':\\'Draining\\'}'}}}");
+        rig_run(r, 20 * SEC);
+        assert_null(rig_node(r, "n0"));
+        assert_non_null(rig_node(r, "n1"));
+
+        print_message("  its deadline\n");
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n1"));
+
+        print_message("  a node that is labelled terminable stays\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n2", "{'metadata':{'labels':{'karpenter.sh/lifecycle-phase':'terminable'}}}");
+        rig_run(r, USEC_PER_HOUR);
+        assert_null(fj_get(rig_node(r, "n2"), "metadata", "deletionTimestamp", NULL));
+        set_paused(r, false, false);
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n2"));
+}
+
+/* The pool's condition is what the next leader knows it by. */
+static void test_leader_changes(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 6, NULL);
+        set_paused(r, false, true);
+        rig_run(r, 2 * SEC);
+        for (unsigned i = 0; i < 6; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_delete_node(r, name);
+        }
+        rig_run(r, USEC_PER_MINUTE);
+        rig_kill(r, 0);
+        set_paused(r, false, false);
+        rig_start(r, 1);
+        rig_run(r, 40 * SEC);
+        assert_int_equal(n_gone(r, 6), 1);
+        rig_kill(r, 1);
+        rig_start(r, 0);
+        rig_run(r, 45 * SEC);
+        assert_int_equal(n_gone(r, 6), 2);
+        rig_run(r, 10 * USEC_PER_MINUTE);
+        assert_int_equal(n_gone(r, 6), 6);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_pause_and_resume),
+                cmocka_unit_test(test_is_not_held),
+                cmocka_unit_test(test_leader_changes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

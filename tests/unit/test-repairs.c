@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator-rig.h"
+#include "marks.h"
+#include "page.h"
+
+#define M USEC_PER_MINUTE
+#define BEACON "beacon" /* of no pool, in another zone: its heartbeats show that kubelets are heard */
+#define SEEN (M)        /* a kubelet's silence shows in its Node after 40 s */
+
+static void set_heartbeat(CoordinatorRig *r, const char *node) {
+        char now[RFC3339_MAX];
+
+        rfc3339_format(loop_wall(r->w.loop), now);
+        fake_merge(r->cluster, FAKE_NODES, NULL, node,
+                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':"
+                   "'kubelet is posting ready status','lastHeartbeatTime':'%s'}]}}",
+                   now);
+}
+
+/* The beacon's heartbeat moves each minute. */
+static void run(CoordinatorRig *r, usec_t usec) {
+        for (; usec > 0; usec -= MIN(usec, M)) {
+                set_heartbeat(r, BEACON);
+                rig_run(r, MIN(usec, M));
+        }
+}
+
+static CoordinatorRig *new_rig(unsigned n_nodes) {
+        CoordinatorRig *r = coordinator_rig_new();
+
+        fake_add_node(r->cluster, BEACON, "us-east-1b", "i-beacon", NULL);
+        rig_begin(r, n_nodes, NULL);
+        for (unsigned i = 0; i < n_nodes; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                rig_machine(r, name)->after = INSTANCE_GONE;
+        }
+        return r;
+}
+
+static void silence(CoordinatorRig *r, unsigned from, unsigned to) {
+        for (unsigned i = from; i < to; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+
+                fake_cluster_set_kubelet(r->cluster, name, false);
+        }
+}
+
+static void succeed(CoordinatorRig *r, unsigned from, unsigned to) {
+        for (unsigned i = from; i < to; i++) {
+                _cleanup_free_ char *name = strf("s%u", i);
+
+                rig_add_node(r, name);
+        }
+}
+
+/* Of n0..: deleted, or gone already. */
+static unsigned n_repaired(CoordinatorRig *r, unsigned n_nodes) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < n_nodes; i++) {
+                _cleanup_free_ char *name = strf("n%u", i);
+                const cJSON *node = rig_node(r, name);
+
+                n += !node || fj_string(node, "metadata", "deletionTimestamp", NULL);
+        }
+        return n;
+}
+
+static bool is_repaired(CoordinatorRig *r, const char *name) {
+        return !rig_node(r, name) || fj_string(rig_node(r, name), "metadata", "deletionTimestamp", NULL);
+}
+
+static const char *held(CoordinatorRig *r) {
+        const cJSON *pool = fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL);
+
+        return streq_ptr(rig_condition(pool, POOL_REPAIR_HELD), "True") ? rig_condition_reason(pool, POOL_REPAIR_HELD) : "";
+}
+
+static bool metrics_say(CoordinatorRig *r, const char *line) {
+        _cleanup_page_ Page p = page_ask(coordinator_handle, rig_leader(r)->coordinator, HTTP_GET, "/metrics");
+
+        return strstr(p.body, line) != NULL;
+}
+
+static void set_rules(CoordinatorRig *r, const char *rules) {
+        int64_t generation = fj_int(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), 0, "metadata", "generation", NULL);
+
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'generation':%lld},'spec':{'repair':%s}}",
+                   (long long) generation + 1, rules);
+        run(r, 2 * USEC_PER_SEC);
+}
+
+/* A zone of ten nodes falls silent at once: one, two, four; one again when no successors come. */
+static void test_slow_start(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(10);
+
+        run(r, M);
+        silence(r, 0, 10);
+        run(r, SEEN + 14 * M);
+        assert_int_equal(n_repaired(r, 10), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 10), 1);
+        assert_true(rig_event_says(r, "n0", "NodeRepair",
+                                   "its condition Ready is Unknown, NodeStatusUnknown, for 15min, and NodePool pool has that "
+                                   "repaired after 15min"));
+        assert_null(rig_node(r, "n0"));
+        assert_int_equal(rig_machine(r, "n0")->n_terminated, 1);
+        assert_string_equal(held(r), "SlowStart");
+        assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD, "1 of 1 repairs are under way in NodePool pool"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_waiting 9\n"));
+        run(r, 10 * M);
+        assert_int_equal(n_repaired(r, 10), 1);
+
+        print_message("  a successor, and two\n");
+        succeed(r, 0, 1);
+        run(r, 4 * M);
+        assert_int_equal(n_repaired(r, 10), 1);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 10), 3);
+        print_message("  two successors, and four\n");
+        succeed(r, 1, 3);
+        run(r, 6 * M);
+        assert_int_equal(n_repaired(r, 10), 7);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 7\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 3\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 4\n"));
+
+        print_message("  nobody succeeds these: one again\n");
+        run(r, 32 * M);
+        assert_int_equal(n_repaired(r, 10), 8);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"failed\"} 4\n"));
+
+        print_message("  the others report again\n");
+        fake_cluster_set_kubelet(r->cluster, "n8", true);
+        fake_cluster_set_kubelet(r->cluster, "n9", true);
+        run(r, 2 * USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 10), 8);
+        assert_string_equal(held(r), "");
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_waiting 0\n"));
+}
+
+static void test_view(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+
+        print_message("  no heartbeat moves at all\n");
+        silence(r, 0, 3);
+        rig_run(r, USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 3), 0);
+        assert_string_equal(held(r), "ViewNotHealthy");
+        assert_true(rig_event_says(r, POOL, POOL_REPAIR_HELD, "no Node's heartbeat has moved"));
+        print_message("  they move: kubelets have five minutes to report\n");
+        run(r, 4 * M);
+        assert_int_equal(n_repaired(r, 3), 0);
+        fake_cluster_set_kubelet(r->cluster, "n0", true);
+        run(r, 3 * M);
+        assert_int_equal(n_repaired(r, 3), 1);
+        assert_false(is_repaired(r, "n0"));
+        print_message("  none moves again: a successor proves nothing meanwhile\n");
+        rig_run(r, 11 * M);
+        succeed(r, 0, 1);
+        rig_run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 0\n"));
+        assert_int_equal(n_repaired(r, 3), 1);
+        run(r, 6 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_int_equal(n_repaired(r, 3), 2);
+}
+
+static void test_left_alone(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(5);
+        (void) state;
+
+        print_message("  a person's veto, Karpenter's, and a node that is interrupted\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':'true'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1", "{'metadata':{'annotations':{'" ANNOTATION_KARPENTER_DO_NOT_REPAIR "':'true'}}}");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n2",
+                   "{'metadata':{'annotations':{'" ANNOTATION_INTERRUPTION
+                   "':'{\\'id\\':\\'i\\',\\'kind\\':\\'rebalance\\',\\'source\\':\\'s\\',\\'action\\':\\'none\\',"
+                   "\\'phase\\':\\'Draining\\',\\'bootID\\':\\'n2-boot-1\\'}'}}}");
+        run(r, M);
+        silence(r, 0, 4);
+        print_message("  Ready again before its time\n");
+        run(r, SEEN + 13 * M);
+        fake_cluster_set_kubelet(r->cluster, "n3", true);
+        run(r, USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 5), 0);
+        assert_string_equal(held(r), "");
+        print_message("  the veto is taken back\n");
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0", "{'metadata':{'annotations':{'" ANNOTATION_DO_NOT_REPAIR "':null}}}");
+        run(r, M);
+        assert_int_equal(n_repaired(r, 5), 1);
+        assert_true(is_repaired(r, "n0"));
+}
+
+static void test_rules_of_the_pool(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        (void) state;
+
+        print_message("  none\n");
+        set_rules(r, "[]");
+        silence(r, 0, 1);
+        run(r, USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 2), 0);
+        print_message("  a reboot is not acted on, and the pool says so\n");
+        set_rules(r, "[{'condition':'Ready','status':'NotTrue','after':'1m','action':'Reboot'}]");
+        run(r, USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 2), 0);
+        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_NOT_ACTED_ON), "True");
+        print_message("  a minute, from now on: that was not what it was watched for\n");
+        set_rules(r, "[{'condition':'Ready','status':'Unknown','after':'1m','action':'Replace'}]");
+        assert_int_equal(n_repaired(r, 2), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 2), 1);
+}
+
+static void refuse_deletes(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata) {
+        if (request->verb == FAKE_DELETE && request->resource && request->resource->id == FAKE_NODES)
+                ret_fault->status = 503;
+}
+
+/* A deletion that nobody answers may have been done: it keeps its place, and is sent again. Its node is Ready meanwhile, and
+ * is to be repaired once more. */
+static void test_no_answer(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(3);
+        (void) state;
+
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, SEEN + 16 * M);
+        assert_int_equal(n_repaired(r, 3), 1);
+        succeed(r, 0, 1);
+        run(r, 6 * M);
+        fake_api_set_fault(r->api, refuse_deletes, NULL);
+        silence(r, 1, 2);
+        run(r, SEEN + 17 * M);
+        assert_int_equal(n_repaired(r, 3), 1);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"begun\"} 2\n"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+        print_message("  Ready, and silent again\n");
+        fake_cluster_set_kubelet(r->cluster, "n1", true);
+        run(r, M);
+        fake_api_set_fault(r->api, NULL, NULL);
+        silence(r, 1, 2);
+        run(r, SEEN + 14 * M);
+        assert_int_equal(n_repaired(r, 3), 1);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 3), 2);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 1\n"));
+}
+
+static void test_paused(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':'true'}}}");
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, USEC_PER_HOUR);
+        assert_int_equal(n_repaired(r, 1), 0);
+        assert_string_equal(held(r), "Paused");
+        fake_merge(r->cluster, FAKE_NODEPOOLS, NULL, POOL, "{'metadata':{'annotations':{'" ANNOTATION_PAUSED "':null}}}");
+        run(r, M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
+/* A node that is Ready, and ails otherwise, asks the budgets. */
+static void test_ready_asks_the_budgets(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        (void) state;
+
+        set_rules(r, "[{'condition':'Disk','status':'False','after':'1m','action':'Replace'}]");
+        fake_put(r->cluster, FAKE_NDBS,
+                 fj_parse("{'metadata':{'name':'b','generation':1},'spec':{'maxUnavailable':0,"
+                          "'selector':{'matchLabels':{'vesper.sh/pool':'" POOL "'}}}}"));
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n0",
+                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':'kubelet is posting ready "
+                   "status'},{'type':'Disk','status':'False'}]}}");
+        run(r, 10 * M);
+        assert_int_equal(n_repaired(r, 2), 0);
+        assert_true(rig_event_says(r, "n0", "DeletionWaits", "as it is to be repaired"));
+        fake_merge(r->cluster, FAKE_NDBS, NULL, "b", "{'metadata':{'generation':2},'spec':{'maxUnavailable':1}}");
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 2), 1);
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "its condition Disk is False, for"));
+}
+
+/* Never Ready: it counts from its creation where it was there before us, and else from when it came. */
+static void test_never_ready(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        rig_add_node(r, "n1");
+        fake_cluster_set_kubelet(r->cluster, "n1", false);
+        fake_merge(r->cluster, FAKE_NODES, NULL, "n1",
+                   "{'status':{'conditions':[{'type':'Ready','status':'False','reason':'KubeletNotReady'}]}}");
+        run(r, 12 * M);
+        assert_int_equal(n_repaired(r, 2), 0);
+        print_message("  another leader takes over: it has not to wait for all of its time again\n");
+        rig_stop(r, 0);
+        rig_start(r, 1);
+        run(r, 4 * M);
+        assert_int_equal(n_repaired(r, 2), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 2), 1);
+        assert_true(is_repaired(r, "n1"));
+}
+
+/* A leader who takes over counts from its own first sight. */
+static void test_new_leader(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        run(r, M);
+        silence(r, 0, 1);
+        run(r, SEEN + 12 * M);
+        rig_stop(r, 0);
+        rig_start(r, 1);
+        run(r, 14 * M);
+        assert_int_equal(n_repaired(r, 1), 0);
+        run(r, 2 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_slow_start),
+                cmocka_unit_test(test_view),
+                cmocka_unit_test(test_left_alone),
+                cmocka_unit_test(test_rules_of_the_pool),
+                cmocka_unit_test(test_no_answer),
+                cmocka_unit_test(test_paused),
+                cmocka_unit_test(test_ready_asks_the_budgets),
+                cmocka_unit_test(test_never_ready),
+                cmocka_unit_test(test_new_leader),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
