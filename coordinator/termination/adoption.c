@@ -147,23 +147,37 @@ static void on_node_adopted(const char *name, const ApiError *error, void *userd
                   "Node %s is managed from now on: deleting it drains it and ends its machine", name);
 }
 
-/* 1: a patch is on its way, or could not be sent; 0: the finalizer is there. */
-static int put_finalizer(Adoption *a, const KubeObject *o, const char *key, object_written_t written) {
+/* made: what came of making the body. 1: a patch is on its way, or could not be sent; 0: all of it is there. */
+static int put(Adoption *a, const KubeObject *o, int made, const char *body, const char *key,
+               object_written_t written) {
         ObjectWrite w = { .what = "put the finalizer on",
                           .target = { .kind = o->kind, .name = o->meta.name },
                           .state = o->meta.resource_version,
                           .reconcile_key = key,
                           .written = written,
                           .userdata = a };
-        _cleanup_free_ char *body = NULL;
-        int r;
 
-        r = termination_add_finalizer_patch(o, &body);
-        if (r < 0)
+        if (made < 0)
                 (void) work_queue_retry(a->queue, key);
-        else if (r > 0)
+        else if (made > 0)
                 (void) object_writes_patch(a->writes, &w, KUBE_PATCH_MERGE, body);
-        return r != 0;
+        return made != 0;
+}
+
+static int put_finalizer(Adoption *a, const KubeNodeClaim *claim, const char *key) {
+        _cleanup_free_ char *body = NULL;
+        int r = termination_add_finalizer_patch(&claim->object, &body);
+
+        return put(a, &claim->object, r, body, key, NULL);
+}
+
+/* The finalizer and the label. */
+static int put_marks(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        bool adopted = object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+        _cleanup_free_ char *body = NULL;
+        int r = termination_adopt_patch(n, strempty(claim->node_pool), &body);
+
+        return put(a, &n->object, r, body, key, adopted ? NULL : on_node_adopted);
 }
 
 /* -- the claim's status --------------------------------------------------------------------------------- */
@@ -384,8 +398,7 @@ static void keep(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, con
         const KubeNodePool *pool = cluster_view_pool(a->context->view, strempty(claim->node_pool));
         IdentityProof proof = identity_proofs_ask(a->proofs, n, claim, pool, key);
 
-        if (put_finalizer(a, &claim->object, key, NULL) != 0 ||
-            put_finalizer(a, &n->object, key, on_node_adopted) != 0)
+        if (put_finalizer(a, claim, key) != 0 || put_marks(a, n, claim, key) != 0)
                 return;
         write_status(a, claim, n, &proof, key);
         delete_if_terminable(a, n, pool, key);

@@ -159,6 +159,28 @@ int termination_add_finalizer_patch(const KubeObject *o, char **ret_body) {
         return finalizer_patch(o, true, ret_body);
 }
 
+int termination_adopt_patch(const KubeNode *n, const char *pool, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+        bool finalizer = !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
+        bool label = !object_meta_label(&n->object.meta, LABEL_NODE_POOL);
+
+        assert(n && pool && ret_body);
+        if (!finalizer && !label)
+                return 0;
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, &n->object);
+        if (finalizer)
+                add_finalizers(w, &n->object, true);
+        if (label) {
+                json_open_object(w, "labels");
+                json_add_string(w, LABEL_NODE_POOL, pool);
+                json_close_object(w);
+        }
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
 int termination_release_patch(const KubeNode *n, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         const ObjectMeta *m = &n->object.meta;
@@ -169,10 +191,11 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                      !agent;
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
+        bool pool = object_meta_label(m, LABEL_NODE_POOL);
         bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
 
         assert(n && ret_body);
-        if (!cordon && !taint && !label && !deadline && !finalizer)
+        if (!cordon && !taint && !label && !pool && !deadline && !finalizer)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -186,9 +209,12 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         if (deadline)
                 json_add_null(w, ANNOTATION_DEADLINE);
         json_close_object(w);
-        if (label) {
+        if (label || pool) {
                 json_open_object(w, "labels");
-                json_add_null(w, LABEL_EXCLUDE_FROM_LB);
+                if (label)
+                        json_add_null(w, LABEL_EXCLUDE_FROM_LB);
+                if (pool)
+                        json_add_null(w, LABEL_NODE_POOL);
                 json_close_object(w);
         }
         json_close_object(w);

@@ -27,9 +27,8 @@ const char *pod_class_to_string(PodClass c);
  * name of the annotation or label that decided; *ret_until_usec the wall-clock end of the protection
  * (USEC_INFINITY: none).
  *
- * Opt-outs, as annotation or label with the value "true": vesper.sh/do-not-evict, karpenter.sh/do-not-evict
- * (seeds 000, 002), karpenter.sh/do-not-disrupt; cluster-autoscaler.kubernetes.io/safe-to-evict with the
- * value "false". do-not-disrupt may also be a Go duration > 0 counted from status.startTime (not started:
+ * Opt-outs, as annotation or label with the value "true": vesper.sh/do-not-evict, karpenter.sh/do-not-evict,
+ * karpenter.sh/do-not-disrupt; cluster-autoscaler.kubernetes.io/safe-to-evict with the value "false". do-not-disrupt may also be a Go duration > 0 counted from status.startTime (not started:
  * protected). */
 PodClass pod_classify(const KubePod *pod, usec_t wall_now_usec, const char **ret_key,
                       usec_t *ret_until_usec);

@@ -403,7 +403,7 @@ static void test_deadline_without_a_place(void **state) {
         bench_done(&b);
 }
 
-/* Seed 001: an already terminating pod that would outlive T is deleted again with less. */
+/* An already terminating pod that would outlive T is deleted again with less. */
 static void test_terminating_beyond(void **state) {
         Bench b;
         (void) state;

@@ -189,6 +189,9 @@ static void test_release(void **state) {
                   "'vesper.sh/deadline':null},'labels':{'" LABEL_EXCLUDE_FROM_LB
                   "':null}},'spec':{'unschedulable':null,'taints':"
                   "[{'key':'a','effect':'NoExecute'}]}}" },
+                { "the label of its pool",
+                  ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web','a':'b'}", "",
+                  "{'metadata':{'resourceVersion':'7','finalizers':[],'annotations':{},'labels':{'vesper.sh/nodepool':null}}}" },
                 { "the agent's cordon and label stay",
                   ",'annotations':{'vesper.sh/cordoned-by-coordinator':'x',"
                   "'vesper.sh/cordoned-by-agent':'y'},'labels':{'" LABEL_EXCLUDE_FROM_LB "':'vesper'}",
@@ -253,6 +256,36 @@ static void test_finalizers(void **state) {
         }
 }
 
+static void test_adopt(void **state) {
+        static const struct {
+                const char *what, *meta, *expected;
+        } rows[] = {
+                { "a new Node", ",'finalizers':['a/b']",
+                  "{'metadata':{'resourceVersion':'7','finalizers':['a/b','vesper.sh/termination'],"
+                  "'labels':{'vesper.sh/nodepool':'web'}}}" },
+                { "adopted before there was a label", ",'finalizers':['vesper.sh/termination']",
+                  "{'metadata':{'resourceVersion':'7','labels':{'vesper.sh/nodepool':'web'}}}" },
+                { "a person's label stays", ",'labels':{'vesper.sh/nodepool':'mine'}",
+                  "{'metadata':{'resourceVersion':'7','finalizers':['vesper.sh/termination']}}" },
+                { "all of it is there", ",'finalizers':['vesper.sh/termination'],'labels':{'vesper.sh/nodepool':'web'}",
+                  NULL },
+        };
+        _cleanup_(intern_pool_freep) InternPool *pool = NULL;
+        (void) state;
+
+        assert_return_code(intern_pool_new(&pool), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                KubeNode *n = node_of(pool, rows[i].meta, "");
+                _cleanup_free_ char *body = NULL;
+
+                print_message("  %s\n", rows[i].what);
+                assert_int_equal(termination_adopt_patch(n, "web", &body), rows[i].expected != NULL);
+                if (rows[i].expected)
+                        assert_patch(body, rows[i].expected);
+                kube_object_unref(&n->object);
+        }
+}
+
 static void test_condition(void **state) {
         static const Condition marks[] = {
                 { "T", "R", "it \"hangs\"", CONDITION_TRUE, DEADLINE },
@@ -282,6 +315,7 @@ int main(void) {
                 cmocka_unit_test(test_cordon),
                 cmocka_unit_test(test_release),
                 cmocka_unit_test(test_finalizers),
+                cmocka_unit_test(test_adopt),
                 cmocka_unit_test(test_condition),
                 cmocka_unit_test(test_taint_without_key),
         };

@@ -96,7 +96,7 @@ void decode_time(Decoder *d, const Json *v, const char *path, usec_t *ret) {
                 invalid_text(d, path, s, "time");
 }
 
-/* Seed 001's pattern: no fractions, no bare number, nothing below a second. */
+/* The CRD's pattern: no fractions, no bare number, nothing below a second. */
 static int duration_parse_seed(const char *s, usec_t *ret) {
         usec_t sum = 0;
 

@@ -3,7 +3,7 @@
 
 /*
  * The contract in the API: every name by which agent, coordinator and people know each other on a Node and a NodeClaim
- * (design: README.md "Marks"). Agent and coordinator never talk but through these.
+ * (vesper(7), MARKS ON A NODE). Agent and coordinator never talk but through these.
  */
 
 #define VESPER_GROUP "vesper.sh"
@@ -52,7 +52,9 @@
 /* Load balancers let go before pods do. Set to "vesper" only where absent, and only that value is ever taken off. */
 #define LABEL_EXCLUDE_FROM_LB "node.kubernetes.io/exclude-from-external-load-balancers"
 #define LABEL_EXCLUDE_FROM_LB_VALUE "vesper"
-/* Seed 000: terminable means "please delete this node". */
+/* Coordinator, where absent: the NodePool that has adopted this Node, so that people can select its nodes. */
+#define LABEL_NODE_POOL "vesper.sh/nodepool"
+/* "terminable" asks for the deletion of this Node. */
 #define LABEL_LIFECYCLE_PHASE "karpenter.sh/lifecycle-phase"
 
 /* Node conditions of KEP-5683; `reason` names who drains. */
