@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "log-catalog.h"
 #include "string-util.h"
+#include "strv.h"
 
 int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl) {
         sd_id128_t boot;
@@ -32,17 +33,28 @@ int kube_process_open(KubeProcess *p, Log *log, const HttpCurlOptions *curl) {
         return 0;
 }
 
-static int load_file(KubeProcess *p, const char *path) {
-        _cleanup_free_ char *message = NULL;
+/* Takes paths, which may be NULL for want of memory. */
+static int load_files(KubeProcess *p, char **paths) {
+        _cleanup_free_ char *message = NULL, *names = NULL;
         int r;
 
-        r = free_and_strdup(&p->path, path);
+        strv_free(p->paths);
+        p->paths = paths;
+        if (paths && !*paths)
+                return log_error_errno(p->env.log, -ENOENT, "KUBECONFIG names no file");
+        r = paths ? kubeconfig_load_files(paths, p->context, &p->kubeconfig, &message) : -ENOMEM;
         if (r >= 0)
-                r = kubeconfig_load(path, &p->kubeconfig, &message);
-        if (r < 0)
-                log_error_errno(p->env.log, r, "Failed to read kubeconfig '%s': %s", path,
-                                message ? message : "out of memory");
-        return r;
+                return 0;
+        names = strv_join(paths, ":");
+        return log_error_errno(p->env.log, r, "Failed to read kubeconfig '%s': %s", strempty(names),
+                               message ? message : "out of memory");
+}
+
+static int load_file(KubeProcess *p, const char *path) {
+        char **paths = NULL;
+
+        (void) strv_extend(&paths, path);
+        return load_files(p, paths);
 }
 
 static int read_in_cluster(KubeConfig **ret, char **reterr_message) {
@@ -61,13 +73,11 @@ static int load_in_cluster(KubeProcess *p) {
         return r;
 }
 
-/* KUBECONFIG may name several files, to be merged by kubectl: we read one. */
 static int load_environment(KubeProcess *p, const char *value) {
-        if (strchr(value, ':'))
-                return log_error_errno(p->env.log, -EINVAL,
-                                       "KUBECONFIG names several files ('%s'): name one, or merge them by kubectl config view --flatten",
-                                       value);
-        return load_file(p, value);
+        char **paths = NULL;
+
+        (void) strv_split(value, ":", &paths);
+        return load_files(p, paths);
 }
 
 int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home) {
@@ -122,7 +132,8 @@ int kube_process_reload(KubeProcess *p, char **ret_text) {
         _cleanup_free_ char *message = NULL;
         int r;
 
-        r = p->path ? kubeconfig_load(p->path, &fresh, &message) : read_in_cluster(&fresh, &message);
+        r = p->paths ? kubeconfig_load_files(p->paths, p->context, &fresh, &message)
+                     : read_in_cluster(&fresh, &message);
         if (r >= 0)
                 r = kube_auth_reload(p->auth, fresh, &message);
         if (r >= 0)
@@ -139,7 +150,7 @@ void kube_process_done(KubeProcess *p) {
         kube_client_free(p->client);
         kube_auth_free(p->auth);
         kubeconfig_free(p->kubeconfig);
-        free(p->path);
+        strv_free(p->paths);
         child_runner_free(p->env.children);
         http_transport_free(p->env.transport);
         random_free(p->env.random);

@@ -14,7 +14,8 @@
 
 typedef struct KubeProcess {
         Env env;
-        char *path; /* of the kubeconfig; NULL: the pod's own ServiceAccount */
+        char **paths; /* of the kubeconfig; NULL: the pod's own ServiceAccount */
+        const char *context; /* of it, borrowed; NULL: the current one */
         KubeConfig *kubeconfig;
         KubeAuth *auth;
         KubeClient *client;
@@ -34,6 +35,7 @@ void kube_process_warn(const KubeProcess *p);
 int kube_process_reload(KubeProcess *p, char **ret_text);
 void kube_process_done(KubeProcess *p);
 
-/* path; else, if in_cluster_first, the pod's own ServiceAccount; else the file named by KUBECONFIG; else
- * ~/.kube/config where `home` says so; else the pod's own. Says what is wrong. */
+/* path; else, if in_cluster_first, the pod's own ServiceAccount; else the files named by KUBECONFIG; else
+ * ~/.kube/config where `home` says so; else the pod's own. KubeProcess.context may be set before. Says what is
+ * wrong. */
 int kube_process_load(KubeProcess *p, const char *path, bool in_cluster_first, bool home);

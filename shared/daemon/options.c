@@ -39,6 +39,20 @@ static void print_wrapped(FILE *f, const char *text, size_t column) {
         fputc('\n', f);
 }
 
+/* Lines that fit stay as they are. */
+static void print_about(FILE *f, const char *text) {
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+                _cleanup_free_ char *line = memdup_str(text, n);
+
+                if (line && n > HELP_COLUMNS)
+                        print_wrapped(f, line, 0);
+                else
+                        fprintf(f, "%.*s\n", (int) n, text);
+                text += n + (text[n] == '\n');
+        }
+}
+
 void options_print_help(const OptionTable *t, FILE *f) {
         char names[128];
         size_t widest = 0;
@@ -49,7 +63,9 @@ void options_print_help(const OptionTable *t, FILE *f) {
                 if (n > widest && n <= HELP_NAMES_MAX)
                         widest = n;
         }
-        fprintf(f, "%s %s\n\n%s\n\nOptions:\n", t->program, t->usage, t->about);
+        fprintf(f, "%s %s\n\n", t->program, t->usage);
+        print_about(f, t->about);
+        fputs("\nOptions:\n", f);
         for (size_t i = 0; i < t->n_items; i++) {
                 size_t n = (size_t) names_of(&t->items[i], names, sizeof(names));
 

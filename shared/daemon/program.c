@@ -78,7 +78,7 @@ int program_watch(Program *p) {
                 .settings = p->options->settings,
                 .config = p->config,
                 .config_size = p->spec->config_size,
-                .credential_path = p->kube.path,
+                .credential_path = p->kube.paths ? p->kube.paths[0] : NULL,
                 .finish = on_finish,
                 .apply = on_apply,
                 .credential = on_credential,

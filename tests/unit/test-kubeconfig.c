@@ -395,6 +395,49 @@ static char *write_file(const Folder *f, const char *name, const char *text) {
         return path;
 }
 
+/* As kubectl: of each name the first file that has it wins; the context of the first that has one. */
+static void test_several_files(void **state) {
+        const Folder *f = *state;
+        _cleanup_free_ char *missing = strf("%s/missing", f->path);
+        _cleanup_free_ char *contexts = write_file(
+                f, "contexts",
+                "contexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+                "- {name: b, context: {cluster: d, user: u, namespace: n}}\n- {name: e, context: {cluster: none}}\n");
+        _cleanup_free_ char *clusters =
+                write_file(f, "clusters",
+                           "current-context: a\nclusters:\n- {name: c, cluster: {server: https://c:1, "
+                           "certificate-authority: ca.crt}}\n- {name: d, cluster: {server: https://d:1}}\n");
+        _cleanup_free_ char *users =
+                write_file(f, "users",
+                           "current-context: b\nclusters:\n- {name: c, cluster: {server: https://other:1}}\n"
+                           "users:\n- {name: u, user: {token: t}}\n");
+        char *const all[] = { missing, contexts, clusters, users, NULL }, *const none[] = { missing, missing, NULL };
+        const struct {
+                const char *context, *server, *namespace;
+        } rows[] = { { NULL, "https://c:1", NULL }, { "b", "https://d:1", "n" } };
+        KubeConfig *nothing = NULL;
+        char *message = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(kubeconfig_freep) KubeConfig *c = NULL;
+
+                assert_return_code(kubeconfig_load_files(all, rows[i].context, &c, &message), 0);
+                assert_string_equal(c->server, rows[i].server);
+                assert_string_equal(c->token, "t");
+                assert_true(streq_ptr(c->namespace, rows[i].namespace));
+                assert_true(i > 0 || startswith(c->ca_file, f->path));
+        }
+        assert_int_equal(kubeconfig_load_files(all, "z", &nothing, &message), -EBADMSG);
+        assert_non_null(strstr(message, "there is no context 'z'"));
+        message = mfree(message);
+        assert_int_equal(kubeconfig_load_files(all, "e", &nothing, &message), -EBADMSG);
+        assert_non_null(strstr(message, "there is no cluster 'none'"));
+        message = mfree(message);
+        assert_int_equal(kubeconfig_load_files(none, NULL, &nothing, &message), -ENOENT);
+        assert_non_null(strstr(message, "missing: No such file"));
+        free(message);
+}
+
 static void test_load(void **state) {
         _cleanup_free_ char *path = NULL, *ca = NULL, *message = NULL, *expected = NULL, *second = NULL,
                             *missing = NULL;
@@ -481,6 +524,7 @@ int main(void) {
                 cmocka_unit_test(test_exec),
                 cmocka_unit_test(test_bad),
                 cmocka_unit_test(test_bounds),
+                cmocka_unit_test_setup_teardown(test_several_files, folder_setup, folder_teardown),
                 cmocka_unit_test_setup_teardown(test_load, folder_setup, folder_teardown),
                 cmocka_unit_test_setup_teardown(test_in_cluster, folder_setup, folder_teardown),
                 cmocka_unit_test(test_plain),

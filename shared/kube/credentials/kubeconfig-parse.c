@@ -18,9 +18,18 @@
 #define FILE_BYTES_MAX (1024u * 1024)
 #define QUOTE_BYTES_MAX 128u
 
+/* One file of those that make up a configuration. */
+typedef struct KubeConfigFile {
+        const char *name; /* for messages */
+        char *directory;  /* for relative paths; NULL: they stay as they are */
+        YamlTree *root;
+} KubeConfigFile;
+
 typedef struct KubeConfigParser {
-        const char *name;      /* of the file, for messages */
-        const char *directory; /* for relative paths */
+        const KubeConfigFile *files;
+        size_t n_files;
+        const KubeConfigFile *file; /* that is being read */
+        const char *context;        /* NULL: the current one */
         KubeConfig *config;
         char *message;
 } KubeConfigParser;
@@ -32,7 +41,7 @@ static int refuse(KubeConfigParser *p, int error, const YamlTree *where, const c
         _cleanup_strbuf_ StrBuf b = { 0 };
         va_list ap;
 
-        strbuf_add(&b, p->name);
+        strbuf_add(&b, p->file->name);
         if (where)
                 strbuf_addf(&b, ":%zu", where->line);
         strbuf_add(&b, ": ");
@@ -76,7 +85,7 @@ static int take_path(KubeConfigParser *p, const YamlTree *map, const char *key, 
 
         if (r < 0 || !path)
                 return r;
-        *ret = *path == '/' || !p->directory ? TAKE_PTR(path) : strf("%s/%s", p->directory, path);
+        *ret = *path == '/' || !p->file->directory ? TAKE_PTR(path) : strf("%s/%s", p->file->directory, path);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -220,7 +229,7 @@ static int take_exec_command(KubeConfigParser *p, const YamlTree *exec) {
                 return r;
         if (!c->exec_command)
                 return refuse(p, -EBADMSG, exec, "exec has no command");
-        if (!strchr(c->exec_command, '/') || !p->directory)
+        if (!strchr(c->exec_command, '/') || !p->file->directory)
                 return 0;
         c->exec_command = mfree(c->exec_command);
         return take_path(p, exec, "command", &c->exec_command);
@@ -310,11 +319,10 @@ static int take_user(KubeConfigParser *p, const YamlTree *user) {
 
 /* -- the file ------------------------------------------------------------------------------------------- */
 
-/* The map `member` of the element of the list `list` whose name is `name`. */
-static int find_named(KubeConfigParser *p, const YamlTree *root, const char *list, const char *member,
-                      const char *name, const YamlTree **ret) {
-        const YamlTree *l = yaml_tree_get(root, list);
-        _cleanup_free_ char *clean = NULL;
+/* The map `member` of the element of the list `list` of this file whose name is `name`. */
+static int find_in_file(KubeConfigParser *p, const char *list, const char *member, const char *name,
+                        const YamlTree **ret) {
+        const YamlTree *l = yaml_tree_get(p->file->root, list);
 
         if (l && l->type != YAML_LIST)
                 return refuse(p, -EBADMSG, l, "%s is no list", list);
@@ -326,38 +334,61 @@ static int find_named(KubeConfigParser *p, const YamlTree *root, const char *lis
                 if (m && m->type != YAML_MAP)
                         return refuse(p, -EBADMSG, m, "%s is no map", member);
                 *ret = m ? m : i;
-                return 0;
+                return 1;
         }
-        clean = str_sanitize(name, QUOTE_BYTES_MAX);
-        return clean ? refuse(p, -EBADMSG, l ? l : root, "there is no %s '%s'", member, clean) : -ENOMEM;
+        return 0;
 }
 
-static int check_word(KubeConfigParser *p, const YamlTree *root, const char *key, const char *expected) {
-        const YamlTree *v = yaml_tree_get(root, key);
+/* The same over all files: the first that has it wins, and is the one that is being read from then on. */
+static int find_named(KubeConfigParser *p, const char *list, const char *member, const char *name,
+                      const YamlTree **ret) {
+        const KubeConfigFile *asking = p->file;
+        _cleanup_free_ char *clean = NULL;
+
+        for (size_t i = 0; i < p->n_files; i++) {
+                int r;
+
+                p->file = p->files + i;
+                r = find_in_file(p, list, member, name, ret);
+                if (r != 0)
+                        return MIN(r, 0);
+        }
+        p->file = asking;
+        clean = str_sanitize(name, QUOTE_BYTES_MAX);
+        if (!clean)
+                return -ENOMEM;
+        return refuse(p, -EBADMSG, yaml_tree_get(asking->root, list) ?: asking->root, "there is no %s '%s'",
+                      member, clean);
+}
+
+static int check_word(KubeConfigParser *p, const char *key, const char *expected) {
+        const YamlTree *v = yaml_tree_get(p->file->root, key);
 
         if (v && (v->type != YAML_SCALAR || !streq(v->text, expected)))
                 return refuse(p, -EBADMSG, v, "%s is not %s: no kubeconfig", key, expected);
         return 0;
 }
 
-static int take_config(KubeConfigParser *p, const YamlTree *root) {
-        _cleanup_free_ char *context_name = NULL, *cluster_name = NULL, *user_name = NULL;
+/* And the name of the current context, if nothing before has given one. */
+static int check_file(KubeConfigParser *p, char **context_name) {
+        int r;
+
+        if (p->file->root->type != YAML_MAP)
+                return refuse(p, -EBADMSG, p->file->root, "no map: no kubeconfig");
+        r = check_word(p, "kind", "Config");
+        if (r >= 0)
+                r = check_word(p, "apiVersion", "v1");
+        if (r >= 0 && !*context_name)
+                r = take_string(p, p->file->root, "current-context", context_name);
+        return r;
+}
+
+static int take_context(KubeConfigParser *p, const char *name) {
+        _cleanup_free_ char *cluster_name = NULL, *user_name = NULL;
         const YamlTree *context, *cluster, *user;
         int r;
 
-        if (root->type != YAML_MAP)
-                return refuse(p, -EBADMSG, root, "no map: no kubeconfig");
-        r = check_word(p, root, "kind", "Config");
-        if (r >= 0)
-                r = check_word(p, root, "apiVersion", "v1");
-        if (r >= 0)
-                r = take_string(p, root, "current-context", &context_name);
-        if (r < 0)
-                return r;
-        if (!context_name)
-                return refuse(p, -EBADMSG, root, "current-context is not set");
-
-        r = find_named(p, root, "contexts", "context", context_name, &context);
+        r = find_named(p, "contexts", "context", name, &context);
         if (r >= 0)
                 r = take_string(p, context, "cluster", &cluster_name);
         if (r >= 0)
@@ -369,91 +400,141 @@ static int take_config(KubeConfigParser *p, const YamlTree *root) {
         if (!cluster_name)
                 return refuse(p, -EBADMSG, context, "the context names no cluster");
 
-        r = find_named(p, root, "clusters", "cluster", cluster_name, &cluster);
+        r = find_named(p, "clusters", "cluster", cluster_name, &cluster);
         if (r >= 0)
                 r = take_cluster(p, cluster);
         if (r < 0 || !user_name)
                 return r;
         p->config->user_name = TAKE_PTR(user_name);
-        r = find_named(p, root, "users", "user", p->config->user_name, &user);
+        r = find_named(p, "users", "user", p->config->user_name, &user);
         return r < 0 ? r : take_user(p, user);
 }
 
-static int parse(KubeConfigParser *p, const char *data, size_t size) {
-        _cleanup_(yaml_tree_freep) YamlTree *root = NULL;
-        _cleanup_free_ char *problem = NULL;
-        size_t line = 0;
+static int take_config(KubeConfigParser *p) {
+        _cleanup_free_ char *context_name = NULL;
         int r;
 
+        if (p->context && !(context_name = strdup(p->context)))
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_files; i++) {
+                p->file = p->files + i;
+                r = check_file(p, &context_name);
+                if (r < 0)
+                        return r;
+        }
+        p->file = p->files;
+        if (!context_name)
+                return refuse(p, -EBADMSG, p->file->root, "current-context is not set");
+        p->config = new0(KubeConfig, 1);
+        return p->config ? take_context(p, context_name) : -ENOMEM;
+}
+
+/* -- files ---------------------------------------------------------------------------------------------- */
+
+static void files_done(KubeConfigFile *files, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                free(files[i].directory);
+                yaml_tree_free(files[i].root);
+        }
+        free(files);
+}
+
+static int parse_file(KubeConfigParser *p, KubeConfigFile *f, const char *data, size_t size) {
+        _cleanup_free_ char *problem = NULL;
+        YamlTree where = {};
+        int r;
+
+        p->file = f;
         if (size > FILE_BYTES_MAX)
                 return refuse(p, -E2BIG, NULL, "larger than %u bytes", FILE_BYTES_MAX);
-        r = yaml_tree_parse(data, size, &root, &line, &problem);
-        if (r == -EBADMSG) {
-                const YamlTree where = { .line = line };
-
-                return refuse(p, r, &where, "%s", strempty(problem));
-        }
-        if (r < 0)
-                return r;
-        p->config = new0(KubeConfig, 1);
-        return p->config ? take_config(p, root) : -ENOMEM;
+        r = yaml_tree_parse(data, size, &f->root, &where.line, &problem);
+        return r == -EBADMSG ? refuse(p, r, &where, "%s", strempty(problem)) : r;
 }
 
-static int parse_and_hand_over(KubeConfigParser *p, const char *data, size_t size, KubeConfig **ret,
-                               char **reterr_message) {
-        int r = parse(p, data, size);
-
-        if (r < 0) {
-                kubeconfig_free(p->config);
-                if (reterr_message)
-                        *reterr_message = p->message;
-                else
-                        free(p->message);
-                return r;
-        }
-        *ret = p->config;
-        return 0;
-}
-
-int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret,
-                     char **reterr_message) {
-        KubeConfigParser p = { .name = "kubeconfig", .directory = directory };
-
-        assert(data || size == 0);
-        assert(ret);
-        return parse_and_hand_over(&p, data, size, ret, reterr_message);
-}
-
-int kubeconfig_load(const char *path, KubeConfig **ret, char **reterr_message) {
-        _cleanup_free_ char *directory = NULL;
-        KubeConfigParser p = { .name = path };
-        const char *slash;
+static int read_kubeconfig(KubeConfigParser *p, KubeConfigFile *f) {
+        const char *slash = strrchr(f->name, '/');
         char *data = NULL;
         size_t size;
         int r;
 
-        assert(path);
-        assert(ret);
-
-        slash = strrchr(path, '/');
-        directory = !slash          ? strdup(".")
-                    : slash == path ? strdup("/")
-                                    : memdup_str(path, (size_t) (slash - path));
-        if (!directory)
+        p->file = f;
+        f->directory = !slash             ? strdup(".")
+                       : slash == f->name ? strdup("/")
+                                          : memdup_str(f->name, (size_t) (slash - f->name));
+        if (!f->directory)
                 return -ENOMEM;
-        p.directory = directory;
-
-        r = read_file(path, FILE_BYTES_MAX, &data, &size);
-        if (r < 0) {
-                r = r == -E2BIG ? refuse(&p, r, NULL, "larger than %u bytes", FILE_BYTES_MAX)
-                                : refuse(&p, r, NULL, "%s", strerrordesc_np(-r) ?: "cannot be read");
-                if (reterr_message)
-                        *reterr_message = p.message;
-                else
-                        free(p.message);
-                return r;
-        }
-        r = parse_and_hand_over(&p, data, size, ret, reterr_message);
+        r = read_file(f->name, FILE_BYTES_MAX, &data, &size);
+        if (r < 0)
+                return r == -E2BIG ? refuse(p, r, NULL, "larger than %u bytes", FILE_BYTES_MAX)
+                                   : refuse(p, r, NULL, "%s", strerrordesc_np(-r) ?: "cannot be read");
+        r = parse_file(p, f, data, size);
         erase_and_free(data, size);
         return r;
+}
+
+static int hand_over(KubeConfigParser *p, int r, KubeConfig **ret, char **reterr_message) {
+        if (r >= 0) {
+                free(p->message); /* of a file that is not there, beside others that are */
+                *ret = p->config;
+                return 0;
+        }
+        kubeconfig_free(p->config);
+        if (reterr_message)
+                *reterr_message = p->message;
+        else
+                free(p->message);
+        return r;
+}
+
+int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret,
+                     char **reterr_message) {
+        KubeConfigFile *file = new0(KubeConfigFile, 1);
+        KubeConfigParser p = { .files = file, .n_files = 1 };
+        int r;
+
+        assert(data || size == 0);
+        assert(ret);
+        if (!file)
+                return -ENOMEM;
+        file->name = "kubeconfig";
+        r = free_and_strdup(&file->directory, directory);
+        if (r >= 0)
+                r = parse_file(&p, file, data, size);
+        if (r >= 0)
+                r = take_config(&p);
+        files_done(file, 1);
+        return hand_over(&p, r, ret, reterr_message);
+}
+
+int kubeconfig_load_files(char *const *paths, const char *context, KubeConfig **ret, char **reterr_message) {
+        size_t n = strv_length(paths);
+        KubeConfigFile *files = new0(KubeConfigFile, n);
+        KubeConfigParser p = { .files = files, .context = context };
+        int r = 0;
+
+        assert(n > 0);
+        assert(ret);
+        if (!files)
+                return -ENOMEM;
+        STRV_FOREACH(path, paths) {
+                files[p.n_files].name = *path;
+                r = read_kubeconfig(&p, files + p.n_files);
+                if (r >= 0)
+                        p.n_files++;
+                else if (r == -ENOENT && n > 1)
+                        files[p.n_files].directory = mfree(files[p.n_files].directory);
+                else
+                        break;
+        }
+        if (p.n_files > 0 && (r >= 0 || r == -ENOENT))
+                r = take_config(&p);
+        files_done(files, n);
+        return hand_over(&p, r, ret, reterr_message);
+}
+
+int kubeconfig_load(const char *path, KubeConfig **ret, char **reterr_message) {
+        char *const paths[] = { (char *) path, NULL };
+
+        assert(path);
+        return kubeconfig_load_files(paths, NULL, ret, reterr_message);
 }

@@ -3,7 +3,7 @@
 
 /*
  * kubeconfig files (v1 Config), read by libyaml's event API: bounded (1 MiB, depth 32, aliases refused), strict about types,
- * tolerant of unknown keys. Only the current context is taken. Relative paths are taken from the file's folder.
+ * tolerant of unknown keys. Only one context is taken. Relative paths are taken from the file's folder.
  */
 
 #include <stdbool.h>
@@ -40,6 +40,9 @@ typedef struct KubeConfig {
 /* -EBADMSG, -ENOENT, -E2BIG, -ENOTSUP (a kind of credential we do not have: auth-provider, username/password) with a sentence
  * in *reterr_message (file, line, what) that the caller frees. */
 int kubeconfig_load(const char *path, KubeConfig **ret, char **reterr_message);
+/* Several, as kubectl takes KUBECONFIG: of each name the first file that has it wins, those that are not there are passed
+ * over. context: NULL: the current one. */
+int kubeconfig_load_files(char *const *paths, const char *context, KubeConfig **ret, char **reterr_message);
 int kubeconfig_parse(const char *data, size_t size, const char *directory, KubeConfig **ret, char **reterr_message);
 /* From a pod: KUBERNETES_SERVICE_HOST/PORT and the ServiceAccount's files under `directory` (NULL: the usual place). */
 int kubeconfig_in_cluster(const char *host, const char *port, const char *directory, KubeConfig **ret, char **reterr_message);
