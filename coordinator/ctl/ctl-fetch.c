@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-fetch.h"
 
+#include "ctl-say.h"
 #include "string-util.h"
 
 #define PAGE 500u
@@ -63,20 +64,6 @@ static void note_failure(CtlFetch *f, int error, char *message) {
         f->message = message;
 }
 
-static char *explain(const KubeKind *kind, const ApiError *e) {
-        if (e->http == 404 && !isempty(kind->group))
-                return strf(
-                        "this cluster does not know %s: install vesper's CustomResourceDefinitions first",
-                        kind->plural);
-        if (e->http == 403)
-                return strf("you may not list %s in this cluster: %s", kind->plural, e->message);
-        if (e->http == 401)
-                return strf("the API server does not accept this credential: %s", e->message);
-        if (e->http == 0)
-                return strf("the API server does not answer: %s", e->message);
-        return strf("failed to list %s: %s", kind->plural, e->message);
-}
-
 static int list_page(ListFetch *l, const char *token) {
         KubeTarget target = { .kind = l->kind };
         KubeListOptions list = { .limit = PAGE, .continue_token = token };
@@ -112,7 +99,10 @@ static void on_page(const KubeReply *reply, void *userdata) {
 
         l->call = kube_call_free(l->call);
         if (reply->error) {
-                note_failure(l->fetch, api_error_to_errno(reply->error), explain(l->kind, reply->error));
+                const KubeTarget target = { .kind = l->kind };
+
+                note_failure(l->fetch, api_error_to_errno(reply->error),
+                             ctl_explain_error(reply->error, "list", &target));
                 one_is_over(l->fetch);
                 return;
         }

@@ -2,36 +2,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl-fetch.h"
+#include "ctl-verbs.h"
 #include "daemon.h"
 #include "kube-process.h"
 #include "options.h"
 #include "string-util.h"
-
-typedef struct Options {
-        const char *kubeconfig, *output, *lease_ns, *lease_name;
-} Options;
+#include "strv.h"
 
 typedef struct Process {
         Log *log;
-        KubeProcess process;
-        Options options;
-        bool json;
-        CtlFetch *fetch;
-        CtlSnapshot snapshot;
+        KubeProcess kube;
+        CtlOptions options;
+        Ctl ctl;
+        void *state; /* of the verb */
 } Process;
+
+/* -- the command line ----------------------------------------------------------------------------------- */
 
 #define STRING(option, field, shown, text, ...) \
         { .name = option, \
           .value = shown, \
           .kind = OPTION_STRING, \
-          .offset = offsetof(Options, field), \
+          .offset = offsetof(CtlOptions, field), \
+          .help = text, \
+          __VA_ARGS__ }
+#define FLAG(option, field, text, ...) \
+        { .name = option, \
+          .kind = OPTION_FLAG, \
+          .offset = offsetof(CtlOptions, field), \
           .help = text, \
           __VA_ARGS__ }
 
-static const OptionItem option_items[] = {
+static const OptionItem common_items[] = {
         STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
-        STRING("output", output, "table|json", "Form of the output", .letter = 'o'),
+        STRING("context", context, "NAME", "Context of the kubeconfig; else its current one"),
+        STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too)",
+               .letter = 'o'),
         STRING("lease-namespace", lease_ns, "NAMESPACE",
                "Where the coordinator's Lease lies (vesper-system)"),
         STRING("lease-name", lease_name, "NAME", "Its name (vesper-coordinator)"),
@@ -39,89 +45,182 @@ static const OptionItem option_items[] = {
         OPTIONS_VERSION,
 };
 
-static const OptionTable options = {
-        .program = "vesperctl",
-        .usage = "[OPTIONS...] COMMAND",
-        .about = "Commands:\n"
-                 "  status      Which nodes are managed or interrupted, how far each is, and what holds it",
-        .items = option_items,
-        .n_items = ELEMENTSOF(option_items),
+/* Which verb takes which, says the verb. */
+static const OptionItem verb_items[] = {
+        FLAG("all", all, "All nodes of all NodePools"),
+        STRING("deadline", deadline, "DURATION",
+               "By then the node is empty: pods are deleted in time, whatever their budgets say"),
+        FLAG("dry-run", dry_run, "Change nothing, and say what the API server would answer"),
+        { .name = "log",
+          .value = "FILE",
+          .kind = OPTION_STRINGS,
+          .offset = offsetof(CtlOptions, logs),
+          .help = "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times" },
+        STRING("protected", protected_policy, "wait|others|ignore",
+               "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
+        STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),
+        FLAG("watch", watch, "Show it again whenever it changes, until Ctrl-C", .letter = 'w'),
+        FLAG("yes", yes, "Do it, without a further question", .letter = 'y'),
 };
 
-/* 1: go on; 0: done; negative: said what is wrong. */
-static int parse(Process *p, int argc, char **argv) {
-        const char *output;
-        int first, r;
+#define ITEMS_MAX (ELEMENTSOF(common_items) + ELEMENTSOF(verb_items))
 
-        r = options_parse(&options, argc, argv, &p->options, &first);
-        if (r <= 0)
-                return r;
-        output = p->options.output;
-        p->json = output && streq(output, "json");
-        if (output && !p->json && !streq(output, "table")) {
-                fprintf(stderr, "vesperctl: -o %s: it is table or json\n", output);
-                return -EINVAL;
+static const OptionItem *find_item(const OptionItem *items, size_t n, const char *arg) {
+        for (size_t i = 0; i < n; i++) {
+                const char *name = startswith(arg, "--");
+
+                if (name ? streq(items[i].name, name)
+                         : items[i].letter && arg[0] == '-' && arg[1] == items[i].letter && arg[2] == 0)
+                        return items + i;
         }
-        if (first >= argc) {
-                fprintf(stderr, "vesperctl: which command? See --help\n");
-                return -EINVAL;
+        return NULL;
+}
+
+/* The verb that this command line names: its first argument that is neither an option nor the value of one. 0: there
+ * is none. */
+static int find_verb(int argc, char **argv) {
+        for (int i = 1; i < argc; i++) {
+                const OptionItem *item;
+
+                if (argv[i][0] != '-')
+                        return i;
+                item = find_item(common_items, ELEMENTSOF(common_items), argv[i]);
+                if (!item)
+                        item = find_item(verb_items, ELEMENTSOF(verb_items), argv[i]);
+                if (item && item->value)
+                        i++;
         }
-        if (!streq(argv[first], "status")) {
-                fprintf(stderr, "vesperctl: no such command: '%s'. See --help\n", argv[first]);
-                return -EINVAL;
+        return 0;
+}
+
+static void describe_verbs(StrBuf *b) {
+        strbuf_add(b, "Takes nodes out of service gracefully, and says what vesper does about them.\n\nCommands:\n");
+        for (const CtlVerb *const *v = ctl_verbs; *v; v++)
+                strbuf_addf(b, "  %-10s  %s\n", (*v)->name, (*v)->summary);
+        strbuf_add(b, "\n'vesperctl COMMAND --help' tells more of one.");
+}
+
+static void describe_verb(StrBuf *b, const CtlVerb *v) {
+        strbuf_addf(b, "%s.\n\n%s\n\nExample:\n  %s\n\nExit status:\n"
+                       "  0 done; 1 failed, as is said on standard error; 2 the command line is not valid%s%s.",
+                    v->summary, v->text, v->example, v->statuses ? "; " : "", strempty(v->statuses));
+}
+
+static size_t collect_items(const CtlVerb *v, OptionItem items[ITEMS_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; v && i < ELEMENTSOF(verb_items); i++)
+                if (ctl_verb_takes(v, verb_items[i].name))
+                        items[n++] = verb_items[i];
+        for (size_t i = 0; i < ELEMENTSOF(common_items); i++)
+                items[n++] = common_items[i];
+        return n;
+}
+
+static int check_output(Process *p, const CtlVerb *v) {
+        CtlOutput o = (CtlOutput) __builtin_ctz(v->outputs);
+
+        if (p->options.output)
+                o = ctl_output_from_string(p->options.output);
+        if (o < 0 || !(v->outputs & 1u << o)) {
+                _cleanup_strbuf_ StrBuf known = {};
+
+                for (CtlOutput k = 0; k < _CTL_OUTPUT_MAX; k++)
+                        if (v->outputs & 1u << k)
+                                strbuf_addf(&known, "%s%s", known.size > 0 ? ", " : "", ctl_output_to_string(k));
+                return ctl_complain("-o %s: of %s it is one of: %s", p->options.output, v->name, strbuf_str(&known));
         }
-        if (first + 1 < argc) {
-                fprintf(stderr, "vesperctl: status takes no argument, and got '%s'\n", argv[first + 1]);
-                return -EINVAL;
-        }
+        p->ctl.output = o;
         return 1;
 }
 
-static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {
-        Process *p = userdata;
-
-        if (message)
-                fprintf(stderr, "vesperctl: %s\n", message);
-        p->snapshot = *snapshot;
-        loop_exit(p->process.env.loop, error);
+static int check_arguments(Process *p, const CtlVerb *v) {
+        if (p->ctl.n_args < v->min_args)
+                return ctl_complain("%s needs %s. See 'vesperctl %s --help'", v->name, v->arguments, v->name);
+        if (v->max_args == 0 && p->ctl.n_args > 0)
+                return ctl_complain("%s takes no argument, and got '%s'", v->name, p->ctl.args[0]);
+        if (p->ctl.n_args > v->max_args)
+                return ctl_complain("%s takes %s, and got '%s', too", v->name, v->arguments,
+                                    p->ctl.args[v->max_args]);
+        for (size_t i = 0; i < p->ctl.n_args; i++)
+                if (!dns1123_subdomain_is_valid(p->ctl.args[i]))
+                        return ctl_complain("'%s' is no name of an object of Kubernetes", p->ctl.args[i]);
+        return 1;
 }
 
-static int print_status(Process *p) {
-        _cleanup_(status_rows_done) StatusRows rows = {};
-        _cleanup_free_ char *text = NULL;
-        int r;
+/* 1: go on; 0: done; negative: said what is wrong. */
+static int parse(Process *p, int argc, char **argv) {
+        _cleanup_strbuf_ StrBuf about = {}, usage = {};
+        OptionItem items[ITEMS_MAX];
+        OptionTable table = { .program = "vesperctl", .items = items };
+        const CtlVerb *v = NULL;
+        int at, first, r;
 
-        r = status_rows_make(&p->snapshot, &rows);
-        if (r < 0)
+        at = find_verb(argc, argv);
+        if (at > 0) {
+                v = ctl_verb_find(argv[at]);
+                if (!v)
+                        return ctl_complain("no such command: '%s'. See 'vesperctl --help'", argv[at]);
+                strbuf_addf(&usage, "%s [OPTIONS...] %s", v->name, strempty(v->arguments));
+                describe_verb(&about, v);
+        } else {
+                strbuf_add(&usage, "[OPTIONS...] COMMAND");
+                describe_verbs(&about);
+        }
+        table.n_items = collect_items(v, items);
+        table.usage = strbuf_str(&usage);
+        table.about = strbuf_str(&about);
+        r = options_parse(&table, argc, argv, &p->options, &first);
+        if (r <= 0)
                 return r;
-        text = p->json ? status_rows_json(&rows, &p->snapshot) : status_rows_table(&rows, &p->snapshot);
-        if (!text)
-                return -ENOMEM;
-        return printf("%s%s", text, p->json ? "\n" : "") < 0 || fflush(stdout) < 0 ? -EIO : 0;
+        if (!v)
+                return ctl_complain("which command? See 'vesperctl --help'");
+        p->ctl = (Ctl) { .verb = v,
+                         .options = &p->options,
+                         .args = argv + first + 1,
+                         .n_args = (size_t) (argc - first - 1) };
+        r = check_output(p, v);
+        return r < 0 ? r : check_arguments(p, v);
 }
 
-static int run(Process *p) {
+/* -- the process ---------------------------------------------------------------------------------------- */
+
+static int connect_to_cluster(Process *p) {
         const HttpCurlOptions curl = { .user_agent = "vesperctl/" VESPER_VERSION };
         int r;
 
         r = log_new(LOG_TARGET_TEXT, LOG_LEVEL_NOTICE, "vesperctl", &p->log);
         if (r < 0)
                 return r;
-        r = kube_process_open(&p->process, p->log, &curl);
+        r = kube_process_open(&p->kube, p->log, &curl);
         if (r < 0)
                 return r;
-        r = kube_process_load(&p->process, p->options.kubeconfig, false, true);
+        p->kube.context = p->options.context;
+        r = kube_process_load(&p->kube, p->options.kubeconfig, false, true);
         if (r < 0)
                 return r;
-        r = kube_process_connect(&p->process, "vesperctl");
+        return kube_process_connect(&p->kube, "vesperctl");
+}
+
+static int run(Process *p) {
+        int r;
+
+        r = connect_to_cluster(p);
         if (r < 0)
-                return r;
-        r = ctl_fetch_new(p->process.client, p->options.lease_ns, p->options.lease_name, on_fetched, p,
-                          &p->fetch);
+                return EXIT_FAILURE;
+        p->ctl.env = &p->kube.env;
+        p->ctl.client = p->kube.client;
+        r = p->ctl.verb->start(&p->ctl, &p->state);
         if (r < 0)
-                return log_error_errno(p->log, r, "Failed to ask the API server: %m");
-        r = loop_run(p->process.env.loop);
-        return r < 0 ? r : print_status(p);
+                return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+        r = loop_run(p->kube.env.loop);
+        if (r < 0)
+                return EXIT_FAILURE;
+        if (fflush(stdout) < 0) {
+                ctl_complain("what was to be printed could not be written: %m");
+                return EXIT_FAILURE;
+        }
+        return p->ctl.status;
 }
 
 int main(int argc, char **argv) {
@@ -129,13 +228,11 @@ int main(int argc, char **argv) {
         int r;
 
         r = parse(&p, argc, argv);
-        if (r < 0)
-                return EXIT_USAGE; /* what is wrong has been said */
-        if (r > 0)
-                r = run(&p);
-        ctl_fetch_free(p.fetch);
-        ctl_snapshot_done(&p.snapshot);
-        kube_process_done(&p.process);
+        r = r < 0 ? EXIT_USAGE : r == 0 ? EXIT_SUCCESS : run(&p);
+        if (p.state)
+                p.ctl.verb->free(p.state);
+        kube_process_done(&p.kube);
         log_free(p.log);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        strv_free(p.options.logs);
+        return r;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl-status.h"
 
+#include "ctl-say.h"
 #include "hashmap.h"
 #include "interruption.h"
 #include "marks.h"
 #include "string-util.h"
-
 
 void object_list_done(ObjectList *l) {
         for (size_t i = 0; i < l->n_items; i++)
@@ -265,37 +265,7 @@ static const char *const column_names[N_COLUMNS] = {
         [HELD_BY] = "HELD-BY", [SINCE] = "SINCE", [DEADLINE] = "DEADLINE",
 };
 
-/* "12s", "5m", "3h", "2d": as kubectl shows an age. */
-static void add_age(StrBuf *b, usec_t usec) {
-        static const struct {
-                usec_t unit_usec, below_usec;
-                char letter;
-        } units[] = {
-                { USEC_PER_SEC, 2 * USEC_PER_MINUTE, 's' },
-                { USEC_PER_MINUTE, 2 * USEC_PER_HOUR, 'm' },
-                { USEC_PER_HOUR, 2 * USEC_PER_DAY, 'h' },
-                { USEC_PER_DAY, USEC_INFINITY, 'd' },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(units); i++)
-                if (usec < units[i].below_usec) {
-                        strbuf_addf(b, "%llu%c", (unsigned long long) (usec / units[i].unit_usec),
-                                    units[i].letter);
-                        return;
-                }
-}
-
-/* Anybody who may write an annotation or a status writes into this table: nothing of it moves a terminal's
- * cursor, or begins a line. */
-static void make_plain(StrBuf *b, size_t from, size_t to) {
-        for (size_t i = from; b->data && !b->failed && i < to; i++)
-                if ((unsigned char) b->data[i] < ' ' || b->data[i] == 0x7f)
-                        b->data[i] = '?';
-}
-
 static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned column) {
-        size_t before = b->size;
-
         if (column == NODE)
                 strbuf_addf(b, row->node ? "%s" : "(%s)", row->node ? row->node : row->claim);
         else if (column == POOL)
@@ -310,47 +280,30 @@ static void add_cell(StrBuf *b, const StatusRow *row, usec_t now_usec, unsigned 
         else if (column == HELD_BY)
                 strbuf_add(b, strempty(row->reason));
         else if (column == SINCE && row->since_usec > 0)
-                add_age(b, usec_sub(now_usec, row->since_usec));
+                ctl_add_age(b, usec_sub(now_usec, row->since_usec));
         else if (column == DEADLINE && row->deadline_usec != USEC_INFINITY) {
                 bool ahead = row->deadline_usec > now_usec;
 
                 strbuf_add(b, ahead ? "in " : "");
-                add_age(b, ahead ? row->deadline_usec - now_usec : now_usec - row->deadline_usec);
+                ctl_add_age(b, ahead ? row->deadline_usec - now_usec : now_usec - row->deadline_usec);
                 strbuf_add(b, ahead ? "" : " ago");
         }
-        if (b->size == before)
-                strbuf_add(b, "-");
-        make_plain(b, before, b->size);
 }
 
-static int measure(const StatusRows *r, usec_t now_usec, size_t width[N_COLUMNS]) {
-        for (unsigned c = 0; c < N_COLUMNS; c++) {
-                width[c] = strlen(column_names[c]);
-                for (size_t i = 0; i < r->n_rows; i++) {
+static void add_rows(StrBuf *b, const StatusRows *r, usec_t now_usec) {
+        _cleanup_(ctl_table_done) CtlTable t = CTL_TABLE(N_COLUMNS);
+
+        for (unsigned c = 0; c < N_COLUMNS; c++)
+                ctl_table_add(&t, column_names[c]);
+        for (size_t i = 0; i < r->n_rows; i++)
+                for (unsigned c = 0; c < N_COLUMNS; c++) {
                         _cleanup_strbuf_ StrBuf cell = {};
 
                         add_cell(&cell, r->rows + i, now_usec, c);
-                        if (cell.failed)
-                                return -ENOMEM;
-                        width[c] = MAX(width[c], cell.size);
+                        t.failed = t.failed || cell.failed;
+                        ctl_table_add(&t, strbuf_str(&cell));
                 }
-        }
-        return 0;
-}
-
-/* row NULL: the head. */
-static void add_line(StrBuf *b, const StatusRow *row, usec_t now_usec, const size_t width[N_COLUMNS]) {
-        for (unsigned c = 0; c < N_COLUMNS; c++) {
-                size_t before = b->size;
-
-                if (row)
-                        add_cell(b, row, now_usec, c);
-                else
-                        strbuf_add(b, column_names[c]);
-                while (c + 1 < N_COLUMNS && b->size < before + width[c] + 3 && !b->failed)
-                        strbuf_add_char(b, ' ');
-        }
-        strbuf_add_char(b, '\n');
+        ctl_table_print(&t, b);
 }
 
 static void add_leader(StrBuf *b, const CtlSnapshot *s) {
@@ -359,14 +312,15 @@ static void add_leader(StrBuf *b, const CtlSnapshot *s) {
         if (!s->leader)
                 return;
         if (isempty(s->leader))
-                strbuf_add(b, "Leader: nobody. Is vesper-coordinator running?\n");
+                strbuf_add(b, "Leader: nobody. Is vesper-coordinator running?");
         else if (s->leader_seen_usec > 0 && usec_add(s->leader_seen_usec, s->lease_usec) < s->now_usec) {
                 strbuf_addf(b, "Leader: nobody; last seen was %s, ", s->leader);
-                add_age(b, s->now_usec - s->leader_seen_usec);
-                strbuf_add(b, " ago. Is vesper-coordinator running?\n");
+                ctl_add_age(b, s->now_usec - s->leader_seen_usec);
+                strbuf_add(b, " ago. Is vesper-coordinator running?");
         } else
-                strbuf_addf(b, "Leader: %s\n", s->leader);
-        make_plain(b, before, b->size - 1);
+                strbuf_addf(b, "Leader: %s", s->leader);
+        ctl_make_plain(b, before);
+        strbuf_add_char(b, '\n');
 }
 
 static void add_note(StrBuf *b, const char *fmt, ...) _printf_(2, 3);
@@ -379,7 +333,7 @@ static void add_note(StrBuf *b, const char *fmt, ...) {
         va_start(ap, fmt);
         strbuf_addv(b, fmt, ap);
         va_end(ap);
-        make_plain(b, before, b->size);
+        ctl_make_plain(b, before);
         strbuf_add_char(b, '\n');
 }
 
@@ -401,23 +355,16 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
 }
 
 char *status_rows_table(const StatusRows *r, const CtlSnapshot *s) {
-        size_t width[N_COLUMNS];
         StrBuf b = {};
 
         add_leader(&b, s);
-        if (r->n_rows == 0) {
+        if (r->n_rows == 0)
                 strbuf_add(&b, "No node is managed: no NodePool selects one, or none was adopted yet. "
                                "'kubectl describe nodepools' says why.\n");
-                return strbuf_steal(&b);
+        else {
+                add_rows(&b, r, s->now_usec);
+                add_notes(&b, r);
         }
-        if (measure(r, s->now_usec, width) < 0) {
-                strbuf_done(&b);
-                return NULL;
-        }
-        add_line(&b, NULL, s->now_usec, width);
-        for (size_t i = 0; i < r->n_rows; i++)
-                add_line(&b, r->rows + i, s->now_usec, width);
-        add_notes(&b, r);
         return strbuf_steal(&b);
 }
 

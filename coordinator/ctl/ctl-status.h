@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * ctl/: vesperctl. Reads objects with a person's own credential and writes nothing; needs no coordinator to
- * be up.
- *
- * ctl-status.c: what `vesperctl status` says about a cluster: pure, of objects that ctl-fetch.c brought.
- */
+/* What `vesperctl status` says about a cluster: pure, of objects that ctl-fetch.c brought. */
 
 #include "kube-kinds.h"
 

@@ -67,7 +67,7 @@ class Options(unittest.TestCase):
     def test_usage(self):
         for command in ((AGENT, "--nonsense"), (AGENT, "nonsense"), (AGENT, "--drain", "--check"),
                         (COORDINATOR, "--nonsense"), (COORDINATOR, "nonsense"),
-                        (CTL, "--nonsense"), (CTL,), (CTL, "nonsense"), (CTL, "-o", "yaml", "status")):
+                        (CTL, "--nonsense"), (CTL,), (CTL, "nonsense"), (CTL, "-o", "xml", "status")):
             with self.subTest(command=command):
                 code, out, err = run(*command)
                 self.assertEqual((code, out), (2, ""))

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl-marks.h"
+
+#include "ctl-say.h"
+
+#define LIST_MAX_BYTES (64u * 1024u * 1024u)
+
+char *ctl_annotation_body(const char *key, const char *value) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        if (json_writer_new(&w) < 0)
+                return NULL;
+        json_open_object(w, NULL);
+        json_open_object(w, "metadata");
+        json_open_object(w, "annotations");
+        if (value)
+                json_add_string(w, key, value);
+        else
+                json_add_null(w, key);
+        json_close_object(w);
+        json_close_object(w);
+        json_close_object(w);
+        return json_writer_steal(w, NULL);
+}
+
+bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t) {
+        _cleanup_free_ char *text = NULL;
+
+        if (!reply->error)
+                return false;
+        text = ctl_explain_error(reply->error, rbac_verb, t);
+        ctl_complain("%s", text ? text : "out of memory");
+        return true;
+}
+
+typedef struct Taking {
+        KubeClient *client;
+        const KubeKind *kind;
+        ObjectList *list;
+} Taking;
+
+static int take_item(const char *item, size_t size, void *userdata) {
+        Taking *t = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        KubeObject *o;
+        int r;
+
+        r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+        if (r < 0)
+                return r;
+        r = GREEDY_REALLOC(t->list->items, t->list->allocated, t->list->n_items + 1);
+        if (r < 0)
+                return r;
+        r = kube_object_decode(t->kind, json_root(doc), kube_client_pool(t->client), &o);
+        if (r < 0)
+                return r;
+        t->list->items[t->list->n_items++] = o;
+        return 0;
+}
+
+int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *ret) {
+        Taking t = { .client = c, .kind = kind, .list = ret };
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+
+        return json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_item, &t, &rest, NULL);
+}
+
+bool ctl_removal_is_running(const KubeNodeClaim *claim) {
+        static const char *const before[] = { "Adopted", "Paused", "WaitingForBudget" };
+
+        if (claim->object.meta.deletion_usec == 0 || isempty(claim->phase))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(before); i++)
+                if (streq(claim->phase, before[i]))
+                        return false;
+        return true;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a person asks of vesper by an annotation, and the few objects that verbs read for that. Everything is one
+ * call; a call's errors are said in words (ctl-say.h).
+ */
+
+#include "ctl-status.h"
+#include "ctl.h"
+
+/* A merge patch that sets this annotation; value NULL: takes it off. For the caller to free, or NULL. */
+char *ctl_annotation_body(const char *key, const char *value);
+
+/* reply's error in words on standard error, prefixed by nothing. True: there was one. */
+bool ctl_complain_of(const KubeReply *reply, const char *rbac_verb, const KubeTarget *t);
+
+/* The objects of a list that is small enough for one page; negative: cannot be understood. */
+int ctl_take_list(KubeClient *c, const KubeReply *reply, const KubeKind *kind, ObjectList *ret);
+
+/* Has its removal begun to touch the node: is it past every wait that comes before the cordon? Pure. */
+bool ctl_removal_is_running(const KubeNodeClaim *claim);

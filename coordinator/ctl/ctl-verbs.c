@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl-verbs.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "string-util.h"
+
+const CtlVerb *const ctl_verbs[] = {
+        &verb_status, &verb_pause, &verb_resume, &verb_release, &verb_force, NULL,
+};
+
+const CtlVerb *ctl_verb_find(const char *name) {
+        for (const CtlVerb *const *v = ctl_verbs; *v; v++)
+                if (streq((*v)->name, name))
+                        return *v;
+        return NULL;
+}
+
+bool ctl_verb_takes(const CtlVerb *v, const char *option) {
+        for (const char *const *o = v->options; o && *o; o++)
+                if (streq(*o, option))
+                        return true;
+        return false;
+}
+
+static const char *const output_names[_CTL_OUTPUT_MAX] = {
+        [CTL_OUTPUT_TABLE] = "table",
+        [CTL_OUTPUT_JSON] = "json",
+        [CTL_OUTPUT_YAML] = "yaml",
+        [CTL_OUTPUT_SVG] = "svg",
+};
+
+const char *ctl_output_to_string(CtlOutput o) {
+        return o >= 0 && o < _CTL_OUTPUT_MAX ? output_names[o] : NULL;
+}
+
+CtlOutput ctl_output_from_string(const char *s) {
+        for (CtlOutput o = 0; o < _CTL_OUTPUT_MAX; o++)
+                if (streq_ptr(s, output_names[o]))
+                        return o;
+        return _CTL_OUTPUT_INVALID;
+}
+
+void ctl_finish(Ctl *ctl, int status) {
+        ctl->status = status;
+        loop_exit(ctl->env->loop, 0);
+}
+
+int ctl_complain(const char *fmt, ...) {
+        va_list ap;
+
+        fputs("vesperctl: ", stderr);
+        va_start(ap, fmt);
+        vfprintf(stderr, fmt, ap);
+        va_end(ap);
+        fputc('\n', stderr);
+        return -EINVAL;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The verbs of vesperctl, each in its verb-NAME.c. */
+
+#include "ctl.h"
+
+extern const CtlVerb verb_status, verb_pause, verb_resume, verb_release, verb_force;
+
+/* "table, json or yaml": those of a verb, for people. */
+#define CTL_OUTPUTS_TEXT (1u << CTL_OUTPUT_TABLE)
+#define CTL_OUTPUTS_DATA (1u << CTL_OUTPUT_TABLE | 1u << CTL_OUTPUT_JSON | 1u << CTL_OUTPUT_YAML)

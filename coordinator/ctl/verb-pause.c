@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl-marks.h"
+#include "ctl-say.h"
+#include "ctl-verbs.h"
+#include "marks.h"
+
+/*
+ * pause and resume: the annotation vesper.sh/paused on NodePools, or on the namespace of the coordinator's Lease; then
+ * the removals that are under way, which a pause does not stop.
+ */
+
+typedef struct PauseVerb {
+        Ctl *ctl;
+        bool pauses;   /* false: resumes */
+        size_t next;   /* of the arguments */
+        bool failed;
+        KubeTarget target; /* of the patch under way */
+        KubeCall *call;
+} PauseVerb;
+
+static void pause_free(void *state) {
+        PauseVerb *v = state;
+
+        kube_call_free(v->call);
+        free(v);
+}
+
+static bool is_concerned(const PauseVerb *v, const KubeNodeClaim *c) {
+        if (v->ctl->n_args == 0)
+                return true;
+        for (size_t i = 0; i < v->ctl->n_args; i++)
+                if (streq_ptr(c->node_pool, v->ctl->args[i]))
+                        return true;
+        return false;
+}
+
+static void print_running(const PauseVerb *v, const ObjectList *claims) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < claims->n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) claims->items[i];
+                _cleanup_strbuf_ StrBuf line = {};
+
+                if (!ctl_removal_is_running(c) || !is_concerned(v, c))
+                        continue;
+                if (n++ == 0)
+                        puts("Under way, and not stopped by it:");
+                strbuf_addf(&line, "  node %s, %s", strempty(c->node_name), c->phase);
+                if (c->pods_left >= 0)
+                        strbuf_addf(&line, ", %lld pods left", (long long) c->pods_left);
+                ctl_make_plain(&line, 0);
+                puts(strbuf_str(&line));
+        }
+        if (n == 0)
+                puts("No removal is under way.");
+}
+
+static void on_claims(const KubeReply *reply, void *userdata) {
+        const KubeTarget target = { .kind = &kube_node_claim_kind };
+        PauseVerb *v = userdata;
+        ObjectList claims = {};
+
+        if (ctl_complain_of(reply, "list", &target))
+                ctl_complain("which removals are under way is not known");
+        else if (ctl_take_list(v->ctl->client, reply, target.kind, &claims) < 0)
+                ctl_complain("the list of NodeClaims cannot be understood: which removals are under way is not known");
+        else
+                print_running(v, &claims);
+        object_list_done(&claims);
+        ctl_finish(v->ctl, v->failed ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static int patch_next(PauseVerb *v);
+
+static void print_done(const PauseVerb *v) {
+        if (v->target.kind == &kube_namespace_kind)
+                puts(v->pauses ? "No removal of any node begins from now on, until 'vesperctl resume'."
+                               : "Removals begin again, those that have piled up one by one. NodePools that are paused themselves stay so.");
+        else if (v->pauses)
+                printf("No removal of a node of NodePool %s begins from now on, until 'vesperctl resume %s'.\n",
+                       v->target.name, v->target.name);
+        else
+                printf("Removals of nodes of NodePool %s begin again, those that have piled up one by one.\n",
+                       v->target.name);
+}
+
+static void on_patched(const KubeReply *reply, void *userdata) {
+        PauseVerb *v = userdata;
+
+        v->call = kube_call_free(v->call);
+        if (ctl_complain_of(reply, "patch", &v->target))
+                v->failed = true;
+        else
+                print_done(v);
+        if (patch_next(v) < 0)
+                ctl_finish(v->ctl, EXIT_FAILURE);
+}
+
+static int list_claims(PauseVerb *v) {
+        const KubeTarget target = { .kind = &kube_node_claim_kind };
+
+        if (!v->pauses || v->failed) {
+                ctl_finish(v->ctl, v->failed ? EXIT_FAILURE : EXIT_SUCCESS);
+                return 0;
+        }
+        return kube_list(v->ctl->client, &target, NULL, NULL, on_claims, v, &v->call);
+}
+
+/* The next object that is to have the annotation, or not; at the end what is under way. */
+static int patch_next(PauseVerb *v) {
+        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_PAUSED, v->pauses ? "true" : NULL);
+        bool all = v->ctl->n_args == 0;
+
+        if (!body)
+                return -ENOMEM;
+        if (v->next >= MAX(v->ctl->n_args, (size_t) 1))
+                return list_claims(v);
+        v->target = all ? (KubeTarget){ .kind = &kube_namespace_kind, .name = v->ctl->options->lease_ns }
+                        : (KubeTarget){ .kind = &kube_node_pool_kind, .name = v->ctl->args[v->next] };
+        v->next++;
+        return kube_patch(v->ctl->client, &v->target, KUBE_PATCH_MERGE, body, NULL, on_patched, v, &v->call);
+}
+
+static int pause_begin(Ctl *ctl, bool pauses, void **ret) {
+        PauseVerb *v = new0(PauseVerb, 1);
+
+        if (!v)
+                return -ENOMEM;
+        *ret = v;
+        v->ctl = ctl;
+        v->pauses = pauses;
+        return patch_next(v);
+}
+
+static int pause_start(Ctl *ctl, void **ret) {
+        return pause_begin(ctl, true, ret);
+}
+
+static int resume_start(Ctl *ctl, void **ret) {
+        return pause_begin(ctl, false, ret);
+}
+
+const CtlVerb verb_pause = {
+        .name = "pause",
+        .arguments = "[POOL...]",
+        .summary = "Let no new removal begin, of these NodePools or of all",
+        .text = "Sets the annotation vesper.sh/paused on the NodePools, or on the coordinator's namespace for all of them. "
+                "Removals that are under way go on, and are named. Interruptions, deadlines that have passed and nodes that are not Ready are not held. "
+                "Needs: patch of nodepools (or of that namespace), list of nodeclaims.",
+        .example = "vesperctl pause",
+        .max_args = UINT_MAX,
+        .outputs = CTL_OUTPUTS_TEXT,
+        .start = pause_start,
+        .free = pause_free,
+};
+
+const CtlVerb verb_resume = {
+        .name = "resume",
+        .arguments = "[POOL...]",
+        .summary = "Let removals begin again after a pause",
+        .text = "Takes the annotation vesper.sh/paused off the NodePools, or off the coordinator's namespace. What has piled up begins in the order of deletion: "
+                "one removal in the first minute, and twice as many in each minute after one that went well.",
+        .example = "vesperctl resume",
+        .max_args = UINT_MAX,
+        .outputs = CTL_OUTPUTS_TEXT,
+        .start = resume_start,
+        .free = pause_free,
+};

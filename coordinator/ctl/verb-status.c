@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ctl-fetch.h"
+#include "ctl-say.h"
+#include "ctl-verbs.h"
+
+/* With --watch all is read again: after two seconds, and never so often that reading takes more than a tenth of
+ * the time, for a cluster may be large. */
+#define WATCH_USEC (2 * USEC_PER_SEC)
+#define WATCH_TIMES 10u
+#define CLEAR_SCREEN "\033[H\033[2J"
+
+typedef struct StatusVerb {
+        Ctl *ctl;
+        CtlFetch *fetch;
+        Timer *again; /* NULL without --watch */
+        usec_t asked_usec;
+        char *shown; /* as JSON: what was printed last */
+} StatusVerb;
+
+static void status_free(void *state) {
+        StatusVerb *v = state;
+
+        ctl_fetch_free(v->fetch);
+        timer_free(v->again);
+        free(v->shown);
+        free(v);
+}
+
+/* 1: printed; 0: a pipe has it already. */
+static int print_status(StatusVerb *v, const CtlSnapshot *s) {
+        _cleanup_(status_rows_done) StatusRows rows = {};
+        _cleanup_free_ char *json = NULL, *text = NULL;
+        bool terminal = v->again && isatty(STDOUT_FILENO);
+        int r;
+
+        r = status_rows_make(s, &rows);
+        if (r < 0)
+                return r;
+        json = status_rows_json(&rows, s);
+        if (!json)
+                return -ENOMEM;
+        if (!terminal && streq_ptr(json, v->shown))
+                return 0;
+        text = v->ctl->output == CTL_OUTPUT_TABLE ? status_rows_table(&rows, s)
+                                                  : ctl_format_json(json, v->ctl->output == CTL_OUTPUT_YAML);
+        if (!text)
+                return -ENOMEM;
+        if (terminal)
+                fputs(CLEAR_SCREEN, stdout);
+        else if (v->shown)
+                fputs(v->ctl->output == CTL_OUTPUT_YAML ? "---\n" : "\n", stdout);
+        fputs(text, stdout);
+        free(v->shown);
+        v->shown = TAKE_PTR(json);
+        return fflush(stdout) < 0 ? -EIO : 1;
+}
+
+static void on_fetched(int error, const char *message, CtlSnapshot *snapshot, void *userdata) {
+        StatusVerb *v = userdata;
+        usec_t now_usec = loop_now(v->ctl->env->loop);
+
+        v->fetch = ctl_fetch_free(v->fetch);
+        if (message)
+                ctl_complain("%s", message);
+        if (error >= 0)
+                error = print_status(v, snapshot);
+        ctl_snapshot_done(snapshot);
+        if (!v->again || error == -EIO) {
+                ctl_finish(v->ctl, error < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+                return;
+        }
+        timer_arm_in(v->again, MAX(WATCH_USEC, WATCH_TIMES * (now_usec - v->asked_usec)));
+}
+
+static int fetch(StatusVerb *v) {
+        const CtlOptions *o = v->ctl->options;
+
+        v->asked_usec = loop_now(v->ctl->env->loop);
+        return ctl_fetch_new(v->ctl->client, o->lease_ns, o->lease_name, on_fetched, v, &v->fetch);
+}
+
+static void on_again(Timer *t, void *userdata) {
+        StatusVerb *v = userdata;
+
+        (void) t;
+        if (fetch(v) < 0)
+                ctl_finish(v->ctl, EXIT_FAILURE);
+}
+
+static int status_start(Ctl *ctl, void **ret) {
+        StatusVerb *v = new0(StatusVerb, 1);
+        int r;
+
+        if (!v)
+                return -ENOMEM;
+        *ret = v;
+        v->ctl = ctl;
+        if (ctl->options->watch) {
+                r = timer_new(ctl->env->loop, "status again", on_again, v, &v->again);
+                if (r < 0)
+                        return r;
+        }
+        return fetch(v);
+}
+
+static const char *const status_options[] = { "watch", NULL };
+
+const CtlVerb verb_status = {
+        .name = "status",
+        .summary = "Which nodes are managed or interrupted, how far each is, and what holds it",
+        .text = "Reads Nodes, NodeClaims and the coordinator's Lease; changes nothing. What a column has no room for, and what to do about it, "
+                "stands below the table.",
+        .example = "vesperctl status --watch",
+        .outputs = CTL_OUTPUTS_DATA,
+        .options = status_options,
+        .start = status_start,
+        .free = status_free,
+};
