@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 LIMIT = 30
@@ -28,11 +29,15 @@ ENVIRONMENT = {
 WORLD = {
     "objects": [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vesper-system"}},
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "web"}},
          "spec": {"providerID": "aws:///us-east-1a/i-00000001"}},
     ],
     "instances": [{"id": "i-00000001", "zone": "us-east-1a", "node": "n1"}],
 }
+NAMESPACE = "/api/v1/namespaces/vesper-system"
+POOLS, CLAIMS = ("/apis/vesper.sh/v1alpha1/" + plural for plural in ("nodepools", "nodeclaims"))
+POOL = {"apiVersion": "vesper.sh/v1alpha1", "kind": "NodePool", "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"pool": "web"}}, "provider": {"identity": "ProviderID"}}}
 
 
 def run(*command, **environment):
@@ -268,12 +273,85 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(process.wait(LIMIT), 0, contents(log))
                 self.assertIn('"msg":"', contents(log), "its last words are no JSON")
 
-    def node(self):
+    def api(self, path, method="GET", body=None):
+        """None: there is no such object."""
         token = contents(self.path("kubeconfig-admin")).partition('token: "')[2].partition('"')[0]
-        question = urllib.request.Request(self.endpoints["api"] + "/api/v1/nodes/n1",
-                                          headers={"Authorization": "Bearer " + token})
-        with urllib.request.urlopen(question, timeout=LIMIT) as answer:
-            return json.load(answer)
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        question = urllib.request.Request(self.endpoints["api"] + path, method=method,
+                                          data=json.dumps(body).encode() if body else None,
+                                          headers={"Authorization": "Bearer " + token, "Content-Type": kind})
+        try:
+            with urllib.request.urlopen(question, timeout=LIMIT) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as e:
+            if e.code == 404:
+                return None
+            raise
+
+    def node(self):
+        return self.api("/api/v1/nodes/n1")
+
+    def ctl(self, *arguments):
+        return run(CTL, "--kubeconfig", self.path("kubeconfig-admin"), *arguments)
+
+    def annotation(self, path, key):
+        return self.api(path)["metadata"].get("annotations", {}).get("vesper.sh/" + key)
+
+    def adopt_n1(self):
+        self.api(POOLS, "POST", POOL)
+        wait_for("n1 to be adopted", lambda: "vesper.sh/termination" in self.node()["metadata"].get("finalizers", []))
+        self.assertEqual(self.node()["metadata"]["labels"]["vesper.sh/nodepool"], "web")
+
+    def assert_nothing_is_left(self):
+        self.assertEqual([self.api(path)["items"] for path in (POOLS, CLAIMS)], [[], []])
+        self.assertIsNone(self.annotation(NAMESPACE, "paused"))
+
+    def test_ctl_asks_the_coordinator(self):
+        with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):
+            self.adopt_n1()
+            code, out, err = self.ctl("pause")
+            self.assertEqual((code, self.annotation(NAMESPACE, "paused")), (0, "true"), err)
+            self.assertIn("No removal is under way", out)
+            self.assertEqual(self.ctl("resume")[0], 0)
+            self.assertIsNone(self.annotation(NAMESPACE, "paused"))
+            code, out, err = self.ctl("pause", "web", "none")
+            self.assertEqual((code, self.annotation(POOLS + "/web", "paused")), (1, "true"))
+            self.assertIn("there is no NodePool 'none'", err)
+            self.assertEqual(self.ctl("resume", "web")[0], 0)
+
+            code, out, err = self.ctl("force", "n1", "--yes")
+            self.assertEqual(code, 1)
+            self.assertIn("kubectl delete node n1", err)
+            self.assertEqual(self.ctl("force", "n1", "--deadline=soon")[0], 2)
+
+            code, out, err = self.ctl("release", "n1", "n2")
+            self.assertEqual(code, 1)
+            self.assertIn("there is no Node 'n2'", err)
+            self.assertIn("Node n1 is released", out)
+            self.assertEqual(self.node()["metadata"].get("finalizers", []), [])
+            self.assertNotIn("vesper.sh/nodepool", self.node()["metadata"].get("labels", {}))
+            self.api("/api/v1/nodes/n1", "PATCH", {"metadata": {"annotations": {"vesper.sh/unmanaged": None}}})
+            wait_for("n1 to be adopted again", lambda: self.node()["metadata"].get("finalizers"))
+
+            self.assertEqual(self.ctl("release", "--all")[0], 2)
+            code, out, err = self.ctl("release", "--all", "--yes")
+            self.assertEqual((code, self.node()["metadata"].get("finalizers", [])), (0, []), err)
+            self.assert_nothing_is_left()
+
+    def test_ctl_releases_without_coordinator(self):
+        """A node that is being deleted and a claim: nobody serves their finalizers any more."""
+        with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):
+            self.adopt_n1()
+            self.assertEqual(self.ctl("pause")[0], 0)
+            self.api("/api/v1/nodes/n1", "DELETE")
+        self.assertIn("deletionTimestamp", self.node()["metadata"])
+        code, out, err = self.ctl("force", "n1")
+        self.assertEqual(code, 1)
+        code, out, err = self.ctl("release", "--all", "--yes")
+        self.assertEqual(code, 0, err)
+        self.assertIn("aws:///us-east-1a/i-00000001", out)
+        self.assertIsNone(self.node())
+        self.assert_nothing_is_left()
 
     def test_coordinator_and_ctl(self):
         admin = self.path("kubeconfig-admin")
