@@ -157,10 +157,10 @@ def _review(client, verb, group, resource, subresource, namespace, name):
 
 
 def _granted(bed):
-    """As DANGEROUS, of the roles that were rendered."""
+    """As DANGEROUS, of the coordinator's roles that were rendered."""
     found = []
     for o in bed.tools.objects(bed.tools.kustomize()):
-        if o["kind"] in ("Role", "ClusterRole"):
+        if o["kind"] in ("Role", "ClusterRole") and o["metadata"]["name"] == "vesper-coordinator":
             for rule in o["rules"]:
                 for resource in rule["resources"]:
                     name, _, sub = resource.partition("/")

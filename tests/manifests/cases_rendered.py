@@ -48,7 +48,7 @@ def whole(bed, figures):
     objects = bed.tools.objects(bed.tools.kustomize("agent-kubeadm"))
     kinds = sorted(o["kind"] for o in objects)
     wanted = sorted(["CustomResourceDefinition"] * 3 + ["ConfigMap"] * 2 + ["ServiceAccount"] * 2 + ["FlowSchema"] * 2 + [
-        "Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "DaemonSet",
+        "Namespace", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "DaemonSet",
         "PodDisruptionBudget", "NetworkPolicy", "Service", "ValidatingWebhookConfiguration"
     ])
     assert kinds == wanted, f"{kinds} are rendered, {wanted} are meant"
@@ -62,13 +62,16 @@ def whole(bed, figures):
 
 def reasons(bed, figures):
     """each permission has its reason beside it"""
-    with open(os.path.join(CHART, "files", "rbac.yaml"), encoding="utf-8") as f:
-        lines = f.read().splitlines()
-    rules = [i for i, line in enumerate(lines) if line.startswith("- {apiGroups")]
-    assert len(rules) > 10, rules
-    # The Lease's two stand under one.
-    bare = [lines[i] for i in rules if not lines[i - 1].startswith("#") and "leases" not in lines[i]]
-    assert not bare, f"no reason stands above {bare}"
+    for name in "rbac.yaml", "people.yaml":
+        with open(os.path.join(CHART, "files", name), encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        rules = [i for i, line in enumerate(lines) if line.startswith("- {apiGroups")]
+        assert len(rules) > 10, rules
+        # The Lease's two stand under one; so do those of people that go together.
+        together = "leases" if name == "rbac.yaml" else "- {"
+        bare = [lines[i] for i in rules if not lines[i - 1].startswith("#")
+                and not (together in lines[i] and lines[i - 1].startswith("- {"))]
+        assert not bare, f"{name}: no reason stands above {bare}"
 
 
 def values(bed, figures):
