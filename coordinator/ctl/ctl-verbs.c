@@ -7,7 +7,8 @@
 #include "string-util.h"
 
 const CtlVerb *const ctl_verbs[] = {
-        &verb_status, &verb_pause, &verb_resume, &verb_release, &verb_force, NULL,
+        &verb_status, &verb_pause, &verb_resume, &verb_release, &verb_force,
+        &verb_timeline, NULL,
 };
 
 const CtlVerb *ctl_verb_find(const char *name) {

@@ -353,6 +353,31 @@ class Cluster(unittest.TestCase):
         self.assertIsNone(self.node())
         self.assert_nothing_is_left()
 
+    def test_ctl_timeline(self):
+        """Of a node that is there, then of one of which only a log is left."""
+        with self.playing("coordinator", self.coordinator("--set", "Log.Target=json"), "The view of the cluster is complete"):
+            self.adopt_n1()
+            self.assertEqual(self.ctl("release", "n1")[0], 0)
+        self.api("/api/v1/namespaces/default/events", "POST", {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1"}, "reason": "Told", "message": "of n1",
+            "involvedObject": {"kind": "Node", "name": "n1"}, "firstTimestamp": "2027-01-15T08:00:00Z"})
+        log = "--log=" + self.path("coordinator.log")
+        code, out, err = self.ctl("timeline", "n1", log, "-o", "json")
+        self.assertEqual(code, 0, err)
+        sources = {e["source"] for e in json.loads(out)["entries"]}
+        self.assertLessEqual({"object", "event", "log"}, sources, out)
+        code, out, err = self.ctl("timeline", "n1", "-o", "svg", log)
+        self.assertEqual((code, out[:5], out[-7:]), (0, "<svg ", "</svg>\n"), err)
+        self.api("/api/v1/nodes/n1", "DELETE")
+        code, out, err = self.ctl("timeline", "n1", log)
+        self.assertEqual(code, 0, err)
+        self.assertIn("The Node is gone", out)
+        self.assertIn("is managed from now on", out)
+        code, out, err = self.ctl("timeline", "n2")
+        self.assertEqual(code, 1, out)
+        self.assertIn("No log was given", out)
+        self.assertEqual(self.ctl("timeline", "n1", "--log=/nonexistent")[0], 1)
+
     def test_coordinator_and_ctl(self):
         admin = self.path("kubeconfig-admin")
         with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl-marks.h"
+#include "ctl-say.h"
+#include "ctl-verbs.h"
+#include "event-sender.h"
+#include "strv.h"
+#include "timeline.h"
+
+/*
+ * timeline NODE: the logs that were named, then the Node, its NodeClaims and the Events of both, one call after the
+ * other. Whatever of it cannot be had is said in the timeline; only what the person has named has to be there.
+ */
+
+#define LIST_MAX_BYTES (64u * 1024u * 1024u)
+#define LOG_LINE_MAX (256u * 1024u) /* a longer one is passed over in pieces */
+
+typedef struct TimelineVerb {
+        Ctl *ctl;
+        Timeline timeline;
+        char **claims; /* names of those whose Events are still to be asked for */
+        size_t n_asked;
+        KubeCall *call;
+} TimelineVerb;
+
+static void timeline_free(void *state) {
+        TimelineVerb *v = state;
+
+        kube_call_free(v->call);
+        strv_free(v->claims);
+        timeline_done(&v->timeline);
+        free(v);
+}
+
+static const char *node_name(const TimelineVerb *v) {
+        return v->ctl->args[0];
+}
+
+static void give_up(TimelineVerb *v, int error) {
+        ctl_complain("failed to put the timeline of node %s together: %s", node_name(v),
+                     strerrordesc_np(-error) ?: "unknown error");
+        ctl_finish(v->ctl, EXIT_FAILURE);
+}
+
+/* -- logs ----------------------------------------------------------------------------------------------- */
+
+/* How many lines were about the node; negative: said what is wrong. */
+static int64_t read_log(TimelineVerb *v, const char *path) {
+        _cleanup_free_ char *line = malloc(LOG_LINE_MAX);
+        FILE *f = streq(path, "-") ? stdin : fopen(path, "re");
+        int64_t found = 0;
+        int r = 0;
+
+        if (!f || !line) {
+                ctl_complain("the log '%s' cannot be read: %m", path);
+                if (f && f != stdin)
+                        fclose(f);
+                return -ENOENT;
+        }
+        while (r >= 0 && fgets(line, LOG_LINE_MAX, f)) {
+                r = timeline_take_log_line(&v->timeline, line, strlen(line));
+                found += r > 0;
+        }
+        if (r >= 0 && ferror(f)) {
+                ctl_complain("the log '%s' cannot be read: %m", path);
+                r = -EIO;
+        }
+        if (f != stdin)
+                fclose(f);
+        return r < 0 ? r : found;
+}
+
+static int read_logs(TimelineVerb *v) {
+        if (!v->ctl->options->logs)
+                return timeline_miss(&v->timeline,
+                                     "No log was given: 'journalctl -u vesper-agent -o json' on the node, and the coordinator's log, know more (--log=FILE).");
+        STRV_FOREACH(path, v->ctl->options->logs) {
+                int64_t found = read_log(v, *path);
+                _cleanup_free_ char *none = NULL;
+                int r;
+
+                if (found < 0)
+                        return (int) found;
+                none = found == 0 ? strf("The log %s has no line about this node: is it JSON?", *path) : NULL;
+                r = none ? timeline_miss(&v->timeline, none) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* -- objects -------------------------------------------------------------------------------------------- */
+
+static int finish(TimelineVerb *v) {
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        CtlOutput o = v->ctl->output;
+
+        timeline_sort(&v->timeline);
+        if (o == CTL_OUTPUT_TABLE)
+                text = timeline_text(&v->timeline);
+        else if (o == CTL_OUTPUT_SVG)
+                text = timeline_svg(&v->timeline);
+        else {
+                json = timeline_json(&v->timeline);
+                text = json ? ctl_format_json(json, o == CTL_OUTPUT_YAML) : NULL;
+        }
+        if (!text)
+                return -ENOMEM;
+        fputs(text, stdout);
+        if (v->timeline.n_entries == 0)
+                ctl_complain("nothing is known of node %s", node_name(v));
+        ctl_finish(v->ctl, v->timeline.n_entries > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        return 0;
+}
+
+static int ask_events(TimelineVerb *v);
+
+static int take_event(const char *item, size_t size, void *userdata) {
+        TimelineVerb *v = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        int r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+
+        return r < 0 ? r : timeline_take_event(&v->timeline, json_root(doc));
+}
+
+static int miss_answer(TimelineVerb *v, const KubeReply *reply, const char *verb, const KubeTarget *t) {
+        _cleanup_free_ char *why = ctl_explain_error(reply->error, verb, t);
+        _cleanup_free_ char *sentence = why ? strf("%s are missing: %s.", t->kind->kind, why) : NULL;
+
+        return sentence ? timeline_miss(&v->timeline, sentence) : -ENOMEM;
+}
+
+static void on_events(const KubeReply *reply, void *userdata) {
+        const KubeTarget target = { .kind = &kube_event_kind };
+        TimelineVerb *v = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        int r;
+
+        v->call = kube_call_free(v->call);
+        if (reply->error)
+                r = miss_answer(v, reply, "list", &target);
+        else
+                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_event, v, &rest, NULL);
+        if (r >= 0)
+                r = ask_events(v);
+        if (r < 0)
+                give_up(v, r);
+}
+
+/* Of the Node, then of each claim; at the end it is printed. */
+static int ask_events(TimelineVerb *v) {
+        const KubeTarget target = { .kind = &kube_event_kind };
+        size_t n = v->n_asked++;
+        const char *name = n == 0 ? node_name(v) : n <= strv_length(v->claims) ? v->claims[n - 1] : NULL;
+        _cleanup_free_ char *selector = NULL;
+        KubeListOptions list = {};
+
+        if (!name) {
+                if (v->timeline.of_source[TIMELINE_EVENT] == 0 &&
+                    timeline_miss(&v->timeline, "There are no Events: the API server keeps them for an hour, as a rule.") < 0)
+                        return -ENOMEM;
+                return finish(v);
+        }
+        selector = strf("involvedObject.kind=%s,involvedObject.name=%s", n == 0 ? "Node" : "NodeClaim", name);
+        if (!selector)
+                return -ENOMEM;
+        list.field_selector = selector;
+        return kube_list(v->ctl->client, &target, &list, NULL, on_events, v, &v->call);
+}
+
+static bool is_claim_of(const TimelineVerb *v, const Json *claim) {
+        const char *now = json_string_or_null(json_path(claim, "status", "nodeName", NULL));
+        const char *then = json_string_or_null(json_path(claim, "spec", "nodeName", NULL));
+
+        return streq_ptr(now, node_name(v)) || streq_ptr(then, node_name(v));
+}
+
+static int take_claim(const char *item, size_t size, void *userdata) {
+        TimelineVerb *v = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
+        const char *name;
+        int r = json_parse(item, size, LIST_MAX_BYTES, &doc, NULL);
+
+        if (r < 0 || !is_claim_of(v, json_root(doc)))
+                return MIN(r, 0);
+        name = json_string_or_null(json_path(json_root(doc), "metadata", "name", NULL));
+        if (!name || !dns1123_subdomain_is_valid(name))
+                return 0;
+        r = strv_extend(&v->claims, name);
+        return r < 0 ? r : timeline_take_object(&v->timeline, json_root(doc));
+}
+
+static void on_claims(const KubeReply *reply, void *userdata) {
+        const KubeTarget target = { .kind = &kube_node_claim_kind };
+        TimelineVerb *v = userdata;
+        _cleanup_(json_doc_freep) JsonDoc *rest = NULL;
+        int r;
+
+        v->call = kube_call_free(v->call);
+        if (reply->error)
+                r = miss_answer(v, reply, "list", &target);
+        else
+                r = json_split_items(reply->body, reply->body_size, LIST_MAX_BYTES, take_claim, v, &rest, NULL);
+        if (r >= 0 && !reply->error && !v->claims)
+                r = timeline_miss(&v->timeline, "No NodeClaim names this node: it was never managed, or its claim is gone.");
+        if (r >= 0)
+                r = ask_events(v);
+        if (r < 0)
+                give_up(v, r);
+}
+
+static void on_node(const KubeReply *reply, void *userdata) {
+        const KubeTarget claims = { .kind = &kube_node_claim_kind };
+        const KubeTarget target = { .kind = &kube_node_kind, .name = node_name(userdata) };
+        TimelineVerb *v = userdata;
+        int r;
+
+        v->call = kube_call_free(v->call);
+        if (reply->error && reply->error->http == 404)
+                r = timeline_miss(&v->timeline, "The Node is gone, and its conditions and writers with it.");
+        else if (ctl_complain_of(reply, "get", &target)) {
+                ctl_finish(v->ctl, EXIT_FAILURE);
+                return;
+        } else
+                r = timeline_take_object(&v->timeline, reply->object);
+        if (r >= 0)
+                r = kube_list(v->ctl->client, &claims, NULL, NULL, on_claims, v, &v->call);
+        if (r < 0)
+                give_up(v, r);
+}
+
+static int timeline_start(Ctl *ctl, void **ret) {
+        const KubeTarget node = { .kind = &kube_node_kind, .name = ctl->args[0] };
+        TimelineVerb *v = new0(TimelineVerb, 1);
+        int r;
+
+        if (!v)
+                return -ENOMEM;
+        *ret = v;
+        v->ctl = ctl;
+        r = timeline_init(&v->timeline, ctl->args[0]);
+        if (r >= 0)
+                r = read_logs(v);
+        if (r >= 0)
+                r = kube_get(ctl->client, &node, NULL, on_node, v, &v->call);
+        return r;
+}
+
+static const char *const timeline_options[] = { "log", NULL };
+
+const CtlVerb verb_timeline = {
+        .name = "timeline",
+        .arguments = "NODE",
+        .summary = "What happened to a node, and when: as text, as data, or as a picture for a report",
+        .text = "Puts together what the API server still knows of the node and of its NodeClaim: creation and deletion, conditions, who wrote last, Events. "
+                "Events live for an hour, and a Node that is gone takes its conditions with it: --log adds the lines about the node of a log that was kept, as our daemons write it in pods "
+                "(JSON), or 'journalctl -o json' gives it; '-' is standard input. What is not known is said. "
+                "Needs: get of nodes, list of nodeclaims and events.",
+        .example = "vesperctl timeline worker-7 --log=coordinator.log -o svg > worker-7.svg",
+        .min_args = 1,
+        .max_args = 1,
+        .outputs = CTL_OUTPUTS_DATA | 1u << CTL_OUTPUT_SVG,
+        .options = timeline_options,
+        .start = timeline_start,
+        .free = timeline_free,
+};
