@@ -138,6 +138,8 @@ def agent_killed(world, figures):
         world.admin.delete(f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{pool}")
         agent.wait_line("NODE_DRAINED")
         world.wait_condition(node, "Drained")
+        world.cluster.wait_for(lambda: _interruption(world.get_node(node))["phase"] == "Drained", LIMIT,
+                               f"phase Drained in the annotation of {node}")
         # Once more, with all done: what was drained is not drained again.
         agent.kill()
         time.sleep(0.5)  # the audit log tells of a write after its answer
