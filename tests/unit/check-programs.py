@@ -5,11 +5,14 @@
 Usage: check-programs.py VESPER-AGENT VESPER-COORDINATOR VESPERCTL FAKE-CLUSTER
 """
 
+import base64
 import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -305,6 +308,65 @@ class Cluster(unittest.TestCase):
     def assert_nothing_is_left(self):
         self.assertEqual([self.api(path)["items"] for path in (POOLS, CLAIMS)], [[], []])
         self.assertIsNone(self.annotation(NAMESPACE, "paused"))
+
+    # -- the webhook
+
+    def secret(self, name):
+        """Its texts; None while it is not whole."""
+        found = (self.api(f"{NAMESPACE}/secrets/{name}") or {}).get("data", {})
+        return {key: base64.b64decode(text).decode() for key, text in found.items()} if "tls.key" in found else None
+
+    def asked(self, port, ca, body):
+        """What the webhook answers, and the certificate that it shows."""
+        context = ssl.create_default_context(cadata=ca)
+        with socket.create_connection(("127.0.0.1", port), LIMIT) as plain, \
+                context.wrap_socket(plain, server_hostname="vesper-webhook.vesper-system.svc") as tls:
+            text = json.dumps(body).encode()
+            tls.sendall(b"POST /admission HTTP/1.1\r\nHost: w\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n" % len(text) + text)
+            answer = b""
+            while piece := tls.recv(65536):
+                answer += piece
+            head, _, body = answer.partition(b"\r\n\r\n")
+            return head.split()[1], body, tls.getpeercert(binary_form=True)
+
+    def test_webhook(self):
+        """With a Secret of its own, which another replica renews meanwhile; then with a person's files."""
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u1", "operation": "DELETE", "resource": {"group": "", "version": "v1", "resource": "nodes"},
+            "name": "n1", "userInfo": {"username": "me"}, "oldObject": self.node()}}
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        listen = ("--set", f"Webhook.Listen=127.0.0.1:{port}")
+        done = "The view of the cluster is complete"
+        with self.playing("other", self.coordinator("--set", "Webhook.Listen=127.0.0.1:0", "--set", "Lease.Name=other",
+                                                    "--set", "Webhook.CertificateSecret=theirs"), done):
+            wait_for("a Secret", lambda: self.secret("theirs"))
+        theirs = self.secret("theirs")
+        with self.playing("coordinator", self.coordinator(*listen, "--set", "Webhook.CertificateSecret=ours"), done):
+            wait_for("a Secret", lambda: self.secret("ours"))
+            log = self.path("coordinator.log")
+            wait_for("the webhook", lambda: "webhook" in contents(log))
+            ours = self.secret("ours")
+            status, body, shown = self.asked(port, ours["ca.crt"], review)
+            self.assertEqual((status, json.loads(body)["response"]), (b"200", {"uid": "u1", "allowed": True}), body)
+            self.assertEqual(self.asked(port, ours["ca.crt"], {})[0], b"400")
+            self.api(f"{NAMESPACE}/secrets/ours", "PATCH",
+                     {"data": {k: base64.b64encode(v.encode()).decode() for k, v in theirs.items()}})
+            wait_for("another certificate", lambda: "shows another certificate" in contents(log))
+            self.assertNotEqual(self.asked(port, theirs["ca.crt"], review)[2], shown)
+        for name, text in theirs.items():
+            self.writes(self.path(name), text)()
+        files = (*listen, "--set", "Webhook.CertificateFile=" + self.path("tls.crt"), "--set", "Webhook.KeyFile=")
+        with self.playing("coordinator", self.coordinator(*files[:-1], files[-1] + self.path("tls.key")), done):
+            self.assertEqual(self.asked(port, theirs["ca.crt"], review)[0], b"200")
+        for key, word in (("ca.key", "is not the key of the certificate"), ("none", "Failed to read")):
+            code, _, err = run(*self.coordinator(*files[:-1], files[-1] + self.path(key)))
+            self.assertEqual(code, 1)
+            self.assertIn(word, err)
+
+    # -- vesperctl
 
     def test_ctl_asks_the_coordinator(self):
         with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):
