@@ -168,7 +168,7 @@ static void add_head(StrBuf *b, const Timeline *t, unsigned height, usec_t begin
         strbuf_add(b, "</text>");
         if (begin_usec != USEC_INFINITY) {
                 rfc3339_format_micro(begin_usec, when);
-                strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"58\">+0 is %s</text>", MARGIN, when);
+                strbuf_addf(b, "<text class=\"dim\" x=\"%u\" y=\"58\">+0 is %s. Events and conditions are told in whole seconds.</text>", MARGIN, when);
         }
         add_legend(b);
 }

@@ -169,7 +169,7 @@ int timeline_take_log_line(Timeline *t, const char *text, size_t size) {
         _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
         _cleanup_free_ char *object = NULL;
         const Json *line;
-        const char *pod;
+        const char *pod, *reason;
         usec_t at;
         int r;
 
@@ -188,8 +188,10 @@ int timeline_take_log_line(Timeline *t, const char *text, size_t size) {
         object = pod ? strf("Pod %s", pod) : strdup("Node");
         if (!object)
                 return -ENOMEM;
-        r = add(t, at, TIMELINE_LOG, object, text_of(line, "SYSLOG_IDENTIFIER") ?: text_of(line, "logger"),
-                text_of(line, "REASON") ?: text_of(line, "reason"), text_of(line, "MESSAGE") ?: text_of(line, "msg"), 0);
+        reason = text_of(line, "REASON") ?: text_of(line, "reason");
+        if (reason && strchr(reason, ' '))
+                reason = NULL; /* a phrase, which the message has, too */
+        r = add(t, at, TIMELINE_LOG, object, text_of(line, "SYSLOG_IDENTIFIER") ?: text_of(line, "logger"), reason, text_of(line, "MESSAGE") ?: text_of(line, "msg"), 0);
         return r < 0 ? r : at > 0;
 }
 

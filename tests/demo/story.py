@@ -298,6 +298,19 @@ class Demo:
         self._calls(calls)
         self.screen.heading("In the end")
         self._ending(calls)
+        self._picture()
+
+    def _picture(self):
+        """The timeline of the node that a budget held, out of the logs: Node and NodeClaim are gone."""
+        path = os.path.relpath(os.path.join(os.path.dirname(os.path.dirname(program("vesperctl"))), f"{DELETED}.svg"))
+        logs = [f"--log={daemon.log_path}" for daemon in (*self.coordinators.values(), self.agents[DELETED])]
+        picture = subprocess.run(
+            [program("vesperctl"), "--kubeconfig", self.stage.admin_kubeconfig(), "timeline", DELETED, "-o", "svg", *logs],
+            capture_output=True, text=True, check=True, timeout=LIMIT).stdout
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(picture)
+        self.screen.plain(f"\nWhat happened to {DELETED}, as a picture for a report: {path}\n"
+                          f"    vesperctl timeline {DELETED} --log=... -o svg")
 
     def _evictions(self, calls):
         row = "{:<12} {:<8} {:>10} {:>9}  {:<14} {}".format
