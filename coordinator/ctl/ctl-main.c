@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl-completion.h"
+#include "ctl-options.h"
 #include "ctl-verbs.h"
 #include "daemon.h"
 #include "kube-process.h"
-#include "options.h"
 #include "string-util.h"
 #include "strv.h"
 
@@ -18,52 +19,6 @@ typedef struct Process {
 } Process;
 
 /* -- the command line ----------------------------------------------------------------------------------- */
-
-#define STRING(option, field, shown, text, ...) \
-        { .name = option, \
-          .value = shown, \
-          .kind = OPTION_STRING, \
-          .offset = offsetof(CtlOptions, field), \
-          .help = text, \
-          __VA_ARGS__ }
-#define FLAG(option, field, text, ...) \
-        { .name = option, \
-          .kind = OPTION_FLAG, \
-          .offset = offsetof(CtlOptions, field), \
-          .help = text, \
-          __VA_ARGS__ }
-
-static const OptionItem common_items[] = {
-        STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
-        STRING("context", context, "NAME", "Context of the kubeconfig; else its current one"),
-        STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too)",
-               .letter = 'o'),
-        STRING("lease-namespace", lease_ns, "NAMESPACE",
-               "Where the coordinator's Lease lies (vesper-system)"),
-        STRING("lease-name", lease_name, "NAME", "Its name (vesper-coordinator)"),
-        OPTIONS_HELP,
-        OPTIONS_VERSION,
-};
-
-/* Which verb takes which, says the verb. */
-static const OptionItem verb_items[] = {
-        FLAG("all", all, "All nodes of all NodePools"),
-        STRING("deadline", deadline, "DURATION",
-               "By then the node is empty: pods are deleted in time, whatever their budgets say"),
-        FLAG("dry-run", dry_run, "Change nothing, and say what the API server would answer"),
-        { .name = "log",
-          .value = "FILE",
-          .kind = OPTION_STRINGS,
-          .offset = offsetof(CtlOptions, logs),
-          .help = "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times" },
-        STRING("protected", protected_policy, "wait|others|ignore",
-               "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
-        STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),
-        FLAG("watch", watch, "Show it again whenever it changes, until Ctrl-C", .letter = 'w'),
-        FLAG("yes", yes, "Do it, without a further question", .letter = 'y'),
-};
-
-#define ITEMS_MAX (ELEMENTSOF(common_items) + ELEMENTSOF(verb_items))
 
 static const OptionItem *find_item(const OptionItem *items, size_t n, const char *arg) {
         for (size_t i = 0; i < n; i++) {
@@ -79,14 +34,15 @@ static const OptionItem *find_item(const OptionItem *items, size_t n, const char
 /* The verb that this command line names: its first argument that is neither an option nor the value of one. 0: there
  * is none. */
 static int find_verb(int argc, char **argv) {
+        OptionItem items[CTL_ITEMS_MAX];
+        size_t n = ctl_all_items(items);
+
         for (int i = 1; i < argc; i++) {
                 const OptionItem *item;
 
                 if (argv[i][0] != '-')
                         return i;
-                item = find_item(common_items, ELEMENTSOF(common_items), argv[i]);
-                if (!item)
-                        item = find_item(verb_items, ELEMENTSOF(verb_items), argv[i]);
+                item = find_item(items, n, argv[i]);
                 if (item && item->value)
                         i++;
         }
@@ -97,24 +53,13 @@ static void describe_verbs(StrBuf *b) {
         strbuf_add(b, "Takes nodes out of service gracefully, and says what vesper does about them.\n\nCommands:\n");
         for (const CtlVerb *const *v = ctl_verbs; *v; v++)
                 strbuf_addf(b, "  %-10s  %s\n", (*v)->name, (*v)->summary);
-        strbuf_add(b, "\n'vesperctl COMMAND --help' tells more of one.");
+        strbuf_add(b, "\n'vesperctl COMMAND --help' tells more of one. 'vesperctl completion bash' (or zsh) prints a script for your shell.");
 }
 
 static void describe_verb(StrBuf *b, const CtlVerb *v) {
         strbuf_addf(b, "%s.\n\n%s\n\nExample:\n  %s\n\nExit status:\n"
                        "  0 done; 1 failed, as is said on standard error; 2 the command line is not valid%s%s.",
                     v->summary, v->text, v->example, v->statuses ? "; " : "", strempty(v->statuses));
-}
-
-static size_t collect_items(const CtlVerb *v, OptionItem items[ITEMS_MAX]) {
-        size_t n = 0;
-
-        for (size_t i = 0; v && i < ELEMENTSOF(verb_items); i++)
-                if (ctl_verb_takes(v, verb_items[i].name))
-                        items[n++] = verb_items[i];
-        for (size_t i = 0; i < ELEMENTSOF(common_items); i++)
-                items[n++] = common_items[i];
-        return n;
 }
 
 static int check_output(Process *p, const CtlVerb *v) {
@@ -151,12 +96,14 @@ static int check_arguments(Process *p, const CtlVerb *v) {
 /* 1: go on; 0: done; negative: said what is wrong. */
 static int parse(Process *p, int argc, char **argv) {
         _cleanup_strbuf_ StrBuf about = {}, usage = {};
-        OptionItem items[ITEMS_MAX];
+        OptionItem items[CTL_ITEMS_MAX];
         OptionTable table = { .program = "vesperctl", .items = items };
         const CtlVerb *v = NULL;
         int at, first, r;
 
         at = find_verb(argc, argv);
+        if (at > 0 && streq(argv[at], "completion"))
+                return ctl_print_completion(argv[at + 1]);
         if (at > 0) {
                 v = ctl_verb_find(argv[at]);
                 if (!v)
@@ -167,7 +114,7 @@ static int parse(Process *p, int argc, char **argv) {
                 strbuf_add(&usage, "[OPTIONS...] COMMAND");
                 describe_verbs(&about);
         }
-        table.n_items = collect_items(v, items);
+        table.n_items = ctl_items(v, items);
         table.usage = strbuf_str(&usage);
         table.about = strbuf_str(&about);
         r = options_parse(&table, argc, argv, &p->options, &first);

@@ -26,7 +26,8 @@ HOLDS = {
                            "/usr/lib/systemd/system/vesper-coordinator.service", "/usr/lib/sysusers.d/vesper.conf",
                            "/usr/lib/systemd/catalog/vesper-coordinator.catalog",
                            "/usr/share/man/man5/coordinator.conf.5.gz", "/usr/share/man/man8/vesper-coordinator.8.gz"] + DOC,
-    "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
+    "vesper-ctl": ["/usr/bin/kubectl-vesper", "/usr/bin/vesperctl", "/usr/share/bash-completion/completions/vesperctl",
+                   "/usr/share/zsh/vendor-completions/_vesperctl", "/usr/share/man/man1/kubectl-vesper.1.gz",
                    "/usr/share/man/man1/vesperctl.1.gz", "/usr/share/man/man7/vesper.7.gz"] + DOC,
 }
 

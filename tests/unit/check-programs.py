@@ -128,6 +128,22 @@ class Credentials(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn("/nonexistent/token", err)
 
+    def test_completion(self):
+        for shell in "bash", "zsh":
+            code, out, err = run(CTL, "completion", shell)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("release", out)
+            if shutil.which(shell):
+                self.assertEqual(subprocess.run([shell, "-n"], input=out, text=True, timeout=LIMIT, check=False).returncode, 0, shell)
+        _, script, _ = run(CTL, "completion", "bash")
+        for words, expected in ((["vesperctl", "rel"], "release"), (["vesperctl", "release", "--al"], "--all")):
+            line = " ".join(f"'{w}'" for w in words)
+            code, out, err = run("bash", "-c", f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _vesperctl; "
+                                               "echo \"${COMPREPLY[@]}\"")
+            self.assertEqual((code, out.strip()), (0, expected), err)
+        for words in (), ("fish",):
+            self.assertEqual(run(CTL, "completion", *words)[0], 2)
+
     def test_boot_id(self):
         code, _, err = run(AGENT, VESPER_BOOT_ID="nonsense")
         self.assertEqual(code, 1)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl-options.h"
+
+#include <stddef.h>
+
+#define STRING(option, field, shown, text, ...) \
+        { .name = option, \
+          .value = shown, \
+          .kind = OPTION_STRING, \
+          .offset = offsetof(CtlOptions, field), \
+          .help = text, \
+          __VA_ARGS__ }
+#define FLAG(option, field, text, ...) \
+        { .name = option, \
+          .kind = OPTION_FLAG, \
+          .offset = offsetof(CtlOptions, field), \
+          .help = text, \
+          __VA_ARGS__ }
+
+static const OptionItem common_items[] = {
+        STRING("kubeconfig", kubeconfig, "FILE", "Credential; else KUBECONFIG, else ~/.kube/config"),
+        STRING("context", context, "NAME", "Context of the kubeconfig; else its current one"),
+        STRING("output", output, "FORM", "Form of the output: table, json, yaml (timeline: svg, too)",
+               .letter = 'o'),
+        STRING("lease-namespace", lease_ns, "NAMESPACE",
+               "Where the coordinator's Lease lies (vesper-system)"),
+        STRING("lease-name", lease_name, "NAME", "Its name (vesper-coordinator)"),
+        OPTIONS_HELP,
+        OPTIONS_VERSION,
+};
+
+/* Which verb takes which, says the verb. */
+static const OptionItem verb_items[] = {
+        FLAG("all", all, "All nodes of all NodePools"),
+        STRING("deadline", deadline, "DURATION",
+               "By then the node is empty: pods are deleted in time, whatever their budgets say"),
+        FLAG("dry-run", dry_run, "Change nothing, and say what the API server would answer"),
+        { .name = "log",
+          .value = "FILE",
+          .kind = OPTION_STRINGS,
+          .offset = offsetof(CtlOptions, logs),
+          .help = "Log lines of agent or coordinator, as JSON or from 'journalctl -o json'; several times" },
+        STRING("protected", protected_policy, "wait|others|ignore",
+               "While pods have opted out of drains: wait (default), evict the others, or ignore that"),
+        STRING("timeout", timeout, "DURATION", "Give up after that, and leave the node cordoned"),
+        FLAG("watch", watch, "Show it again whenever it changes, until Ctrl-C", .letter = 'w'),
+        FLAG("yes", yes, "Do it, without a further question", .letter = 'y'),
+};
+
+static_assert(ELEMENTSOF(common_items) + ELEMENTSOF(verb_items) <= CTL_ITEMS_MAX, "room for all options");
+
+size_t ctl_items(const CtlVerb *v, OptionItem ret[CTL_ITEMS_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; v && i < ELEMENTSOF(verb_items); i++)
+                if (ctl_verb_takes(v, verb_items[i].name))
+                        ret[n++] = verb_items[i];
+        for (size_t i = 0; i < ELEMENTSOF(common_items); i++)
+                ret[n++] = common_items[i];
+        return n;
+}
+
+size_t ctl_all_items(OptionItem ret[CTL_ITEMS_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(verb_items); i++)
+                ret[n++] = verb_items[i];
+        for (size_t i = 0; i < ELEMENTSOF(common_items); i++)
+                ret[n++] = common_items[i];
+        return n;
+}
