@@ -45,6 +45,11 @@ const ConfigItem agent_config_table[] = {
              "How long vesper-reboot.service waits for the coordinator to grant a reboot; then it "
              "fails.",
              .min = USEC_PER_SEC, .max = USEC_PER_DAY, .flags = CONFIG_RELOADABLE),
+        ITEM(boolean, "Shutdown", "RepairReboots", repair_reboots, "yes",
+             "Whether the coordinator may have this machine rebooted to repair its node, where the "
+             "NodePool says so (spec.repair with action Reboot). Whoever may change annotations of the "
+             "Node may ask for that as well; it happens within the budget of reboots, after a drain.",
+             .flags = CONFIG_RELOADABLE),
         ITEM(choice, "Shutdown", "TooShort", shutdown_too_short, "degrade",
              "Where logind and systemd give less time than MaxSec=: drain in what there is, or "
              "drain nothing before a shutdown and say so.",

@@ -24,6 +24,7 @@ typedef struct AgentConfig {
         bool shutdown_drain;         /* [Shutdown] Drain= */
         usec_t shutdown_max_usec;    /* [Shutdown] MaxSec= */
         usec_t reboot_patience_usec; /* [Shutdown] RebootPatienceSec= */
+        bool repair_reboots;         /* [Shutdown] RepairReboots= */
         int shutdown_too_short;      /* [Shutdown] TooShort=: a ShutdownTooShort */
         char *metrics_listen;        /* [Metrics] Listen=ADDRESS:PORT or unix:/PATH; NULL: none */
         char *health_listen;         /* [Health] Listen=, the same; NULL: none */

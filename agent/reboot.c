@@ -38,6 +38,8 @@ struct Reboot {
         char *ended;          /* why the last one that was not scheduled did */
         bool unproved;        /* it is granted, and whether that still stands could not be asked */
         bool scheduled;       /* it will begin by itself */
+        bool for_repair;      /* nobody but the annotation has asked */
+        bool repair_heard;    /* the annotation that stands was heeded */
         const char *due_kind; /* what is on logind's schedule; NULL: nothing */
         usec_t due_usec;
         KubeNode *node; /* a reference */
@@ -353,12 +355,37 @@ static void on_patience(Timer *t, void *userdata) {
         reboot_withdraw(r, why ? why : why_over(r));
 }
 
+static void hear_repair(Reboot *r) {
+        const char *boot_id = r->node ? object_meta_annotation(&r->node->object.meta, ANNOTATION_REBOOT_FOR_REPAIR) : NULL;
+        int k;
+
+        if (!r->config->repair_reboots || !boot_id_equal(boot_id, r->env->boot_id)) {
+                if (r->node && r->for_repair && (r->state == REBOOT_ASKED || r->state == REBOOT_HELD))
+                        reboot_cancel(r, "its NodePool does not have it repaired any more");
+                if (r->node)
+                        r->repair_heard = false;
+                return;
+        }
+        if (r->repair_heard)
+                return;
+        r->repair_heard = true;
+        if (reboot_is_by_hand(r)) /* it is on its way, and its owner's to take back */
+                return;
+        log_event(r->env->log, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED, LOG_FIELDS({ "NODE", r->config->node_name }),
+                  "The coordinator has asked for a reboot of this node, as its NodePool has it repaired so (spec.repair).");
+        k = reboot_request(r, false);
+        r->for_repair = k >= 0;
+        if (k < 0)
+                log_warning_errno(r->env->log, k, "Failed to ask for the reboot by which this node is to be repaired, leaving it: %m");
+}
+
 void reboot_see_node(Reboot *r, const KubeNode *n) {
         if (r->node)
                 kube_object_unref(&r->node->object);
         r->node = (KubeNode *) n;
         if (n)
                 kube_object_ref(&r->node->object);
+        hear_repair(r);
         pump(r);
 }
 
@@ -389,6 +416,7 @@ int reboot_request(Reboot *r, bool force) {
                 return 0;
         if (reboot_is_by_hand(r)) {
                 r->forced |= force;
+                r->for_repair = false; /* a person wants it, too */
                 return 0;
         }
         if (!r->env->bus)
@@ -398,6 +426,7 @@ int reboot_request(Reboot *r, bool force) {
         if (k < 0)
                 return k;
         r->scheduled = false;
+        r->for_repair = false;
         r->forced = force;
         say(r, LOG_LEVEL_NOTICE, MESSAGE_REBOOT_REQUESTED,
             "Asked the coordinator for a slot to reboot this node.");

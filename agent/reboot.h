@@ -24,6 +24,10 @@
  * are waited for before logind is told. The node is cordoned meanwhile (by-hand.h), and the slot is in use: that ends
  * the waiting, and nobody has been evicted then. A request with force does not wait.
  *
+ * A NodePool may have a node repaired by a reboot: then the coordinator has put this boot's id into the annotation
+ * vesper.sh/reboot-for-repair. That is a request like one by hand, made once for as long as the annotation stands, and withdrawn
+ * when it goes; what a person took back is not asked for again. [Shutdown] RepairReboots=no never does it.
+ *
  * The request stands on the Node as vesper.sh/shutdown-request {"id","bootID","kind","until"}; the
  * coordinator answers by vesper.sh/shutdown-granted {"id","until"}, which counts while its id is ours and
  * its time has not passed. Ours goes when the request is over: withdrawn; after the boot, once the node is
@@ -76,7 +80,7 @@ int reboot_request(Reboot *r, bool force);
 /* Takes back what was requested; not what logind has on its schedule, nor what logind has been told. */
 void reboot_cancel(Reboot *r, const char *why);
 void reboot_withdraw(Reboot *r, const char *why);
-/* It was requested, and is not merely on logind's schedule. */
+/* It was requested, by hand or for repair, and is not merely on logind's schedule. */
 bool reboot_is_by_hand(const Reboot *r);
 /* In NONE: why the last one that was requested in this life came to its end; NULL: none was. Borrowed. */
 const char *reboot_why_ended(const Reboot *r);

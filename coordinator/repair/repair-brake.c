@@ -3,6 +3,7 @@
 
 #include "alloc-util.h"
 #include "hashmap.h"
+#include "kube-kinds.h"
 #include "string-util.h"
 
 const char *const repair_domain_names[_REPAIR_DOMAIN_MAX] = {
@@ -19,6 +20,8 @@ typedef struct Domain {
 
 typedef struct Repair {
         char *uid, *pool;
+        char *boot_id;     /* that is to end; NULL: the node is replaced */
+        usec_t ready_usec; /* since when it is Ready with another one; USEC_INFINITY: it is not */
         Domain *domains[_REPAIR_DOMAIN_MAX]; /* NULL: none of that kind */
         usec_t begun_usec;
 } Repair;
@@ -48,6 +51,7 @@ static void *repair_free(void *p) {
 
         free(r->uid);
         free(r->pool);
+        free(r->boot_id);
         return mfree(r);
 }
 
@@ -138,7 +142,7 @@ static usec_t forget_calm_domains(RepairBrake *b, usec_t now_usec) {
 
 /* -- repairs -------------------------------------------------------------------------------------------- */
 
-int repair_brake_begin(RepairBrake *b, const char *node_uid, const RepairDomains *d, usec_t now_usec) {
+int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec) {
         Repair *r;
 
         if (hashmap_contains(b->repairs, node_uid))
@@ -147,6 +151,7 @@ int repair_brake_begin(RepairBrake *b, const char *node_uid, const RepairDomains
         if (!r)
                 return -ENOMEM;
         r->begun_usec = now_usec;
+        r->ready_usec = USEC_INFINITY;
         for (RepairDomainKind kind = 0; kind < _REPAIR_DOMAIN_MAX; kind++) {
                 if (!d->names[kind])
                         continue;
@@ -157,7 +162,7 @@ int repair_brake_begin(RepairBrake *b, const char *node_uid, const RepairDomains
                 }
         }
         if (free_and_strdup(&r->uid, node_uid) < 0 || free_and_strdup(&r->pool, strempty(d->names[REPAIR_DOMAIN_POOL])) < 0 ||
-            hashmap_put(b->repairs, r->uid, r) < 0) {
+            free_and_strdup(&r->boot_id, boot_id) < 0 || hashmap_put(b->repairs, r->uid, r) < 0) {
                 repair_free(r);
                 return -ENOMEM;
         }
@@ -230,6 +235,17 @@ int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const
         return streq_ptr(n->pool, pool) ? 0 : free_and_strdup(&n->pool, pool);
 }
 
+void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, usec_t now_usec) {
+        Repair *r = hashmap_get(b->repairs, node_uid);
+
+        if (!r || !r->boot_id)
+                return;
+        if (!ready || !boot_id || boot_id_equal(boot_id, r->boot_id))
+                r->ready_usec = USEC_INFINITY;
+        else if (r->ready_usec == USEC_INFINITY)
+                r->ready_usec = now_usec;
+}
+
 void repair_brake_forget_node(RepairBrake *b, const char *node_uid) {
         Newcomer *n = hashmap_remove(b->newcomers, node_uid);
 
@@ -242,7 +258,7 @@ static Repair *repair_succeeded_by(const RepairBrake *b, const Newcomer *n) {
         Repair *r;
 
         HASHMAP_FOREACH (r, b->repairs)
-                if (streq_ptr(r->pool, n->pool) && r->begun_usec <= n->came_usec)
+                if (!r->boot_id && streq_ptr(r->pool, n->pool) && r->begun_usec <= n->came_usec)
                         return r;
         return NULL;
 }
@@ -269,17 +285,26 @@ static usec_t end_proved(RepairBrake *b, usec_t now_usec, repair_ended_t ended, 
         return next;
 }
 
+void repair_brake_fail(RepairBrake *b, const char *node_uid, usec_t now_usec, repair_ended_t ended, void *userdata) {
+        Repair *r = hashmap_get(b->repairs, node_uid);
+
+        if (r)
+                repair_end(b, r, false, now_usec, ended, userdata);
+}
+
 usec_t repair_brake_step(RepairBrake *b, usec_t now_usec, repair_ended_t ended, void *userdata) {
         usec_t next = end_proved(b, now_usec, ended, userdata);
         Repair *r;
 
         HASHMAP_FOREACH (r, b->repairs) {
                 usec_t failed = usec_add(r->begun_usec, REPAIR_FAILED_USEC);
+                usec_t proof = usec_add(r->ready_usec, REPAIR_PROOF_USEC);
+                usec_t ends = MIN(failed, proof);
 
-                if (now_usec < failed)
-                        next = MIN(next, failed);
+                if (now_usec < ends)
+                        next = MIN(next, ends);
                 else
-                        repair_end(b, r, false, now_usec, ended, userdata);
+                        repair_end(b, r, now_usec >= proof, now_usec, ended, userdata);
         }
         return MIN(next, forget_calm_domains(b, now_usec));
 }

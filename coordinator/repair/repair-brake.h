@@ -11,7 +11,8 @@
  * been calm for REPAIR_CALM_USEC. The domain that admits the least counts.
  *
  * Proved is a repair when a successor has been Ready for REPAIR_PROOF_USEC: a Node of the same pool that came after the
- * repair began; one successor proves one repair, the oldest of its pool. What is not proved within REPAIR_FAILED_USEC has
+ * repair began; one successor proves one repair, the oldest of its pool. A repair by reboot is proved by the node itself, with
+ * another boot id. What is not proved within REPAIR_FAILED_USEC has
  * failed: its place is free, or a node that nobody replaces would hold up all others.
  */
 
@@ -53,8 +54,9 @@ DEFINE_FREEP(RepairBrake, repair_brake_free);
 
 /* May one more begin? False: *ret says which domain is full. */
 bool repair_brake_admits(const RepairBrake *b, const RepairDomains *d, RepairLimit *ret);
-/* It begins. -EEXIST: it has begun already; -ENOMEM: it must not begin. */
-int repair_brake_begin(RepairBrake *b, const char *node_uid, const RepairDomains *d, usec_t now_usec);
+/* It begins. boot_id: that it is to end; NULL: the node is replaced. -EEXIST: it has begun already; -ENOMEM: it must not
+ * begin. */
+int repair_brake_begin(RepairBrake *b, const char *node_uid, const char *boot_id, const RepairDomains *d, usec_t now_usec);
 /* It did not begin after all. */
 void repair_brake_cancel(RepairBrake *b, const char *node_uid);
 size_t repair_brake_n_under_way(const RepairBrake *b);
@@ -62,9 +64,13 @@ size_t repair_brake_n_under_way(const RepairBrake *b);
 /* A Node came, or changed: came: it was not there before. pool: that it is in now, or NULL. Heeded while some repair is under
  * way. -ENOMEM: it will prove nothing. */
 int repair_brake_see_node(RepairBrake *b, const char *node_uid, bool came, const char *pool, bool ready, usec_t now_usec);
+/* The node under repair by reboot, as it is now. */
+void repair_brake_see_rebooted(RepairBrake *b, const char *node_uid, const char *boot_id, bool ready, usec_t now_usec);
 void repair_brake_forget_node(RepairBrake *b, const char *node_uid); /* the Node is gone */
 
 /* Ends what is proved, and what has failed. The next time at which something ends unless a node changes before;
  * USEC_INFINITY: never. ended() must not call back. */
 typedef void (*repair_ended_t)(const char *node_uid, bool proved, void *userdata);
+/* This one has failed already. */
+void repair_brake_fail(RepairBrake *b, const char *node_uid, usec_t now_usec, repair_ended_t ended, void *userdata);
 usec_t repair_brake_step(RepairBrake *b, usec_t now_usec, repair_ended_t ended, void *userdata);

@@ -17,6 +17,7 @@ struct RepairSight {
         usec_t born_usec;
         Match *matches;
         size_t n_matches, n_allocated;
+        bool rebooted; /* in vain */
 };
 
 static void match_done(Match *m) {
@@ -125,10 +126,14 @@ static RepairVerdict verdict_of(const RepairSight *s, const RepairRule *r, const
                                 MIN(due, MAX(usec_add(s->born_usec, r->after_usec), usec_add(m->since_usec, REPAIR_SIGHT_USEC))) };
 }
 
+static bool is_passed_over(const RepairSight *s, const RepairRule *r) {
+        return s->rebooted && r->action == REPAIR_ACTION_REBOOT;
+}
+
 /* The rules before this one have no word about its condition now. */
-static bool is_first_of_its_condition(const KubeNodePool *pool, size_t rule, const KubeNode *n) {
+static bool is_first_of_its_condition(const RepairSight *s, const KubeNodePool *pool, size_t rule, const KubeNode *n) {
         for (size_t i = 0; i < rule; i++)
-                if (streq(pool->repair[i].condition, pool->repair[rule].condition) && rule_matches(pool->repair + i, n))
+                if (!is_passed_over(s, pool->repair + i) && streq(pool->repair[i].condition, pool->repair[rule].condition) && rule_matches(pool->repair + i, n))
                         return false;
         return true;
 }
@@ -147,7 +152,7 @@ int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *
                         continue;
                 if (begin_match(s, r, now_usec) < 0)
                         return -ENOMEM;
-                if (r->action == REPAIR_ACTION_NONE || !is_first_of_its_condition(pool, i, n))
+                if (r->action == REPAIR_ACTION_NONE || is_passed_over(s, r) || !is_first_of_its_condition(s, pool, i, n))
                         continue;
                 v = verdict_of(s, r, find_match(s, r));
                 if (!first.rule || v.due_usec < first.due_usec)
@@ -155,6 +160,10 @@ int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *
         }
         *ret = first;
         return first.rule ? REPAIR_SIGHT_DUE : s->n_matches > 0 ? REPAIR_SIGHT_REMEMBERS : REPAIR_SIGHT_CLEAR;
+}
+
+void repair_sight_note_rebooted(RepairSight *s) {
+        s->rebooted = true;
 }
 
 static bool is_set(const KubeNode *n, const char *annotation) {

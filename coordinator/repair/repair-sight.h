@@ -8,7 +8,8 @@
  * repair-sight.c: pure. What one node has shown, and since when, by the loop's clock, as we ourselves saw it: a source that
  * alternates between reasons moves lastTransitionTime all the time. A rule's time begins when the node first matches it, and
  * is over when the condition has another status; another reason does not end it. Of each condition the first rule that
- * matches counts. A condition Ready that is absent is Unknown.
+ * matches counts. A condition Ready that is absent is Unknown. A node that was rebooted in vain is judged as if no rule said
+ * Reboot.
  */
 
 #include "kube-kinds.h"
@@ -38,6 +39,8 @@ bool repair_rules_match(const KubeNodePool *pool, const KubeNode *n);
 typedef enum RepairSightAnswer { REPAIR_SIGHT_CLEAR, REPAIR_SIGHT_REMEMBERS, REPAIR_SIGHT_DUE } RepairSightAnswer;
 /* A RepairSightAnswer: CLEAR: nothing is remembered; REMEMBERS: something is, and no rule asks for anything; or -ENOMEM. */
 int repair_sight_look(RepairSight *s, const KubeNodePool *pool, const KubeNode *n, usec_t now_usec, RepairVerdict *ret);
+/* It has been rebooted for that, and what it shows since goes on: no other reboot follows. */
+void repair_sight_note_rebooted(RepairSight *s);
 
 /* A person keeps it from repair: ANNOTATION_DO_NOT_REPAIR, Karpenter's, or a person who keeps it from vesper. */
 bool repair_is_vetoed(const KubeNode *n);

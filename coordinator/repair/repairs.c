@@ -12,6 +12,7 @@
 #include "repair-brake.h"
 #include "repair-sight.h"
 #include "string-util.h"
+#include "termination-marks.h"
 #include "voluntary-deletes.h"
 
 #define LABEL_ZONE "topology.kubernetes.io/zone"
@@ -34,6 +35,7 @@ typedef struct Case {
         RepairSight *sight;
         usec_t due_usec; /* loop_now(); USEC_INFINITY: no rule asks for anything now */
         usec_t sent_until_usec; /* loop_now(): its deletion is on its way, or done; 0: it is not */
+        char *boot_id;   /* that is to end by a reboot under way; NULL: none is */
         bool is_begun;   /* it has its place under the brake: the API server may have taken the deletion */
         bool waits;      /* due, and held */
 } Case;
@@ -63,6 +65,7 @@ static void *case_free(void *p) {
         Case *c = p;
 
         repair_sight_free(c->sight);
+        free(c->boot_id);
         free(c->node);
         return mfree(c);
 }
@@ -139,6 +142,8 @@ void repairs_on_node(Repairs *r, const KubeNode *old, const KubeNode *new) {
                 repair_brake_forget_node(r->brake, old->object.meta.uid);
         if (!new)
                 return;
+        repair_brake_see_rebooted(r->brake, new->object.meta.uid, new->boot_id,
+                                  kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r));
         pool = pool_of_node(r, new, NULL);
         if (repair_brake_see_node(r->brake, new->object.meta.uid, !same, pool ? pool->object.meta.name : NULL,
                                   kube_node_is_ready(new) && new->object.meta.deletion_usec == 0, now_of(r)) < 0)
@@ -180,13 +185,36 @@ static int case_new(Repairs *r, const KubeNode *n, usec_t born_usec, Case **ret)
         return 0;
 }
 
-static void case_drop(Repairs *r, Case *c) {
+/* n: the node as it is now; NULL: it is gone, or another. */
+static void case_drop(Repairs *r, Case *c, const KubeNode *n) {
         bool waited = c->waits;
+
+        /* It has come round by itself, or a person changed the rules: nothing is to be proved. */
+        if (c->boot_id && n && boot_id_equal(c->boot_id, n->boot_id))
+                repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
 
         hashmap_remove(r->cases, c->node);
         case_free(c);
         if (waited)
                 mark_repairs(r, now_of(r));
+}
+
+/* The boot id that is to end; NULL: takes it off. False: it could not be sent. */
+static bool write_mark(Repairs *r, const KubeNode *n, const char *boot_id, object_written_t written) {
+        _cleanup_free_ char *key = strf("node/%s", n->object.meta.name), *body = NULL;
+        ObjectWrite w = { .what = "ask for the reboot of",
+                          .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
+                          .state = n->object.meta.resource_version,
+                          .reconcile_key = key,
+                          .written = written,
+                          .userdata = r };
+        int k = termination_annotation_patch(&n->object, ANNOTATION_REBOOT_FOR_REPAIR, boot_id, &body);
+
+        if (!key || k < 0) {
+                work_queue_note_lost(r->queue);
+                return false;
+        }
+        return k == 0 || object_writes_patch(r->context->writes, &w, KUBE_PATCH_MERGE, body) > 0;
 }
 
 /* was_there: before us. */
@@ -198,7 +226,7 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
         int k;
 
         if (c && (!pool || !streq(repair_sight_uid(c->sight), n->object.meta.uid))) {
-                case_drop(r, c);
+                case_drop(r, c, NULL);
                 c = NULL;
         }
         if (!pool || (!c && !repair_rules_match(pool, n)))
@@ -211,21 +239,33 @@ static void see_node(Repairs *r, const KubeNode *n, bool was_there) {
         if (k < 0)
                 work_queue_note_lost(r->queue);
         if (k == REPAIR_SIGHT_CLEAR) {
-                case_drop(r, c);
+                case_drop(r, c, n);
                 return;
         }
-        c->due_usec = k == REPAIR_SIGHT_DUE && v.rule->action == REPAIR_ACTION_REPLACE ? v.due_usec : USEC_INFINITY;
+        c->due_usec = k == REPAIR_SIGHT_DUE ? v.due_usec : USEC_INFINITY;
         if (c->waits || c->due_usec != USEC_INFINITY)
                 mark_repairs(r, c->due_usec == USEC_INFINITY ? now_of(r) : c->due_usec);
+}
+
+/* Of a reboot that is over, or of an earlier leader's. */
+static void tidy_mark(Repairs *r, const KubeNode *n) {
+        const char *mark = object_meta_annotation(&n->object.meta, ANNOTATION_REBOOT_FOR_REPAIR);
+        const Case *c = hashmap_get(r->cases, n->object.meta.name);
+
+        if (!mark || !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION) ||
+            (c && boot_id_equal(c->boot_id, mark) && boot_id_equal(n->boot_id, mark)))
+                return;
+        (void) write_mark(r, n, NULL, NULL);
 }
 
 void repairs_see_node(Repairs *r, const char *name, const KubeNode *n) {
         Case *c = hashmap_get(r->cases, name);
 
-        if (n && n->object.meta.deletion_usec == 0)
+        if (n && n->object.meta.deletion_usec == 0) {
                 see_node(r, n, false);
-        else if (c)
-                case_drop(r, c);
+                tidy_mark(r, n);
+        } else if (c)
+                case_drop(r, c, NULL);
 }
 
 /* -- holds ---------------------------------------------------------------------------------------------- */
@@ -308,7 +348,8 @@ static bool is_left_alone(const Repairs *r, const KubeNode *n, const KubeNodeCla
                holds_reboot_slot(r, n);
 }
 
-static void on_deleted(const char *name, const ApiError *error, void *userdata) {
+/* The Node was deleted, or annotated. */
+static void on_written(const char *name, const ApiError *error, void *userdata) {
         Repairs *r = userdata;
         Case *c = hashmap_get(r->cases, name);
 
@@ -319,6 +360,7 @@ static void on_deleted(const char *name, const ApiError *error, void *userdata) 
                 /* Without an answer the API server may have done it. */
                 if (error->http >= 400 && error->http < 500) {
                         c->is_begun = false;
+                        c->boot_id = mfree(c->boot_id);
                         repair_brake_cancel(r->brake, repair_sight_uid(c->sight));
                 }
         }
@@ -333,7 +375,8 @@ static void tell_repair(Repairs *r, const KubeNode *n, const KubeNodePool *pool,
 
         duration_format(usec_sub(now_of(r), v->since_usec) / USEC_PER_SEC * USEC_PER_SEC, since);
         duration_format(v->rule->after_usec, after);
-        message = strf("Deleting it, to be replaced: its condition %s is %s%s%s, for %s, and NodePool %s has that repaired after %s",
+        message = strf("%s: its condition %s is %s%s%s, for %s, and NodePool %s has that repaired after %s",
+                       v->rule->action == REPAIR_ACTION_REBOOT ? "Asking its agent to reboot it" : "Deleting it, to be replaced",
                        v->rule->condition, k ? condition_status_to_string(k->status) : "absent", k && !isempty(k->reason) ? ", " : "",
                        k ? strempty(k->reason) : "", since, pool->object.meta.name, after);
         event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair", "%s", strempty(message));
@@ -348,13 +391,13 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
                           .target = { .kind = &kube_node_kind, .name = n->object.meta.name },
                           .state = n->object.meta.resource_version,
                           .reconcile_key = key,
-                          .written = on_deleted,
+                          .written = on_written,
                           .userdata = r };
 
         int k;
 
         /* It may have its place still, of a deletion that was not answered before the node was Ready for a while. */
-        k = c->is_begun ? -EEXIST : repair_brake_begin(r->brake, n->object.meta.uid, d, now_of(r));
+        k = c->is_begun ? -EEXIST : repair_brake_begin(r->brake, n->object.meta.uid, NULL, d, now_of(r));
         if (!key || (k < 0 && k != -EEXIST)) {
                 work_queue_note_lost(r->queue);
                 return;
@@ -372,6 +415,40 @@ static void repair_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePo
         tell_repair(r, n, pool, v);
 }
 
+/* Its agent takes it from there. */
+static void reboot_node(Repairs *r, Case *c, const KubeNode *n, const KubeNodePool *pool, const RepairDomains *d, const RepairVerdict *v) {
+        if (!n->boot_id) { /* nobody could tell that it has booted */
+                repair_sight_note_rebooted(c->sight);
+                return;
+        }
+        if (free_and_strdup(&c->boot_id, n->boot_id) < 0 ||
+            repair_brake_begin(r->brake, n->object.meta.uid, n->boot_id, d, now_of(r)) < 0 ||
+            !write_mark(r, n, n->boot_id, on_written)) {
+                repair_brake_cancel(r->brake, n->object.meta.uid);
+                c->boot_id = mfree(c->boot_id);
+                return;
+        }
+        c->sent_until_usec = usec_add(now_of(r), REPAIR_TAKEN_UP_USEC);
+        c->is_begun = true;
+        metrics_add(r->context->metrics, METRIC_REPAIRS, REPAIR_BEGUN, 1);
+        tell_repair(r, n, pool, v);
+}
+
+static void on_ended(const char *node_uid, bool proved, void *userdata);
+
+/* A reboot is under way: until it is proved or has failed its agent has to have asked for it. */
+static void follow_reboot(Repairs *r, Case *c, const KubeNode *n) {
+        EventObject o = event_object(&n->object);
+
+        c->sent_until_usec = usec_add(now_of(r), AGAIN_USEC);
+        if (!boot_id_equal(c->boot_id, n->boot_id) || object_meta_annotation(&n->object.meta, ANNOTATION_SHUTDOWN_REQUEST))
+                return;
+        event_record(r->context->recorder, &o, EVENT_WARNING, "NodeRepair",
+                     "It was to be rebooted, and its agent has not asked for a slot within five minutes: it is away, or set to RepairReboots=no. "
+                     "It is not asked again; a rule of the NodePool with action Replace would decide next");
+        repair_brake_fail(r->brake, repair_sight_uid(c->sight), now_of(r), on_ended, r);
+}
+
 static char *full_domain_message(const char *node, const RepairDomains *d, const RepairLimit *limit) {
         return strf("Node %s waits to be repaired: %zu of %zu repairs are under way in %s %s. More are begun at once when these are proved "
                     "by nodes that come and stay Ready for five minutes",
@@ -387,9 +464,14 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
         RepairVerdict v;
         usec_t settled;
 
-        if (!pool || !streq(n->object.meta.uid, repair_sight_uid(c->sight)) || is_left_alone(r, n, claim) ||
-            repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE || v.due_usec > now_of(r) ||
-            v.rule->action != REPAIR_ACTION_REPLACE)
+        if (!pool || !streq(n->object.meta.uid, repair_sight_uid(c->sight)))
+                return;
+        if (c->boot_id) {
+                follow_reboot(r, c, n);
+                return;
+        }
+        if (is_left_alone(r, n, claim) || repair_sight_look(c->sight, pool, n, now_of(r), &v) != REPAIR_SIGHT_DUE ||
+            v.due_usec > now_of(r))
                 return;
         d = (RepairDomains){ .names = { [REPAIR_DOMAIN_POOL] = pool->object.meta.name,
                                         [REPAIR_DOMAIN_ZONE] = object_meta_label(&n->object.meta, LABEL_ZONE),
@@ -406,6 +488,8 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
                 hold_case(r, c, pool, "ViewNotHealthy", strf("Node %s waits to be repaired: %s", c->node, trouble));
         else if (!c->is_begun && !repair_brake_admits(r->brake, &d, &limit))
                 hold_case(r, c, pool, "SlowStart", full_domain_message(c->node, &d, &limit));
+        else if (v.rule->action == REPAIR_ACTION_REBOOT)
+                reboot_node(r, c, n, pool, &d, &v); /* the budgets are asked for its slot */
         else if (!kube_node_is_ready(n) ||
                  voluntary_delete_is_admitted(r->context->deletes, n, pool, "it is to be repaired", REPAIRS_KEY))
                 repair_node(r, c, n, pool, &d, &v);
@@ -413,10 +497,24 @@ static void reconcile_case(Repairs *r, Case *c, const char *trouble) {
 
 static void on_ended(const char *node_uid, bool proved, void *userdata) {
         Repairs *r = userdata;
+        Case *c;
 
         metrics_add(r->context->metrics, METRIC_REPAIRS, proved ? REPAIR_PROVED : REPAIR_FAILED, 1);
         log_info(r->context->env->log, "The repair of the node with uid %s %s", node_uid,
-                 proved ? "is proved: a successor stays Ready" : "has failed: no successor has become Ready in time");
+                 proved ? "is proved: its successor, or the node itself after its reboot, stays Ready"
+                        : "has failed: neither a successor nor the node itself, rebooted, has become Ready in time");
+        HASHMAP_FOREACH (c, r->cases)
+                if (c->boot_id && streq(repair_sight_uid(c->sight), node_uid)) {
+                        _cleanup_free_ char *key = strf("node/%s", c->node);
+
+                        /* A node that shows nothing any more is no case. */
+                        repair_sight_note_rebooted(c->sight);
+                        c->boot_id = mfree(c->boot_id);
+                        c->is_begun = false;
+                        c->sent_until_usec = 0;
+                        if (!key || work_queue_add(r->queue, key) < 0)
+                                work_queue_note_lost(r->queue);
+                }
 }
 
 static int order_of_cases(const void *a, const void *b) {

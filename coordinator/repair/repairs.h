@@ -5,9 +5,15 @@
  * Repairs of adopted nodes, while we lead:
  *
  *      a rule's time is up (repair-sight.h) --> our view is healthy --> the brake admits it (repair-brake.h)
- *              --> a node that is Ready: its NodeDisruptionBudgets do --> the Node is deleted
+ *              --> Replace: of a node that is Ready its NodeDisruptionBudgets do --> the Node is deleted
+ *              --> Reboot: the Node is annotated with the boot id that is to end (ANNOTATION_REBOOT_FOR_REPAIR)
  *
- * From there the node goes as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
+ * A reboot is the agent's: it asks for a slot, which the budgets grant (reboot/), drains and reboots. An agent that has
+ * not asked within REPAIR_TAKEN_UP_USEC is away, and the repair has failed. A node is rebooted once for what it shows: if
+ * that goes on, rules that say Reboot are passed over, and the next one decides. The annotation is taken off when the
+ * repair has ended, with another boot id, and by a new leader, who counts anew.
+ *
+ * A replaced node goes from there the node as any deleted one. It is deleted in the very state in which it was judged (resourceVersion), so
  * that a kubelet which has reported since has the last word. Left alone are nodes that are being deleted, interrupted, in a
  * slot to reboot, or under a person's veto (repair_is_vetoed()); those of a paused pool wait (pauses.h).
  *
@@ -23,6 +29,7 @@
 
 #define REPAIRS_KEY "repairs/all"
 #define REPAIR_HEARTBEAT_USEC (10 * USEC_PER_MINUTE)
+#define REPAIR_TAKEN_UP_USEC (5 * USEC_PER_MINUTE)
 
 typedef enum RepairOutcome {
         REPAIR_BEGUN,

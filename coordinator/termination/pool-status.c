@@ -18,20 +18,12 @@ static bool sets_group(const KubeNodePool *pool) {
         return pool->provider_group;
 }
 
-static bool sets_reboot(const KubeNodePool *pool) {
-        for (size_t i = 0; i < pool->n_repair; i++)
-                if (pool->repair[i].action == REPAIR_ACTION_REBOOT)
-                        return true;
-        return false;
-}
-
 static const struct {
         const char *field, *instead;
         bool (*is_set)(const KubeNodePool *pool);
 } idle_fields[] = {
         { "spec.disruption.expireAfter", "no node is removed for its age", sets_expire_after },
         { "spec.provider.group", "machines are ended one by one, and not through a group", sets_group },
-        { "spec.repair[].action: Reboot", "no node is rebooted to repair it", sets_reboot },
 };
 
 /* A condition that holds; message NULL: it does not. */

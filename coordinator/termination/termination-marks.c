@@ -151,6 +151,25 @@ static int finalizer_patch(const KubeObject *o, bool wanted, char **ret_body) {
         return finish_patch(w, ret_body);
 }
 
+int termination_annotation_patch(const KubeObject *o, const char *key, const char *value, char **ret_body) {
+        _cleanup_(json_writer_freep) JsonWriter *w = NULL;
+
+        assert(o && key && ret_body);
+        if (streq_ptr(object_meta_annotation(&o->meta, key), value))
+                return 0;
+        if (json_writer_new(&w) < 0)
+                return -ENOMEM;
+        open_patch(w, o);
+        json_open_object(w, "annotations");
+        if (value)
+                json_add_string(w, key, value);
+        else
+                json_add_null(w, key);
+        json_close_object(w);
+        json_close_object(w);
+        return finish_patch(w, ret_body);
+}
+
 int termination_finalizer_patch(const KubeObject *o, char **ret_body) {
         return finalizer_patch(o, false, ret_body);
 }
@@ -190,12 +209,13 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
         bool label = streq_ptr(object_meta_label(m, LABEL_EXCLUDE_FROM_LB), LABEL_EXCLUDE_FROM_LB_VALUE) &&
                      !agent;
         bool deadline = object_meta_annotation(m, ANNOTATION_DEADLINE);
+        bool reboot = object_meta_annotation(m, ANNOTATION_REBOOT_FOR_REPAIR);
         bool finalizer = object_meta_has_finalizer(m, FINALIZER_TERMINATION);
         bool pool = object_meta_label(m, LABEL_NODE_POOL);
         bool uncordon = cordon && !agent && n->unschedulable && m->deletion_usec == 0;
 
         assert(n && ret_body);
-        if (!cordon && !taint && !label && !pool && !deadline && !finalizer)
+        if (!cordon && !taint && !label && !pool && !deadline && !reboot && !finalizer)
                 return 0;
 
         if (json_writer_new(&w) < 0)
@@ -208,6 +228,8 @@ int termination_release_patch(const KubeNode *n, char **ret_body) {
                 json_add_null(w, ANNOTATION_CORDONED_BY_COORDINATOR);
         if (deadline)
                 json_add_null(w, ANNOTATION_DEADLINE);
+        if (reboot)
+                json_add_null(w, ANNOTATION_REBOOT_FOR_REPAIR);
         json_close_object(w);
         if (label || pool) {
                 json_open_object(w, "labels");

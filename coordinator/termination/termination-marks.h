@@ -18,6 +18,8 @@ int termination_hold_patch(const KubeNode *n, const char *why, usec_t deadline_u
  * un-cordoned only if ours is the last cordon mark, and not while it is being deleted. 1, 0 (nothing of ours
  * is there), -ENOMEM. */
 int termination_release_patch(const KubeNode *n, char **ret_body);
+/* This annotation; value NULL takes it off. 1, 0 (it is so already), -ENOMEM. */
+int termination_annotation_patch(const KubeObject *o, const char *key, const char *value, char **ret_body);
 /* The finalizers without ours. 1, 0 (it is not there), -ENOMEM. Works for every kind. */
 int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* Of a Node that this NodePool adopts: the finalizers with ours, and the label by which people select its nodes, where it has

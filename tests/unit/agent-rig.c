@@ -249,6 +249,7 @@ AgentRig *agent_rig_new(void) {
                 .lb_wait_usec = 30 * USEC_PER_SEC,
                 .shutdown_drain = true,
                 .reboot_patience_usec = USEC_PER_HOUR,
+                .repair_reboots = true,
                 .shutdown_max_usec = 10 * USEC_PER_MINUTE,
         };
         fake_add_node(r->cluster, RIG_NODE, NULL, RIG_INSTANCE, NULL);

@@ -83,6 +83,58 @@ static char *asked_id(AgentRig *r) {
         return id;
 }
 
+static void set_repair(AgentRig *r, const char *boot_id) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, RIG_NODE, "{'metadata':{'annotations':{'vesper.sh/reboot-for-repair':%s%s%s}}}",
+                   boot_id ? "'" : "", boot_id ? boot_id : "null", boot_id ? "'" : "");
+        run(r, 2 * S);
+}
+
+/* The coordinator asks for it by this boot's id: once, until it takes that back. */
+static void test_for_repair(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        char *id;
+        (void) state;
+
+        set_repair(r, "of-another-boot");
+        assert_given_up(r);
+        set_repair(r, r->boot_id);
+        assert_asks(r);
+        set_repair(r, NULL);
+        assert_given_up(r);
+
+        set_repair(r, r->boot_id);
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+        run(r, 10 * S);
+        assert_given_up(r); /* a person's word is the last, while the annotation stands */
+        set_repair(r, NULL);
+        set_repair(r, r->boot_id);
+        id = asked_id(r);
+        grant(r, id, 600);
+        free(id);
+        run(r, 10 * S);
+        assert_int_not_equal(fake_power_phase(r->power), FAKE_POWER_UP);
+}
+
+/* What a person has asked for, too, stays when the coordinator takes its own back. */
+static void test_for_repair_and_by_hand(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        (void) state;
+
+        set_repair(r, r->boot_id);
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        set_repair(r, NULL);
+        assert_asks(r);
+}
+
+static void test_no_repair(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        (void) state;
+
+        r->config.repair_reboots = false;
+        set_repair(r, r->boot_id);
+        assert_given_up(r);
+}
+
 static void test_granted(void **state) {
         _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
         char *id;
@@ -579,6 +631,9 @@ static void test_written_again(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_for_repair),
+                cmocka_unit_test(test_for_repair_and_by_hand),
+                cmocka_unit_test(test_no_repair),
                 cmocka_unit_test(test_granted),
                 cmocka_unit_test(test_logind_refuses),
                 cmocka_unit_test(test_too_early),

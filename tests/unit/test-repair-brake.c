@@ -67,7 +67,7 @@ static unsigned begin_all(Bench *b, const RepairDomains *d) {
                 char uid[16];
 
                 snprintf(uid, sizeof(uid), "n%u", b->n_nodes++);
-                assert_return_code(repair_brake_begin(b->brake, uid, d, b->now), 0);
+                assert_return_code(repair_brake_begin(b->brake, uid, NULL, d, b->now), 0);
         }
         return n;
 }
@@ -184,7 +184,7 @@ static void test_who_proves(void **state) {
         assert_int_equal(begin_all(b, d), 2);
         (void) step(b, 1 * M);
         succeed(b, "p", 2);
-        assert_return_code(repair_brake_begin(b->brake, "later", DOMAINS("p", NULL, NULL), b->now + 1), 0);
+        assert_return_code(repair_brake_begin(b->brake, "later", NULL, DOMAINS("p", NULL, NULL), b->now + 1), 0);
         repair_brake_forget_node(b->brake, "s0");
         (void) step(b, REPAIR_PROOF_USEC);
         assert_int_equal(b->n_proved, 2);
@@ -197,7 +197,7 @@ static void test_cancelled(void **state) {
         Bench *b = *state;
 
         assert_int_equal(begin_all(b, d), 1);
-        assert_int_equal(repair_brake_begin(b->brake, "n0", d, b->now), -EEXIST);
+        assert_int_equal(repair_brake_begin(b->brake, "n0", NULL, d, b->now), -EEXIST);
         repair_brake_cancel(b->brake, "n0");
         repair_brake_cancel(b->brake, "nobody");
         assert_int_equal(begin_all(b, d), 1);

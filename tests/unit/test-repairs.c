@@ -209,11 +209,11 @@ static void test_rules_of_the_pool(void **state) {
         silence(r, 0, 1);
         run(r, USEC_PER_HOUR);
         assert_int_equal(n_repaired(r, 2), 0);
-        print_message("  a reboot is not acted on, and the pool says so\n");
+        print_message("  no reboot of a node whose boot nobody knows\n");
         set_rules(r, "[{'condition':'Ready','status':'NotTrue','after':'1m','action':'Reboot'}]");
         run(r, USEC_PER_HOUR);
         assert_int_equal(n_repaired(r, 2), 0);
-        assert_string_equal(rig_condition(fake_get(r->cluster, FAKE_NODEPOOLS, NULL, POOL), POOL_NOT_ACTED_ON), "True");
+        assert_null(fj_string(rig_node(r, "n0"), "metadata", "annotations", ANNOTATION_REBOOT_FOR_REPAIR, NULL));
         print_message("  a minute, from now on: that was not what it was watched for\n");
         set_rules(r, "[{'condition':'Ready','status':'Unknown','after':'1m','action':'Replace'}]");
         assert_int_equal(n_repaired(r, 2), 0);
@@ -292,6 +292,104 @@ static void test_ready_asks_the_budgets(void **state) {
         assert_true(rig_event_says(r, "n0", "NodeRepair", "its condition Disk is False, for"));
 }
 
+static const char *mark_of(CoordinatorRig *r, const char *name) {
+        return fj_string(rig_node(r, name), "metadata", "annotations", ANNOTATION_REBOOT_FOR_REPAIR, NULL);
+}
+
+static void set_deadlock(CoordinatorRig *r, const char *name, const char *status) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, name,
+                   "{'status':{'conditions':[{'type':'Ready','status':'True','reason':'KubeletReady','message':'kubelet is posting ready "
+                   "status'},{'type':'KernelDeadlock','status':'%s'}]}}",
+                   status);
+}
+
+static void set_boot(CoordinatorRig *r, const char *name, const char *boot_id) {
+        fake_merge(r->cluster, FAKE_NODES, NULL, name, "{'status':{'nodeInfo':{'bootID':'%s'}}}", boot_id);
+}
+
+#define REBOOT_RULES \
+        "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}," \
+        "{'condition':'KernelDeadlock','status':'True','after':'2m','action':'Replace'}]"
+
+/* One at a time, each proved by the node itself; the annotation goes with the boot that it names. */
+static void test_reboot(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(2);
+        const char *first, *second;
+        (void) state;
+
+        set_rules(r, REBOOT_RULES);
+        set_boot(r, "n0", "b0");
+        set_boot(r, "n1", "b1");
+        set_deadlock(r, "n0", "True");
+        set_deadlock(r, "n1", "True");
+        run(r, 2 * M);
+        first = mark_of(r, "n0") ? "n0" : "n1";
+        second = streq(first, "n0") ? "n1" : "n0";
+        assert_string_equal(mark_of(r, first), streq(first, "n0") ? "b0" : "b1");
+        assert_null(mark_of(r, second));
+        assert_string_equal(held(r), "SlowStart");
+        assert_true(rig_event_says(r, first, "NodeRepair", "Asking its agent to reboot it: its condition KernelDeadlock is True"));
+
+        fake_merge(r->cluster, FAKE_NODES, NULL, first, "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':'{}'}}}");
+        run(r, 8 * M);
+        assert_non_null(mark_of(r, first)); /* its agent has asked, and waits for its slot */
+        set_boot(r, first, "b2");
+        set_deadlock(r, first, "False");
+        fake_merge(r->cluster, FAKE_NODES, NULL, first, "{'metadata':{'annotations':{'" ANNOTATION_SHUTDOWN_REQUEST "':null}}}");
+        run(r, 2 * M);
+        assert_null(mark_of(r, first));
+        assert_null(mark_of(r, second));
+        run(r, 5 * M);
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_total{outcome=\"proved\"} 1\n"));
+        assert_non_null(mark_of(r, second));
+        assert_int_equal(n_repaired(r, 2), 0);
+}
+
+/* Nobody asks for it, or it was in vain: the next rule decides, and it is not rebooted again. */
+static void test_reboot_in_vain(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        for (unsigned round = 0; round < 2; round++) {
+                set_rules(r, "[{'condition':'KernelDeadlock','status':'True','after':'1m','action':'Reboot'}]");
+                set_boot(r, "n0", "b0");
+                set_deadlock(r, "n0", "True");
+                run(r, 2 * M);
+                assert_non_null(mark_of(r, "n0"));
+                if (round == 0)
+                        set_boot(r, "n0", "b1"); /* it has booted, and is as before */
+                run(r, 6 * M);
+                assert_null(mark_of(r, "n0"));
+                run(r, 20 * M);
+                assert_null(mark_of(r, "n0"));
+                assert_int_equal(n_repaired(r, 1), 0);
+                if (round == 1)
+                        break;
+                set_deadlock(r, "n0", "False");
+                run(r, M);
+        }
+        assert_true(rig_event_says(r, "n0", "NodeRepair", "its agent has not asked for a slot within five minutes"));
+        set_rules(r, REBOOT_RULES);
+        run(r, 3 * M);
+        assert_int_equal(n_repaired(r, 1), 1);
+}
+
+/* A node that comes round by itself is not rebooted any more, and holds up no other. */
+static void test_reboot_not_needed(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
+        (void) state;
+
+        set_rules(r, REBOOT_RULES);
+        set_boot(r, "n0", "b0");
+        set_deadlock(r, "n0", "True");
+        run(r, 2 * M);
+        assert_non_null(mark_of(r, "n0"));
+        set_deadlock(r, "n0", "False");
+        run(r, M);
+        assert_null(mark_of(r, "n0"));
+        assert_true(metrics_say(r, "vesper_coordinator_repairs_under_way 0\n"));
+}
+
 /* Never Ready: it counts from its creation where it was there before us, and else from when it came. */
 static void test_never_ready(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = new_rig(1);
@@ -338,6 +436,9 @@ int main(void) {
                 cmocka_unit_test(test_no_answer),
                 cmocka_unit_test(test_paused),
                 cmocka_unit_test(test_ready_asks_the_budgets),
+                cmocka_unit_test(test_reboot),
+                cmocka_unit_test(test_reboot_in_vain),
+                cmocka_unit_test(test_reboot_not_needed),
                 cmocka_unit_test(test_never_ready),
                 cmocka_unit_test(test_new_leader),
         };

@@ -46,6 +46,8 @@
 /* A person, on a Node: anything but "false": it is not repaired. Karpenter's means the same. */
 #define ANNOTATION_DO_NOT_REPAIR "vesper.sh/do-not-repair"
 #define ANNOTATION_KARPENTER_DO_NOT_REPAIR "karpenter.sh/do-not-repair"
+/* Coordinator, on a Node whose NodePool has it repaired by a reboot: the boot id that is to end. Its agent asks for a slot. */
+#define ANNOTATION_REBOOT_FOR_REPAIR "vesper.sh/reboot-for-repair"
 /* A person, on a NodeClaim: an RFC 3339 time. Once the claim is being deleted its node goes then at the latest. */
 #define ANNOTATION_FORCE_DEADLINE "vesper.sh/force-deadline"
 
