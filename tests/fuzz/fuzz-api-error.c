@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 300, 400, 401, 403, 404, 409, 410, 422, 429, 500, 502, 503, 504
         };
         _cleanup_(api_error_done) ApiError e = { 0 };
+        ApiWebhook hook;
         unsigned http;
 
         if (size == 0)
@@ -33,6 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(e.n_causes <= API_ERROR_CAUSES_MAX);
         assert(api_error_to_errno(&e) < 0);
         check_text(e.message);
+        if (api_error_is_of_webhook(&e, &hook)) {
+                assert(hook.name > e.message && hook.name_size > 0 && hook.name_size <= 253);
+                assert(strcspn(hook.name, "\"") == hook.name_size);
+                assert(hook.words > hook.name + hook.name_size && *hook.words);
+                assert(hook.words < e.message + strlen(e.message));
+        }
         check_text(e.reason);
         for (size_t i = 0; i < e.n_causes; i++) {
                 check_text(e.causes[i].reason);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -138,12 +139,62 @@ static void test_transport(void **state) {
         api_error_done(NULL);
 }
 
+static void test_webhook(void **state) {
+        static const struct {
+                const char *message, *name, *words; /* name NULL: of no webhook */
+        } rows[] = {
+                { "admission webhook \"vm.example.com\" denied the request: moving", "vm.example.com", "moving" },
+                { "admission webhook \"vm.example.com\" denied the request: a: b", "vm.example.com", "a: b" },
+                { "admission webhook \"vm.example.com\" denied the request without explanation", "vm.example.com",
+                  "denied the request without explanation" },
+                { "Internal error occurred: failed calling webhook \"vm.example.com\": failed to call webhook: no",
+                  "vm.example.com", "failed to call webhook: no" },
+                { "admission webhook \"vm.example.com\" denied the request: ", NULL, NULL },
+                { "Internal error occurred: failed calling webhook \"vm.example.com\"", NULL, NULL },
+                { "failed calling webhook \"vm.example.com\": no", NULL, NULL },
+                { "admission webhook \"\" denied the request: no", NULL, NULL },
+                { "admission webhook \"vm.example.com denied the request: no", NULL, NULL },
+                { "admission webhook \"a b\" denied the request: no", NULL, NULL },
+                { "admission webhook \"vm.example.com\" attempted to modify the object", NULL, NULL },
+                { "admission webhook ", NULL, NULL },
+                { "Cannot evict pod as it would violate the pod's disruption budget.", NULL, NULL },
+                { "", NULL, NULL },
+        };
+        char long_name[300], text[400];
+        ApiWebhook hook;
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const ApiError e = { .http = 403, .message = (char *) rows[i].message };
+
+                print_message("  %s\n", rows[i].message);
+                hook = (ApiWebhook){};
+                assert_int_equal(api_error_is_of_webhook(&e, &hook), rows[i].name != NULL);
+                if (!rows[i].name)
+                        continue;
+                assert_int_equal(hook.name_size, strlen(rows[i].name));
+                assert_memory_equal(hook.name, rows[i].name, hook.name_size);
+                assert_string_equal(hook.words, rows[i].words);
+        }
+
+        print_message("  a name as long as one may be, and one longer\n");
+        for (size_t n = 253; n <= 254; n++) {
+                memset(long_name, 'a', n);
+                long_name[n] = 0;
+                snprintf(text, sizeof(text), "admission webhook \"%s\" denied the request: no", long_name);
+                assert_int_equal(api_error_is_of_webhook(&(ApiError){ .http = 403, .message = text }, &hook),
+                                 n == 253);
+        }
+        assert_false(api_error_is_of_webhook(&(ApiError){ .http = 500 }, &hook));
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_body),
                 cmocka_unit_test(test_causes),
                 cmocka_unit_test(test_long_message),
                 cmocka_unit_test(test_transport),
+                cmocka_unit_test(test_webhook),
         };
         return cmocka_run_group_tests_name("api-error", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #define MESSAGE_BYTES_MAX 1024u
 #define WORD_BYTES_MAX 256u
+#define WEBHOOK_NAME_BYTES_MAX 253u
 /* A Status is small; of anything larger only the HTTP status counts. */
 #define STATUS_BYTES_MAX (1024u * 1024)
 /* Longer than a day is no advice to a client. */
@@ -146,6 +147,40 @@ int api_error_from_transport(int error, const char *text, bool maybe_sent, ApiEr
                 return -ENOMEM;
         *ret = e;
         return 0;
+}
+
+/* `"NAME" REST`: the REST, with the name in *ret; NULL: no such name. */
+static const char *read_quoted_name(const char *s, ApiWebhook *ret) {
+        size_t n;
+
+        if (!s || *s != '"')
+                return NULL;
+        n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+        if (n == 0 || n > WEBHOOK_NAME_BYTES_MAX || s[n + 1] != '"')
+                return NULL;
+        *ret = (ApiWebhook){ .name = s + 1, .name_size = n };
+        return s + n + 2;
+}
+
+bool api_error_is_of_webhook(const ApiError *e, ApiWebhook *ret) {
+        ApiWebhook hook = {};
+        const char *denied, *failed;
+
+        assert(e && ret);
+        if (!e->message)
+                return false;
+        denied = read_quoted_name(startswith(e->message, "admission webhook "), &hook);
+        if (denied && startswith(denied, " denied the request"))
+                hook.words = startswith(denied, " denied the request: ") ?: denied + 1;
+        else {
+                failed = read_quoted_name(
+                        startswith(e->message, "Internal error occurred: failed calling webhook "), &hook);
+                hook.words = failed ? startswith(failed, ": ") : NULL;
+        }
+        if (isempty(hook.words))
+                return false;
+        *ret = hook;
+        return true;
 }
 
 bool api_error_has_cause(const ApiError *e, const char *reason) {

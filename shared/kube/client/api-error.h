@@ -36,6 +36,22 @@ void api_error_done(ApiError *e);
 int api_error_from_body(unsigned http, const char *body, size_t size, usec_t retry_after_header_usec, ApiError *ret);
 int api_error_from_transport(int error, const char *text, bool maybe_sent, ApiError *ret);
 
+/* Who refused a request in the API server's place, and in which words; borrowed from the message. */
+typedef struct ApiWebhook {
+        const char *name; /* name_size bytes of it, at most 253: letters, digits, '.', '-' */
+        size_t name_size;
+        const char *words; /* its own; where it gave none, or could not be called, the API server's */
+} ApiWebhook;
+
+/* Was this answered by an admission webhook, or for one that could not be called? It takes whatever status it likes, so the
+ * message alone tells (apiserver/pkg/admission/plugin/webhook/errors and .../generic):
+ *
+ *      admission webhook "NAME" denied the request: WORDS
+ *      admission webhook "NAME" denied the request without explanation
+ *      Internal error occurred: failed calling webhook "NAME": WORDS
+ */
+bool api_error_is_of_webhook(const ApiError *e, ApiWebhook *ret);
+
 bool api_error_has_cause(const ApiError *e, const char *reason);
 /* A negative errno that stands for it in logs: 404 -ENOENT, 409 -EBUSY (AlreadyExists: -EEXIST), 403/401 -EACCES, 410 -ESTALE,
  * 422/400 -EINVAL, 429/503 -EAGAIN, other 5xx -EREMOTEIO, transport: its own. */
