@@ -303,7 +303,7 @@ static const char *outlook(const Notice *n, const DrainBlocker *b, usec_t deadli
 void node_voice_pod_blocked(NodeVoice *v, const KubePod *pod, const DrainBlocker *b, usec_t deadline_usec) {
         _cleanup_free_ char *key = pod_key(pod), *text = NULL;
         const char *how = drain_blocker_remedy(b), *detail = isempty(b->detail) ? NULL : b->detail;
-        const char *pdb = streq(b->reason, "Protected") ? NULL : detail;
+        const char *pdb = strstr(b->reason, "PDB") ? detail : NULL;
 
         if (!key || !how || !v->notice)
                 return;

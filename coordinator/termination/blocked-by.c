@@ -15,6 +15,7 @@ const char *const blocked_by_names[_BLOCKED_BY_MAX + 1] = {
         [BLOCKED_BY_SEVERAL_PDBS] = "SeveralPDBs",
         [BLOCKED_BY_FLOW_CONTROL] = "FlowControl",
         [BLOCKED_BY_NAMESPACE_TERMINATING] = "NamespaceTerminating",
+        [BLOCKED_BY_EVICTION_WEBHOOK] = "EvictionWebhook",
         [BLOCKED_BY_FORBIDDEN] = "Forbidden",
         [BLOCKED_BY_SERVER_BUSY] = "ServerBusy",
         [BLOCKED_BY_NO_ANSWER] = "NoAnswer",

@@ -9,7 +9,7 @@
 #define BLOCKERS_MAX 20u
 
 typedef struct StatusBlocker {
-        char *pod, *reason, *detail, *pdb, *message;
+        char *pod, *reason, *detail, *words, *pdb, *message;
         usec_t since_usec;
 } StatusBlocker;
 
@@ -59,6 +59,7 @@ static void blocker_done(StatusBlocker *b) {
         free(b->pod);
         free(b->reason);
         free(b->detail);
+        free(b->words);
         free(b->pdb);
         free(b->message);
         *b = (StatusBlocker){};
@@ -195,13 +196,19 @@ void claim_status_note_invalid(ClaimStatus *s, const KubeNodeClaim *claim) {
                 claim_status_set_condition(s, c.type, c.status, c.reason, c.message);
 }
 
-static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
-        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) &&
-               streq(strempty(a->detail), b->detail);
+/* The words of a webhook that moves the pod say how far it is. */
+static bool is_of_webhook(const DrainBlocker *b) {
+        return streq(b->reason, eviction_answer_to_string(EVICTION_WEBHOOK));
 }
 
-/* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod) in
- * the message. */
+static bool same_blocker(const StatusBlocker *a, const DrainBlocker *b, const char *pod) {
+        return streq_ptr(a->pod, pod) && streq_ptr(a->reason, b->reason) &&
+               streq(strempty(a->detail), b->detail) &&
+               (!is_of_webhook(b) || streq(strempty(a->words), b->message));
+}
+
+/* A PDB's name stands where the API has a place for it; any other detail (the key that protects a pod, the webhook that
+ * answers for it) in the message. */
 static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
         bool pdb = strstr(b->reason, "PDB") && !isempty(b->detail);
 
@@ -209,7 +216,11 @@ static void set_blocker(StatusBlocker *to, const DrainBlocker *b) {
         (void) free_and_strdup(&to->reason, b->reason);
         (void) free_and_strdup(&to->detail, b->detail);
         to->pdb = pdb ? strf("%s/%s", b->ns, b->detail) : NULL;
-        to->message = strdup(isempty(b->message) && !pdb ? b->detail : b->message);
+        if (is_of_webhook(b)) {
+                (void) free_and_strdup(&to->words, b->message);
+                to->message = strf("%s: %s", b->detail, b->message); /* shorter than what the server wrote */
+        } else
+                to->message = strdup(isempty(b->message) && !pdb ? b->detail : b->message);
 }
 
 void claim_status_set_held(ClaimStatus *s, const char *reason, const char *message, usec_t wall_usec) {

@@ -81,6 +81,14 @@ static bool drain_pod_set_reason(DrainPod *dp, const char *reason, const char *d
         return true;
 }
 
+/* What a webhook says of a pod changes while it moves it: that stands in the status, and is not told anew. */
+static void drain_pod_set_words(DrainPod *dp, const char *message) {
+        if (streq(strempty(dp->message), message))
+                return;
+        (void) free_and_strdup(&dp->message, message);
+        dp->drain->changed = true;
+}
+
 /* -- acting on one pod ---------------------------------------------------------------------------------- */
 
 /* The newest that is known of it. */
@@ -125,9 +133,11 @@ static void on_eviction(Eviction *w, const EvictionReport *report, void *userdat
         else {
                 dp->refused |=
                         report->answer != EVICTION_NO_ANSWER && report->answer != EVICTION_FLOW_CONTROL;
-                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->pdb,
+                if (drain_pod_set_reason(dp, eviction_answer_to_string(report->answer), report->by,
                                          report->message))
                         drain_pod_tell(dp, DRAIN_POD_BLOCKED, report);
+                else if (report->answer == EVICTION_WEBHOOK)
+                        drain_pod_set_words(dp, report->message);
         }
         node_drain_wake(dp->drain);
 }

@@ -79,6 +79,8 @@ static void shrink(EvictionWindow *w, unsigned numerator, unsigned denominator, 
 
 void eviction_window_learns(EvictionWindow *w, EvictionAnswer a, usec_t took_usec, usec_t retry_after_usec,
                             usec_t now_usec) {
+        if (a == EVICTION_WEBHOOK)
+                return; /* how long a webhook takes says nothing of the API server */
         if (a == EVICTION_FLOW_CONTROL) {
                 shrink(w, 1, 2, now_usec);
                 w->closed_until_usec = usec_add(now_usec, MAX(retry_after_usec, FLOW_CONTROL_USEC));

@@ -12,6 +12,7 @@ const char *const eviction_answer_names[_EVICTION_ANSWER_MAX + 1] = {
         [EVICTION_FLOW_CONTROL] = "FlowControl",
         [EVICTION_SEVERAL_PDBS] = "SeveralPDBs",
         [EVICTION_NAMESPACE_TERMINATING] = "NamespaceTerminating",
+        [EVICTION_WEBHOOK] = "EvictionWebhook",
         [EVICTION_FORBIDDEN] = "Forbidden",
         [EVICTION_SERVER_BUSY] = "ServerBusy",
         [EVICTION_NO_ANSWER] = "NoAnswer",
@@ -41,19 +42,27 @@ static char *pdb_from_causes(const ApiError *e) {
         return NULL;
 }
 
-static EvictionAnswer classify_429(const ApiError *e, char **ret_pdb) {
+static EvictionAnswer classify_429(const ApiError *e, char **ret_by) {
         if (!api_error_has_cause(e, "DisruptionBudget"))
                 return EVICTION_FLOW_CONTROL;
-        if (ret_pdb)
-                *ret_pdb = pdb_from_causes(e);
+        if (ret_by)
+                *ret_by = pdb_from_causes(e);
         return e->retry_after_usec > 0 ? EVICTION_PDB_NOT_OBSERVED : EVICTION_BLOCKED_BY_PDB;
 }
 
-EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb) {
-        if (ret_pdb)
-                *ret_pdb = NULL;
+EvictionAnswer eviction_classify(const ApiError *error, char **ret_by) {
+        ApiWebhook hook;
+
+        if (ret_by)
+                *ret_by = NULL;
         if (!error)
                 return EVICTION_ACCEPTED;
+        /* Before its status is looked at: a webhook's 409 replaced no pod, its 429 is neither a PDB's nor flow control. */
+        if (error->http != 0 && api_error_is_of_webhook(error, &hook)) {
+                if (ret_by)
+                        *ret_by = memdup_str(hook.name, hook.name_size);
+                return EVICTION_WEBHOOK;
+        }
 
         switch (error->http) {
         case 0:
@@ -63,7 +72,7 @@ EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb) {
         case 409:
                 return EVICTION_REPLACED;
         case 429:
-                return classify_429(error, ret_pdb);
+                return classify_429(error, ret_by);
         case 401:
                 return EVICTION_FORBIDDEN;
         case 403:
@@ -80,6 +89,14 @@ EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb) {
         default:
                 return EVICTION_SERVER_BUSY;
         }
+}
+
+const char *eviction_words(const ApiError *error) {
+        ApiWebhook hook;
+
+        if (!error)
+                return "";
+        return error->http != 0 && api_error_is_of_webhook(error, &hook) ? hook.words : strempty(error->message);
 }
 
 bool eviction_answer_is_final(EvictionAnswer a) {

@@ -15,7 +15,8 @@ typedef enum EvictionAnswer {
         EVICTION_FLOW_CONTROL,          /* 429 without that cause: the API server protects itself */
         EVICTION_SEVERAL_PDBS,          /* 500: more than one PDB matches; permanent until somebody edits */
         EVICTION_NAMESPACE_TERMINATING, /* 403 with that cause: it goes with its namespace */
-        EVICTION_FORBIDDEN,             /* 401, other 403: credential, RBAC, webhook */
+        EVICTION_WEBHOOK,               /* any status: an admission webhook refused it, or could not be called; it is named */
+        EVICTION_FORBIDDEN,             /* 401, other 403: credential, RBAC */
         EVICTION_SERVER_BUSY,           /* 500, 503, 504 and others: try again */
         /* transport: it may have taken effect; asking again is harmless (uid) */
         EVICTION_NO_ANSWER,
@@ -28,8 +29,10 @@ typedef enum EvictionAnswer {
 extern const char *const eviction_answer_names[_EVICTION_ANSWER_MAX + 1];
 const char *eviction_answer_to_string(EvictionAnswer a);
 
-/* error NULL: success. *ret_pdb (if wanted): for the two PDB answers the name as the server wrote it, else
- * NULL; free it. -ENOMEM is answered as no name. */
-EvictionAnswer eviction_classify(const ApiError *error, char **ret_pdb);
+/* error NULL: success. *ret_by (if wanted): who refused it, by the name that the server wrote: for the two PDB answers the PDB, for
+ * WEBHOOK the webhook, else NULL; free it. -ENOMEM is answered as no name. */
+EvictionAnswer eviction_classify(const ApiError *error, char **ret_by);
+/* What to tell people of it, borrowed from the error: a webhook's own words, else the server's; "" for NULL. */
+const char *eviction_words(const ApiError *error);
 /* The pod need not be asked about again. */
 bool eviction_answer_is_final(EvictionAnswer a);

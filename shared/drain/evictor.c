@@ -20,7 +20,8 @@
  *   DONE       finally answered; kept only because its slot is
  *
  * A queue (one PDB) has at most one active wish: READY, IN_FLIGHT, or RESTING as the queue's probe. A wish with
- * trouble of its own (no answer, 5xx, not allowed) rests beside its queue, which goes on without it.
+ * trouble of its own (no answer, 5xx, not allowed) rests beside its queue, which goes on without it; one that an admission
+ * webhook answered for is READY and IN_FLIGHT beside it, too.
  */
 
 /* An eviction of a pod that is done or was not ready uses nothing of its PDB, whose status then says nothing
@@ -32,6 +33,10 @@
 #define REFUSED_USEC (5 * USEC_PER_SEC)
 /* Until somebody edits nothing helps; this is for an edit that nobody has told us of. */
 #define SEVERAL_PDBS_USEC (5 * USEC_PER_MINUTE)
+
+#define WEBHOOK_CHANGED_USEC (5 * USEC_PER_SEC)
+/* So long at the most, whatever Retry-After a webhook asks for. */
+#define WEBHOOK_USEC (30 * USEC_PER_SEC)
 
 typedef enum WishState {
         WISH_LOOSE,
@@ -78,7 +83,8 @@ struct Eviction {
         bool waits_for_room;     /* resting: our own count says that its PDB is used up, no status did */
         bool counted;            /* a status that came since shows this eviction already */
         bool released;           /* nobody's any more: freed when its call is answered */
-        Backoff backoff;
+        Backoff backoff, webhook_backoff;
+        usec_t webhook_usec; /* loop_now(): when a webhook answered last */
         Timer *timer;
         KubeCall *call;
         eviction_report_t report;
@@ -314,9 +320,15 @@ static void wish_enqueue(Eviction *w) {
         queue_promote(w->queue);
 }
 
+/* A webhook is asked before the PDB, and may take its time: it holds up nobody else of its queue. Where the PDB allows
+ * nothing there is no use in asking it. */
+static bool wish_may_go_beside(const Eviction *w) {
+        return w->last == EVICTION_WEBHOOK && w->queue && (!w->queue->gated || w->queue->allowed > 0);
+}
+
 /* It has rested. */
 static void wish_wake(Eviction *w) {
-        if (w->queue && w->queue->active == w)
+        if ((w->queue && w->queue->active == w) || wish_may_go_beside(w))
                 wish_set_state(w, WISH_READY);
         else
                 wish_enqueue(w);
@@ -384,6 +396,9 @@ int evictor_add(Evictor *e, const KubePod *pod, int64_t grace_sec, const char *p
         w->backoff = (Backoff){ .base_usec = 250 * USEC_PER_MSEC,
                                 .cap_usec = 10 * USEC_PER_SEC,
                                 .jitter_permille = 200 };
+        w->webhook_backoff = (Backoff){ .base_usec = USEC_PER_SEC,
+                                        .cap_usec = WEBHOOK_USEC,
+                                        .jitter_permille = 200 };
         list_append(&e->all, &w->all_node);
         if (free_and_strdup(&w->ns, m->ns) < 0 || free_and_strdup(&w->name, m->name) < 0 ||
             free_and_strdup(&w->uid, m->uid) < 0)
@@ -470,6 +485,11 @@ static bool wish_waits_for_edit(const Eviction *w) {
 void eviction_pod_edited(Eviction *w) {
         if (wish_waits_for_edit(w))
                 wish_wake(w);
+}
+
+void eviction_pod_changed(Eviction *w) {
+        if (w->state == WISH_RESTING && w->last == EVICTION_WEBHOOK && !w->waits_for_room)
+                timer_arm_earlier(w->timer, usec_add(w->webhook_usec, WEBHOOK_CHANGED_USEC));
 }
 
 void evictor_pdb_edited(Evictor *e, const char *ns) {
@@ -584,7 +604,16 @@ static void wish_done(Eviction *w, EvictionAnswer a) {
         wish_set_queue(w, NULL);
 }
 
-static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, usec_t retry_after_usec) {
+/* Somebody else decides about this pod, and perhaps moves it himself. */
+static void wish_answered_by_webhook(Eviction *w, usec_t retry_after_usec) {
+        usec_t delay = backoff_next(&w->webhook_backoff, w->evictor->env->random);
+
+        w->webhook_usec = loop_now(w->evictor->env->loop);
+        wish_rest(w, MAX(delay, MIN(retry_after_usec, WEBHOOK_USEC)));
+        wish_step_out(w);
+}
+
+static void wish_handle(Eviction *w, EvictionAnswer a, const char *by, usec_t retry_after_usec) {
         switch (a) {
         case EVICTION_ACCEPTED:
         case EVICTION_GONE:
@@ -593,11 +622,17 @@ static void wish_handle(Eviction *w, EvictionAnswer a, const char *pdb, usec_t r
                 break;
         case EVICTION_BLOCKED_BY_PDB:
         case EVICTION_PDB_NOT_OBSERVED:
-                wish_blocked(w, pdb, retry_after_usec);
+                wish_blocked(w, by, retry_after_usec);
+                break;
+        case EVICTION_WEBHOOK:
+                wish_answered_by_webhook(w, retry_after_usec);
                 break;
         case EVICTION_FLOW_CONTROL:
                 if (w->queue && queue_is_closed(w->queue)) { /* since it was sent */
-                        queue_call_back(w->queue);
+                        if (w->queue->active == w)
+                                queue_call_back(w->queue);
+                        else
+                                wish_enqueue(w);
                         break;
                 }
                 wish_set_state(w, WISH_READY);
@@ -625,16 +660,16 @@ static void on_answer(const KubeReply *reply, void *userdata) {
         Eviction *w = userdata;
         Evictor *e = w->evictor;
         usec_t retry_after = reply->error ? reply->error->retry_after_usec : 0;
-        _cleanup_free_ char *pdb = NULL;
+        _cleanup_free_ char *by = NULL;
         EvictionReport report = {};
         EvictionAnswer a;
 
-        a = eviction_classify(reply->error, &pdb);
+        a = eviction_classify(reply->error, &by);
         wish_set_state(w, WISH_LOOSE);
         w->last = a;
         e->stats.answers[a]++;
         evictor_learn(e, a, reply);
-        wish_handle(w, a, pdb, retry_after);
+        wish_handle(w, a, by, retry_after);
         if (w->released) {
                 eviction_free(w);
                 return;
@@ -642,8 +677,8 @@ static void on_answer(const KubeReply *reply, void *userdata) {
 
         report = (EvictionReport){
                 .answer = a,
-                .pdb = pdb,
-                .message = reply->error ? strempty(reply->error->message) : "",
+                .by = by,
+                .message = eviction_words(reply->error),
                 .started_usec = reply->started_usec,
                 .finished_usec = reply->finished_usec,
                 .attempts = w->attempts,
@@ -726,6 +761,11 @@ static void evictor_give_admissions(Evictor *e, usec_t now) {
                 timer_arm_earlier(e->pump, at);
 }
 
+/* It goes beside its queue, whose gate has closed while it waited for the window. */
+static bool wish_went_stale(const Eviction *w) {
+        return w->queue && w->queue->active != w && queue_is_closed(w->queue);
+}
+
 static void evictor_send_evictions(Evictor *e, usec_t now) {
         usec_t at = USEC_INFINITY;
 
@@ -733,6 +773,11 @@ static void evictor_send_evictions(Evictor *e, usec_t now) {
                eviction_window_takes_eviction(&e->window, kube_client_under_way(e->client), now, &at)) {
                 Eviction *w = LIST_ENTRY(e->ready.first, Eviction, node);
 
+                if (wish_went_stale(w)) {
+                        eviction_window_gives_back_eviction(&e->window);
+                        wish_enqueue(w);
+                        continue;
+                }
                 if (wish_send(w) >= 0)
                         continue;
                 /* out of memory: this one rests, so that others may end and give some back */

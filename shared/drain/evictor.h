@@ -18,7 +18,9 @@
  *
  * Answers other than final ones are retried here for as long as the wish stands. What is not the PDB's word (no
  * answer, 5xx, not allowed) is the pod's own trouble: it steps out of its queue, which goes on, and comes back by a
- * backoff of its own, behind the others. Where several PDBs select it no eviction works until somebody edits: it is
+ * backoff of its own, behind the others. Whom an admission webhook answered for (it may be moving the pod itself) asks again
+ * beside the queue, as the webhook is asked before the PDB: by a backoff of 30 s at the most, and 5 s after that answer
+ * if the pod has changed (eviction_pod_changed()). Where several PDBs select it no eviction works until somebody edits: it is
  * asked again when a PDB of its namespace is edited (evictor_pdb_edited()) or the pod is (eviction_pod_edited()), and
  * every 5 minutes.
  *
@@ -35,8 +37,8 @@ typedef struct Eviction Eviction;
 
 typedef struct EvictionReport {
         EvictionAnswer answer;
-        const char *pdb;                    /* "name" of the PDB that blocks, or NULL */
-        const char *message;                /* the server's, for people; "" on success */
+        const char *by;                     /* name of the PDB or webhook that refused it, or NULL */
+        const char *message;                /* the webhook's words, else the server's; "" on success */
         usec_t started_usec, finished_usec; /* loop_now() of the call */
         unsigned attempts;
 } EvictionReport;
@@ -82,6 +84,8 @@ int eviction_set_pdb(Eviction *e, const char *pdb);
 
 /* Its labels have changed: other PDBs may select it. */
 void eviction_pod_edited(Eviction *e);
+/* Anything of it has changed: a webhook may think otherwise of it now. */
+void eviction_pod_changed(Eviction *e);
 
 /* A PDB of that namespace came, went, or selects other pods. */
 void evictor_pdb_edited(Evictor *e, const char *ns);

@@ -129,6 +129,8 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
                 if (!streq_ptr(pod->object.meta.resource_version, dp->pod->object.meta.resource_version)) {
                         drain_pod_forget_fresh(dp);
                         dp->list_overtaken = true;
+                        if (dp->eviction)
+                                eviction_pod_changed(dp->eviction);
                 }
                 if (dp->eviction &&
                     !key_values_are_same(&pod->object.meta.labels, &dp->pod->object.meta.labels))
@@ -409,8 +411,10 @@ const char *drain_blocker_remedy(const DrainBlocker *b) {
                 return "it goes once this budget allows a disruption: more healthy pods elsewhere, or a lower minAvailable";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_SEVERAL_PDBS)))
                 return "more than one PodDisruptionBudget matches it, which the eviction API never lets pass: make them disjoint";
+        if (streq(b->reason, eviction_answer_to_string(EVICTION_WEBHOOK)))
+                return "this admission webhook answers for its eviction, and may be moving the pod itself: vesper asks again, and if nothing moves, see whoever runs the webhook";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_FORBIDDEN)))
-                return "an admission webhook or the authorizer refuses its eviction";
+                return "the authorizer or an admission plugin refuses its eviction";
         if (streq(b->reason, eviction_answer_to_string(EVICTION_REFUSED_FOR_GOOD)) ||
             streq(b->reason, "DeleteFailed"))
                 return "the API server does not take the request: see its message";

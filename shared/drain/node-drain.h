@@ -43,10 +43,10 @@ const char *node_drain_state_to_string(NodeDrainState s);
 /* One pod that is still there, and why. Strings are borrowed until the next wake. */
 typedef struct DrainBlocker {
         const char *ns, *name, *uid;
-        /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "WaitingForProtected", ... */
+        /* "Terminating", "BlockedByPDB", "Protected", "SeveralPDBs", "EvictionWebhook", ... */
         const char *reason;
-        const char *detail;  /* the PDB's name, the annotation's key, or "" */
-        const char *message; /* the server's words, or "" */
+        const char *detail;  /* the PDB's name, the webhook's, the annotation's key, or "" */
+        const char *message; /* the webhook's or the server's words, or "" */
         usec_t since_usec;   /* wall clock: when this reason began */
         usec_t end_usec; /* wall clock: when the grace of one that is terminating is over; 0: it is not */
 } DrainBlocker;

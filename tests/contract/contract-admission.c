@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "eviction.h"
 #include "fake-json.h"
 
 /*
@@ -283,6 +284,30 @@ static void test_admission_dry_run(void **state) {
         hook_done(&h);
 }
 
+static Answer evict_labelled(Rig *r) {
+        return ask(r, HTTP_POST, "/api/v1/namespaces/hook-evict/pods/p/eviction", JSON,
+                   "{'apiVersion':'policy/v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
+                   "'labels':{'hook':'hook-evict'}}}");
+}
+
+/* Whatever status a webhook takes, and where it cannot be called, drain/eviction.h reads who answered, and his words. */
+static void check_eviction_is_of_hook(Hook *h, const char *verdict, unsigned status, const char *words) {
+        _cleanup_answer_ Answer a = { 0 };
+        _cleanup_(api_error_done) ApiError error = { 0 };
+        _cleanup_free_ char *by = NULL;
+
+        h->verdict = verdict;
+        h->status = status;
+        a = evict_labelled(h->rig);
+        assert_return_code(api_error_from_body(a.status, a.body, strlen(a.body), 0, &error), 0);
+        assert_string_equal(eviction_answer_to_string(eviction_classify(&error, &by)),
+                            eviction_answer_to_string(EVICTION_WEBHOOK));
+        assert_string_equal(by, "hook.vesper.test");
+        if (!startswith(eviction_words(&error), words))
+                fail_msg("expected the words \"%s\", seen %u %s", words, a.status, a.body);
+        h->status = 200;
+}
+
 /* An eviction is a create of pods/eviction; the delete that it does is not asked about. */
 static void test_admission_evict(void **state) {
         _cleanup_answer_ Answer a = { 0 }, b = { 0 };
@@ -298,10 +323,7 @@ static void test_admission_evict(void **state) {
         uid = rig_make_pod(*state, "hook-evict", "p", NULL, "hook-evict");
         h.n_asked = 0;
         h.verdict = REFUSE;
-        a = ask(h.rig, HTTP_POST, "/api/v1/namespaces/hook-evict/pods/p/eviction", JSON,
-                "{'apiVersion':'policy/"
-                "v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
-                "'labels':{'hook':'hook-evict'}}}");
+        a = evict_labelled(h.rig);
         assert_answer(a, 403, "Forbidden");
         assert_refused_by_hook(a, &h);
         assert_string_equal(seen(&h, "operation"), "CREATE");
@@ -313,12 +335,18 @@ static void test_admission_evict(void **state) {
         assert_string_equal(seen(&h, "namespace"), "hook-evict");
         assert_string_equal(seen(&h, "name"), "p");
 
+        check_eviction_is_of_hook(&h, REFUSE, 200, "not yet");
+        check_eviction_is_of_hook(&h, "'allowed':false,'status':{'code':429,'reason':'TooManyRequests','message':'moving'}",
+                                  200, "moving");
+        check_eviction_is_of_hook(&h, "'allowed':false,'status':{'code':409,'reason':'Conflict','message':'moving'}", 200,
+                                  "moving");
+        check_eviction_is_of_hook(&h, "'allowed':false,'status':{'code':500,'message':'broken'}", 200, "broken");
+        check_eviction_is_of_hook(&h, "'allowed':false", 200, "denied the request without explanation");
+        check_eviction_is_of_hook(&h, "'allowed':true", 503, "");
+
         h.n_asked = 0;
         h.verdict = "'allowed':true";
-        b = ask(h.rig, HTTP_POST, "/api/v1/namespaces/hook-evict/pods/p/eviction", JSON,
-                "{'apiVersion':'policy/"
-                "v1','kind':'Eviction','metadata':{'name':'p','namespace':'hook-evict',"
-                "'labels':{'hook':'hook-evict'}}}");
+        b = evict_labelled(h.rig);
         assert_answer(b, 201, NULL);
         assert_int_equal(h.n_asked, 1);
         hook_done(&h);

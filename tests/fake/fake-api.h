@@ -47,6 +47,9 @@ typedef struct FakeApiFault {
 /* Each request that is not for health; *ret_fault is zeroed. */
 typedef void (*fake_api_fault_t)(const FakeRequest *request, FakeApiFault *ret_fault, void *userdata);
 
+/* An annotation: a webhook answers the evictions of this pod, "403 it is being migrated", for as long as it is there. */
+#define FAKE_EVICTION_WEBHOOK "fake.vesper.test/eviction-webhook"
+
 /* One answered request. A watch is logged when it begins. */
 typedef struct FakeLogEntry {
         usec_t at_usec; /* loop_now() when it arrived */

@@ -12,10 +12,12 @@
  *      Succeeded, Failed, Pending, terminating ---------------------------------> delete, no budget asked
  *      several budgets --> 500 without reason, permanent until somebody edits one
  *      not ready, AlwaysAllow, or the budget is whole without it -----------------> delete
+ *      a webhook of the pod's (FAKE_EVICTION_WEBHOOK) answers, before a budget is asked --> its status
  *      budget not observed --> 429, Retry-After 10;  allows none --> 429;  negative or overfull --> 403
  *      else charged (disruptionsAllowed - 1, disruptedPods), then DisruptionTarget and delete --> 201
  */
 
+#define WEBHOOK "pods.fake.vesper.test"
 #define DISRUPTED_PODS_MAX 2000
 #define VIOLATES "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -180,6 +182,26 @@ static bool ask_budget(FakeApi *a, const FakeRequest *r, const cJSON *pod, bool 
         return check_and_decrement(a, r, pdb, dry_run, reply);
 }
 
+/* -- the webhook --------------------------------------------------------------------------------------- */
+
+/* "STATUS WORDS": refused so (no words: without explanation); "500" of a webhook that cannot be called. */
+static bool ask_webhook(FakeApi *a, const FakeRequest *r, FakeReply *reply) {
+        const cJSON *pod = fake_store_get(a->store, FAKE_PODS, r->ns, r->name);
+        const char *says = fj_string(pod, "metadata", "annotations", FAKE_EVICTION_WEBHOOK, NULL);
+        char *words;
+        unsigned status;
+
+        if (!says)
+                return true;
+        status = (unsigned) strtoul(says, &words, 10);
+        if (status == 500)
+                return fake_reply_failure(reply, 500, "InternalError",
+                                          "Internal error occurred: failed calling webhook \"" WEBHOOK
+                                          "\": failed to call webhook:%s", words);
+        return fake_reply_failure(reply, status, NULL, "admission webhook \"" WEBHOOK "\" denied the request%s%s",
+                                  *words ? ":" : " without explanation", words);
+}
+
 /* -- the pod ------------------------------------------------------------------------------------------- */
 
 static void set_disruption_target(FakeApi *a, const cJSON *pod) {
@@ -204,7 +226,7 @@ static bool evict(FakeApi *a, const FakeRequest *r, const cJSON *eviction, FakeD
         const cJSON *pod;
 
         if (!fake_admit(a->store, r, NULL, NULL, reply) ||
-            !fake_validate(a, r, eviction, NULL, o->dry_run, reply))
+            !fake_validate(a, r, eviction, NULL, o->dry_run, reply) || !ask_webhook(a, r, reply))
                 return false;
         pod = fake_store_get(a->store, FAKE_PODS, r->ns, r->name);
         if (!pod)

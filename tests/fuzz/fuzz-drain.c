@@ -94,22 +94,34 @@ static const char several[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"stat
                               "\"message\":\"This pod has more than one PodDisruptionBudget, which the "
                               "eviction subresource does not support.\"}";
 
+static const char hooked[] =
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"code\":403,"
+        "\"message\":\"admission webhook \\\"vm.example.com\\\" denied the request: it is being moved\","
+        "\"details\":{\"retryAfterSeconds\":10}}";
+
 static void check_answer(Draw *d) {
         static const unsigned statuses[] = { 429, 400, 401, 403, 404, 405, 409, 422,
                                              500, 502, 503, 504, 300, 418, 599 };
         unsigned http = draw_of(d, statuses);
         usec_t header = draw_bool(d) ? draw_byte(d) * USEC_PER_SEC : 0;
-        _cleanup_free_ char *body = draw_bent_json(d, http == 500 ? several : status), *pdb = NULL;
+        _cleanup_free_ char *body = draw_bent_json(d, http == 500       ? several
+                                                            : http % 2 == 0 ? hooked
+                                                                            : status),
+                            *by = NULL;
         _cleanup_(api_error_done) ApiError e = { 0 };
         EvictionAnswer a;
+        ApiWebhook hook;
 
         assert(api_error_from_body(http, body, strlen(body), header, &e) == 0);
-        a = eviction_classify(&e, &pdb);
+        a = eviction_classify(&e, &by);
         assert(eviction_answer_to_string(a));
         assert(a != EVICTION_ACCEPTED && a != EVICTION_NO_ANSWER);
-        assert(!pdb || a == EVICTION_BLOCKED_BY_PDB || a == EVICTION_PDB_NOT_OBSERVED);
-        assert(!pdb || (*pdb && strlen(pdb) <= 253 && !strpbrk(pdb, " \n\x1b")));
-        assert(eviction_answer_is_final(a) == (http == 404 || http == 409));
+        assert((a == EVICTION_WEBHOOK) == (e.message[0] && api_error_is_of_webhook(&e, &hook)));
+        assert(a != EVICTION_WEBHOOK || by);
+        assert(!by || a == EVICTION_BLOCKED_BY_PDB || a == EVICTION_PDB_NOT_OBSERVED || a == EVICTION_WEBHOOK);
+        assert(!by || (*by && strlen(by) <= 253 && !strpbrk(by, " \n\x1b")));
+        assert(*eviction_words(&e) && strlen(eviction_words(&e)) <= strlen(e.message));
+        assert(eviction_answer_is_final(a) == (a != EVICTION_WEBHOOK && (http == 404 || http == 409)));
         assert(eviction_classify(&e, NULL) == a);
         assert(e.retry_after_usec >= header);
 }

@@ -118,6 +118,35 @@ static void test_phases(void **state) {
         bench_done(&b);
 }
 
+/* Which webhook answers, and how far it is by its own words. */
+static void test_webhook(void **state) {
+        DrainBlocker blocker = { .ns = "shop",
+                                 .name = "vm",
+                                 .uid = "u",
+                                 .reason = "EvictionWebhook",
+                                 .detail = "vm.example.com",
+                                 .message = "it is being moved",
+                                 .since_usec = RIG_START_WALL };
+        Bench b;
+        (void) state;
+
+        bench_init(&b, "{}");
+        claim_status_set_blockers(b.status, 1, &blocker, 1);
+        rig_run_for(b.rig, 1100 * MSEC);
+        assert_says(&b, "{\"pod\":\"shop/vm\",\"reason\":\"EvictionWebhook\",\"message\":\"vm.example.com: it is being "
+                        "moved\",\"since\":\"2027-01-15T08:00:00Z\"}]");
+        assert_int_equal(b.rig->n_requests, 1);
+        claim_status_set_blockers(b.status, 1, &blocker, 1);
+        rig_run_for(b.rig, USEC_PER_MINUTE);
+        assert_int_equal(b.rig->n_requests, 1);
+        blocker.message = "half of it is moved";
+        claim_status_set_blockers(b.status, 1, &blocker, 1);
+        rig_run_for(b.rig, 3 * USEC_PER_SEC);
+        assert_int_equal(b.rig->n_requests, 2);
+        assert_says(&b, "vm.example.com: half of it is moved");
+        bench_done(&b);
+}
+
 static void test_progress(void **state) {
         DrainBlocker blockers[25] = {};
         char names[25][8];
@@ -500,6 +529,7 @@ static void test_about_to_go(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_phases),
+                cmocka_unit_test(test_webhook),
                 cmocka_unit_test(test_progress),
                 cmocka_unit_test(test_progress_of_many),
                 cmocka_unit_test(test_phase_before_progress),

@@ -22,6 +22,7 @@
         "\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption budget web is still " \
         "being processed by the " \
         "server.\"}]"
+#define HOOK_DENIED "admission webhook \\\"vm.example.com\\\" denied the request"
 #define STATUS(reason, message) \
         "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
         "}"
@@ -33,7 +34,7 @@ static void test_answers(void **state) {
                 const char *body;
                 unsigned retry_after_sec; /* the header */
                 EvictionAnswer answer;
-                const char *pdb;
+                const char *by;
                 bool final;
         } rows[] = {
                 { "not there", 404, STATUS("NotFound", "pods \\\"a\\\" not found"), 0, EVICTION_GONE, NULL,
@@ -73,6 +74,24 @@ static void test_answers(void **state) {
                   "\"causes\":[{\"reason\":\"NamespaceTerminating\",\"message\":\"namespace x is being "
                   "terminated\"}]}}",
                   0, EVICTION_NAMESPACE_TERMINATING, NULL, false },
+                { "a webhook says no", 403, STATUS("Forbidden", HOOK_DENIED ": it is being migrated"), 0,
+                  EVICTION_WEBHOOK, "vm.example.com", false },
+                { "a webhook says no as a PDB would", 429,
+                  STATUS("TooManyRequests", HOOK_DENIED ": it is being migrated"), 10, EVICTION_WEBHOOK,
+                  "vm.example.com", false },
+                { "a webhook says no without a word", 400, STATUS("BadRequest", HOOK_DENIED " without explanation"), 0,
+                  EVICTION_WEBHOOK, "vm.example.com", false },
+                { "a webhook's conflict is no other pod", 409, STATUS("Conflict", HOOK_DENIED ": later"), 0,
+                  EVICTION_WEBHOOK, "vm.example.com", false },
+                { "a webhook's 404 is no pod that is gone", 404, STATUS("NotFound", HOOK_DENIED ": no room"), 0,
+                  EVICTION_WEBHOOK, "vm.example.com", false },
+                { "a webhook that cannot be called", 500,
+                  STATUS("InternalError", "Internal error occurred: failed calling webhook \\\"vm.example.com\\\": "
+                                          "failed to call webhook: context deadline exceeded"),
+                  0, EVICTION_WEBHOOK, "vm.example.com", false },
+                { "words about a webhook that are not the API server's", 403,
+                  STATUS("Forbidden", "see admission webhook \\\"vm.example.com\\\" denied the request: no"), 0,
+                  EVICTION_FORBIDDEN, NULL, false },
                 { "not allowed", 403, STATUS("Forbidden", "User cannot create pods/eviction"), 0,
                   EVICTION_FORBIDDEN, NULL, false },
                 { "not known", 401, STATUS("Unauthorized", "Unauthorized"), 0, EVICTION_FORBIDDEN, NULL,
@@ -90,19 +109,40 @@ static void test_answers(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 ApiError error = {};
-                _cleanup_free_ char *pdb = NULL;
+                _cleanup_free_ char *by = NULL;
 
                 print_message("  %s\n", rows[i].what);
                 assert_return_code(api_error_from_body(rows[i].http, rows[i].body, strlen(rows[i].body),
                                                        rows[i].retry_after_sec * USEC_PER_SEC, &error),
                                    0);
-                assert_string_equal(eviction_answer_to_string(eviction_classify(&error, &pdb)),
+                assert_string_equal(eviction_answer_to_string(eviction_classify(&error, &by)),
                                     eviction_answer_to_string(rows[i].answer));
-                assert_true(streq_ptr(pdb, rows[i].pdb));
+                assert_true(streq_ptr(by, rows[i].by));
                 assert_int_equal(eviction_classify(&error, NULL), rows[i].answer);
                 assert_int_equal(eviction_answer_is_final(rows[i].answer), rows[i].final);
                 api_error_done(&error);
         }
+}
+
+/* Whose words people read. */
+static void test_words_of(void **state) {
+        static const struct {
+                const char *message, *words;
+        } rows[] = {
+                { "admission webhook \"a.b.c\" denied the request: moving to node-b: 40 %", "moving to node-b: 40 %" },
+                { "admission webhook \"a.b.c\" denied the request without explanation",
+                  "denied the request without explanation" },
+                { "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: timeout",
+                  "failed to call webhook: timeout" },
+                { "no", "no" },
+        };
+        (void) state;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                assert_string_equal(
+                        eviction_words(&(ApiError){ .http = 403, .message = (char *) rows[i].message }),
+                        rows[i].words);
+        assert_string_equal(eviction_words(NULL), "");
 }
 
 static void test_no_error(void **state) {
@@ -133,6 +173,7 @@ static void test_words(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_words_of),
                 cmocka_unit_test(test_no_error),
                 cmocka_unit_test(test_words),
         };

@@ -24,6 +24,9 @@
         "{\"kind\":\"Status\",\"reason\":\"InternalError\",\"message\":\"This pod has more than one " \
         "PodDisruptionBudget, which " \
         "the eviction subresource does not support.\"}"
+#define HOOKED \
+        "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"message\":\"admission webhook \\\"vm.example.com\\\" denied " \
+        "the request: it is being moved\"}"
 #define CREATED "{\"kind\":\"Status\",\"status\":\"Success\"}"
 
 typedef struct Answer {
@@ -140,7 +143,7 @@ static void on_report(Eviction *e, const EvictionReport *report, void *userdata)
         for (size_t i = 0; i < ELEMENTSOF(b->wishes); i++)
                 if (b->wishes[i] == e) {
                         b->reports[i] = *report;
-                        b->reports[i].pdb = b->reports[i].message = NULL;
+                        b->reports[i].by = b->reports[i].message = NULL;
                         b->n_reports[i]++;
                         if (b->drop_when_told)
                                 b->wishes[i] = eviction_free(b->wishes[i]);
@@ -622,6 +625,7 @@ static void test_own_trouble(void **state) {
                 { "busy, and says until when", { 503, "{}", "20", false }, EVICTION_SERVER_BUSY, ANSWER_USEC },
                 { "no answer", { .lost = true }, EVICTION_NO_ANSWER, 30 * USEC_PER_SEC },
                 { "several PDBs", { 500, SEVERAL, NULL, false }, EVICTION_SEVERAL_PDBS, ANSWER_USEC },
+                { "a webhook answers", { 429, HOOKED, "20", false }, EVICTION_WEBHOOK, ANSWER_USEC },
         };
         (void) state;
 
@@ -661,6 +665,107 @@ static void test_trouble_comes_back(void **state) {
         assert_int_equal(n_accepted(b), 199);
         assert_int_equal(b->peak, 1);
         assert_true(b->n_reports[0] > 1);
+}
+
+/* A webhook answers, which may move the pod itself. */
+static void test_webhook(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        unsigned before;
+        (void) state;
+
+        print_message("  asked again ever more slowly, half a minute apart in the end\n");
+        b->now = (Answer){ 429, HOOKED, NULL, false };
+        wish(b, 0, NULL);
+        run_for(b, USEC_PER_MINUTE);
+        assert_int_equal(b->reports[0].answer, EVICTION_WEBHOOK);
+        assert_in_range(b->n_requests, 5, 7);
+        before = b->n_requests;
+        run_for(b, 10 * USEC_PER_MINUTE);
+        assert_in_range(b->n_requests - before, 17, 25);
+
+        print_message("  it is no flow control: nothing is closed, nor is the window smaller\n");
+        assert_int_equal(evictor_stats(b->evictor).window, 160);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        wish(b, 1, NULL);
+        run_for(b, ANSWER_USEC + MSEC);
+        assert_int_equal(n_accepted(b), 1);
+
+        print_message("  a Retry-After of a day is not waited for\n");
+        b->now = (Answer){ 403, HOOKED, "86400", false };
+        wish(b, 2, NULL);
+        run_for(b, USEC_PER_SEC);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        run_for(b, 40 * USEC_PER_SEC);
+        assert_int_equal(n_accepted(b), 3);
+}
+
+/* The pod changes: asked again, but not at each change. */
+static void test_webhook_pod_changed(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        unsigned before;
+        (void) state;
+
+        b->now = (Answer){ 403, HOOKED, NULL, false };
+        wish(b, 0, NULL);
+        run_for(b, 5 * USEC_PER_MINUTE);
+        before = b->n_requests;
+        for (unsigned i = 0; i < 60; i++) {
+                eviction_pod_changed(b->wishes[0]);
+                run_for(b, USEC_PER_SEC);
+        }
+        assert_in_range(b->n_requests - before, 11, 13);
+        run_for(b, 12 * USEC_PER_SEC);
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        eviction_pod_changed(b->wishes[0]);
+        run_for(b, 2 * ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 1);
+
+        print_message("  what rests for another reason is not woken\n");
+        b->now = (Answer){ 403, "{}", NULL, false };
+        wish(b, 1, NULL);
+        run_for(b, USEC_PER_SEC);
+        before = b->n_requests;
+        eviction_pod_changed(b->wishes[1]);
+        run_for(b, USEC_PER_SEC);
+        assert_int_equal(b->n_requests, before);
+}
+
+/* A webhook that takes its time, as when it cannot be called, is asked beside the others of the PDB, but not behind
+ * a closed gate. */
+static void test_slow_webhook(void **state) {
+        _cleanup_(bench_freep) Bench *b = bench_new(NULL);
+        (void) state;
+
+        b->now = (Answer){ 403, HOOKED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 99), 0);
+        wish(b, 0, "web");
+        run_for(b, 2 * ANSWER_USEC);
+        b->latency_usec = 10 * USEC_PER_SEC;
+        while (b->in_flight == 0)
+                run_for(b, MSEC);
+        b->latency_usec = ANSWER_USEC;
+        b->now = (Answer){ 201, CREATED, NULL, false };
+        b->troubled = 0;
+        b->trouble = (Answer){ 403, HOOKED, NULL, false };
+        for (size_t i = 1; i < 9; i++)
+                wish(b, i, "web");
+        run_for(b, 9 * ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 8);
+        assert_int_equal(b->in_flight, 1);
+        assert_int_equal(evictor_stats(b->evictor).window, 160);
+
+        print_message("  its PDB allows nothing: it is not asked\n");
+        run_for(b, 10 * USEC_PER_SEC);
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 0), 0);
+        run_for(b, USEC_PER_MINUTE);
+        b->n_requests = 0;
+        run_for(b, 5 * USEC_PER_MINUTE);
+        assert_int_equal(b->n_requests, 0);
+        assert_true(eviction_is_held(b->wishes[0]));
+        b->trouble = (Answer){ 201, CREATED, NULL, false };
+        assert_return_code(evictor_set_allowed(b->evictor, "shop", "web", 1), 0);
+        run_for(b, 2 * ANSWER_USEC);
+        assert_int_equal(n_accepted(b), 9);
 }
 
 /* An eviction that cannot work until somebody edits. */
@@ -1044,6 +1149,9 @@ int main(void) {
                 cmocka_unit_test(test_status_ends_a_rest),
                 cmocka_unit_test(test_own_trouble),
                 cmocka_unit_test(test_trouble_comes_back),
+                cmocka_unit_test(test_webhook),
+                cmocka_unit_test(test_webhook_pod_changed),
+                cmocka_unit_test(test_slow_webhook),
                 cmocka_unit_test(test_several_pdbs),
                 cmocka_unit_test(test_kick),
                 cmocka_unit_test(test_freed_before_an_answer),

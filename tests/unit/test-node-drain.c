@@ -254,6 +254,71 @@ static void test_two_pdbs(void **state) {
         bench_done(&b);
 }
 
+/* A webhook answers for the eviction of one pod: the other of its PDB goes, and it is told once, with the newest words. */
+static void test_webhook(void **state) {
+        const DrainBlocker *blockers;
+        Bench b;
+        size_t n;
+        (void) state;
+
+        bench_init(&b);
+        fake_add_pod(b.w.cluster,
+                     &(FakePod){ .name = "vm",
+                                 .node = NODE,
+                                 .app = "web",
+                                 .annotations = "{'" FAKE_EVICTION_WEBHOOK "':'403 it is being moved'}" });
+        fake_add_pod(b.w.cluster, &(FakePod){ .name = "web", .node = NODE, .app = "web" });
+        fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "1");
+        run_for(&b, USEC_PER_SEC);
+        begin(&b, 0, PROTECTED_WAIT, false);
+        run_for(&b, 30 * USEC_PER_SEC);
+        assert_trace(&b, "blocked vm EvictionWebhook pods.fake.vesper.test; evicted web; gone web");
+        assert_blockers(&b, "vm EvictionWebhook pods.fake.vesper.test");
+
+        print_message("  the pod changes, and so do the words\n");
+        fake_merge(b.w.cluster, FAKE_PODS, "default", "vm",
+                   "{'metadata':{'annotations':{'" FAKE_EVICTION_WEBHOOK "':'429 half of it is moved'}}}");
+        run_for(&b, 6 * USEC_PER_SEC);
+        assert_trace(&b, "");
+        blockers = node_drain_blockers(b.drain, &n);
+        assert_int_equal(n, 1);
+        assert_string_equal(blockers[0].message, "half of it is moved");
+        assert_non_null(strstr(drain_blocker_remedy(blockers), "moving the pod itself"));
+
+        print_message("  it is moved\n");
+        assert_true(fake_remove(b.w.cluster, FAKE_PODS, "default", "vm"));
+        run_for(&b, USEC_PER_SEC);
+        assert_trace(&b, "gone vm");
+        assert_state(&b, NODE_DRAIN_DRAINED);
+        bench_done(&b);
+}
+
+/* A deadline does not wait for a webhook, whoever asks once before it deletes. */
+static void test_webhook_until_deadline(void **state) {
+        (void) state;
+
+        for (unsigned first = 0; first < 2; first++) {
+                Bench b;
+
+                bench_init(&b);
+                fake_add_pod(b.w.cluster,
+                             &(FakePod){ .name = "vm",
+                                         .node = NODE,
+                                         .grace_sec = 20,
+                                         .stop_sec = 5,
+                                         .annotations = "{'" FAKE_EVICTION_WEBHOOK "':'500 no route to host'}" });
+                run_for(&b, USEC_PER_SEC);
+                begin(&b, 100, PROTECTED_WAIT, first);
+                run_for(&b, 78 * USEC_PER_SEC);
+                assert_blockers(&b, "vm EvictionWebhook pods.fake.vesper.test");
+                run_for(&b, 4 * USEC_PER_SEC);
+                assert_int_equal(n_deletes(&b), 1);
+                run_for(&b, 6 * USEC_PER_SEC);
+                assert_state(&b, NODE_DRAIN_DRAINED);
+                bench_done(&b);
+        }
+}
+
 /* -- the deadline --------------------------------------------------------------------------------------- */
 
 static void test_deadline(void **state) {
@@ -997,6 +1062,8 @@ int main(void) {
                 cmocka_unit_test(test_blocked_by_unknown_pdb),
                 cmocka_unit_test(test_known_pdb_waits_for_its_gate),
                 cmocka_unit_test(test_two_pdbs),
+                cmocka_unit_test(test_webhook),
+                cmocka_unit_test(test_webhook_until_deadline),
                 cmocka_unit_test(test_deadline),
                 cmocka_unit_test(test_expired),
                 cmocka_unit_test(test_deadline_of_many),

@@ -79,6 +79,13 @@ static void budgets(CoordinatorRig *r, bool on) {
         }
 }
 
+static void webhook(CoordinatorRig *r, bool on) {
+        if (on)
+                a_pod(r, "{'" FAKE_EVICTION_WEBHOOK "':'403 it is being moved'}", false);
+        else
+                fake_remove(r->cluster, FAKE_PODS, "default", "web");
+}
+
 static void stuck(CoordinatorRig *r, bool on) {
         if (on)
                 a_pod(r, NULL, true);
@@ -117,6 +124,7 @@ static void test_each_kind(void **state) {
                 { "SeveralPDBs", budgets, 2 },           { "Terminating", stuck, 100 },
                 { "VolumesAttached", volume, 3 },        { "TerminationProtected", machine_is_protected, 2 },
                 { "CloudDenied", machine_is_denied, 2 }, { "CloudUnavailable", cloud_is_away, 2 },
+                { "EvictionWebhook", webhook, 2 },
         };
         (void) state;
 
