@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim-load.h"
 
+#include <inttypes.h>
+
 #include "fake-controllers.h"
 #include "sim-process.h"
 #include "sim-workload.h"
@@ -73,6 +75,24 @@ bool sim_load_protect_pod(SimWorld *w, uint64_t n, unsigned opt_out) {
         return true;
 }
 
+void sim_load_hook_pods(SimWorld *w, uint64_t workload, const char *answer) {
+        _cleanup_free_ char *prefix = MUST(strf("w%" PRIu64 "-", workload));
+        size_t n = fake_count(w->cluster, FAKE_PODS);
+        _cleanup_free_ char **names = MUST(new0(char *, n + 1));
+        const cJSON *pod;
+        size_t k = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                if (startswith(fj_string(pod, "metadata", "name", NULL), prefix))
+                        names[k++] = MUST(strdup(fj_string(pod, "metadata", "name", NULL)));
+        sim_trace_add(w->trace, "world", "a webhook answers for %zu pods of w%" PRIu64, k, workload);
+        while (k > 0) {
+                fake_merge(w->cluster, FAKE_PODS, "default", names[--k],
+                           "{'metadata':{'annotations':{'" FAKE_EVICTION_WEBHOOK "':'%s'}}}", answer);
+                free(names[k]);
+        }
+}
+
 void sim_load_unprotect_pods(SimWorld *w) {
         size_t n = fake_count(w->cluster, FAKE_PODS);
         _cleanup_free_ char **names = MUST(new0(char *, n + 1));
@@ -85,7 +105,8 @@ void sim_load_unprotect_pods(SimWorld *w) {
                 fake_merge(w->cluster, FAKE_PODS, "default", names[--k],
                            "{'metadata':{'annotations':{'vesper.sh/do-not-evict':null,"
                            "'karpenter.sh/do-not-evict':null,'karpenter.sh/do-not-disrupt':null,"
-                           "'cluster-autoscaler.kubernetes.io/safe-to-evict':null},"
+                           "'cluster-autoscaler.kubernetes.io/safe-to-evict':null,"
+                           "'" FAKE_EVICTION_WEBHOOK "':null},"
                            "'labels':{'vesper.sh/do-not-evict':null}}}");
                 free(names[k]);
         }

@@ -12,7 +12,10 @@ bool sim_load_delete_pod(SimWorld *w, uint64_t n, bool forced);
 void sim_load_delete_pods_of(SimWorld *w, size_t machine);
 bool sim_load_finish_pod(SimWorld *w, uint64_t n);
 bool sim_load_protect_pod(SimWorld *w, uint64_t n, unsigned opt_out);
-/* Of all pods that are protected. */
+/* A webhook answers all evictions of this workload's pods (not of those that come later): fake-api.h,
+ * FAKE_EVICTION_WEBHOOK. */
+void sim_load_hook_pods(SimWorld *w, uint64_t workload, const char *answer);
+/* Of all pods that are protected, or that a webhook answers for. */
 void sim_load_unprotect_pods(SimWorld *w);
 
 /* The machine stops at once, with all that runs there; it comes back in so long (USEC_INFINITY: never). */

@@ -24,6 +24,7 @@
 #define RESTORED 8u /* one of so many */
 #define TWINS 6u   /* in one of eight, others: one is ended while another stays in few of them */
 #define PERSONS 6u /* in one of six, others: who pause, keep nodes from vesper, and force */
+#define HOOKS 2u   /* in one of eight, others: the evictions of a workload are answered by a webhook */
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
@@ -290,6 +291,8 @@ SimPlan *sim_plan_draw(uint64_t seed) {
                 sim_schedule_add_twins(p->schedule, seed, i, LOAD_USEC);
         for (unsigned i = 0; i < PERSONS && hash64(&seed, sizeof(seed)) / 138240 % 6 == 0; i++)
                 sim_schedule_add_person(p->schedule, seed, i, LOAD_USEC);
+        for (unsigned i = 0; i < HOOKS && (hash64(&seed, sizeof(seed)) >> 32) % 8 == 0; i++)
+                sim_schedule_add_hook(p->schedule, seed, i, LOAD_USEC);
         narrow(p);
         crowd(p);
         command(p);

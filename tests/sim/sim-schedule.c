@@ -26,6 +26,7 @@
 #define RESTORE_SEED UINT64_C(0x657463647574696c)
 #define PERSONS_SEED UINT64_C(0x706572736f6e7321)
 #define STOPS_SEED UINT64_C(0x6b7562656c737470)
+#define HOOKED_SEED UINT64_C(0x686f6f6b656421)
 #define TWINS_SEED UINT64_C(0x7477696e7477696e)
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -388,6 +389,14 @@ static void play_protect_pod(const Play *p) {
         sim_load_protect_pod(p->w, p->v[0], (unsigned) p->v[1] + 1);
 }
 
+/* Until the load is over. */
+static void play_hook(const Play *p) {
+        static const char *const answers[] = { "403 it is being moved", "429 it is being moved", "500 no route to host",
+                                               "400" };
+
+        sim_load_hook_pods(p->w, p->v[0], answers[p->v[1]]);
+}
+
 static void play_late_pod(const Play *p) {
         _cleanup_free_ char *name = MUST(strf("late-%u", p->entry->number));
 
@@ -655,6 +664,7 @@ static const char *const mute_choices[] = { "nodes",      "pods",      "poddisru
                                             "nodeclaims", "nodepools", "volumeattachments" };
 static const char *const twin_choices[] = { "of a Node", "of a Node, deleted", "of a Node that is deleted", "of a Node, both deleted" };
 static const char *const paused_choices[] = { "are paused", "of all pools are paused", "are resumed" };
+static const char *const hook_choices[] = { "with 403", "with 429", "with nothing", "without explanation" };
 static const char *const unmanaged_choices[] = { "none of vesper's", "vesper's" };
 static const char *const restore_choices[] = { "plainly", "with a bump", "and all restart" };
 static const char *const error_choices[] = { "errors",         "flow control",   "lies",      "refused connections",
@@ -722,6 +732,7 @@ static const Act acts[] = {
         { "removals", 0, play_paused, { CHOICE(paused_choices) } }, /* and this */
         { "a node is", 0, play_unmanaged, { MACHINE, CHOICE(unmanaged_choices) } }, /* and this */
         { "removal is forced", 0, play_forced, { MACHINE, SECONDS("in", 0, 120) } }, /* and this */
+        { "a webhook answers for", 0, play_hook, { WORKLOAD, CHOICE(hook_choices) } }, /* and this */
         { "kubelet falters", 0, play_falter, { MACHINE, SECONDS("for", 41, 62) } }, /* where a pool repairs */
         { "kubelet is silent", 0, play_silence, { MACHINE, SECONDS("for", 170, 300) } }, /* and this, early */
 };
@@ -825,6 +836,10 @@ void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t l
         add_apart(s, plays[n % ELEMENTSOF(plays)], (seed ^ PERSONS_SEED) + n, length_usec);
 }
 
+void sim_schedule_add_hook(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_hook, (seed ^ HOOKED_SEED) + n, length_usec);
+}
+
 void sim_schedule_add_falter(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         add_apart(s, play_falter, (seed ^ STOPS_SEED) + n, length_usec);
 }
@@ -863,7 +878,7 @@ static bool is_load(const Act *act) {
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
                                                        play_move_notice,  play_notice_deleted, play_rush,
                                                        play_twins,        play_paused,      play_unmanaged,
-                                                       play_forced };
+                                                       play_forced,       play_hook };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])

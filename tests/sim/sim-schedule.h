@@ -44,6 +44,7 @@ void sim_schedule_add_late_answers(SimSchedule *s, uint64_t seed, unsigned n, us
 void sim_schedule_add_open_once_read(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_restore(SimSchedule *s, uint64_t seed, usec_t length_usec);
 void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
+void sim_schedule_add_hook(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 SimSchedule *sim_schedule_free(SimSchedule *s);
 DEFINE_FREEP(SimSchedule, sim_schedule_free);
