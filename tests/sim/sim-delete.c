@@ -57,6 +57,23 @@ static void test_several_at_once(void **state) {
         }
 }
 
+static void test_crossing_budgets(void **state) {
+        const SimOptions o = { .n_nodes = 4, .n_coordinators = 2, .shutting_down_sec = 4, CROSSING };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = crossing_world(seed, &o);
+
+                sim_world_delete_node(w, 0);
+                sim_world_delete_node(w, 1);
+                require_within(w, 60, is_gone, 0);
+                require_within(w, 60, is_gone, 1);
+                require_within(w, 20, crossing_pods_have_moved, 0);
+                require_runs(w, 30 * SEC);
+                require_quiet(w);
+        }
+}
+
 /* What can be seen from outside of where a termination stands. */
 static const struct {
         const char *what;
@@ -389,6 +406,7 @@ static void test_kubelet_silent(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),     cmocka_unit_test(test_several_at_once),
+                cmocka_unit_test(test_crossing_budgets),
                 cmocka_unit_test(test_leader_killed), cmocka_unit_test(test_leader_paused),
                 cmocka_unit_test(test_watches_cut),   cmocka_unit_test(test_watches_stalled),
                 cmocka_unit_test(test_api_away),      cmocka_unit_test(test_late_pod),

@@ -53,6 +53,23 @@ static void test_main_path(void **state) {
         }
 }
 
+/* No coordinator tells them of the other's pods, and both are done long before their deadline. */
+static void test_crossing_budgets(void **state) {
+        const SimOptions o = { .n_nodes = 4, .n_agents = 4, .no_pool = true, CROSSING };
+        (void) state;
+
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                _cleanup_(sim_world_freep) SimWorld *w = crossing_world(seed, &o);
+
+                sim_world_notice(w, 0, 300);
+                sim_world_notice(w, 1, 300);
+                require_within(w, 60, says_drained, 0);
+                require_within(w, 60, says_drained, 1);
+                require_within(w, 20, crossing_pods_have_moved, 0);
+                require_quiet(w);
+        }
+}
+
 /* The machine restarts instead, or the notice is taken back: our marks go, and the node serves again. */
 static void test_undone(void **state) {
         (void) state;
@@ -663,6 +680,7 @@ static void test_disk_fails(void **state) {
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_main_path),
+                cmocka_unit_test(test_crossing_budgets),
                 cmocka_unit_test(test_undone),
                 cmocka_unit_test(test_budget_blocks),
                 cmocka_unit_test(test_long_stop),

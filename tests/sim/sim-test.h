@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fake-controllers.h"
 #include "sim-check.h"
 #include "sim-process.h"
 #include "sim-world.h"
@@ -30,6 +31,15 @@
 
 static inline void *machine_arg(size_t machine) {
         return (void *) (uintptr_t) machine;
+}
+
+/* Of the one ReplicaSet, or of the workloads. */
+static inline size_t pods_wanted(const SimWorld *w) {
+        size_t n = w->options.n_pods;
+
+        for (size_t i = 0; i < w->options.n_workloads; i++)
+                n += w->options.workloads[i].n_pods;
+        return n;
 }
 
 #define CONDITION(name, expression) \
@@ -56,7 +66,7 @@ CONDITION(a_pod_is_going, sim_world_pods_going(w, m) > 0)
 CONDITION(agent_is_ready, sim_world_agent(w, m)->life &&sim_world_agent(w, m)->life->ready)
 /* Of all. */
 CONDITION(somebody_leads, sim_world_leader(w))
-CONDITION(pods_are_back, sim_world_pods_ready(w) == w->options.n_pods)
+CONDITION(pods_are_back, sim_world_pods_ready(w) == pods_wanted(w))
 CONDITION(all_adopted, sim_world_all(w, is_adopted))
 CONDITION(all_agents_ready, sim_world_all_agents(w, agent_is_ready))
 
@@ -69,6 +79,76 @@ static inline SimWorld *settled_world(uint64_t seed, const SimOptions *o) {
         if (o->n_coordinators > 0)
                 require_within(w, 60, all_adopted, 0);
         require_runs(w, 3 * SEC);
+        return w;
+}
+
+/* Two ReplicaSets of two, of which a PDB each lets one go at a time. */
+#define CROSSING \
+        .workloads = { { .n_pods = 2, .stop_sec = 3, .grace_sec = 20, .budgets = { { SIM_BUDGET_MAX, 1 } } }, \
+                       { .n_pods = 2, .stop_sec = 3, .grace_sec = 20, .budgets = { { SIM_BUDGET_MAX, 1 } } } }, \
+        .n_workloads = 2
+
+static inline size_t crossing_pods_on(SimWorld *w, const char *workload, size_t machine) {
+        const cJSON *pod;
+        size_t n = 0;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default")
+                n += streq_ptr(fj_string(pod, "metadata", "labels", "app", NULL), workload) &&
+                     fake_condition_is(pod, "Ready", "True") &&
+                     streq_ptr(fj_string(pod, "spec", "nodeName", NULL), w->machines[machine].node);
+        return n;
+}
+
+CONDITION(crossing_pods_have_moved,
+          pods_are_back(w, NULL) && crossing_pods_on(w, "w0", 0) + crossing_pods_on(w, "w0", 1) == 0 &&
+                  crossing_pods_on(w, "w1", 0) + crossing_pods_on(w, "w1", 1) == 0)
+
+/* One pod of this ReplicaSet that may be moved: it is not the only one on one of the first two nodes. */
+static inline char *crossing_pod_to_move(SimWorld *w, const char *workload) {
+        const cJSON *pod;
+
+        FAKE_FOREACH (pod, w->cluster, FAKE_PODS, "default") {
+                bool alone = false;
+
+                if (!streq_ptr(fj_string(pod, "metadata", "labels", "app", NULL), workload))
+                        continue;
+                for (size_t m = 0; m < 2; m++)
+                        alone |= streq_ptr(fj_string(pod, "spec", "nodeName", NULL), w->machines[m].node) &&
+                                 crossing_pods_on(w, workload, m) == 1;
+                if (!alone)
+                        return MUST(strdup(fj_string(pod, "metadata", "name", NULL)));
+        }
+        return NULL;
+}
+
+/* A node that takes pods, alone; NULL: all do. */
+static inline void open_only(SimWorld *w, const char *node) {
+        for (size_t i = 0; i < w->n_machines; i++)
+                fake_merge(w->cluster, FAKE_NODES, NULL, w->machines[i].node, "{'spec':{'unschedulable':%s}}",
+                           !node || streq(node, w->machines[i].node) ? "null" : "true");
+}
+
+/* Settled so that of each ReplicaSet one pod is on each of the first two nodes: where these drain together, each waits for
+ * the other twice. */
+static inline SimWorld *crossing_world(uint64_t seed, const SimOptions *o) {
+        SimWorld *w = settled_world(seed, o);
+
+        for (size_t i = 0; i < 4; i++) {
+                const char *workload = i < 2 ? "w0" : "w1";
+                _cleanup_free_ char *pod = NULL;
+
+                if (crossing_pods_on(w, workload, i % 2) > 0)
+                        continue;
+                pod = crossing_pod_to_move(w, workload);
+                require(w, pod);
+                open_only(w, w->machines[i % 2].node);
+                fake_delete(w->cluster, FAKE_PODS, "default", pod, 0);
+                require_within(w, 20, pods_are_back, 0);
+        }
+        open_only(w, NULL);
+        require_runs(w, 3 * SEC);
+        for (size_t m = 0; m < 2; m++)
+                require(w, crossing_pods_on(w, "w0", m) == 1 && crossing_pods_on(w, "w1", m) == 1);
         return w;
 }
 

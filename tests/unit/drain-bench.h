@@ -32,6 +32,7 @@ typedef struct Bench {
         StrBuf trace;      /* "evicted a; blocked b BlockedByPDB web; ..." */
         const char *ended; /* the pod whose containers have */
         const char *pdb;   /* what pdb_of says of every pod; NULL: nobody knows */
+        const char *pdb_app; /* ... of this label app; NULL: of any */
         bool know_pdbs;
         unsigned n_changed;
         usec_t late_usec; /* answers to reads come so much after they were true */
@@ -132,7 +133,9 @@ static inline void on_pod(NodeDrain *d, DrainPodEvent e, const KubePod *pod, con
 }
 
 static inline const char *on_pdb_of(const KubePod *pod, void *userdata) {
-        return ((Bench *) userdata)->pdb;
+        const Bench *b = userdata;
+
+        return !b->pdb_app || streq_ptr(object_meta_label(&pod->object.meta, "app"), b->pdb_app) ? b->pdb : NULL;
 }
 
 static inline bool on_has_ended(const KubePod *pod, void *userdata) {

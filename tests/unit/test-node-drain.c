@@ -202,6 +202,38 @@ static void test_blocked_by_unknown_pdb(void **state) {
         bench_done(&b);
 }
 
+/* Five of a closed PDB hold up nothing but themselves: whoever knows of the PDB, the free pod that came last goes with
+ * the first of what is sent. */
+static void test_free_pod_beside_blocked_ones(void **state) {
+        (void) state;
+
+        for (unsigned gated = 0; gated < 2; gated++) {
+                char name[] = "held-0";
+                Bench b;
+
+                print_message("  the PDB %s\n", gated ? "is watched" : "is not known");
+                bench_init(&b);
+                for (; name[5] < '5'; name[5]++)
+                        fake_add_pod(b.w.cluster, &(FakePod){ .name = name, .node = NODE, .app = "web" });
+                fake_add_pod(b.w.cluster, &(FakePod){ .name = "free", .node = NODE, .app = "free" });
+                fake_add_pdb(b.w.cluster, NULL, "web", "web", true, "5");
+                b.know_pdbs = gated;
+                b.pdb = "web";
+                b.pdb_app = "web";
+                if (gated)
+                        assert_return_code(evictor_set_allowed(b.evictor, "default", "web", 0), 0);
+                run_for(&b, USEC_PER_SEC);
+                begin(&b, 0, PROTECTED_WAIT, false);
+                run_for(&b, 50 * MSEC);
+                assert_null(fake_get(b.w.cluster, FAKE_PODS, "default", "free"));
+                assert_int_equal(n_evictions(&b), gated ? 1 : 6);
+                run_for(&b, 10 * USEC_PER_SEC);
+                assert_int_equal(node_drain_pods_left(b.drain), 5);
+                assert_state(&b, NODE_DRAIN_DRAINING);
+                bench_done(&b);
+        }
+}
+
 static void test_known_pdb_waits_for_its_gate(void **state) {
         Bench b;
         (void) state;
@@ -1060,6 +1092,7 @@ int main(void) {
                 cmocka_unit_test(test_protected),
                 cmocka_unit_test(test_protection_ends_by_time),
                 cmocka_unit_test(test_blocked_by_unknown_pdb),
+                cmocka_unit_test(test_free_pod_beside_blocked_ones),
                 cmocka_unit_test(test_known_pdb_waits_for_its_gate),
                 cmocka_unit_test(test_two_pdbs),
                 cmocka_unit_test(test_webhook),
