@@ -57,6 +57,8 @@ struct Agent {
         Reboot *reboot;
         ByHand *by_hand;
         Schedule *schedule;
+        const char *due_kind; /* what logind has on its schedule, static; NULL: nothing */
+        usec_t due_usec;      /* wall clock */
         ClockWatch *clock;
         Shutdown *shutdown;
         agent_stopped_t on_stopped;
@@ -372,6 +374,28 @@ static void show_reboot(Agent *a, const KubeNode *node) {
                 reboot_see_node(a->reboot, node);
 }
 
+/* What is known of the machine's end before anything is done about it stands on the Node. */
+static void show_plan(Agent *a) {
+        _cleanup_free_ char *scheduled = NULL;
+        char when[RFC3339_MAX];
+        int r;
+
+        if (!reboot_is_told(a->reboot))
+                return; /* the request first: two writes at once would be in each other's way */
+        if (a->due_kind) {
+                rfc3339_format(a->due_usec, when);
+                scheduled = strf(" waits for the %s of this machine that is scheduled for %s, and moves its pods away then",
+                                 a->due_kind, when);
+                r = scheduled ? reflex_plan(a->reflex, NOTICE_SHUTDOWN, scheduled) : -ENOMEM;
+        } else if (reboot_is_by_hand(a->reboot))
+                r = reflex_plan(a->reflex, NOTICE_MANUAL,
+                                " waits for a slot to reboot this machine, as somebody on it asked for");
+        else
+                r = reflex_plan(a->reflex, _NOTICE_KIND_INVALID, NULL);
+        if (r < 0)
+                log_debug_errno(a->env->log, r, "Failed to say on the Node what is planned, ignoring: %m");
+}
+
 static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *new, void *userdata) {
         const KubeNode *node = (const KubeNode *) new;
         Agent *a = userdata;
@@ -384,6 +408,7 @@ static void on_node(Informer *i, InformerEvent e, KubeObject *old, KubeObject *n
         if (!a->settled)
                 settle(a, node);
         show_reboot(a, node);
+        show_plan(a);
         if (a->undo_when_ready && reflex_state(a->reflex) == REFLEX_IDLE && resume_is_ready(node)) {
                 a->undo_when_ready = false;
                 reflex_clean(a->reflex, false, a->undo_why);
@@ -484,7 +509,10 @@ static void on_clock_set(void *userdata) {
 static void on_schedule(const char *kind, usec_t at_usec, void *userdata) {
         Agent *a = userdata;
 
+        a->due_kind = kind;
+        a->due_usec = at_usec;
         reboot_see_schedule(a->reboot, kind, at_usec);
+        show_plan(a);
 }
 
 static void on_shutdown_stop(void *userdata) {
@@ -521,6 +549,11 @@ static void on_reflex(void *userdata) {
                 by_hand_wake(a->by_hand);
         if (a->face)
                 agent_face_changed(a->face);
+}
+
+static void on_reboot(void *userdata) {
+        show_plan(userdata);
+        on_reflex(userdata);
 }
 
 /* -- asked by people on this machine ------------------------------------------------------------ */
@@ -638,7 +671,7 @@ static int make_shutdown(Agent *a) {
 }
 
 static int make_by_hand(Agent *a) {
-        const RebootHandler handler = { .on_changed = on_reflex, .is_held = is_reboot_held, .userdata = a };
+        const RebootHandler handler = { .on_changed = on_reboot, .is_held = is_reboot_held, .userdata = a };
         int r;
 
         r = reboot_new(a->env, a->config, a->client, &handler, &a->reboot);

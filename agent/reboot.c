@@ -76,6 +76,14 @@ bool reboot_is_by_hand(const Reboot *r) {
         return r->state != REBOOT_NONE && !r->scheduled;
 }
 
+bool reboot_is_told(const Reboot *r) {
+        bool is_due = r->state == REBOOT_NONE && r->due_kind &&
+                      loop_wall(r->env->loop) >= usec_sub(r->due_usec, LEAD_USEC);
+
+        return !is_due && r->node &&
+               streq_ptr(object_meta_annotation(&r->node->object.meta, ANNOTATION_SHUTDOWN_REQUEST), r->text);
+}
+
 const char *reboot_why_ended(const Reboot *r) {
         return r->ended;
 }

@@ -82,6 +82,8 @@ void reboot_cancel(Reboot *r, const char *why);
 void reboot_withdraw(Reboot *r, const char *why);
 /* It was requested, by hand or for repair, and is not merely on logind's schedule. */
 bool reboot_is_by_hand(const Reboot *r);
+/* Its request, or that there is none, stands on the Node as far as is known, and none is due: no write of it is to come. */
+bool reboot_is_told(const Reboot *r);
 /* In NONE: why the last one that was requested in this life came to its end; NULL: none was. Borrowed. */
 const char *reboot_why_ended(const Reboot *r);
 /* What the informer brings; borrowed until the next one. NULL: gone. */

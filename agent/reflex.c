@@ -139,6 +139,12 @@ static const char *condition_message(NoticeKind kind, bool drained) {
                                        : by_cloud[drained];
 }
 
+/* The node is cordoned, and its pods stay until load balancers have let go. */
+static const char *planned_message(NoticeKind kind) {
+        return kind == NOTICE_MANUAL ? "vesper-agent is about to move this node's pods away: somebody on this machine asked for it"
+                                     : "vesper-agent is about to move this node's pods away: the machine is about to end";
+}
+
 static NodeWish reflex_wish(const Reflex *r) {
         NodeWish w = { .notice = r->notice, .pods_left = reflex_pods_left(r) };
 
@@ -150,8 +156,13 @@ static NodeWish reflex_wish(const Reflex *r) {
                 w.phase = intent_phase_to_string(INTENT_DRAINING);
                 w.conditions = NODE_CONDITIONS_DRAINING;
                 w.message = condition_message(r->notice->kind, false);
-        } else
+        } else {
                 w.phase = intent_phase_to_string(INTENT_CORDONED);
+                if (r->state == REFLEX_LB_WAIT) {
+                        w.conditions = NODE_CONDITIONS_PLANNED;
+                        w.message = planned_message(r->notice->kind);
+                }
+        }
         return w;
 }
 
@@ -777,6 +788,10 @@ void reflex_pods_synced(Reflex *r) {
 void reflex_containers_ended(Reflex *r) {
         if (r->drain)
                 node_drain_wake(r->drain);
+}
+
+int reflex_plan(Reflex *r, NoticeKind kind, const char *text) {
+        return node_report_plan(r->report, kind, text);
 }
 
 void reflex_kick(Reflex *r) {

@@ -108,6 +108,8 @@ void reflex_pods_synced(Reflex *r);
 /* Containers of pods that are on their way out have ended. */
 void reflex_containers_ended(Reflex *r);
 void reflex_kick(Reflex *r);
+/* An end of the machine is planned that nothing is done about yet: node_report_plan(). */
+int reflex_plan(Reflex *r, NoticeKind kind, const char *text);
 /* Pods may be ended: what is known of the Node is fresh. Else it is read first, and then the evictor goes
  * on, unless a person has opened the node. */
 bool reflex_may_end_pods(Reflex *r);

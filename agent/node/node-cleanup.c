@@ -115,7 +115,7 @@ static int take_off(NodeCleanup *r, const KubeNode *n) {
                 body = node_patch_annotation(n, ANNOTATION_SHUTDOWN_REQUEST, NULL);
                 k = patch(r, KUBE_PATCH_MERGE, NULL, body);
         } else if (node_conditions(n) != NODE_CONDITIONS_NONE) {
-                body = node_patch_conditions(n, NODE_CONDITIONS_NONE, NULL, loop_wall(r->loop));
+                body = node_patch_conditions(n, NODE_CONDITIONS_NONE, _NOTICE_KIND_INVALID, NULL, loop_wall(r->loop));
                 k = patch(r, KUBE_PATCH_STRATEGIC, "status", body);
         } else
                 return 0;

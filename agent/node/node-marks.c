@@ -91,19 +91,52 @@ usec_t node_claim_deadline(const KubeNode *n) {
         return text && rfc3339_parse(text, &deadline) >= 0 ? deadline : 0;
 }
 
-static const Condition *own_condition(const KubeNode *n, const char *type) {
+static const char *const caused_types[] = { CONDITION_MAINTENANCE_PLANNED, CONDITION_MAINTENANCE_IN_PROGRESS,
+                                            CONDITION_GRACEFUL_SHUTDOWN };
+
+/* Their reason is the cause, not who says so. */
+static bool has_cause(const char *type) {
+        for (size_t i = 0; i < ELEMENTSOF(caused_types); i++)
+                if (streq(type, caused_types[i]))
+                        return true;
+        return false;
+}
+
+const Condition *node_own_condition(const KubeNode *n, const char *type) {
         const Condition *c = kube_node_condition(n, type);
 
-        return c && streq_ptr(c->reason, CONDITION_REASON_AGENT) ? c : NULL;
+        if (!c)
+                return NULL;
+        return streq_ptr(c->reason, CONDITION_REASON_AGENT) ||
+                               (has_cause(type) && startswith(strempty(c->message), "vesper-agent"))
+                       ? c
+                       : NULL;
+}
+
+static bool is_true(const KubeNode *n, const char *type) {
+        const Condition *c = kube_node_condition(n, type);
+
+        return c && c->status == CONDITION_TRUE;
 }
 
 DrainConditions node_conditions(const KubeNode *n) {
-        const Condition *drained = own_condition(n, CONDITION_DRAINED);
+        const Condition *drained = node_own_condition(n, CONDITION_DRAINED);
 
         if (drained && drained->status == CONDITION_TRUE)
                 return NODE_CONDITIONS_DRAINED;
-        return drained || own_condition(n, CONDITION_DRAIN_IN_PROGRESS) ? NODE_CONDITIONS_DRAINING
-                                                                        : NODE_CONDITIONS_NONE;
+        if (drained || node_own_condition(n, CONDITION_DRAIN_IN_PROGRESS))
+                return NODE_CONDITIONS_DRAINING;
+        for (size_t i = 0; i < ELEMENTSOF(caused_types); i++)
+                if (node_own_condition(n, caused_types[i]))
+                        return NODE_CONDITIONS_PLANNED;
+        return NODE_CONDITIONS_NONE;
+}
+
+bool node_conditions_stand(const KubeNode *n, DrainConditions wanted, NoticeKind kind) {
+        if (wanted == NODE_CONDITIONS_PLANNED)
+                return is_true(n, CONDITION_MAINTENANCE_PLANNED);
+        return node_conditions(n) == wanted && (wanted != NODE_CONDITIONS_DRAINING || kind != NOTICE_SHUTDOWN ||
+                                                is_true(n, CONDITION_GRACEFUL_SHUTDOWN));
 }
 
 /* -- writing ------------------------------------------------------------------------------------ */
@@ -181,20 +214,22 @@ char *node_patch_annotation(const KubeNode *n, const char *key, const char *valu
         return json_writer_steal(w, NULL);
 }
 
-static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status,
+static void add_condition(JsonWriter *w, const KubeNode *n, const char *type, ConditionStatus status, const char *reason,
                           const char *message, usec_t now_usec) {
         Condition c = { .type = type,
                         .status = status,
-                        .reason = CONDITION_REASON_AGENT,
+                        .reason = reason,
                         .message = message,
                         .last_transition_usec =
                                 condition_since(kube_node_condition(n, type), status, now_usec) };
 
+        if (has_cause(type) && is_true(n, type) && !node_own_condition(n, type))
+                return;
         condition_write(w, &c, now_usec, 0);
 }
 
 static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type) {
-        if (!own_condition(n, type))
+        if (!node_own_condition(n, type))
                 return;
         json_open_object(w, NULL);
         json_add_string(w, "type", type);
@@ -202,7 +237,26 @@ static void delete_condition(JsonWriter *w, const KubeNode *n, const char *type)
         json_close_object(w);
 }
 
-char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const char *message,
+static const char *cause_of(NoticeKind kind) {
+        return kind == NOTICE_SHUTDOWN      ? CONDITION_REASON_SHUTDOWN
+               : kind == NOTICE_MANUAL      ? CONDITION_REASON_ADMIN
+               : kind == NOTICE_MAINTENANCE ? CONDITION_REASON_WINDOW
+                                            : CONDITION_REASON_AGENT;
+}
+
+/* The machine is taken out of service until it is gone or has booted anew; the shutdown waits for the drain alone. */
+static void add_in_progress(JsonWriter *w, const KubeNode *n, bool drained, NoticeKind kind, const char *message,
+                            usec_t now_usec) {
+        delete_condition(w, n, CONDITION_MAINTENANCE_PLANNED);
+        add_condition(w, n, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE, cause_of(kind), message, now_usec);
+        if (kind == NOTICE_SHUTDOWN)
+                add_condition(w, n, CONDITION_GRACEFUL_SHUTDOWN, drained ? CONDITION_FALSE : CONDITION_TRUE,
+                              drained ? CONDITION_REASON_DRAINED : CONDITION_REASON_SHUTDOWN, message, now_usec);
+        else
+                delete_condition(w, n, CONDITION_GRACEFUL_SHUTDOWN);
+}
+
+char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, NoticeKind kind, const char *message,
                             usec_t wall_now_usec) {
         _cleanup_(json_writer_freep) JsonWriter *w = begin_patch(n);
 
@@ -215,15 +269,24 @@ char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const cha
         case NODE_CONDITIONS_NONE:
                 delete_condition(w, n, CONDITION_DRAIN_IN_PROGRESS);
                 delete_condition(w, n, CONDITION_DRAINED);
+                for (size_t i = 0; i < ELEMENTSOF(caused_types); i++)
+                        delete_condition(w, n, caused_types[i]);
+                break;
+        case NODE_CONDITIONS_PLANNED:
+                add_condition(w, n, CONDITION_MAINTENANCE_PLANNED, CONDITION_TRUE, cause_of(kind), message, wall_now_usec);
                 break;
         case NODE_CONDITIONS_DRAINING:
-                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, message, wall_now_usec);
+                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_TRUE, CONDITION_REASON_AGENT, message,
+                              wall_now_usec);
                 /* Of an earlier drain: not true any more. */
                 delete_condition(w, n, CONDITION_DRAINED);
+                add_in_progress(w, n, false, kind, message, wall_now_usec);
                 break;
         case NODE_CONDITIONS_DRAINED:
-                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, message, wall_now_usec);
-                add_condition(w, n, CONDITION_DRAINED, CONDITION_TRUE, message, wall_now_usec);
+                add_condition(w, n, CONDITION_DRAIN_IN_PROGRESS, CONDITION_FALSE, CONDITION_REASON_AGENT, message,
+                              wall_now_usec);
+                add_condition(w, n, CONDITION_DRAINED, CONDITION_TRUE, CONDITION_REASON_AGENT, message, wall_now_usec);
+                add_in_progress(w, n, true, kind, message, wall_now_usec);
                 break;
         case _NODE_CONDITIONS_MAX:
                 assert(false && "conditions of no kind");

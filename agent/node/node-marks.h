@@ -35,15 +35,20 @@ bool node_was_uncordoned(const KubeNode *n);
 /* vesper.sh/deadline (wall clock); 0: none, or not readable. */
 usec_t node_claim_deadline(const KubeNode *n);
 
-/* What our two conditions say. */
+/* What our conditions say. Of the last three types one that is True and somebody else's is left alone. */
 typedef enum DrainConditions {
         NODE_CONDITIONS_NONE,
-        NODE_CONDITIONS_DRAINING, /* DrainInProgress=True */
-        NODE_CONDITIONS_DRAINED,  /* DrainInProgress=False, Drained=True */
+        NODE_CONDITIONS_PLANNED,  /* MaintenancePlanned=True */
+        NODE_CONDITIONS_DRAINING, /* DrainInProgress, MaintenanceInProgress=True; of a shutdown GracefulNodeShutdownInProgress, too */
+        NODE_CONDITIONS_DRAINED,  /* DrainInProgress=False, Drained, MaintenanceInProgress=True; GracefulNodeShutdownInProgress=False */
         _NODE_CONDITIONS_MAX,
 } DrainConditions;
 
 DrainConditions node_conditions(const KubeNode *n);
+/* What is wanted stands there: nothing is to be written. kind: of the notice. */
+bool node_conditions_stand(const KubeNode *n, DrainConditions wanted, NoticeKind kind);
+/* Ours of that type, in whatever state; else NULL. */
+const Condition *node_own_condition(const KubeNode *n, const char *type);
 
 /* Each: the body, or NULL on ENOMEM. */
 
@@ -55,8 +60,9 @@ char *node_patch_mark(const KubeNode *n, const char *interruption, const char *b
 char *node_patch_interruption(const KubeNode *n, const char *interruption);
 /* Merge patch: one annotation; value NULL takes it off. */
 char *node_patch_annotation(const KubeNode *n, const char *key, const char *value);
-/* Strategic merge patch of the status; NONE deletes those of ours that are there. */
-char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, const char *message,
+/* Strategic merge patch of the status; NONE deletes those of ours that are there. kind: of the notice, of which the causes
+ * come. message: begins with "vesper-agent". */
+char *node_patch_conditions(const KubeNode *n, DrainConditions wanted, NoticeKind kind, const char *message,
                             usec_t wall_now_usec);
 
 /* Merge patch that takes off exactly our marks. 1: *ret is it, *ret_uncordons whether the node becomes

@@ -49,6 +49,9 @@ struct NodeReport {
         ReportText wanted, acked, sent;
         DrainConditions wanted_conditions;
         const char *message;
+        NoticeKind plan_kind;
+        char *plan; /* the message of what is planned; NULL: nothing is */
+        bool plan_said; /* by this process */
         bool cordoned, claimed, undone;
         bool released;    /* taken off because a person un-cordoned */
         usec_t sent_usec; /* when W1 left for the first time; 0: not yet */
@@ -114,6 +117,7 @@ NodeReport *node_report_free(NodeReport *r) {
         timer_free(r->timer);
         notice_free(r->notice);
         forget_view(r);
+        free(r->plan);
         free(r->sent_version);
         free(r->node);
         return mfree(r);
@@ -121,6 +125,10 @@ NodeReport *node_report_free(NodeReport *r) {
 
 const KubeNode *node_report_view(const NodeReport *r) {
         return r->view;
+}
+
+static bool has_to_do(const NodeReport *r) {
+        return r->goal != GOAL_NONE || r->plan_said;
 }
 
 /* -- the view ----------------------------------------------------------------------------------- */
@@ -201,7 +209,7 @@ void node_report_see(NodeReport *r, const KubeNode *node) {
                 set_view(r, (KubeNode *) node);
         else
                 take_view(r, (KubeNode *) node);
-        if (r->goal != GOAL_NONE)
+        if (has_to_do(r))
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
 
@@ -209,7 +217,7 @@ void node_report_listed(NodeReport *r, const KubeNode *node, const char *version
         if (!r->view || r->view == node || version_is_older(version, r->view->object.meta.resource_version))
                 return;
         set_view(r, (KubeNode *) node);
-        if (r->goal != GOAL_NONE)
+        if (has_to_do(r))
                 timer_arm_earlier(r->timer, r->retry_usec);
 }
 
@@ -393,11 +401,14 @@ static void send_phase(NodeReport *r) {
         send(r, WRITE_PHASE, KUBE_PATCH_MERGE, NULL, body);
 }
 
-static void send_conditions(NodeReport *r, DrainConditions wanted) {
-        _cleanup_free_ char *body =
-                node_patch_conditions(r->view, wanted, r->message, loop_wall(r->env->loop));
+static void send_conditions_of(NodeReport *r, DrainConditions wanted, NoticeKind kind, const char *message) {
+        _cleanup_free_ char *body = node_patch_conditions(r->view, wanted, kind, message, loop_wall(r->env->loop));
 
         send(r, WRITE_CONDITIONS, KUBE_PATCH_STRATEGIC, "status", body);
+}
+
+static void send_conditions(NodeReport *r, DrainConditions wanted) {
+        send_conditions_of(r, wanted, r->notice ? r->notice->kind : _NOTICE_KIND_INVALID, r->message);
 }
 
 /* -- what is missing ---------------------------------------------------------------------------- */
@@ -420,9 +431,11 @@ static bool is_settling(NodeReport *r, usec_t now) {
         return true;
 }
 
-static void pump_mark(NodeReport *r, usec_t now) {
-        DrainConditions stands;
+static bool conditions_stand(const NodeReport *r) {
+        return node_conditions_stand(r->view, r->wanted_conditions, r->notice->kind);
+}
 
+static void pump_mark(NodeReport *r, usec_t now) {
         if (!r->cordoned) {
                 send_cordon(r);
                 return;
@@ -430,12 +443,12 @@ static void pump_mark(NodeReport *r, usec_t now) {
         if (is_settling(r, now))
                 return;
 
-        stands = node_conditions(r->view);
-        if (r->wanted_conditions == NODE_CONDITIONS_DRAINING && stands != NODE_CONDITIONS_DRAINING)
+        if ((r->wanted_conditions == NODE_CONDITIONS_PLANNED || r->wanted_conditions == NODE_CONDITIONS_DRAINING) &&
+            !conditions_stand(r))
                 send_conditions(r, r->wanted_conditions);
         else if (phase_due(r) <= now)
                 send_phase(r);
-        else if (r->wanted_conditions == NODE_CONDITIONS_DRAINED && stands != NODE_CONDITIONS_DRAINED)
+        else if (r->wanted_conditions == NODE_CONDITIONS_DRAINED && !conditions_stand(r))
                 send_conditions(r, r->wanted_conditions);
         else if (phase_due(r) != USEC_INFINITY)
                 timer_arm_earlier(r->timer, phase_due(r));
@@ -464,10 +477,25 @@ static void pump_unmark(NodeReport *r) {
                 r->goal = GOAL_NONE;
 }
 
+/* What it has told of a plan in this life; what an earlier one has left is for resume.h to undo. */
+static void pump_plan(NodeReport *r) {
+        const Condition *said = node_own_condition(r->view, CONDITION_MAINTENANCE_PLANNED);
+
+        if (node_conditions(r->view) > NODE_CONDITIONS_PLANNED)
+                return;
+        if (!r->plan && !said)
+                r->plan_said = false;
+        else if (!r->plan)
+                send_conditions_of(r, NODE_CONDITIONS_NONE, _NOTICE_KIND_INVALID, NULL);
+        else if (said ? !streq_ptr(said->message, r->plan)
+                      : !node_conditions_stand(r->view, NODE_CONDITIONS_PLANNED, r->plan_kind))
+                send_conditions_of(r, NODE_CONDITIONS_PLANNED, r->plan_kind, r->plan);
+}
+
 static void pump(NodeReport *r) {
         usec_t now = loop_now(r->env->loop);
 
-        if (r->goal == GOAL_NONE || r->call)
+        if (!has_to_do(r) || r->call)
                 return;
         if (now < r->retry_usec) {
                 timer_arm_earlier(r->timer, r->retry_usec);
@@ -479,8 +507,10 @@ static void pump(NodeReport *r) {
                 read_node(r);
         else if (r->goal == GOAL_MARK)
                 pump_mark(r, now);
-        else
+        else if (r->goal == GOAL_UNMARK)
                 pump_unmark(r);
+        if (r->goal == GOAL_NONE && !r->call && r->plan_said)
+                pump_plan(r);
 }
 
 /* -- what shall stand there --------------------------------------------------------------------- */
@@ -575,6 +605,20 @@ int node_report_resume(NodeReport *r, const NodeWish *w) {
         return 0;
 }
 
+int node_report_plan(NodeReport *r, NoticeKind kind, const char *text) {
+        char *plan = text ? strf("vesper-agent%s", text) : NULL;
+
+        if (text && !plan)
+                return -ENOMEM;
+        free(r->plan);
+        r->plan = plan;
+        r->plan_kind = kind;
+        r->plan_said |= plan != NULL;
+        if (has_to_do(r))
+                timer_arm_earlier(r->timer, r->retry_usec);
+        return 0;
+}
+
 void node_report_unmark(NodeReport *r) {
         if (r->goal == GOAL_UNMARK)
                 return;
@@ -588,7 +632,7 @@ void node_report_overruled(NodeReport *r) {
 }
 
 void node_report_kick(NodeReport *r) {
-        if (r->goal == GOAL_NONE || r->call)
+        if (!has_to_do(r) || r->call)
                 return;
         backoff_reset(&r->backoff);
         r->retry_usec = 0;
@@ -599,6 +643,5 @@ bool node_report_is_done(const NodeReport *r) {
         if (r->goal == GOAL_NONE)
                 return true;
         return r->goal == GOAL_MARK && r->cordoned && !r->call && r->view && phase_due(r) == USEC_INFINITY &&
-               (r->wanted_conditions == NODE_CONDITIONS_NONE ||
-                node_conditions(r->view) == r->wanted_conditions);
+               (r->wanted_conditions == NODE_CONDITIONS_NONE || conditions_stand(r));
 }

@@ -7,11 +7,13 @@
  * 409 it takes a newer Node and decides again at once. Writes of one drain without trouble:
  *
  *      W1  merge patch      cordon (unless a stranger has), annotation "Cordoned", LB label where absent
- *      W2  status patch     DrainInProgress=True
+ *      W2  status patch     DrainInProgress=True, MaintenanceInProgress=True
  *      W3  merge patch      annotation "Draining"
  *      ..  merge patch      podsLeft, at most every 10 s
  *      W4  merge patch      annotation "Drained", podsLeft 0
  *      W5  status patch     DrainInProgress=False, Drained=True
+ *
+ * Before that, while an end of the machine is only planned: a status patch with MaintenancePlanned=True.
  *
  * W1 leaves inside node_report_mark() on the urgent lane. What follows waits until the control plane has
  * answered the cordon with its taint, 100 ms at most, so that it is not refused for that. A drain that is
@@ -73,6 +75,11 @@ void node_report_read(NodeReport *r);
 int node_report_mark(NodeReport *r, const NodeWish *w);
 /* As mark(), of marks that stand on the Node already: after a restart. */
 int node_report_resume(NodeReport *r, const NodeWish *w);
+/* What is planned while nothing is marked (a shutdown on the schedule, a reboot that waits for its slot): said by
+ * MaintenancePlanned, taken off when it is planned no more. text: behind "vesper-agent", copied; NULL: nothing is planned.
+ * -ENOMEM: nothing is changed. */
+int node_report_plan(NodeReport *r, NoticeKind kind, const char *text);
+
 /* Take everything of ours off. */
 void node_report_unmark(NodeReport *r);
 /* The same after a person un-cordoned: spec.unschedulable is that person's from now on. */

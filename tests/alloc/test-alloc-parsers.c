@@ -591,7 +591,7 @@ static int agent_bodies(const KubeObject *o) {
         if (r >= 0)
                 r = done_text(node_patch_interruption(n, "{}"));
         if (r >= 0)
-                r = done_text(node_patch_conditions(n, NODE_CONDITIONS_DRAINED, "m", FUZZ_NOW));
+                r = done_text(node_patch_conditions(n, NODE_CONDITIONS_DRAINED, NOTICE_SHUTDOWN, "m", FUZZ_NOW));
         if (r >= 0) {
                 r = node_patch_undo(n, &body, &flag);
                 r = done_body(r, body);

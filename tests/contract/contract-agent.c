@@ -65,7 +65,7 @@ static void undo(Rig *r, bool expect_uncordons) {
 static void report(Rig *r, DrainConditions conditions) {
         _cleanup_node_ KubeNode *n = rig_node(r, RIG_NODE_NAME), *after = NULL;
         _cleanup_answer_ Answer a =
-                send_patch(r, "status", node_patch_conditions(n, conditions, "spot notice", WHEN_USEC));
+                send_patch(r, "status", node_patch_conditions(n, conditions, NOTICE_SPOT, "vesper-agent: spot notice", WHEN_USEC));
 
         assert_answer(a, 200, NULL);
         after = rig_node(r, RIG_NODE_NAME);
@@ -130,7 +130,7 @@ static void a_stale_agent_is_refused(void **state) {
         marks = send_patch(r, NULL, node_patch_mark(old, text, BOOT, "spot", &claimed));
         assert_answer(marks, 409, "Conflict");
         conditions = send_patch(r, "status",
-                                node_patch_conditions(old, NODE_CONDITIONS_DRAINING, "m", WHEN_USEC));
+                                node_patch_conditions(old, NODE_CONDITIONS_DRAINING, NOTICE_SPOT, "vesper-agent: m", WHEN_USEC));
         assert_answer(conditions, 409, "Conflict");
         after = rig_node(r, RIG_NODE_NAME);
         assert_false(node_has_marks(after));

@@ -155,9 +155,9 @@ static void check_released(const KubeNode *before, const char *text) {
         kube_object_unref(o);
 }
 
-static void check_conditions(const KubeNode *n) {
+static void check_conditions(const KubeNode *n, NoticeKind kind) {
         for (DrainConditions c = NODE_CONDITIONS_NONE; c < _NODE_CONDITIONS_MAX; c++) {
-                _cleanup_free_ char *body = node_patch_conditions(n, c, "a message", FUZZ_NOW);
+                _cleanup_free_ char *body = node_patch_conditions(n, c, kind, "a message", FUZZ_NOW);
                 _cleanup_(json_doc_freep) JsonDoc *doc = NULL;
 
                 assert(body);
@@ -181,7 +181,7 @@ static void check_node(Draw *d) {
                 check_marked(node, text, n);
                 check_undone(node, text);
                 check_released(node, text);
-                check_conditions(node);
+                check_conditions(node, n->kind);
         }
         kube_object_unref(o);
         assert(intern_pool_size(pool) == 0);

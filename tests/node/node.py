@@ -394,7 +394,8 @@ class Node:
         meta = node["metadata"]
         found = [k for k in meta.get("annotations", {}) if k.startswith("vesper.sh/")]
         found += [k for k in meta.get("labels", {}) if k == "node.kubernetes.io/exclude-from-external-load-balancers"]
-        found += [c["type"] for c in node["status"].get("conditions", []) if c["type"] in ("DrainInProgress", "Drained")]
+        found += [c["type"] for c in node["status"].get("conditions", []) if c["type"] in (
+            "DrainInProgress", "Drained", "MaintenancePlanned", "MaintenanceInProgress", "GracefulNodeShutdownInProgress")]
         if node["spec"].get("unschedulable"):
             found.append("unschedulable")
         return found

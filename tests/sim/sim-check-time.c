@@ -244,7 +244,8 @@ void sim_check_look(SimCheck *c) {
 /* -- when all is over -------------------------------------------------------------------------- */
 
 static const char *mark_on(const cJSON *node) {
-        static const char *const conditions[] = { "DrainInProgress", "Drained",
+        static const char *const conditions[] = { "DrainInProgress", "Drained", "MaintenancePlanned",
+                                                  "MaintenanceInProgress", "GracefulNodeShutdownInProgress",
                                                   "vesper.sh/TerminationBlocked" };
         const cJSON *a;
 

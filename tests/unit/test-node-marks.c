@@ -144,6 +144,8 @@ static void test_undo(void **state) {
         }
 }
 
+#define CAUSED(type, status, reason, message) \
+        "{'type':'" type "','status':'" status "','reason':'" reason "','message':'" message "'}"
 #define OWN(type, status) \
         "{'type':'" type "','status':'" status \
         "','reason':'VesperAgent','lastTransitionTime':'2027-01-15T07:00:00Z'}"
@@ -157,6 +159,13 @@ static void test_conditions(void **state) {
                 { "draining", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING },
                 { "drained", OWN("DrainInProgress", "False") "," OWN("Drained", "True"),
                   NODE_CONDITIONS_DRAINED },
+                { "planned", CAUSED("MaintenancePlanned", "True", "NodeShutdown", "vesper-agent waits"), NODE_CONDITIONS_PLANNED },
+                { "a word that was left behind", CAUSED("MaintenanceInProgress", "True", "AdminRequested", "vesper-agent moves"),
+                  NODE_CONDITIONS_PLANNED },
+                { "another's plan", CAUSED("MaintenancePlanned", "True", "AdminRequested", "theirs"), NODE_CONDITIONS_NONE },
+                { "the coordinator's removal",
+                  CAUSED("MaintenanceInProgress", "True", "AdminRequested", "vesper-coordinator removes this node"),
+                  NODE_CONDITIONS_NONE },
                 { "another's drain", "{'type':'Drained','status':'True','reason':'Other'}",
                   NODE_CONDITIONS_NONE },
         };
@@ -179,18 +188,82 @@ static void test_conditions_patch(void **state) {
                 "{" META "},'status':{'conditions':[{'type':'Drained','status':'True','reason':'Other'}]}}");
 
         /* The same status: it holds since it began. */
-        assert_json(node_patch_conditions(n, NODE_CONDITIONS_DRAINING, "m", NOW),
+        assert_json(node_patch_conditions(n, NODE_CONDITIONS_DRAINING, NOTICE_SPOT, "m", NOW),
                     "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','"
                     "status':'True',"
                     "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
-                    "'lastTransitionTime':'2027-01-15T07:00:00Z'}]}}");
-        assert_json(node_patch_conditions(n, NODE_CONDITIONS_NONE, NULL, NOW),
+                    "'lastTransitionTime':'2027-01-15T07:00:00Z'},"
+                    "{'type':'MaintenanceInProgress','status':'True','reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                    "'lastTransitionTime':'2027-01-15T08:00:00Z'}]}}");
+        assert_json(node_patch_conditions(n, NODE_CONDITIONS_NONE, NOTICE_SPOT, NULL, NOW),
                     "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','"
                     "$patch':'delete'}]}}");
         /* Another's is never taken off. */
-        assert_json(node_patch_conditions(other, NODE_CONDITIONS_NONE, NULL, NOW),
+        assert_json(node_patch_conditions(other, NODE_CONDITIONS_NONE, NOTICE_SPOT, NULL, NOW),
                     "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[]}}");
 }
+
+/* What is planned, and what of it becomes of a shutdown: by cause, and never over another's word that is True. */
+static void test_conditions_of_maintenance(void **state) {
+#define STANDS ",'lastHeartbeatTime':'2027-01-15T08:00:00Z','lastTransitionTime':'2027-01-15T08:00:00Z'}"
+#define DRAINS(status) "{'type':'DrainInProgress','status':'" status "','reason':'VesperAgent','message':'m'" STANDS
+#define TOLD(type, status, reason) "{'type':'" type "','status':'" status "','reason':'" reason "','message':'m'" STANDS
+#define PATCH(conditions) "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[" conditions "]}}"
+        static const struct {
+                const char *what, *conditions;
+                DrainConditions wanted;
+                NoticeKind kind;
+                bool stands;
+                const char *patch;
+        } rows[] = {
+                { "a shutdown is scheduled", "", NODE_CONDITIONS_PLANNED, NOTICE_SHUTDOWN, false,
+                  PATCH(TOLD("MaintenancePlanned", "True", "NodeShutdown")) },
+                { "a person asked", "", NODE_CONDITIONS_PLANNED, NOTICE_MANUAL, false,
+                  PATCH(TOLD("MaintenancePlanned", "True", "AdminRequested")) },
+                { "the cloud has a window", "", NODE_CONDITIONS_PLANNED, NOTICE_MAINTENANCE, false,
+                  PATCH(TOLD("MaintenancePlanned", "True", "MaintenanceWindow")) },
+                { "another has planned, too", CAUSED("MaintenancePlanned", "True", "AdminRequested", "theirs"),
+                  NODE_CONDITIONS_PLANNED, NOTICE_SHUTDOWN, true, PATCH("") },
+                { "another's plan is over", CAUSED("MaintenancePlanned", "False", "AdminRequested", "theirs"),
+                  NODE_CONDITIONS_PLANNED, NOTICE_SHUTDOWN, false,
+                  PATCH(TOLD("MaintenancePlanned", "True", "NodeShutdown")) },
+                { "it begins", CAUSED("MaintenancePlanned", "True", "NodeShutdown", "vesper-agent waits"),
+                  NODE_CONDITIONS_DRAINING, NOTICE_SHUTDOWN, false,
+                  PATCH(DRAINS("True") ",{'type':'MaintenancePlanned','$patch':'delete'}," TOLD(
+                          "MaintenanceInProgress", "True",
+                          "NodeShutdown") "," TOLD("GracefulNodeShutdownInProgress", "True", "NodeShutdown")) },
+                { "a drain becomes one of a shutdown", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING,
+                  NOTICE_SHUTDOWN, false, NULL },
+                { "a drain that nothing is missing of", OWN("DrainInProgress", "True"), NODE_CONDITIONS_DRAINING,
+                  NOTICE_MANUAL, true, NULL },
+                { "it is drained", "", NODE_CONDITIONS_DRAINED, NOTICE_SHUTDOWN, false,
+                  PATCH(DRAINS("False") "," TOLD("Drained", "True", "VesperAgent") "," TOLD(
+                          "MaintenanceInProgress", "True",
+                          "NodeShutdown") "," TOLD("GracefulNodeShutdownInProgress", "False", "DrainCompleted")) },
+                { "all is over",
+                  OWN("Drained", "True") "," CAUSED("MaintenanceInProgress", "True", "NodeShutdown", "vesper-agent has")
+                  "," CAUSED("GracefulNodeShutdownInProgress", "False", "DrainCompleted", "vesper-agent has") ","
+                  CAUSED("MaintenancePlanned", "True", "AdminRequested", "theirs"),
+                  NODE_CONDITIONS_NONE, _NOTICE_KIND_INVALID, false,
+                  PATCH("{'type':'Drained','$patch':'delete'},{'type':'MaintenanceInProgress','$patch':'delete'},"
+                        "{'type':'GracefulNodeShutdownInProgress','$patch':'delete'}") },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *node = strf("{" META "},'status':{'conditions':[%s]}}", rows[i].conditions);
+                _cleanup_fixture_ Fixture f = { 0 };
+                KubeNode *n = decode(&f, node);
+
+                print_message("%s\n", rows[i].what);
+                assert_int_equal(node_conditions_stand(n, rows[i].wanted, rows[i].kind), rows[i].stands);
+                if (rows[i].patch)
+                        assert_json(node_patch_conditions(n, rows[i].wanted, rows[i].kind, "m", NOW), rows[i].patch);
+        }
+}
+#undef STANDS
+#undef DRAINS
+#undef TOLD
+#undef PATCH
 
 static void test_boot_id(void **state) {
         static const struct {
@@ -356,12 +429,16 @@ static void test_conditions_change(void **state) {
                   "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'False',"
                   "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
                   "'lastTransitionTime':'2027-01-15T08:00:00Z'},{'type':'Drained','status':'True','reason':'VesperAgent',"
-                  "'message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z','lastTransitionTime':'2027-01-15T08:00:00Z'}]}}" },
+                  "'message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z','lastTransitionTime':'2027-01-15T08:00:00Z'},"
+                  "{'type':'MaintenanceInProgress','status':'True','reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                  "'lastTransitionTime':'2027-01-15T08:00:00Z'}]}}" },
                 { "drained before, and draining again", OWN("DrainInProgress", "False") "," OWN("Drained", "True"),
                   NODE_CONDITIONS_DRAINED, NODE_CONDITIONS_DRAINING,
                   "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'DrainInProgress','status':'True',"
                   "'reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
-                  "'lastTransitionTime':'2027-01-15T08:00:00Z'},{'type':'Drained','$patch':'delete'}]}}" },
+                  "'lastTransitionTime':'2027-01-15T08:00:00Z'},{'type':'Drained','$patch':'delete'},"
+                  "{'type':'MaintenanceInProgress','status':'True','reason':'VesperAgent','message':'m','lastHeartbeatTime':'2027-01-15T08:00:00Z',"
+                  "'lastTransitionTime':'2027-01-15T08:00:00Z'}]}}" },
                 { "a word of ours that is not true any more is one", OWN("Drained", "False"), NODE_CONDITIONS_DRAINING,
                   NODE_CONDITIONS_NONE,
                   "{'metadata':{'resourceVersion':'7'},'status':{'conditions':[{'type':'Drained','$patch':'delete'}]}}" },
@@ -374,7 +451,7 @@ static void test_conditions_change(void **state) {
 
                 print_message("%s\n", rows[i].what);
                 assert_int_equal(node_conditions(n), rows[i].have);
-                assert_json(node_patch_conditions(n, rows[i].wanted, "m", NOW), rows[i].patch);
+                assert_json(node_patch_conditions(n, rows[i].wanted, NOTICE_SPOT, "m", NOW), rows[i].patch);
         }
 }
 
@@ -382,6 +459,7 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_mark),       cmocka_unit_test(test_undo),
                 cmocka_unit_test(test_conditions), cmocka_unit_test(test_conditions_patch),
+                cmocka_unit_test(test_conditions_of_maintenance),
                 cmocka_unit_test(test_boot_id),    cmocka_unit_test(test_boot_of_marks),
                 cmocka_unit_test(test_reading),    cmocka_unit_test(test_interruptions),
                 cmocka_unit_test(test_release),    cmocka_unit_test(test_conditions_change),

@@ -407,10 +407,67 @@ static void test_scheduled(void **state) {
                 run(r, 30 * S);
                 assert_int_equal(fake_power_phase(r->power), FAKE_POWER_OFF);
                 assert_int_equal(agent_rig_n_pods(r), 0);
+                assert_null(agent_rig_condition(r, "MaintenancePlanned")); /* it has begun */
+                assert_string_equal(agent_rig_condition(r, "MaintenanceInProgress"), "True");
                 assert_false(agent_rig_said(r, "without the slot"));
                 assert_non_null(agent_rig_annotation(r, REQUEST)); /* in use until the node is back */
                 free(id);
         }
+}
+
+static const char *planned(AgentRig *r) {
+        const cJSON *c = fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", "MaintenancePlanned");
+
+        return c ? fj_string(c, "reason", NULL) : NULL;
+}
+
+/* What is known of the machine's end stands on the Node from then on, until it begins or is called off. */
+static void test_planned(void **state) {
+        _cleanup_(agent_rig_freep) AgentRig *r = running_rig();
+        _cleanup_free_ char *said = NULL;
+        const cJSON *c;
+
+        assert_null(planned(r));
+        fake_power_schedule(r->power, "reboot", in(r, 1800 * S));
+        run(r, 31 * S);
+        assert_string_equal(planned(r), "NodeShutdown");
+        assert_string_equal(agent_rig_condition(r, "MaintenancePlanned"), "True");
+        assert_false(agent_rig_unschedulable(r));
+        c = fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", "MaintenancePlanned");
+        said = strdup(fj_string(c, "message", NULL));
+
+        print_message("another time, which the condition tells; since when it is planned stays\n");
+        fake_power_schedule(r->power, "reboot", in(r, 3600 * S));
+        run(r, 31 * S);
+        c = fj_find(fj_get(agent_rig_node(r), "status", "conditions", NULL), "type", "MaintenancePlanned");
+        assert_string_not_equal(fj_string(c, "message", NULL), said);
+
+        print_message("an agent that starts anew, and one that finds it cancelled\n");
+        agent_rig_kill(r);
+        agent_rig_start(r);
+        run(r, 31 * S);
+        assert_string_equal(planned(r), "NodeShutdown");
+        agent_rig_kill(r);
+        fake_power_schedule(r->power, NULL, 0);
+        agent_rig_start(r);
+        run(r, 31 * S);
+        assert_null(planned(r));
+
+        print_message("cancelled before its eyes\n");
+        fake_power_schedule(r->power, "poweroff", in(r, 1800 * S));
+        run(r, 31 * S);
+        assert_string_equal(planned(r), "NodeShutdown");
+        fake_power_schedule(r->power, NULL, 0);
+        run(r, 31 * S);
+        assert_null(planned(r));
+
+        print_message("somebody asks for a reboot, and takes it back\n");
+        assert_int_equal(fake_power_call_unit(r->power, "RequestReboot"), 0);
+        run(r, 2 * S);
+        assert_string_equal(planned(r), "AdminRequested");
+        assert_int_equal(fake_power_call_unit(r->power, "CancelReboot"), 0);
+        run(r, 2 * S);
+        assert_null(planned(r));
 }
 
 /* Nobody has granted it when its time comes: it waits for nobody, and says so. */
@@ -649,6 +706,7 @@ int main(void) {
                 cmocka_unit_test(test_no_date),
                 cmocka_unit_test(test_taken_back_meanwhile),
                 cmocka_unit_test(test_scheduled_after_its_slot),
+                cmocka_unit_test(test_planned),
                 cmocka_unit_test(test_scheduled),
                 cmocka_unit_test(test_scheduled_and_clock),
                 cmocka_unit_test(test_scheduled_not_granted),

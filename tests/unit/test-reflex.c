@@ -134,9 +134,13 @@ static void test_lb_wait(void **state) {
         assert_true(agent_rig_unschedulable(b.rig));
         assert_int_equal(n_evictions(&b), 0);
         assert_int_equal(reflex_pods_left(b.reflex), 3);
+        assert_string_equal(agent_rig_condition(b.rig, "MaintenancePlanned"), "True");
+        assert_null(agent_rig_condition(b.rig, "MaintenanceInProgress"));
         agent_rig_run(b.rig, 2 * USEC_PER_SEC);
         assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINING);
         assert_int_equal(n_evictions(&b), 3);
+        assert_null(agent_rig_condition(b.rig, "MaintenancePlanned"));
+        assert_string_equal(agent_rig_condition(b.rig, "MaintenanceInProgress"), "True");
         agent_rig_run(b.rig, 10 * USEC_PER_SEC);
         assert_int_equal(reflex_state(b.reflex), REFLEX_DRAINED);
         assert_int_equal(metrics_value(b.metrics, AGENT_METRIC_NOTICE_TO_DRAINED, 0), 1);

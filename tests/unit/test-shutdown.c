@@ -69,11 +69,15 @@ static void test_drained_first(void **state) {
                 run(r, 2 * S);
                 assert_true(agent_rig_unschedulable(r));
                 assert_int_equal(agent_rig_n_pods(r), 5); /* they stop */
+                assert_string_equal(agent_rig_condition(r, "GracefulNodeShutdownInProgress"), "True");
+                assert_string_equal(agent_rig_condition(r, "MaintenanceInProgress"), "True");
                 assert_int_equal(fake_power_phase(r->power),
                                  announced ? FAKE_POWER_DELAY : FAKE_POWER_STOPPING);
                 run(r, 20 * S);
                 assert_int_equal(agent_rig_n_pods(r), 0);
                 assert_string_equal(agent_rig_condition(r, "Drained"), "True");
+                assert_string_equal(agent_rig_condition(r, "GracefulNodeShutdownInProgress"), "False");
+                assert_string_equal(agent_rig_condition(r, "MaintenanceInProgress"), "True");
                 assert_non_null(strstr(strbuf_str(&r->patches), "moves this node's pods away: this machine shuts down"));
                 assert_non_null(strstr(strbuf_str(&r->patches), "moved this node's pods away: this machine shuts down"));
                 assert_true(took(r) < 5 * S);
@@ -84,6 +88,8 @@ static void test_drained_first(void **state) {
                 run(r, 30 * S);
                 assert_false(agent_rig_unschedulable(r));
                 assert_null(agent_rig_annotation(r, "vesper.sh/interruption"));
+                assert_null(agent_rig_condition(r, "GracefulNodeShutdownInProgress"));
+                assert_null(agent_rig_condition(r, "MaintenanceInProgress"));
                 assert_true(fake_power_is_inhibited(r->power));
         }
 }

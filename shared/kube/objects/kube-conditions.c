@@ -9,7 +9,7 @@ static const char *const types_with_message[] = {
         CONDITION_DRAINED,
         CONDITION_MAINTENANCE_PLANNED,
         CONDITION_MAINTENANCE_IN_PROGRESS,
-        "GracefulNodeShutdownInProgress",
+        CONDITION_GRACEFUL_SHUTDOWN,
 };
 
 static const char *const status_table[] = {

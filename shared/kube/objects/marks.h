@@ -64,6 +64,12 @@
 #define CONDITION_DRAINED "Drained"
 #define CONDITION_MAINTENANCE_PLANNED "MaintenancePlanned"
 #define CONDITION_MAINTENANCE_IN_PROGRESS "MaintenanceInProgress"
+#define CONDITION_GRACEFUL_SHUTDOWN "GracefulNodeShutdownInProgress"
+/* ... but of the last three it is the cause, and whose they are the message says, which begins with the daemon's name. */
+#define CONDITION_REASON_ADMIN "AdminRequested"
+#define CONDITION_REASON_WINDOW "MaintenanceWindow"
+#define CONDITION_REASON_SHUTDOWN "NodeShutdown"
+#define CONDITION_REASON_DRAINED "DrainCompleted"
 /* Coordinator: why a termination does not go on. */
 #define CONDITION_TERMINATION_BLOCKED "vesper.sh/TerminationBlocked"
 
