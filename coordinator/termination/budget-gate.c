@@ -49,14 +49,15 @@ BudgetGate *budget_gate_free(BudgetGate *g) {
         return mfree(g);
 }
 
-static bool is_interrupted(const KubeNode *n) {
+bool budget_gate_is_interrupted(const KubeNode *n) {
         _cleanup_(interruption_done) Interruption i = { 0 };
 
         return interruption_of_node(n, &i) >= 0 && !interruption_is_over(&i);
 }
 
 bool budget_gate_is_open(const KubeNode *n) {
-        return !kube_node_is_ready(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) || is_interrupted(n);
+        return !kube_node_is_ready(n) || kube_node_has_taint(n, TAINT_DISRUPTED, NULL) ||
+               budget_gate_is_interrupted(n);
 }
 
 static void on_answered(BudgetAnswer a, const char *message, void *userdata) {

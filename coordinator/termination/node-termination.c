@@ -442,10 +442,16 @@ static bool is_held_by_pause(NodeTermination *t, const KubeNode *n) {
         return true;
 }
 
+/* Nothing holds it any more. */
+static void begin_to_cordon(NodeTermination *t, const KubeNode *n, const char *why) {
+        node_termination_set_state(t, NODE_TERMINATION_CORDONING, why);
+        termination_report_begins(t->report, !budget_gate_is_interrupted(n));
+}
+
 /* Nothing holds it but a budget of nodes. */
 static void begin(NodeTermination *t, const KubeNode *n, const char *why) {
         if (passes_uncharged(t, n) || !budget_ledger_concerns(t->context->ledger, n))
-                node_termination_set_state(t, NODE_TERMINATION_CORDONING, why);
+                begin_to_cordon(t, n, why);
         else
                 node_termination_set_state(t, NODE_TERMINATION_BUDGETS, "a NodeDisruptionBudget is asked for it");
 }
@@ -485,7 +491,7 @@ static bool step_budgets(NodeTermination *t, const KubeNode *n) {
                 reason = "its NodeDisruptionBudgets allow it";
         if (reason) {
                 termination_report_unblocked(t->report, t->status);
-                node_termination_set_state(t, NODE_TERMINATION_CORDONING, reason);
+                begin_to_cordon(t, n, reason);
                 return true;
         }
         if (budget_gate_message(t->gate))

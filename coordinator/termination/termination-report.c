@@ -130,6 +130,19 @@ void termination_report_deadline(TerminationReport *r, usec_t wall_usec, const c
                      when, why);
 }
 
+void termination_report_begins(TerminationReport *r, bool by_admin) {
+        Condition planned;
+
+        if (late_status_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, &planned) &&
+            planned.status == CONDITION_TRUE)
+                late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_FALSE,
+                                          CONDITION_REASON_ADMIN, "vesper-coordinator has begun to remove this node");
+        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_IN_PROGRESS, CONDITION_TRUE,
+                                  by_admin ? CONDITION_REASON_ADMIN : REASON,
+                                  by_admin ? "vesper-coordinator removes this node: it was deleted"
+                                           : "vesper-coordinator removes this node: its machine is about to end");
+}
+
 void termination_report_draining(TerminationReport *r) {
         if (r->draining_told)
                 return;
@@ -342,6 +355,8 @@ void termination_report_held(TerminationReport *r, ClaimStatus *s, const char *r
                 return;
         if (s)
                 claim_status_set_held(s, reason, message, loop_wall(r->context->env->loop));
+        late_status_set_condition(r->node_status, CONDITION_MAINTENANCE_PLANNED, CONDITION_TRUE, CONDITION_REASON_ADMIN,
+                                  "vesper-coordinator removes this node, which was deleted, as soon as nothing holds that up");
         if (!first) /* who uses a budget up, and how many wait, changes as it goes */
                 return;
         log_event(r->log, LOG_LEVEL_NOTICE, budget ? MESSAGE_WAITING_FOR_BUDGET : MESSAGE_REMOVAL_PAUSED,

@@ -86,6 +86,29 @@ static void test_pause_and_resume(void **state) {
         }
 }
 
+/* Held, its removal is planned; then it is in progress. */
+static void test_planned(void **state) {
+        _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+        (void) state;
+
+        rig_begin(r, 3, NULL);
+        fake_add_pod(r->cluster, &(FakePod){ .name = "slow", .node = "n0", .stop_sec = 20, .grace_sec = 30 });
+        set_paused(r, false, true);
+        rig_run(r, SEC);
+        rig_delete_node(r, "n0");
+        rig_run(r, 5 * SEC);
+        assert_string_equal(rig_condition(rig_node(r, "n0"), "MaintenancePlanned"), "True");
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), "MaintenancePlanned"), "AdminRequested");
+        assert_null(rig_condition(rig_node(r, "n0"), "MaintenanceInProgress"));
+        set_paused(r, false, false);
+        rig_run(r, 10 * SEC);
+        assert_string_equal(rig_condition(rig_node(r, "n0"), "MaintenancePlanned"), "False");
+        assert_string_equal(rig_condition(rig_node(r, "n0"), "MaintenanceInProgress"), "True");
+        assert_string_equal(rig_condition_reason(rig_node(r, "n0"), "MaintenanceInProgress"), "AdminRequested");
+        rig_run(r, 2 * USEC_PER_MINUTE);
+        assert_null(rig_node(r, "n0"));
+}
+
 /* What cannot wait does not. */
 static void test_is_not_held(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -150,6 +173,7 @@ static void test_leader_changes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_pause_and_resume),
+                cmocka_unit_test(test_planned),
                 cmocka_unit_test(test_is_not_held),
                 cmocka_unit_test(test_leader_changes),
         };
