@@ -283,6 +283,8 @@ static void on_claim(ClusterView *v, KubeNodeClaim *old, KubeNodeClaim *new) {
         index_move(v, &v->claims_by_id, old ? old->provider_id : NULL, (KubeObject *) old,
                    new ? new->provider_id : NULL, (KubeObject *) new);
         v->handler.on_claim_dirty(c->object.meta.name, v->handler.userdata);
+        if (hashmap_size(index_inner(&v->claims_by_id, c->provider_id)) > (new ? 1u : 0u)) /* rivals */
+                claims_dirty(v, index_inner(&v->claims_by_id, c->provider_id));
         nodes_of_id_dirty(v, c->provider_id);
 }
 
@@ -471,11 +473,56 @@ const char *cluster_view_node_named_by(const KubeNodeClaim *c) {
         return isempty(name) ? NULL : name;
 }
 
+static bool is_rival(const KubeNodeClaim *other, const KubeNodeClaim *c) {
+        if (streq(other->object.meta.name, c->object.meta.name))
+                return false;
+        return !kube_node_claim_is_standalone(other) || kube_node_claim_is_adopted(other) || !kube_node_claim_is_adopted(c);
+}
+
+/* A pool's goes before a person's. */
+static const KubeNodeClaim *rival_among(Hashmap *inner, const KubeNodeClaim *c, const KubeNodeClaim *found) {
+        const KubeNodeClaim *other;
+
+        HASHMAP_FOREACH (other, inner)
+                if (is_rival(other, c) && (!found || (kube_node_claim_is_standalone(found) && !kube_node_claim_is_standalone(other))))
+                        found = other;
+        return found;
+}
+
+const KubeNodeClaim *cluster_view_rival_of_claim(const ClusterView *v, const KubeNodeClaim *c) {
+        const KubeNode *n = cluster_view_node_of_provider_id(v, c->provider_id, NULL);
+        const KubeNodeClaim *found;
+
+        if (!kube_node_claim_is_standalone(c))
+                return NULL;
+        found = rival_among(index_inner(&v->claims_by_id, c->provider_id), c, NULL);
+        if (!n)
+                return found;
+        found = rival_among(index_inner(&v->claims_by_id, n->provider_id), c, found);
+        return rival_among(claims_by_name(v, n), c, found);
+}
+
+/* Before it is adopted nothing but a person's word says whose it is. */
+static bool standalone_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
+        bool several = false;
+
+        if (cluster_view_rival_of_claim(v, c))
+                return true;
+        if (kube_node_claim_is_adopted(c))
+                return false;
+        if (c->made_for)
+                return !streq(c->made_for, n->object.meta.name);
+        (void) cluster_view_node_of_provider_id(v, c->provider_id, &several);
+        return several;
+}
+
 /* It names its machine by another Node, or it names a Node that is there and has this machine, too. */
 static bool claim_is_of_another(const ClusterView *v, const KubeNodeClaim *c, const KubeNode *n) {
         const char *name = machine_id_node_name(c->provider_id), *node = cluster_view_node_named_by(c);
         const KubeNode *named;
 
+        if (kube_node_claim_is_standalone(c) && standalone_is_of_another(v, c, n))
+                return true;
         if (name)
                 return !streq(name, n->object.meta.name);
         if (!node || streq(node, n->object.meta.name))

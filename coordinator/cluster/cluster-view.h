@@ -56,8 +56,12 @@ const KubeNodeClaim *cluster_view_claim(const ClusterView *v, const char *name);
 const KubeNodeBudget *cluster_view_budget(const ClusterView *v, const char *name);
 /* The claim of this Node: same providerID, or it names its machine by this Node (MACHINE_ID_BY_NAME); unless it
  * names another Node that has that providerID, too; of several
- * the one that is not being deleted, then the one that names this Node. */
+ * the one that is not being deleted, then the one that names this Node. A standalone claim is that of a Node only if it has no
+ * rival, and, before it is adopted, names this Node or leaves no doubt which it is. */
 const KubeNodeClaim *cluster_view_claim_of_node(const ClusterView *v, const KubeNode *n);
+/* The claim that keeps this standalone one from being acted on, for both name one machine: any claim of a pool; another
+ * standalone one, unless this one is adopted and the other is not. NULL: none, and of a pool's claim always. */
+const KubeNodeClaim *cluster_view_rival_of_claim(const ClusterView *v, const KubeNodeClaim *c);
 /* The name of the Node that this claim is of: of its status, or before that is written the one that it was made for. NULL:
  * not told. Borrowed. */
 const char *cluster_view_node_named_by(const KubeNodeClaim *c);

@@ -50,11 +50,18 @@ static void claim_index_done(ClaimIndex *x) {
         hashmap_free(x->of_id);
 }
 
+/* Of no Node, though it names one: the coordinator does not act on it. */
+static const Condition *not_adopted(const KubeNodeClaim *c) {
+        const Condition *k = kube_node_claim_condition(c, CLAIM_NOT_ADOPTED);
+
+        return k && k->status == CONDITION_TRUE ? k : NULL;
+}
+
 static int claim_index_put(ClaimIndex *x, ClaimEntry *e) {
         void *next = NULL;
         int r;
 
-        if (!e->claim->provider_id)
+        if (!e->claim->provider_id || not_adopted(e->claim))
                 return 0;
         r = hashmap_put(x->of_id, e->claim->provider_id, e);
         if (r < 0 && r != -EEXIST)
@@ -135,6 +142,9 @@ static void describe_claim(StatusRow *row, const KubeNodeClaim *c) {
         } else if (c->last_cloud_error) {
                 row->reason = "Cloud";
                 row->message = c->last_cloud_error;
+        } else if (not_adopted(c)) {
+                row->reason = not_adopted(c)->reason;
+                row->message = not_adopted(c)->message;
         }
         row->no_deadline_ever =
                 c->object.meta.deletion_usec > 0 && c->termination_grace_usec == USEC_INFINITY &&
@@ -178,7 +188,7 @@ static int set_phase(StatusRow *row, const KubeNode *n, const KubeNodeClaim *c) 
         const char *phase = "Adopting";
 
         if (!n)
-                phase = "NodeAbsent";
+                phase = c && not_adopted(c) ? CLAIM_PHASE_NOT_ADOPTED : "NodeAbsent";
         else if (c && !isempty(c->phase))
                 phase = c->phase;
         else if (!c && object_meta_annotation(&n->object.meta, ANNOTATION_INTERRUPTION))
@@ -342,7 +352,12 @@ static void add_notes(StrBuf *b, const StatusRows *r) {
         for (size_t i = 0; i < r->n_rows; i++) {
                 const StatusRow *row = r->rows + i;
 
-                if (row->no_deadline_ever)
+                if (row->no_deadline_ever && isempty(row->pool))
+                        add_note(b,
+                                 "%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s. "
+                                 "Take its do-not-evict key off, give its budget room, or delete the pod.",
+                                 row->node ? row->node : row->claim, row->pod, row->claim);
+                else if (row->no_deadline_ever)
                         add_note(b,
                                  "%s waits for pod %s for ever: terminationGracePeriod is unset on NodeClaim %s, and on NodePool %s for new ones. "
                                  "Take its do-not-evict key off, give its budget room, or delete the pod.",

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "machine-facts.h"
 #include "marks.h"
+#include "standalone.h"
 #include "status-patch.h"
 #include "string-util.h"
 #include "termination-marks.h"
@@ -228,13 +229,20 @@ static bool identity_is_right(const KubeNodeClaim *c, const IdentityProof *proof
         return condition_is_said(&c->object, &wanted);
 }
 
+/* What a standalone claim says that was refused before; false: nothing. */
+static bool no_longer_refused(const KubeNodeClaim *c, Condition *ret) {
+        *ret = (Condition){ .type = CLAIM_NOT_ADOPTED, .status = CONDITION_FALSE, .reason = "Adopted" };
+        return kube_node_claim_condition(c, CLAIM_NOT_ADOPTED);
+}
+
 /* Initialized stays true once a Ready was seen. */
 static bool status_is_right(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof) {
-        Condition invalid;
+        Condition invalid, refused;
 
         if (!streq_ptr(c->phase, "Adopted") || !streq_ptr(c->node_name, n->object.meta.name) ||
             kube_node_claim_condition(c, CLAIM_NODE_ABSENT) || !identity_is_right(c, proof) ||
-            (claim_invalid_condition(c, &invalid) && !condition_is_said(&c->object, &invalid)))
+            (claim_invalid_condition(c, &invalid) && !condition_is_said(&c->object, &invalid)) ||
+            (no_longer_refused(c, &refused) && !condition_is_said(&c->object, &refused)))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(adopted_conditions); i++)
                 if (!condition_is_true(c, adopted_conditions[i].type) &&
@@ -258,7 +266,7 @@ static void add_identity(JsonWriter *w, const KubeNodeClaim *c, const IdentityPr
 /* The Node is there. */
 static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const IdentityProof *proof,
                          usec_t now_usec) {
-        Condition ours[ELEMENTSOF(adopted_conditions) + 2];
+        Condition ours[ELEMENTSOF(adopted_conditions) + 3];
         size_t n_ours = ELEMENTSOF(adopted_conditions);
         JsonWriter *w = status_patch_open(&c->object);
 
@@ -277,6 +285,7 @@ static char *status_body(const KubeNodeClaim *c, const KubeNode *n, const Identi
         }
         n_ours += identity_condition(c, proof, ours + n_ours);
         n_ours += claim_invalid_condition(c, ours + n_ours);
+        n_ours += no_longer_refused(c, ours + n_ours);
         for (size_t i = 0; i < n_ours; i++)
                 ours[i].last_transition_usec = now_usec;
         json_add_string(w, "phase", "Adopted");
@@ -612,9 +621,25 @@ static void note_conflict(Adoption *a, const KubeNode *n, const KubeNodePool *po
         note_unadopted(a, n, "PoolsConflict", "PoolsConflict", message);
 }
 
+/* The claim by which this Node was adopted, or is to be; NULL: none, or a standalone one that is not acted on. */
+static const KubeNodeClaim *claim_that_counts(const Adoption *a, const KubeNode *n) {
+        const KubeNodeClaim *claim = cluster_view_claim_of_node(a->context->view, n);
+        _cleanup_free_ char *message = NULL;
+
+        return claim && !standalone_refusal(a->context->view, a->context->cloud, claim, &message) ? claim : NULL;
+}
+
+/* Pools have no say. */
+static void reconcile_standalone(Adoption *a, const KubeNode *n, const KubeNodeClaim *claim, const char *key) {
+        if (kube_node_is_unmanaged(n))
+                release_node(a->release, n, claim);
+        else
+                keep(a, n, claim, key);
+}
+
 void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
         const KubeNodePool *pool = NULL, *other = NULL;
-        const KubeNodeClaim *claim = cluster_view_claim_of_node(a->context->view, n);
+        const KubeNodeClaim *claim = claim_that_counts(a, n);
         PoolMatch match = cluster_view_pool_of_node(a->context->view, n, &pool, &other);
         _cleanup_free_ char *key = strf("node/%s", n->object.meta.name);
 
@@ -623,7 +648,7 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
                 work_queue_note_lost(a->queue);
                 return;
         }
-        if (match == POOL_MATCH_SEVERAL)
+        if (match == POOL_MATCH_SEVERAL && !(claim && kube_node_claim_is_standalone(claim)))
                 note_conflict(a, n, pool, other);
         else if (match == POOL_MATCH_NONE && !claim)
                 adoption_forget_node(a, n->object.meta.name);
@@ -631,6 +656,10 @@ void adoption_reconcile_node(Adoption *a, const KubeNode *n) {
                 forget_unadopted(a, n->object.meta.name);
         if (claim && claim->object.meta.deletion_usec > 0)
                 return; /* the Node's turn comes: orphan.h */
+        if (claim && kube_node_claim_is_standalone(claim)) {
+                reconcile_standalone(a, n, claim, key);
+                return;
+        }
 
         switch (match) {
         case POOL_MATCH_NONE:

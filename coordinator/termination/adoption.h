@@ -12,6 +12,9 @@
  * (pool-status.h). A Node that no pool selects any more is let go (release.h). A pool that cannot be
  * understood changes nothing about the nodes it has.
  *
+ * A Node that a person has made a claim for, without a pool, is adopted by that claim, whatever pools select it
+ * (standalone.h).
+ *
  * One that asks for its end gets it: by the label LABEL_LIFECYCLE_PHASE, or by an agent that tells of an interruption
  * ([Interruption] Delete=), whose claim is deleted then; with a terminationGracePeriod shorter than the notice
  * leaves, so much later that it ends with the notice.

@@ -56,14 +56,19 @@ bool machine_facts_fill(MachineFacts *f, const CloudRegistry *cloud, const KubeN
                 f->born_usec = older(f->born_usec, claim->object.meta.creation_usec);
         }
         f->provider = cloud_registry_chosen(cloud, m->provider_id, chosen);
-        if (!claim && !chosen && cloud->n_providers > 1 && !f->provider->ops->proves_identity)
+        if ((!claim || kube_node_claim_is_standalone(claim)) && !chosen && cloud->n_providers > 1 && !f->provider->ops->proves_identity)
                 f->provider = cloud->providers[0]; /* which says that it is none of its own */
         return !isempty(m->provider_id);
 }
 
 char *machine_unproved_message(const char *unproved, const char *pool) {
+        if (isempty(pool))
+                return strf("%s. "
+                            "Until then its machine is not ended by vesper: give it that proof, or end it by other means. Without a "
+                            "NodePool there is nothing that could say that spec.providerID is believed",
+                            unproved ? unproved : "The cloud has not proved whose instance this is");
         return strf("%s. "
                     "Until then its machine is not ended by vesper; where such a proof cannot be had, set spec.provider.identity: ProviderID on NodePool %s, and spec.providerID is believed",
                     unproved ? unproved : "The cloud has not proved whose instance this is",
-                    isempty(pool) ? "(none)" : pool);
+                    pool);
 }

@@ -21,7 +21,8 @@ const char *machine_named_for_another(const KubeNode *n);
 
 /* Either may be NULL, not both. The claim is what is trusted, the Node fills in what it does not have, but never the
  * machine of another Node. chosen: the provider that its pool names; NULL: none. Without claim and pool's choice the kubelet
- * alone has said which machine it is: of several providers that is then never one that asks for no proof. False: nothing
+ * alone has said which machine it is, and with a standalone claim whoever may make one: of several providers that is then
+ * never one that asks for no proof. False: nothing
  * names a machine. */
 bool machine_facts_fill(MachineFacts *f, const CloudRegistry *cloud, const KubeNode *n,
                         const KubeNodeClaim *claim, const char *chosen);

@@ -9,6 +9,7 @@
 #include "machine-end.h"
 #include "machine-facts.h"
 #include "marks.h"
+#include "standalone.h"
 #include "string-util.h"
 #include "termination-marks.h"
 #include "token-bucket.h"
@@ -382,8 +383,33 @@ static void reconcile_absence(Orphans *o, const KubeNodeClaim *claim, const Kube
                 decide(x, claim);
 }
 
+/* -- the standalone claim that is not acted on ---------------------------------------------------------- */
+
+/* Nothing is ended by it: it may go as it came. */
+static void refuse(Orphans *o, const KubeNodeClaim *claim, const char *reason, const char *message, const char *key) {
+        EventObject object = event_object(&claim->object);
+        ObjectWrite w = { .what = "write the status of",
+                          .reconcile_key = key,
+                          .state = claim->object.meta.resource_version,
+                          .target = { .kind = &kube_node_claim_kind, .name = claim->object.meta.name, .subresource = "status" } };
+        _cleanup_free_ char *body = NULL;
+        int r;
+
+        if (claim->object.meta.deletion_usec > 0) {
+                if (object_meta_has_finalizer(&claim->object.meta, FINALIZER_TERMINATION))
+                        release_claim(o->release, claim, key);
+                return;
+        }
+        r = message ? standalone_refusal_patch(claim, reason, message, loop_wall(o->env->loop), &body) : -ENOMEM;
+        if (r < 0)
+                (void) work_queue_retry(o->queue, key);
+        else if (r > 0 && object_writes_patch(o->writes, &w, KUBE_PATCH_MERGE, body) > 0)
+                event_record(o->context->recorder, &object, EVENT_WARNING, "NotAdopted", "%s", message);
+}
+
 void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *claim) {
-        _cleanup_free_ char *key = strf("claim/%s", name);
+        _cleanup_free_ char *key = strf("claim/%s", name), *message = NULL;
+        const char *reason;
         const KubeNode *n;
         bool any, ours;
 
@@ -393,6 +419,12 @@ void orphans_reconcile_claim(Orphans *o, const char *name, const KubeNodeClaim *
         }
         if (!claim) {
                 forget(o, name);
+                return;
+        }
+        reason = standalone_refusal(o->context->view, o->context->cloud, claim, &message);
+        if (reason) {
+                forget(o, name);
+                refuse(o, claim, reason, message, key);
                 return;
         }
         n = node_of_claim(o, claim, &any);

@@ -17,6 +17,8 @@
  *                                                  cloud would delete the Node (where there is one)
  *                              there, or it cannot say          asked again, every 10 min or with backoff; so it is with
  *                                                  an instance that was never proved to be this Node's
+ *   a person's, not acted on (standalone.h)  it says why, in a condition and an Event; being deleted it goes, and nothing
+ *                           is ended
  */
 
 #include "termination-context.h"

@@ -181,7 +181,7 @@ int termination_add_finalizer_patch(const KubeObject *o, char **ret_body) {
 int termination_adopt_patch(const KubeNode *n, const char *pool, char **ret_body) {
         _cleanup_(json_writer_freep) JsonWriter *w = NULL;
         bool finalizer = !object_meta_has_finalizer(&n->object.meta, FINALIZER_TERMINATION);
-        bool label = !object_meta_label(&n->object.meta, LABEL_NODE_POOL);
+        bool label = !isempty(pool) && !object_meta_label(&n->object.meta, LABEL_NODE_POOL);
 
         assert(n && pool && ret_body);
         if (!finalizer && !label)

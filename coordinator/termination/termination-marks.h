@@ -23,7 +23,7 @@ int termination_annotation_patch(const KubeObject *o, const char *key, const cha
 /* The finalizers without ours. 1, 0 (it is not there), -ENOMEM. Works for every kind. */
 int termination_finalizer_patch(const KubeObject *o, char **ret_body);
 /* Of a Node that this NodePool adopts: the finalizers with ours, and the label by which people select its nodes, where it has
- * none. 1, 0 (both are there), -ENOMEM. */
+ * none. pool "": by a claim of none, no label. 1, 0 (both are there), -ENOMEM. */
 int termination_adopt_patch(const KubeNode *n, const char *pool, char **ret_body);
 /* The finalizers with ours. 1, 0 (it is there), -ENOMEM. */
 int termination_add_finalizer_patch(const KubeObject *o, char **ret_body);

@@ -122,6 +122,9 @@ static const KubeNode *node_of_claim(const NodeWebhook *w, const KubeNodeClaim *
         const char *name = cluster_view_node_named_by(c);
         const KubeNode *n = name ? cluster_view_node(w->view, name) : NULL;
 
+        if (kube_node_claim_is_standalone(c) && !kube_node_claim_is_adopted(c))
+                return NULL; /* it goes, and its Node stays */
+
         return n && (!c->node_uid || streq(c->node_uid, n->object.meta.uid)) ? n : NULL;
 }
 

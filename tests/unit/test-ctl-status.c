@@ -113,6 +113,32 @@ static void test_table(void **state) {
         bench_done(&b);
 }
 
+/* A person's claim has no pool; one that is not acted on is of no Node, whatever Node it names. */
+static void test_standalone(void **state) {
+        _cleanup_free_ char *text = NULL;
+        Bench b;
+        (void) state;
+
+        bench_init(&b);
+        put_node(&b, "node-a", "");
+        put(&b, &kube_node_claim_kind, &b.snapshot.claims,
+            "{'metadata':{'name':'mine'" DELETED "},'spec':{'providerID':'aws:///z/node-a'},'status':{'nodeName':'node-a',"
+            "'phase':'Draining','podsLeft':1,'blockers':[{'pod':'shop/web-1','reason':'Protected'}]}}");
+        put(&b, &kube_node_claim_kind, &b.snapshot.claims,
+            "{'metadata':{'name':'yours'},'spec':{'providerID':'aws:///z/node-a'},'status':{'phase':'NotAdopted','conditions':["
+            "{'type':'vesper.sh/NotAdopted','status':'True','reason':'ClaimsConflict','message':'NodeClaim mine has it.'}]}}");
+        text = table(&b);
+        assert_string_equal(text, "NODE      POOL   PHASE        PODS-LEFT   HELD-BY                  SINCE   DEADLINE\n"
+                                  "(yours)   -      NotAdopted   -           ClaimsConflict           -       -\n"
+                                  "node-a    -      Draining     1           shop/web-1 (Protected)   10m     -\n"
+                                  "\n"
+                                  "yours: ClaimsConflict: NodeClaim mine has it.\n"
+                                  "\n"
+                                  "node-a waits for pod shop/web-1 for ever: terminationGracePeriod is unset on NodeClaim mine. "
+                                  "Take its do-not-evict key off, give its budget room, or delete the pod.\n");
+        bench_done(&b);
+}
+
 /* Whoever may write an annotation or a status must not reach the terminal of whoever looks. */
 static void test_plain(void **state) {
         _cleanup_free_ char *text = NULL;
@@ -478,7 +504,7 @@ static void test_fetch(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),       cmocka_unit_test(test_plain),
+                cmocka_unit_test(test_table),       cmocka_unit_test(test_standalone), cmocka_unit_test(test_plain),
                 cmocka_unit_test(test_interrupted), cmocka_unit_test(test_blocked_condition),
                 cmocka_unit_test(test_leader_line), cmocka_unit_test(test_json),
                 cmocka_unit_test(test_fetch),       cmocka_unit_test(test_twins), cmocka_unit_test(test_by_name),

@@ -96,6 +96,9 @@ static void test_facts(void **state) {
         print_message("  and whose it is\n");
         assert_true(f.provider == &by_id); /* which has to say that it is not */
         assert_true(machine_facts_fill(&f, &both, NULL, &c, NULL));
+        assert_true(f.provider == &by_id); /* a person's claim: exec believes nobody who made it */
+        c.node_pool = (char *) "pool";
+        assert_true(machine_facts_fill(&f, &both, NULL, &c, NULL));
         assert_true(f.provider == &by_name);
         assert_true(machine_facts_fill(&f, &both, &n, NULL, NULL));
         assert_true(f.provider == &by_id); /* the kubelet alone has said which it is */

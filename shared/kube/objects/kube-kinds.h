@@ -220,9 +220,9 @@ typedef struct ClaimIdentity {
 
 typedef struct KubeNodeClaim {
         KubeObject object;
-        char *node_pool;
+        char *node_pool;                /* NULL: a person made it, for no pool (kube_node_claim_is_standalone()) */
         char *provider_id;
-        char *made_for;                 /* spec.nodeName: the Node that was adopted; NULL: not told */
+        char *made_for;                 /* spec.nodeName: the Node that was adopted, or is to be; NULL: not told */
         char *system_uuid, *machine_id; /* spec: as that Node had them then; NULL if it had none */
         ClaimIdentity identity;
         usec_t termination_grace_usec; /* USEC_INFINITY: unset = wait for ever; 0 = force at once */
@@ -277,6 +277,10 @@ extern const KubeKind kube_node_budget_kind;
 bool kube_node_budget_matches(const KubeNodeBudget *b, const KubeNode *n);
 const NodeCharge *kube_node_budget_charge(const KubeNodeBudget *b, const char *node_uid); /* NULL: none */
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type);
+/* A person's, of no pool. */
+bool kube_node_claim_is_standalone(const KubeNodeClaim *c);
+/* Our finalizer is on it, and its status names the Node that was adopted by it. */
+bool kube_node_claim_is_adopted(const KubeNodeClaim *c);
 const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *type);
 
 /* -- shared by the decoders ------------------------------------------------------------------------------------------------- */

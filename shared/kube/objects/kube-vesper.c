@@ -201,6 +201,16 @@ const Condition *kube_node_pool_condition(const KubeNodePool *p, const char *typ
         return condition_find(p->conditions, p->n_conditions, type);
 }
 
+bool kube_node_claim_is_standalone(const KubeNodeClaim *c) {
+        assert(c);
+        return isempty(c->node_pool);
+}
+
+bool kube_node_claim_is_adopted(const KubeNodeClaim *c) {
+        assert(c);
+        return object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION) && !isempty(c->node_uid);
+}
+
 const Condition *kube_node_claim_condition(const KubeNodeClaim *c, const char *type) {
         assert(c);
         return condition_find(c->conditions, c->n_conditions, type);

@@ -85,6 +85,10 @@
 /* Its machine may be there, its Node is not. */
 #define CLAIM_NODE_ABSENT VESPER_GROUP "/NodeAbsent"
 
+/* A person's claim of no pool is not acted on: reason and message say why. Its phase is then that, too. */
+#define CLAIM_NOT_ADOPTED VESPER_GROUP "/NotAdopted"
+#define CLAIM_PHASE_NOT_ADOPTED "NotAdopted"
+
 /* It has a field that cannot be understood. */
 #define CLAIM_INVALID "Invalid"
 
