@@ -562,6 +562,8 @@ static bool end_at_deadline(NodeTermination *t) {
 
 static bool step_protected(NodeTermination *t, const KubeNode *n) {
         if (!waits_for_protected(t)) {
+                if (t->drain)
+                        node_drain_tell_unanswered(t->drain);
                 t->drain = node_drain_free(t->drain);
                 t->lb_until_usec = count_pods(t).waited == 0 ? 0
                                                              : usec_add(loop_now(t->env->loop),

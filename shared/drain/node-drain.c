@@ -144,6 +144,12 @@ static int node_drain_note_pod(NodeDrain *d, const KubePod *pod, DrainPod **ret)
         return 0;
 }
 
+/* Who was deleted by whom is said all the same where the answer is still to come. */
+static void drain_pod_tell_unanswered(DrainPod *dp) {
+        if (dp->delete_call && !dp->ended)
+                drain_pod_tell(dp, DRAIN_POD_DELETED, NULL);
+}
+
 static void node_drain_forget_missing(NodeDrain *d) {
         DrainPod *dp;
 
@@ -152,6 +158,7 @@ static void node_drain_forget_missing(NodeDrain *d) {
                         continue;
                 hashmap_remove(d->pods, dp->pod->object.meta.uid);
                 dp->eviction = eviction_detach(dp->eviction);
+                drain_pod_tell_unanswered(dp);
                 drain_pod_tell(dp, DRAIN_POD_GONE, NULL);
                 drain_pod_free(dp);
                 d->changed = true;
@@ -502,6 +509,23 @@ void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy) {
                 return;
         d->rules.protected_policy = policy;
         node_drain_act_at_once(d);
+}
+
+static bool stands_in_view(const NodeDrain *d, const char *uid) {
+        const KubePod *pod;
+
+        for (HashmapIterator it = {}; d->handler.iterate(&it, &pod, d->handler.userdata);)
+                if (streq(pod->object.meta.uid, uid))
+                        return pod->object.meta.deletion_usec == 0;
+        return false;
+}
+
+void node_drain_tell_unanswered(NodeDrain *d) {
+        DrainPod *dp;
+
+        HASHMAP_FOREACH (dp, d->pods)
+                if (!stands_in_view(d, dp->pod->object.meta.uid))
+                        drain_pod_tell_unanswered(dp);
 }
 
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec) {

@@ -117,6 +117,9 @@ void node_drain_pod_gone(NodeDrain *d, const KubePod *pod);
 void node_drain_set_deadline(NodeDrain *d, usec_t wall_usec);
 /* DrainRules.protected_policy from here on. What was asked for stays asked for. */
 void node_drain_set_protected(NodeDrain *d, ProtectedPolicy policy);
+/* Says of each pod whose delete is sent but not answered, and that is going or gone in view, that it was deleted (a watch
+ * is often faster than the answer): for who drops the drain next, and would never hear. */
+void node_drain_tell_unanswered(NodeDrain *d);
 /* DrainRules.stuck_after_usec from here on. */
 void node_drain_set_stuck_after(NodeDrain *d, usec_t usec);
 

@@ -596,6 +596,35 @@ static void test_grace_period(void **state) {
         }
 }
 
+static void answer_deletes_late(const HttpRequest *request, const char *peer, HttpFault *fault, void *userdata) {
+        if (request->method == HTTP_DELETE && strstr(request->url, "/pods/"))
+                fault->reply_delay_usec = 300 * MSEC;
+}
+
+/* The watch tells of the deletion before it is answered, and ends the wait for protected pods, or the pod's life. */
+static void test_deleted_before_the_answer(void **state) {
+        (void) state;
+
+        for (unsigned stop_sec = 0; stop_sec < 10; stop_sec += 5) {
+                _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
+
+                print_message("  of a pod that stops in %u s\n", stop_sec);
+                r->hooks.on_request = answer_deletes_late;
+                rig_begin(r, 1, "20s");
+                fake_add_pod(r->cluster, &(FakePod){ .name = "web",
+                                                     .node = "n0",
+                                                     .grace_sec = 10,
+                                                     .stop_sec = stop_sec,
+                                                     .annotations = "{'vesper.sh/do-not-evict':'true'}" });
+                rig_run(r, 2 * USEC_PER_SEC);
+                rig_delete_node(r, "n0");
+                assert_true(rig_wait_gone(r, "n0", USEC_PER_MINUTE));
+                rig_run(r, USEC_PER_MINUTE);
+                assert_int_equal(fake_api_count(r->api, FAKE_DELETE, FAKE_PODS, NULL), 1);
+                assert_true(rig_has_event(r, "web", "PodDeletedAtDeadline"));
+        }
+}
+
 /* A person moves the end of a removal that is stuck nearer; its pod has its own grace before that. */
 static void test_forced_deadline(void **state) {
         _cleanup_(coordinator_rig_freep) CoordinatorRig *r = coordinator_rig_new();
@@ -1312,6 +1341,7 @@ int main(void) {
                 cmocka_unit_test(test_protected_reconfigured),
                 cmocka_unit_test(test_grace_period),
                 cmocka_unit_test(test_goes_beside_others),
+                cmocka_unit_test(test_deleted_before_the_answer),
                 cmocka_unit_test(test_forced_deadline),
                 cmocka_unit_test(test_deadline_with_pods_left),
                 cmocka_unit_test(test_deadline_by_a_clock_that_was_ahead),
