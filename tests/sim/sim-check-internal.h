@@ -120,6 +120,8 @@ void sim_check_node(SimCheck *c, const cJSON *old, const cJSON *new);
 bool sim_check_tells_of_end(const cJSON *node);
 void sim_check_finalizer(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
 void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, const cJSON *new);
+/* Of a NodeClaim. */
+void sim_check_doubt(SimCheck *c, const cJSON *old, const cJSON *new);
 /* sim-check-calls.c */
 /* Nodes that say that they are this machine. */
 unsigned sim_check_nodes_of(SimCheck *c, const SimMachine *m);

@@ -112,6 +112,20 @@ void sim_check_chosen(SimCheck *c, const FakeChange *change, const cJSON *old, c
                 check_node_chosen(c, old);
 }
 
+/* The first had our finalizer before the second was made: whoever has seen the second has seen that. */
+void sim_check_doubt(SimCheck *c, const cJSON *old, const cJSON *new) {
+        const char *name = fj_string(new, "metadata", "name", NULL), *id = fj_string(new, "spec", "providerID", NULL);
+        const cJSON *other;
+
+        if (!sim_check_actor(c) || !old || has_finalizer(old) || !has_finalizer(new) || !startswith(name, SIM_RIVAL) || c->world->was_restored)
+                return;
+        FAKE_FOREACH (other, c->world->cluster, FAKE_NODECLAIMS, NULL)
+                if (!streq(fj_string(other, "metadata", "name", NULL), name) && has_finalizer(other) &&
+                    streq_ptr(fj_string(other, "spec", "providerID", NULL), id))
+                        sim_check_broken(c, "doubt", "%s makes NodeClaim %s its own while %s of the same machine is",
+                                         c->world->request->user, name, fj_string(other, "metadata", "name", NULL));
+}
+
 /* -- cordons ----------------------------------------------------------------------------------- */
 
 static void check_cordon(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
@@ -389,10 +403,12 @@ void sim_check_admitted(SimCheck *c, const SimMachine *m) {
 /* A person has paused removals, and whoever takes hold of it knows. */
 static void check_paused(SimCheck *c, const SimMachine *m, const cJSON *old, const cJSON *new) {
         usec_t now = sim_world_now(c->world), lag = sim_check_was_calm(c, PAUSED_USEC) ? PAUSED_USEC : READY_USEC;
+        /* Of no pool: none that is paused holds it. */
+        bool standalone = !fj_get(sim_world_claim(c->world, sim_check_index(c, m)), "spec", "nodePool", NULL);
 
         if (c->world->was_restored || is_taken(old) || !is_taken(new) || !sim_check_is_deleting(new) || is_free_to_take(c, m, old))
                 return;
-        for (int all = 0; all < 2; all++)
+        for (int all = standalone; all < 2; all++)
                 if (c->world->paused_usec[all] > 0 && now > c->world->paused_usec[all] + lag)
                         sim_check_broken(c, "paused", "%s takes hold of %s, and removals are paused since %" PRIu64 " s ago",
                                          c->world->request->user, m->node, (now - c->world->paused_usec[all]) / USEC_PER_SEC);

@@ -252,6 +252,8 @@ static void on_change(const FakeChange *change, void *userdata) {
                 sim_check_finalizer(c, change, old, new);
                 sim_check_chosen(c, change, old, new);
         }
+        if (change->resource->id == FAKE_NODECLAIMS && new)
+                sim_check_doubt(c, old, new);
         if ((change->resource->id == FAKE_NODES || change->resource->id == FAKE_NODECLAIMS) &&
             (!new || sim_check_is_deleting(new)))
                 c->deleted_usec = sim_world_now(c->world);

@@ -15,6 +15,7 @@
  *               and while several Nodes say that they are that instance, for none of them
  *   chosen      a coordinator deletes a claim only where its Node is being deleted or tells of its end, or
  *               its instance is gone, and a Node only where its claim is being deleted, or to repair it
+ *   doubt       no coordinator makes a second claim of a machine its own while the first is there, which it was before
  *   repair      no node is deleted to be repaired that is Ready, or was less than `after` ago by its own Node object, or
  *               that tells of its end
  *   evicted     no pod is evicted or deleted from a node for which nothing is announced, or that still

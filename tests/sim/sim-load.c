@@ -153,6 +153,47 @@ void sim_load_delete_claim(SimWorld *w, size_t machine) {
         fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
 }
 
+static char *rival_of(const SimWorld *w, size_t machine) {
+        return MUST(strf(SIM_RIVAL "%s", w->machines[machine].node));
+}
+
+void sim_load_add_rival(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *name = rival_of(w, machine);
+        const cJSON *claim = sim_world_claim(w, machine);
+
+        if (!claim || !fj_array_has(fj_get(claim, "metadata", "finalizers", NULL), "vesper.sh/termination") ||
+            fake_get(w->cluster, FAKE_NODECLAIMS, NULL, name))
+                return;
+        sim_trace_add(w->trace, "world", "a person makes a second claim of %s", w->machines[machine].node);
+        sim_world_make_claim(w, &w->machines[machine], name);
+}
+
+/* Nothing is ended by it, unless it has become the only one, and was adopted. */
+void sim_load_delete_rival(SimWorld *w, size_t machine) {
+        _cleanup_free_ char *name = rival_of(w, machine);
+        const cJSON *claim = fake_get(w->cluster, FAKE_NODECLAIMS, NULL, name);
+
+        if (!claim || claim == sim_world_claim(w, machine))
+                return;
+        sim_trace_add(w->trace, "world", "a person deletes the second claim of %s", w->machines[machine].node);
+        (void) fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, name, -1);
+}
+
+/* Of people, and not acted on: their conditions say why, and who made them takes them away. */
+void sim_load_remove_idle_claims(SimWorld *w) {
+        for (size_t i = 0; i < w->n_machines; i++) {
+                _cleanup_free_ char *rival = rival_of(w, i), *own = MUST(strf("own-%s", w->machines[i].node));
+
+                sim_load_delete_rival(w, i);
+                for (unsigned k = 0; k < 2; k++) {
+                        const cJSON *claim = fake_get(w->cluster, FAKE_NODECLAIMS, NULL, k == 0 ? rival : own);
+
+                        if (claim && (claim != sim_world_claim(w, i) || !fj_get(claim, "metadata", "finalizers", NULL)))
+                                (void) fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, k == 0 ? rival : own, -1);
+                }
+        }
+}
+
 void sim_load_tear_node(SimWorld *w, size_t machine) {
         SimMachine *m = &w->machines[machine];
 

@@ -39,6 +39,10 @@ void sim_load_unmanage(SimWorld *w, size_t machine, bool unmanaged);
 void sim_load_force(SimWorld *w, size_t machine, unsigned in_sec);
 void sim_load_take_annotations_off(SimWorld *w);
 /* It has crashed for good, and its Node is removed past all finalizers. */
+/* A person's second claim of a machine whose first is acted on; and its deletion, where it is not acted on itself. */
+void sim_load_add_rival(SimWorld *w, size_t machine);
+void sim_load_delete_rival(SimWorld *w, size_t machine);
+void sim_load_remove_idle_claims(SimWorld *w);
 void sim_load_tear_node(SimWorld *w, size_t machine);
 /* Nobody is away any more but those that are so for good. */
 void sim_load_all_come_back(SimWorld *w);

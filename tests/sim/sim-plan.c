@@ -25,6 +25,9 @@
 #define TWINS 6u   /* in one of eight, others: one is ended while another stays in few of them */
 #define PERSONS 6u /* in one of six, others: who pause, keep nodes from vesper, and force */
 #define HOOKS 2u   /* in one of eight, others: the evictions of a workload are answered by a webhook */
+#define CLAIMED 5u /* one of so many that have coordinators: some nodes by claims of people */
+#define CLAIMED_SEED UINT64_C(0x636c61696d656421)
+#define RIVALS 4u
 #define NARROW 16u /* one world of so many */
 #define RUSHES 3u
 #define CROWDED 12u /* one of so many that have coordinators */
@@ -81,6 +84,7 @@ static const Size sizes[] = {
         { "terminations-per-minute", offsetof(SimOptions, terminations_per_minute), 0 },
         { "exec", offsetof(SimOptions, exec), 0 },
         { "exec-permille", offsetof(SimOptions, exec_permille), 0 },
+        { "standalone", offsetof(SimOptions, standalone), 0 },
         { "node-budget", offsetof(SimOptions, node_budget), 0 },
         { "webhooks", offsetof(SimOptions, webhooks), 0 },
         { "repair", offsetof(SimOptions, repair_sec), 0 },
@@ -259,6 +263,17 @@ static void repair(SimPlan *p) {
                 sim_schedule_add_falter(p->schedule, p->seed, i, LOAD_USEC);
 }
 
+/* Some nodes are adopted by claims that people have made; of some machines they make a second one. */
+static void claim(SimPlan *p) {
+        uint64_t h = hash64((uint64_t[2]){ CLAIMED_SEED, p->seed }, 2 * sizeof(uint64_t)) >> 16;
+
+        if (h % CLAIMED != 0 || p->options.n_coordinators == 0)
+                return;
+        p->options.standalone = (unsigned) (h / CLAIMED % 4);
+        for (unsigned i = 0; i < RIVALS; i++)
+                sim_schedule_add_rival(p->schedule, p->seed, i, LOAD_USEC);
+}
+
 SimPlan *sim_plan_draw(uint64_t seed) {
         SimPlan *p = MUST(new0(SimPlan, 1));
         Random *random = NULL;
@@ -298,6 +313,7 @@ SimPlan *sim_plan_draw(uint64_t seed) {
         command(p);
         limit(p);
         repair(p);
+        claim(p);
         p->keep = MUST(new0(bool, p->schedule->n + 1));
         /* In some nothing goes wrong: promises about time can be held there. */
         calm = one_in(random, 4);
@@ -419,6 +435,7 @@ static void stop_faults(SimWorld *w) {
         }
         sim_load_remove_twins(w);
         sim_load_take_annotations_off(w);
+        sim_load_remove_idle_claims(w);
         sim_load_all_come_back(w);
         for (size_t i = 0; i < w->n_processes; i++) {
                 SimProcess *p = w->processes[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rig itself: the same seed gives the same trace, a disk loses what it must, and every check can fail.
  */
+#include "sim-load.h"
 #include "sim-test.h"
 
 #include <inttypes.h>
@@ -389,6 +390,12 @@ static void delete_claim_unasked(SimWorld *w) {
         fake_delete(w->cluster, FAKE_NODECLAIMS, NULL, claim, -1);
 }
 
+static void heed_second_claim(SimWorld *w) {
+        sim_load_add_rival(w, 0);
+        as(w, "coordinator-a", NULL);
+        fake_merge(w->cluster, FAKE_NODECLAIMS, NULL, SIM_RIVAL "n0", "{'metadata':{'finalizers':['vesper.sh/termination']}}");
+}
+
 static void delete_node_unasked(SimWorld *w) {
         as(w, "coordinator-a", NULL);
         fake_delete(w->cluster, FAKE_NODES, NULL, "n0", -1);
@@ -515,6 +522,7 @@ static void test_checks_find(void **state) {
                 { "which is still announced", forget_notice },
                 { "is not being deleted", end_in_service },
                 { "which nobody asked for", delete_claim_unasked },
+                { "its own while", heed_second_claim },
                 { "whose claim nobody deletes", delete_node_unasked },
                 { "which is Ready, and whose claim", repair_ready },
                 { "vesper.sh/deadline is left", leave_mark },

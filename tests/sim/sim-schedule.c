@@ -27,6 +27,7 @@
 #define PERSONS_SEED UINT64_C(0x706572736f6e7321)
 #define STOPS_SEED UINT64_C(0x6b7562656c737470)
 #define HOOKED_SEED UINT64_C(0x686f6f6b656421)
+#define RIVALS_SEED UINT64_C(0x726976616c73212e)
 #define TWINS_SEED UINT64_C(0x7477696e7477696e)
 
 /* -- arguments --------------------------------------------------------------------------------- */
@@ -274,6 +275,16 @@ static void play_twins(const Play *p) {
                 sim_load_delete_twin(p->w, p->v[0]);
         if (p->v[1] >= 2)
                 play_delete(p);
+}
+
+/* A second claim of this machine comes, or goes. */
+static void play_rival(const Play *p) {
+        if (p->w->options.n_coordinators == 0 || p->w->options.no_pool)
+                return;
+        if (p->v[1] < 2)
+                sim_load_add_rival(p->w, p->v[0]);
+        else
+                sim_load_delete_rival(p->w, p->v[0]);
 }
 
 /* Two of three pause, so that some are found paused; what is paused at the end of the load is resumed then. */
@@ -663,6 +674,7 @@ static const char *const disorder_choices[] = { "", "and cut" };
 static const char *const mute_choices[] = { "nodes",      "pods",      "poddisruptionbudgets",
                                             "nodeclaims", "nodepools", "volumeattachments" };
 static const char *const twin_choices[] = { "of a Node", "of a Node, deleted", "of a Node that is deleted", "of a Node, both deleted" };
+static const char *const rival_choices[] = { "comes", "comes, too", "goes" };
 static const char *const paused_choices[] = { "are paused", "of all pools are paused", "are resumed" };
 static const char *const hook_choices[] = { "with 403", "with 429", "with nothing", "without explanation" };
 static const char *const unmanaged_choices[] = { "none of vesper's", "vesper's" };
@@ -729,6 +741,7 @@ static const Act acts[] = {
         { "opened once read", 0, play_open_once_read, { MACHINE, MILLISECONDS("reads take up to", 3000, 4900), SECONDS("for", 30, 90) } }, /* and this */
         { "etcd is restored", 0, play_restore, { CHOICE(restore_choices), SECONDS("from a backup of now in", 1, 60), { .kind = ARG_MACHINE, .label = "which does not tell of the end of" } } }, /* and this */
         { "twins", 0, play_twins, { MACHINE, CHOICE(twin_choices) } }, /* and this */
+        { "a second claim", 0, play_rival, { MACHINE, CHOICE(rival_choices) } }, /* and this */
         { "removals", 0, play_paused, { CHOICE(paused_choices) } }, /* and this */
         { "a node is", 0, play_unmanaged, { MACHINE, CHOICE(unmanaged_choices) } }, /* and this */
         { "removal is forced", 0, play_forced, { MACHINE, SECONDS("in", 0, 120) } }, /* and this */
@@ -830,6 +843,10 @@ void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t le
         add_apart(s, play_twins, (seed ^ TWINS_SEED) + n, length_usec);
 }
 
+void sim_schedule_add_rival(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
+        add_apart(s, play_rival, (seed ^ RIVALS_SEED) + n, length_usec);
+}
+
 void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec) {
         static void (*const plays[])(const Play *p) = { play_paused, play_unmanaged, play_forced };
 
@@ -878,7 +895,8 @@ static bool is_load(const Act *act) {
                                                        play_protect_pod,  play_late_pod,    play_delete_claim,
                                                        play_move_notice,  play_notice_deleted, play_rush,
                                                        play_twins,        play_paused,      play_unmanaged,
-                                                       play_forced,       play_hook };
+                                                       play_forced,       play_hook,
+                                                       play_rival };
 
         for (size_t i = 0; i < ELEMENTSOF(load); i++)
                 if (act->play == load[i])

@@ -46,6 +46,8 @@ void sim_schedule_add_restore(SimSchedule *s, uint64_t seed, usec_t length_usec)
 void sim_schedule_add_person(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_hook(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 void sim_schedule_add_twins(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
+/* A person's second claim of a machine. */
+void sim_schedule_add_rival(SimSchedule *s, uint64_t seed, unsigned n, usec_t length_usec);
 SimSchedule *sim_schedule_free(SimSchedule *s);
 DEFINE_FREEP(SimSchedule, sim_schedule_free);
 

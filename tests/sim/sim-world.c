@@ -314,6 +314,24 @@ static void name_for_command(SimWorld *w, const SimMachine *m) {
                            m->node);
 }
 
+void sim_world_make_claim(SimWorld *w, const SimMachine *m, const char *name) {
+        _cleanup_free_ char *id = sim_world_provider_id(w, m);
+        cJSON *claim = fj_parse("{'metadata':{'name':'%s'},'spec':{'providerID':'%s'}}", name, id);
+
+        if (w->options.tgp_sec > 0 || w->options.tgp_zero) {
+                _cleanup_free_ char *tgp = MUST(strf("%us", w->options.tgp_sec));
+
+                fj_set_string(fj_object(claim, "spec"), "terminationGracePeriod", tgp);
+        }
+        fake_put(w->cluster, FAKE_NODECLAIMS, claim);
+}
+
+static void make_standalone(SimWorld *w, const SimMachine *m) {
+        _cleanup_free_ char *name = MUST(strf("own-%s", m->node));
+
+        sim_world_make_claim(w, m, name);
+}
+
 static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
         _cleanup_free_ char *daemon = NULL;
         FakePod pod = { .ns = "kube-system", .owner_kind = "DaemonSet", .owner = "proxy" };
@@ -334,6 +352,8 @@ static void make_machine(SimWorld *w, SimMachine *m, size_t i) {
                 name_for_command(w, m);
         if (i % 2 == 1)
                 make_older(w, m);
+        if (i < w->options.standalone && !w->options.no_pool)
+                make_standalone(w, m);
         set_boot_id(w, m);
         m->imds = fake_imds_new(w->loop, m->instance);
         pod.node = m->node;
@@ -680,14 +700,25 @@ char *sim_world_provider_id(const SimWorld *w, const SimMachine *m) {
                                : MUST(strf("aws:///" SIM_ZONE "/%s", m->instance));
 }
 
+static bool has_finalizer(const cJSON *o) {
+        return fj_array_has(fj_get(o, "metadata", "finalizers", NULL), "vesper.sh/termination");
+}
+
+/* Higher is better: a pool's, then one that was adopted, then one that is no second of another. */
+static int claim_rank(const cJSON *claim) {
+        return 4 * (fj_get(claim, "spec", "nodePool", NULL) != NULL) + 2 * has_finalizer(claim) +
+               !startswith(fj_string(claim, "metadata", "name", NULL), SIM_RIVAL);
+}
+
 const cJSON *sim_world_claim(SimWorld *w, size_t machine) {
         _cleanup_free_ char *provider_id = sim_world_provider_id(w, &w->machines[machine]);
-        const cJSON *claim;
+        const cJSON *claim, *found = NULL;
 
         FAKE_FOREACH (claim, w->cluster, FAKE_NODECLAIMS, NULL)
-                if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), provider_id))
-                        return claim;
-        return NULL;
+                if (streq_ptr(fj_string(claim, "spec", "providerID", NULL), provider_id) &&
+                    (!found || claim_rank(claim) > claim_rank(found)))
+                        found = claim;
+        return found;
 }
 
 bool sim_world_all(SimWorld *w, sim_condition_t of_machine) {

@@ -64,6 +64,8 @@ typedef struct SimMachine {
         struct SimWorld *world;
 } SimMachine;
 
+#define SIM_RIVAL "rival-" /* begins the name of a claim that a person makes of a machine that has one */
+
 typedef struct SimOptions {
         unsigned n_nodes;
         unsigned n_pods;    /* of one ReplicaSet, over all nodes */
@@ -89,6 +91,7 @@ typedef struct SimOptions {
         unsigned latency; /* SimLatency */
         unsigned terminations_per_minute; /* that a coordinator asks its cloud for, one by one; 0: as a real one */
         unsigned exec;                    /* the pool's provider is "exec", its command sim-exec's */
+        unsigned standalone;              /* a person has made claims of the first so many nodes, before anybody looked */
         unsigned node_budget;             /* maxUnavailable of a NodeDisruptionBudget over all nodes; 0: there is none */
         unsigned webhooks;                /* 1: the coordinators are asked before people delete Nodes and claims */
         unsigned repair_sec; /* what is not Ready for so long is replaced, and heartbeats move; 0: as a pool has it that says nothing */
@@ -188,8 +191,10 @@ void sim_world_set_pdb_min(SimWorld *w, unsigned min);
 
 /* -- what can be seen -------------------------------------------------------------------------- */
 
-const cJSON *sim_world_node(SimWorld *w, size_t machine); /* NULL: gone */
+const cJSON *sim_world_node(SimWorld *w, size_t machine); /* Of this machine; of several the one that a coordinator may act on. NULL: gone */
 const cJSON *sim_world_claim(SimWorld *w, size_t machine);
+/* As a person makes it, of no pool, with the pool's terminationGracePeriod. */
+void sim_world_make_claim(SimWorld *w, const SimMachine *m, const char *name);
 /* As it stands on its claim. */
 bool sim_world_is_unmanaged(SimWorld *w, size_t machine); /* by its Node's annotation */
 char *sim_world_provider_id(const SimWorld *w, const SimMachine *m);
