@@ -14,6 +14,8 @@ POLICY = {
                   "level": "Request", "verbs": ["patch", "update"],
                   "resources": [{"group": "", "resources": ["nodes", "nodes/status"]},
                                 {"group": "policy", "resources": ["poddisruptionbudgets/status"]}]
+              }, {
+                  "level": "Request", "verbs": ["delete"], "resources": [{"group": "", "resources": ["pods"]}]
               }, {"level": "Metadata"}]
 }
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
