@@ -116,6 +116,37 @@ static bool delete_a_pool(ReleaseAll *a) {
         return false;
 }
 
+static const KubeNode *node_named(const CtlSnapshot *s, const char *name) {
+        for (size_t i = 0; name && i < s->nodes.n_items; i++)
+                if (streq(s->nodes.items[i]->meta.name, name))
+                        return (const KubeNode *) s->nodes.items[i];
+        return NULL;
+}
+
+/* Claims that people have made, which no pool's deletion takes along. True as above. */
+static bool let_go_by_annotation(ReleaseAll *a) {
+        _cleanup_free_ char *body = ctl_annotation_body(ANNOTATION_UNMANAGED, "true");
+
+        for (size_t i = 0; i < a->snapshot.claims.n_items; i++) {
+                const KubeNodeClaim *c = (const KubeNodeClaim *) a->snapshot.claims.items[i];
+                const KubeNode *n = node_named(&a->snapshot, c->node_name);
+
+                if (!kube_node_claim_is_standalone(c) || c->object.meta.deletion_usec > 0)
+                        continue;
+                if (!object_meta_has_finalizer(&c->object.meta, FINALIZER_TERMINATION))
+                        delete(a, &c->object);
+                else if (n && n->object.meta.deletion_usec == 0 && !kube_node_is_unmanaged(n)) {
+                        printf("Node %s was adopted by NodeClaim %s, which a person has made: annotating it " ANNOTATION_UNMANAGED
+                               ", so that it stays.\n",
+                               n->object.meta.name, c->object.meta.name);
+                        patch(a, &kube_node_kind, n->object.meta.name, body);
+                } else
+                        continue;
+                return true;
+        }
+        return false;
+}
+
 static bool somebody_leads(const CtlSnapshot *s) {
         return !isempty(s->leader) &&
                (s->leader_seen_usec == 0 || usec_add(s->leader_seen_usec, s->lease_usec) >= s->now_usec);
@@ -208,6 +239,8 @@ static void judge(ReleaseAll *a) {
         fflush(stdout);
         a->told_nodes = nodes;
         a->told_claims = claims;
+        if (somebody_leads(&a->snapshot) && let_go_by_annotation(a))
+                return;
         if (somebody_leads(&a->snapshot) || !strip(a))
                 timer_arm_in(a->timer, AGAIN_USEC);
 }

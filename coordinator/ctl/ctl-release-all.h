@@ -8,6 +8,7 @@
  *      POOLS     each NodePool: deletionPolicy Release, then deleted
  *      WAIT      while a coordinator leads it lets go of what it has, and ends the removals that have begun; each second
  *                all is listed and what is left is told
+ *                (a node that a person's claim has adopted it lets go of by vesper.sh/unmanaged, which stays on the Node)
  *      STRIP     while none leads: what it would do, one object after the other: marks and finalizer off the Nodes, then
  *                finalizers off the NodeClaims, which are deleted, and off the NodePools
  *      RESUME    the pause is taken off

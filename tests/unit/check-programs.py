@@ -416,6 +416,17 @@ class Cluster(unittest.TestCase):
             self.assertEqual((code, self.node()["metadata"].get("finalizers", [])), (0, []), err)
             self.assert_nothing_is_left()
 
+            # By a person's claim, which no NodePool's deletion takes along.
+            self.api(CLAIMS, "POST", {
+                "apiVersion": "vesper.sh/v1alpha1", "kind": "NodeClaim", "metadata": {"name": "own"},
+                "spec": {"providerID": self.node()["spec"]["providerID"]}
+            })
+            wait_for("n1 to be adopted by it", lambda: self.node()["metadata"].get("finalizers"))
+            code, out, err = self.ctl("release", "--all", "--yes")
+            self.assertEqual((code, self.node()["metadata"].get("finalizers", [])), (0, []), err)
+            self.assertIn("adopted by NodeClaim own", out)
+            self.assert_nothing_is_left()
+
     def test_ctl_releases_without_coordinator(self):
         """A node that is being deleted and a claim: nobody serves their finalizers any more."""
         with self.playing("coordinator", self.coordinator(), "The view of the cluster is complete"):
